@@ -15,8 +15,8 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from tests.places import DATA, Reviewed
 
-# `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every run. No
-# deadlines: speed is not measured by tests.
+# `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every
+# run. No deadlines: speed is not measured by tests.
 settings.register_profile("test", max_examples=40, derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile("test")
@@ -51,11 +51,14 @@ def reviewed(request: pytest.FixtureRequest) -> Reviewed:
 
 @pytest.fixture(scope="session")
 def recordings() -> Path:
-    """The folder of real recordings; without it a test skips, with it nothing of it may be missing."""
+    """The folder of real recordings; without it a test skips, with it nothing of it may be
+    missing.
+    """
     folder = os.environ.get("MOE_DIAG_TRACES")
     if not folder:
         pytest.skip(
-            "MOE_DIAG_TRACES is unset: would have shown the numbers of independent truth on real recordings"
+            "MOE_DIAG_TRACES is unset: would have shown the numbers of independent truth"
+            " on real recordings"
         )
     return Path(folder)
 
@@ -65,7 +68,9 @@ def real_nsys() -> str:
     """The nsys of this machine."""
     nsys = shutil.which("nsys")
     if nsys is None:
-        pytest.skip("no nsys on PATH: would have shown that real reports export and give their true totals")
+        pytest.skip(
+            "no nsys on PATH: would have shown that real reports export and give their true totals"
+        )
     return nsys
 
 
@@ -74,7 +79,9 @@ def megatron() -> None:
     """The installed megatron-core and PyTorch."""
     if find_spec("megatron") is None or find_spec("torch") is None:
         if os.environ.get("MOE_DIAG_MEGATRON") == "required":
-            pytest.fail("megatron-core is not installed, and MOE_DIAG_MEGATRON=required says that it must be")
+            pytest.fail(
+                "megatron-core is not installed, and MOE_DIAG_MEGATRON=required says it must be"
+            )
         pytest.skip("megatron-core is not installed: would have shown what it accepts and rejects")
 
 

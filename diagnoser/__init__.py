@@ -1,10 +1,9 @@
 """The public API of moe-diag.
 
-    import diagnoser
-    diagnosis = diagnoser.analyze(["run.nsys-rep"], config="run.yaml", log="train.log")
-    diagnosis.result        # typed: diagnosis.result.verdict.wall, diagnosis.result.ranks[0].budget_ns.idle
-    diagnosis.to_dict()     # the JSON document, version 1.0
-    diagnosis.to_frame()    # pandas: one row per rank and bucket, kind or class
+    import diagnoser diagnosis = diagnoser.analyze(["run.nsys-rep"], config="run.yaml",
+    log="train.log") diagnosis.result # typed: diagnosis.result.verdict.wall,
+    diagnosis.result.ranks[0].budget_ns.idle diagnosis.to_dict() # the JSON document, version 1.0
+    diagnosis.to_frame() # pandas: one row per rank and bucket, kind or class
 
     checked = diagnoser.check_config("run.yaml", about={"core_version": "0.16.1"})
     checked.to_dict()["configuration"]["legal"]
@@ -30,7 +29,16 @@ from typing import TYPE_CHECKING, Any, Final
 from diagnoser.version import VERSION
 
 if TYPE_CHECKING:
-    from diagnoser.api import analyze, check_config, compare, compare_files, explain, load, merge, plan
+    from diagnoser.api import (
+        analyze,
+        check_config,
+        compare,
+        compare_files,
+        explain,
+        load,
+        merge,
+        plan,
+    )
 
 
 __version__ = VERSION
@@ -54,7 +62,9 @@ _BEGINS: Final = {"traces": b'"""FACTS', "heuristics": b'"""OPINIONS', "reports"
 
 
 def _check_siblings() -> None:
-    """Say clearly when a stranger's package of the same name shadows one of ours, or lies over it."""
+    """Say clearly when a stranger's package of the same name shadows one of ours, or lies over
+    it.
+    """
     home = Path(__file__).resolve().parent.parent
     own = "Install moe-diag into an environment of its own (pipx install moe-diag)"
     for name, begins in _BEGINS.items():

@@ -39,13 +39,17 @@ COMMANDS: Final = {
     "mcp": "agents",
     "history": "",
 }
-"""In the order of the help. Each is a function of that name in this module of `diagnoser.commands`, which
-returns the exit code, none for 0; `history` has commands of its own.
-"""
+"""In the order of the help. Each is a function of that name in this module of `diagnoser.commands`,
+which returns the exit code, none for 0; `history` has commands of its own. """
 
-_EXIT_CODES: Final = {UsageError: Exit.USAGE, InputError: Exit.INPUT, NothingToDiagnose: Exit.NOTHING}
+_EXIT_CODES: Final = {
+    UsageError: Exit.USAGE,
+    InputError: Exit.INPUT,
+    NothingToDiagnose: Exit.NOTHING,
+}
 _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
-"""What the command line parser raises: click's ClickException, of which newer typers carry their own copy."""
+"""What the command line parser raises: click's ClickException, of which newer typers carry their
+own copy."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +61,9 @@ def _print_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
     help_all: HelpAll = False,
 ) -> None:
@@ -90,7 +96,9 @@ def _app(*names: str) -> typer.Typer:
         if name == "history":
             from diagnoser.history.commands import history_app
 
-            app.add_typer(history_app, name=name, help="Results kept over time: add, list, baseline.")
+            app.add_typer(
+                history_app, name=name, help="Results kept over time: add, list, baseline."
+            )
             continue
         own = name.replace("-", "_")
         app.command(name, cls=GroupedCommand)(
@@ -114,14 +122,18 @@ def main() -> NoReturn:
 
 
 def _answer(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    """Let Ctrl-C, an end from outside and a terminal that goes away be one; ignored ones stay so (nohup)."""
+    """Let Ctrl-C, an end from outside and a terminal that goes away be one; ignored ones stay so
+    (nohup).
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 
 def _once_more(dropped: Any) -> None:
-    """Python drops what is raised in a callback, such as a weak reference's: then the end comes once more."""
+    """Python drops what is raised in a callback, such as a weak reference's: then the end comes
+    once more.
+    """
     if issubclass(dropped.exc_type, KeyboardInterrupt):
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:
@@ -135,7 +147,9 @@ def run(arguments: list[str]) -> int:
         with noting(say):
             result = app(arguments, standalone_mode=False, prog_name="moe-diag")
     except MoeDiagError as error:
-        return _said(str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)))
+        return _said(
+            str(error), next(code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
+        )
     except _WrongUsage as error:
         message = str(getattr(error, "format_message", error.__str__)())
         if type(error).__name__ == "NoArgsIsHelpError":  # of the parser's own copy: the whole help
@@ -153,7 +167,8 @@ def run(arguments: list[str]) -> int:
         if said := not_ours(error):
             return _said(said, Exit.INPUT)
         return _said(
-            f"a bug of ours ({place_of_bug(error)}). Please report it with what the same command prints "
+            f"a bug of ours ({place_of_bug(error)}). Please report it with what the same command "
+            f"prints "
             "under MOE_DIAG_TRACEBACK=1.",
             Exit.BUG,
         )

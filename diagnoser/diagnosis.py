@@ -57,8 +57,8 @@ class Shown:
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write a file in the format that its name ends in: `.html`, `.json`, `.md`, `.png` ...
 
-        Raises `UsageError` for an ending of none, a format that this result does not have, and an existing
-        file without `overwrite`; `OutputNotWritable` where nothing can be written.
+        Raises `UsageError` for an ending of none, a format that this result does not have, and an
+        existing file without `overwrite`; `OutputNotWritable` where nothing can be written.
         """
         from reports.content.page import Asked
         from reports.formats import FORMATS, as_bytes, form_of_file, kind_of, named
@@ -71,7 +71,9 @@ class Shown:
         except FileExistsError:
             raise UsageError(f"{path} exists. Give overwrite=True to replace it.") from None
         except OSError as error:
-            raise OutputNotWritable(f"{path} cannot be written ({error.strerror}). Name another.") from None
+            raise OutputNotWritable(
+                f"{path} cannot be written ({error.strerror}). Name another."
+            ) from None
         return path
 
     def to_dict(self) -> Document:
@@ -81,7 +83,9 @@ class Shown:
 
 @frozen
 class Diagnosis(Shown):
-    """A finished diagnosis. Its tables are pandas frames: times in ns, <NA> where a value is not known."""
+    """A finished diagnosis. Its tables are pandas frames: times in ns, <NA> where a value is not
+    known.
+    """
 
     result: Result
     """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
@@ -114,7 +118,9 @@ class Diagnosis(Shown):
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """One row per rank: its step, the buckets that its window adds up to, and who waited for whom."""
+        """One row per rank: its step, the buckets that its window adds up to, and who waited for
+        whom.
+        """
         return frames.frame("ranks", frames.ranks(self.result))
 
     @property
@@ -129,15 +135,17 @@ class Diagnosis(Shown):
 
     @property
     def timeline(self) -> pd.DataFrame:
-        """Steps as they ran: activities of the GPU, calls and ranges of the host, why no compute ran."""
+        """Steps as they ran: activities of the GPU, calls and ranges of the host, why no compute
+        ran.
+        """
         return frames.frame("timeline", frames.timeline(self.result))
 
     def to_frame(self) -> pd.DataFrame:
         """One row per rank and bucket, kind or class.
 
         Columns: trace, process, device, group (`bucket`, `exposed_comm_kind`, `exposed_copy_kind`,
-        `compute_class`), key, ns (Int64, <NA> where unknown), frac (of the rank's window). The rows of
-        `bucket` add up to the window; each other group adds up to its bucket.
+        `compute_class`), key, ns (Int64, <NA> where unknown), frac (of the rank's window). The rows
+        of `bucket` add up to the window; each other group adds up to its bucket.
         """
         return frames.frame("parts", frames.parts(self.result))
 
@@ -155,7 +163,9 @@ class _Compared(Shown):
 
     @property
     def exit_code(self) -> int:
-        """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not comparable."""
+        """What the command ends with: 0 or 1 by a gate; without one 5 is undecided, 6 not
+        comparable.
+        """
         from heuristics.result.compared import exit_of
 
         return int(exit_of(self.result.verdict, self.result.gate))
@@ -174,14 +184,16 @@ class ComparisonResult(_Compared):
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with one row per row of the attribution, the largest difference first.
 
-        Columns: row, wall, and per step, new less base, positive is slower, delta_ns with its parts count_ns,
-        duration_ns, overlap_ns (Int64, <NA> where unknown). `delta_ns` adds up to the document's
-        `step_delta_ns`.
+        Columns: row, wall, and per step, new less base, positive is slower, delta_ns with its parts
+        count_ns, duration_ns, overlap_ns (Int64, <NA> where unknown). `delta_ns` adds up to the
+        document's `step_delta_ns`.
         """
         import pandas as pd
 
         columns = ["row", "wall", *_TIMES]
-        rows = [[known(asdict(row)[column]) for column in columns] for row in self.result.attribution]
+        rows = [
+            [known(asdict(row)[column]) for column in columns] for row in self.result.attribution
+        ]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_TIMES, "Int64"))
 
 

@@ -1,6 +1,8 @@
-"""A diagnosis as pandas tables: each a row type of the result, with <NA> where a value is not known.
+"""A diagnosis as pandas tables: each a row type of the result, with <NA> where a value is not
+known.
 
-Times are integers of ns. A table is made from its columns: name and pandas type stand in frames.toml.
+Times are integers of ns. A table is made from its columns: name and pandas type stand in
+frames.toml.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Row = Mapping[str, Any]
 
 
 def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
-    """A table of `frames.toml`; a row lacks what does not apply, and what is missing becomes <NA>."""
+    """A table of `frames.toml`; a row lacks what does not apply, and what is missing becomes
+    <NA>.
+    """
     import pandas as pd
 
     types = read_table("diagnoser", "frames.toml", dict[str, dict[str, str]])[table]
@@ -62,7 +66,9 @@ def parts(result: Result) -> Iterator[Row]:
 
 
 def ranks(result: Result) -> Iterator[Row]:
-    in_run = {} if isinstance(result.run, UnsetType) else {one.index: one for one in result.run.ranks}
+    in_run = (
+        {} if isinstance(result.run, UnsetType) else {one.index: one for one in result.run.ranks}
+    )
     for place, rank in enumerate(result.ranks):
         buckets = {f"{name}_ns": ns for name, ns in asdict(rank.budget_ns).items()}
         beside = in_run.get(place)
@@ -112,7 +118,9 @@ def _fix(fix: Fix) -> Row:
 
 
 def timeline(result: Result) -> Iterator[Row]:
-    """One step of each rank, and further steps where they are kept: what ran, and what called it."""
+    """One step of each rank, and further steps where they are kept: what ran, and what called
+    it.
+    """
     for rank in result.ranks:
         for one in rank.timelines:
             for row in _spans(one):
@@ -142,7 +150,9 @@ def _spans(one: Timeline) -> Iterator[Row]:
                 "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
             }  # fmt: skip
     if (reasons := known(one.reasons)) is not None:
-        for at_ns, length_ns, reason in zip(reasons.at_ns, reasons.length_ns, reasons.reason, strict=True):
+        for at_ns, length_ns, reason in zip(
+            reasons.at_ns, reasons.length_ns, reasons.reason, strict=True
+        ):
             yield {
                 "lane": "no_compute", "key": reasons.reasons[reason],
                 "start_ns": one.start_ns + at_ns, "length_ns": length_ns,

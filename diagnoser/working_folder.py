@@ -1,6 +1,8 @@
-"""`python -m` puts the working folder first where Python looks for code, and that may be a stranger's folder.
+"""`python -m` puts the working folder first where Python looks for code, and that may be a
+stranger's folder.
 
-It goes before anything else of ours is loaded. Nothing is imported here that could lie there itself.
+It goes before anything else of ours is loaded. Nothing is imported here that could lie there
+itself.
 """
 
 import os
@@ -8,11 +10,12 @@ import sys
 
 
 def leave_working_folder(home: str) -> None:
-    """Have no code taken from the working folder where `python -m` of our own package put it on the path.
+    """Have no code taken from the working folder where `python -m` of our own package put it on the
+    path.
 
-    `home` is the folder of our packages. Where it is the working folder, as in a checkout, these alone are
-    taken from it, and then it goes last. Raises `ImportError` where Python took a module from another working
-    folder before it came to us.
+    `home` is the folder of our packages. Where it is the working folder, as in a checkout, these
+    alone are taken from it, and then it goes last. Raises `ImportError` where Python took a module
+    from another working folder before it came to us.
     """
     if sys.argv[:1] != ["-m"] or sys.flags.safe_path or not _names_us():
         return
@@ -33,7 +36,8 @@ def leave_working_folder(home: str) -> None:
     for name, module in [*sys.modules.items()]:
         if os.path.dirname(getattr(module, "__file__", None) or "") == here:  # noqa: PTH120
             raise ImportError(
-                f"Python took its module {name!r} from the working folder, {here}, before moe-diag began. "
+                f"Python took its module {name!r} from the working folder, {here}, before moe-diag "
+                f"began. "
                 "Type moe-diag in place of python -m, or start it in another folder."
             )
 

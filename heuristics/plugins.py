@@ -1,9 +1,10 @@
-"""Packages of others that add rules and fixes: found by their entry points, and what was left out of them.
+"""Packages of others that add rules and fixes: found by their entry points, and what was left out
+of them.
 
-Group `moe_diag.fixes`: a `Fix` or several (`heuristics/fixes/added.py`). Group `moe_diag.rules`: a package
-whose TOML files are tables of rules, written as those in `heuristics/rules` (`heuristics/rules/rules.py`).
-Both are loaded where a run is judged, and where `explain` is asked. What cannot be used is left out whole and
-named in `problems`, which every result has as warnings.
+Group `moe_diag.fixes`: a `Fix` or several (`heuristics/fixes/added.py`). Group `moe_diag.rules`: a
+package whose TOML files are tables of rules, written as those in `heuristics/rules`
+(`heuristics/rules/rules.py`). Both are loaded where a run is judged, and where `explain` is asked.
+What cannot be used is left out whole and named in `problems`, which every result has as warnings.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def offered(group: Group) -> tuple[EntryPoint, ...]:
 
 def name_of(entry: EntryPoint) -> str:
     """The package that offers it, with its version, and the name it gave."""
-    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "a package without a name"
+    package = (
+        f"{entry.dist.name} {entry.dist.version}" if entry.dist else "a package without a name"
+    )
     return f"plug-in {package} ({entry.name})"
 
 
@@ -48,7 +51,9 @@ def left_out_if_wrong(entry: EntryPoint) -> Iterator[None]:
 
 
 def note(entry: EntryPoint, error: Exception, then: str = "is left out") -> None:
-    """Put a problem among the warnings. Texts of foreign errors may hold paths, so their type stands."""
+    """Put a problem among the warnings. Texts of foreign errors may hold paths, so their type
+    stands.
+    """
     why = str(error) if isinstance(error, WrongPlugin) else f"it raised {type(error).__name__}"
     _PROBLEMS[f"{name_of(entry)} {then}: {why}"] = None
 

@@ -1,4 +1,6 @@
-"""What guides, programs and data sheets publish and a fix, a guide or a layout sets: recipes.toml."""
+"""What guides, programs and data sheets publish and a fix, a guide or a layout sets:
+recipes.toml.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,4 +22,6 @@ class Published(Struct, frozen=True, array_like=True):
         return int(self.value)
 
 
-RECIPES: Final[Mapping[str, Published]] = read_table("heuristics", "recipes.toml", dict[str, Published])
+RECIPES: Final[Mapping[str, Published]] = read_table(
+    "heuristics", "recipes.toml", dict[str, Published]
+)

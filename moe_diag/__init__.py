@@ -8,7 +8,8 @@
     moe_diag.compare("before.json", run).text()
     moe_diag.load("run.json") == run
 
-What is not known is a `Missing`, with its reason and its cure: <NA> in frames, and no number to compute with.
+What is not known is a `Missing`, with its reason and its cure: <NA> in frames, and no number to
+compute with.
 """
 
 from diagnoser import (

@@ -1,6 +1,8 @@
-"""The first step of a plan as a patch to paste: a YAML for Megatron-Bridge, a shell fragment for Megatron-LM.
+"""The first step of a plan as a patch to paste: a YAML for Megatron-Bridge, a shell fragment for
+Megatron-LM.
 
-Comments name the fix, its evidence, what is left to check and how to verify it; values are the document's.
+Comments name the fix, its evidence, what is left to check and how to verify it; values are the
+document's.
 """
 
 import shlex
@@ -31,7 +33,9 @@ Patch = Callable[[Knobs], Iterator[str]]
 
 
 def emit_config(framework: str, result: Result) -> str:
-    """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there is none."""
+    """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there
+    is none.
+    """
     return "".join(f"{line}\n" for line in _lines(result, _PATCHES[framework]))
 
 
@@ -48,7 +52,10 @@ def _lines(result: Result, patch: Patch) -> Iterator[str]:
     if fix is None:
         why = "; ".join(dict.fromkeys(result.verdict.because))
         if result.judged is False:
-            why = "nothing was measured. Give --symptoms S.json, or analyze a trace with --config FILE"
+            why = (
+                "nothing was measured. Give --symptoms S.json, or analyze a trace with --config "
+                "FILE"
+            )
         yield from _comments(*said, f"No change is planned: {why}.")
         return
     for one in result.fixes:
@@ -63,7 +70,8 @@ def _lines(result: Result, patch: Patch) -> Iterator[str]:
     # every arm, commented out: which of them is set is the experiment's choice, not ours
     arms = " and ".join(arm.name for arm in fix.arms)
     yield from _comments(
-        f"The guide names no best one: measure {arms} under the same routing, one run each. Remove the "
+        f"The guide names no best one: measure {arms} under the same routing, one run each. Remove "
+        f"the "
         "comment signs from one arm at a time."
     )
     for arm in fix.arms:
@@ -102,12 +110,16 @@ def _evidence(result: Result, wall_id: WallId) -> str:
     for wall in result.walls:
         if wall.id == wall_id and (cost := known(wall.cost_frac)) is not None:
             kinds = known(wall.cost_by_kind_ns) or {}
-            most = optional(" (most of it {})", max(kinds, key=kinds.__getitem__, default=None), name_of)
+            most = optional(
+                " (most of it {})", max(kinds, key=kinds.__getitem__, default=None), name_of
+            )
             return f"{name_of(wall_id)} costs at most {percent(cost)} of the step{most}"
     return f"{name_of(wall_id)}, whose cost could not be measured"
 
 
-_wrapped: Final = partial(textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+_wrapped: Final = partial(
+    textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False
+)
 
 
 def _comments(*texts: str) -> Iterator[str]:
@@ -196,7 +208,9 @@ _OTHERS: Final = frozenset(
 
 
 def yaml_value(text: str) -> str:
-    """The value of an override such as `[moe_act,layernorm]`, `null` or `"Et*3|L"` as a YAML value."""
+    """The value of an override such as `[moe_act,layernorm]`, `null` or `"Et*3|L"` as a YAML
+    value.
+    """
     raw = hydra_value(text)
     if isinstance(raw, list):
         return f"[{', '.join(_scalar(str(one)) for one in raw)}]"

@@ -1,4 +1,5 @@
-"""The formats, each one row: the command line, completion and every writer of files read this table.
+"""The formats, each one row: the command line, completion and every writer of files read this
+table.
 
 Nothing heavy is loaded with it: a writer loads when it is asked for.
 """
@@ -168,8 +169,8 @@ def _run(result: Whole) -> Result:
 class Format:
     """How a result is written, and what its file ends in.
 
-    `kinds`: the results that have it. `binary`: no text, so it goes to a file. `patch`: what a plan sets,
-    asked for by `--emit-config`. `headed`: people read it, so it has a title.
+    `kinds`: the results that have it. `binary`: no text, so it goes to a file. `patch`: what a plan
+    sets, asked for by `--emit-config`. `headed`: people read it, so it has a title.
     """
 
     write: Callable[[Whole, Asked], str | bytes]
@@ -210,18 +211,27 @@ def named(kind: Kind) -> tuple[str, ...]:
 
 
 def form_of_file(place: str) -> str:
-    """The format that the name of a file ends in, the longest ending first; text for a name without one.
+    """The format that the name of a file ends in, the longest ending first; text for a name without
+    one.
 
     Raises `UsageError` for an ending of no format.
     """
-    fits = [name for name, one in FORMATS.items() if not one.patch and place.endswith(f".{one.extension}")]
+    fits = [
+        name
+        for name, one in FORMATS.items()
+        if not one.patch and place.endswith(f".{one.extension}")
+    ]
     if fits:
         return max(fits, key=lambda name: len(FORMATS[name].extension))
     path = Path(place)
-    if not path.suffix or path.exists() or place.endswith("/"):  # what exists is refused by its own words
+    if (
+        not path.suffix or path.exists() or place.endswith("/")
+    ):  # what exists is refused by its own words
         return "text"
     there = ", ".join(f".{one.extension}" for one in FORMATS.values() if not one.patch)
-    raise UsageError(f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f.")
+    raise UsageError(
+        f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f."
+    )
 
 
 def as_bytes(content: str | bytes) -> bytes:

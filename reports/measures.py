@@ -1,4 +1,5 @@
-"""The words of a result for what is measured: unit, meaning, computation. Their home is `measures.toml`.
+"""The words of a result for what is measured: unit, meaning, computation. Their home is
+`measures.toml`.
 
 Findings and states, which are no measures, have theirs in `glossary.toml`.
 """
@@ -69,12 +70,18 @@ def meaning(section: str, key: str) -> str | None:
 
 
 def elsewhere() -> Mapping[str, str]:
-    """Section.key -> what the key means in that section, where that is not the measure of its name."""
-    return {key: meaning for key, meaning in _table()["elsewhere"].items() if isinstance(meaning, str)}
+    """Section.key -> what the key means in that section, where that is not the measure of its
+    name.
+    """
+    return {
+        key: meaning for key, meaning in _table()["elsewhere"].items() if isinstance(meaning, str)
+    }
 
 
 def named(name: str) -> list[Measure]:
-    """The measure of that name; else all that have it but for the unit at the end: `masked`, `fill`."""
+    """The measure of that name; else all that have it but for the unit at the end: `masked`,
+    `fill`.
+    """
     known = measures()
     if name in known:
         return [known[name]]

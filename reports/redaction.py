@@ -1,6 +1,8 @@
-"""What a report says of itself: whether it holds what could tell where, or by whom, the run was made.
+"""What a report says of itself: whether it holds what could tell where, or by whom, the run was
+made.
 
-And what is taken out of a text that a user writes over it: paths, addresses, and always what may be a secret.
+And what is taken out of a text that a user writes over it: paths, addresses, and always what may be
+a secret.
 """
 
 from collections.abc import Callable, Collection
@@ -12,7 +14,8 @@ from traces.names.file_names import told_name
 from traces.patterns import BLANKS, LETTERS, Match, Pattern, compiled, literal
 
 _REDACTED: Final = (
-    "Redacted: no path, host, user, environment or command line of the run; names of kernels and NVTX ranges "
+    "Redacted: no path, host, user, environment or command line of the run; names of kernels and "
+    "NVTX ranges "
     "stand as they were recorded, less addresses and secrets."
 )
 _NOT_REDACTED: Final = "Not redacted: holds paths and texts of the configuration."
@@ -141,7 +144,8 @@ _PATH_IN_NAME: Final = compiled(
 
 
 def public_name(name: str, redact: bool, own: Collection[str] = ()) -> str:
-    """A recorded name, as of a kernel, without what may be a secret and, with `redact`, without addresses.
+    """A recorded name, as of a kernel, without what may be a secret and, with `redact`, without
+    addresses.
 
     `own`: the host and the user as the recording has them. What C++ and Python write is no address.
     """
@@ -172,7 +176,9 @@ def _without_address(run: str) -> str:
         return "[address]"
     text = _PATH_IN_NAME.sub(lambda found: found[1] + told_name(_base(found[2])), run)
     text = _LABELS.sub(lambda found: "[address]" if _is_host(found[0]) else found[0], text)
-    return _GROUPS.sub(lambda found: "[address]" if _LONG_ADDRESS.fullmatch(found[0]) else found[0], text)
+    return _GROUPS.sub(
+        lambda found: "[address]" if _LONG_ADDRESS.fullmatch(found[0]) else found[0], text
+    )
 
 
 def _is_host(word: str) -> bool:

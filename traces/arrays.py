@@ -73,7 +73,9 @@ def order_of(values: NDArray[Any]) -> IntArray:
 
 
 def last_at(rising: IntArray, values: ArrayLike) -> IntArray:
-    """Of each value the place of the last of some rising numbers that is no larger; -1 where none is."""
+    """Of each value the place of the last of some rising numbers that is no larger; -1 where none
+    is.
+    """
     return np.searchsorted(rising, values, side="right") - 1
 
 
@@ -105,8 +107,8 @@ class Lasting:
 def distinct(values: IntArray) -> IntArray:
     """The distinct values of an array, sorted.
 
-    Not np.unique: numpy 2.4 hashes, and on packed ids, all multiples of 2**24, that took 27 of the 40 s of a
-    recording with a million kernels (measured 2026-11-21).
+    Not np.unique: numpy 2.4 hashes, and on packed ids, all multiples of 2**24, that took 27 of the
+    40 s of a recording with a million kernels (measured 2026-11-21).
     """
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     if most - least < 4 * len(values):  # several times as fast as sorting

@@ -18,11 +18,14 @@ NULL: Final = int(np.iinfo(np.int64).min)
 
 
 PROCESS_BITS: Final = ~0xFFFFFF
-"""Mask of a packed thread id that leaves its process (nsys: HW 8 bits, VM 8, process 24, thread 24)."""
+"""Mask of a packed thread id that leaves its process (nsys: HW 8 bits, VM 8, process 24, thread
+24)."""
 
 
 def process_of(gid: int) -> int:
-    """Operating-system process id in a packed id; that is signed and can be negative, so it is masked."""
+    """Operating-system process id in a packed id; that is signed and can be negative, so it is
+    masked.
+    """
     return (gid >> 24) & 0xFFFFFF
 
 
@@ -30,7 +33,8 @@ def process_of(gid: int) -> int:
 class GpuRows(Rows):
     """Work that ran on a GPU: one row per interval, all arrays of shape (n,).
 
-    `process_gid` is nsys's global process id with the thread bits cleared (NULL where the export has none).
+    `process_gid` is nsys's global process id with the thread bits cleared (NULL where the export
+    has none).
     """
 
     start_ns: IntArray
@@ -62,7 +66,9 @@ class LaunchShapes:
 
 @frozen
 class Kernels:
-    """Kernels, shape (n,). `name` indexes `Columns.kernel_names` (-1: none), `shape` the rows of `shapes`."""
+    """Kernels, shape (n,). `name` indexes `Columns.kernel_names` (-1: none), `shape` the rows of
+    `shapes`.
+    """
 
     rows: GpuRows
     name: IntArray
@@ -76,7 +82,9 @@ class Kernels:
 
 @frozen
 class Copies:
-    """Copies and memsets. `kind` indexes `COPY_KINDS`; `source` is a `Memory`, NULL: not recorded."""
+    """Copies and memsets. `kind` indexes `COPY_KINDS`; `source` is a `Memory`, NULL: not
+    recorded.
+    """
 
     rows: GpuRows
     kind: IntArray
@@ -94,7 +102,9 @@ COPY_KINDS: Final = (
 
 
 class Memory(IntEnum):
-    """What memory a copy reads, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept as recorded."""
+    """What memory a copy reads, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept as
+    recorded.
+    """
 
     PAGEABLE = 0
     PINNED = 1
@@ -103,7 +113,9 @@ class Memory(IntEnum):
 
 @frozen
 class Calls(Rows, Lasting):
-    """CUDA runtime and driver calls on the host, shape (n,). `name` indexes `Columns.call_names`."""
+    """CUDA runtime and driver calls on the host, shape (n,). `name` indexes
+    `Columns.call_names`.
+    """
 
     start_ns: IntArray
     end_ns: IntArray
@@ -124,9 +136,11 @@ class Ranges(Rows, Lasting):
 
 @frozen
 class EventRecords(Rows):
-    """Events recorded on streams, shape (n,), one row per record; joined to their call by correlation id.
+    """Events recorded on streams, shape (n,), one row per record; joined to their call by
+    correlation id.
 
-    `event_id` is a handle and used again; `event_sync_id` is unique per record, NULL before schema 3.24.
+    `event_id` is a handle and used again; `event_sync_id` is unique per record, NULL before schema
+    3.24.
     """
 
     process_gid: IntArray
@@ -139,10 +153,11 @@ class EventRecords(Rows):
 
 @frozen
 class Syncs(Rows):
-    """Synchronisations: a stream's wait for an event, or the host's for event, stream or all; shape (n,).
+    """Synchronisations: a stream's wait for an event, or the host's for event, stream or all; shape
+    (n,).
 
-    What a row is, its call's name tells (by correlation id): the recorded type differs between versions.
-    `stream_id` is NULL where the source says none.
+    What a row is, its call's name tells (by correlation id): the recorded type differs between
+    versions. `stream_id` is NULL where the source says none.
     """
 
     start_ns: IntArray
@@ -157,7 +172,8 @@ class Syncs(Rows):
 
 @frozen
 class HostSpans(Rows):
-    """What host threads did besides CUDA calls (OS runtime calls, the profiler's own work), shape (n,).
+    """What host threads did besides CUDA calls (OS runtime calls, the profiler's own work), shape
+    (n,).
 
     `name` indexes `names` (-1: none).
     """
@@ -190,12 +206,14 @@ class ProcessGroup:
 
 @frozen
 class Collectives:
-    """What stands beside each kernel about its collective, shape (n,) as `Kernels`; -1 where nothing does.
+    """What stands beside each kernel about its collective, shape (n,) as `Kernels`; -1 where
+    nothing does.
 
-    `exchange` indexes `EXCHANGES`; other collectives are told by their kernels' names. `group` numbers the
-    process groups, `purpose` indexes `PURPOSES`: what the description of the group says it is for.
-    `descriptions`: those that say so, in the words of the frameworks we know; `groups` by number. `sequence`:
-    the number of the collective in its group, `size_bytes` what a rank gives; None where no kernel has one.
+    `exchange` indexes `EXCHANGES`; other collectives are told by their kernels' names. `group`
+    numbers the process groups, `purpose` indexes `PURPOSES`: what the description of the group says
+    it is for. `descriptions`: those that say so, in the words of the frameworks we know; `groups`
+    by number. `sequence`: the number of the collective in its group, `size_bytes` what a rank
+    gives; None where no kernel has one.
     """
 
     exchange: IntArray
@@ -209,12 +227,14 @@ class Collectives:
 
 @frozen
 class MemoryUse(Rows):
-    """GPU memory in use after each change of it, shape (n,), by process and device in order of time.
+    """GPU memory in use after each change of it, shape (n,), by process and device in order of
+    time.
 
-    `used_bytes` is what the process then had on the device. Where `is_sum`, it adds up what was taken and
-    given back since the recording began, so what was there before is not in it; else the source says it.
-    `is_unmatched` marks changes of unknown size: of this memory nothing was recorded before.
-    `correlation_id` joins a change to its call, NULL where the source does not say.
+    `used_bytes` is what the process then had on the device. Where `is_sum`, it adds up what was
+    taken and given back since the recording began, so what was there before is not in it; else the
+    source says it. `is_unmatched` marks changes of unknown size: of this memory nothing was
+    recorded before. `correlation_id` joins a change to its call, NULL where the source does not
+    say.
     """
 
     time_ns: IntArray
@@ -238,7 +258,9 @@ class SmLimits:
 
 @frozen
 class Gpu:
-    """A GPU of the machine. Each field is None where the trace does not say; `name` only if we know it."""
+    """A GPU of the machine. Each field is None where the trace does not say; `name` only if we know
+    it.
+    """
 
     gpu_id: int | None
     cuda_device: int | None
@@ -257,9 +279,10 @@ NO_GPU: Final = Gpu(None, None, None, None, None, None)
 class GpuSamples(Lasting):
     """Samples of one whole GPU, in order of time, arrays of shape (n,); whoever used it is in them.
 
-    A sample covers [start, end), one period unless the next begins earlier, so that a hole in the sampling
-    stays a hole. Fractions are 0 to 1 and NaN where a sample lacks the metric. `sm_active_frac` is residency
-    (a warp was there), the other two are throughput (an instruction was issued; the tensor pipe worked).
+    A sample covers [start, end), one period unless the next begins earlier, so that a hole in the
+    sampling stays a hole. Fractions are 0 to 1 and NaN where a sample lacks the metric.
+    `sm_active_frac` is residency (a warp was there), the other two are throughput (an instruction
+    was issued; the tensor pipe worked).
     """
 
     gpu_id: int
@@ -274,9 +297,10 @@ class GpuSamples(Lasting):
 class Payloads:
     """Fields of each blob, arrays of shape (n,), NULL where it has none.
 
-    `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not what goes
-    over a link; `rank_count` is the parent's in the rows of ncclCommSplit. NULL too is what a blob
-    lacks that ends early, and all of one whose layout is unknown, or defined differently by two processes.
+    `communicator` is NCCL's 64-bit hash as a signed number; `size_bytes` is per call and rank, not
+    what goes over a link; `rank_count` is the parent's in the rows of ncclCommSplit. NULL too is
+    what a blob lacks that ends early, and all of one whose layout is unknown, or defined
+    differently by two processes.
     """
 
     communicator: IntArray
@@ -290,7 +314,9 @@ class Payloads:
 
 @frozen
 class NcclCalls:
-    """NCCL calls with payloads, shape (n,), in the export's order. `name` indexes `names` (-1: none)."""
+    """NCCL calls with payloads, shape (n,), in the export's order. `name` indexes `names` (-1:
+    none).
+    """
 
     start_ns: IntArray
     end_ns: IntArray
@@ -302,10 +328,11 @@ class NcclCalls:
 
 @frozen
 class TraceInfo:
-    """What a trace says of itself: no host, user or path. `stacks`: frames of the program were recorded.
+    """What a trace says of itself: no host, user or path. `stacks`: frames of the program were
+    recorded.
 
-    `own_names`: the host and the user of the recording, where it has them. Never printed: they are taken out
-    of recorded names.
+    `own_names`: the host and the user of the recording, where it has them. Never printed: they are
+    taken out of recorded names.
     """
 
     name: str
@@ -352,5 +379,9 @@ class Columns:
     collectives: Collectives | None = None
     """What the PyTorch profiler wrote beside NCCL's kernels, where it did."""
     memory: MemoryUse | None = None  # where it was recorded: neither profiler does so unless asked
-    frames: HostSpans | None = None  # functions, as PyTorch spells them; `names/frames.py`: what is shown
-    problems: Problems | None = None  # of operators among `ranges`; the PyTorch profiler notes them, if asked
+    frames: HostSpans | None = (
+        None  # functions, as PyTorch spells them; `names/frames.py`: what is shown
+    )
+    problems: Problems | None = (
+        None  # of operators among `ranges`; the PyTorch profiler notes them, if asked
+    )

@@ -1,9 +1,9 @@
 """Collectives that NCCL does by copy engines: no kernel runs, and their copies are communication.
 
 With symmetric memory NCCL sends AllGather, AlltoAll, Gather and Scatter as copies (NVIDIA/nccl,
-src/ce_coll.cc, `ncclCeImplemented` and `ncclCeAvailable`). They are device-to-device copies, because memory
-of peers is mapped: only the call that launched them shows what they are. That call is NCCL's own range, or
-the end of its group.
+src/ce_coll.cc, `ncclCeImplemented` and `ncclCeAvailable`). They are device-to-device copies,
+because memory of peers is mapped: only the call that launched them shows what they are. That call
+is NCCL's own range, or the end of its group.
 """
 
 from typing import Final
@@ -15,15 +15,17 @@ from traces.columns import COPY_KINDS, Columns
 from traces.groups import passing
 from traces.launches import of_call
 
-_BY_COPIES: Final = frozenset({"ncclAllGather", "ncclAlltoAll", "ncclAllToAll", "ncclGather", "ncclScatter"})
+_BY_COPIES: Final = frozenset(
+    {"ncclAllGather", "ncclAlltoAll", "ncclAllToAll", "ncclGather", "ncclScatter"}
+)
 _START, _END = "ncclGroupStart", "ncclGroupEnd"
 
 
 def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     """Which copies are of a collective, shape (n,). `call`: the launching call of each, or -1.
 
-    NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it, so several of one
-    call; a communicator of one rank copies once.
+    NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it, so several
+    of one call; a communicator of one rank copies once.
     """
     found = none_of(len(columns.copies))
     texts = [text.strip() for text in columns.range_texts]
@@ -51,7 +53,9 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
 
 
 def _carries(names: list[str]) -> BoolArray:
-    """Which calls of a thread launch such a collective: it itself, and the end of a group that holds one."""
+    """Which calls of a thread launch such a collective: it itself, and the end of a group that
+    holds one.
+    """
     found, depth, holds = [], 0, False
     for name in names:
         depth += (name == _START) - (name == _END and depth > 0)

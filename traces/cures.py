@@ -8,14 +8,21 @@ from traces.recording.recorder import NSYS, TORCH, recorded_by
 
 _BOTH: Final = {
     # what is missing: (for nsys, for the PyTorch profiler)
-    "version": ("export with nsys 2021 or newer", "none: the PyTorch profiler does not write its version"),
+    "version": (
+        "export with nsys 2021 or newer",
+        "none: the PyTorch profiler does not write its version",
+    ),
     "process": (
         "export the report again with a newer nsys",
         "give the trace of each process as its own file",
     ),
-    "gpu": ("export again with the GPU table", "record with a PyTorch that writes deviceProperties"),
+    "gpu": (
+        "export again with the GPU table",
+        "record with a PyTorch that writes deviceProperties",
+    ),
     "rank": (
-        "where MPI starts the run, record with --trace=cuda,nvtx,mpi; or give analyze --ranks MAP.csv",
+        "where MPI starts the run, record with --trace=cuda,nvtx,mpi; or give analyze --ranks "
+        "MAP.csv",
         "initialise torch.distributed before the profiler starts; or give analyze --ranks MAP.csv",
     ),
     "steps": (
@@ -37,14 +44,16 @@ _BOTH: Final = {
     ),
     "launch_threads": (
         "record with --trace=cuda,nvtx, so that every launch has its thread",
-        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: launches then have threads",
+        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: launches then have "
+        "threads",
     ),
     "threads": (
         "record whole steps with nsys, which notes the names of threads",
         "none in this format, which does not note the names of threads",
     ),
     "stacks": (
-        "record what the host does: moe-diag capture --for host; --full then lists the late functions",
+        "record what the host does: moe-diag capture --for host; --full then lists the late "
+        "functions",
         "record with with_stack=True, with_modules=True; --full then lists the late functions",
     ),
     "functions": (
@@ -53,7 +62,8 @@ _BOTH: Final = {
     ),
     "recorded_stacks": (
         "read the table Whose time it is of --full: the functions in which launches are late",
-        "read the table Whose time it is of --full: the Python functions in which launches are late",
+        "read the table Whose time it is of --full: the Python functions in which launches are "
+        "late",
     ),
     "all_ranks": (
         "record every rank of the group, and give analyze the folder",
@@ -64,8 +74,10 @@ _BOTH: Final = {
         "list the kernels with --full, and look at the longest with Nsight Compute",
     ),
     "unknown_kernels": (
-        "look up the kernels that --full lists as unknown in the sources of the program and of its libraries",
-        "look up the kernels that --full lists as unknown in the sources of the program and of its libraries",
+        "look up the kernels that --full lists as unknown in the sources of the program and of its "
+        "libraries",
+        "look up the kernels that --full lists as unknown in the sources of the program and of its "
+        "libraries",
     ),
     "graphs": (
         "record with --cuda-graph-trace=node",
@@ -94,7 +106,8 @@ _BOTH: Final = {
     ),
     "host_waits": (
         "record with --trace=cuda,nvtx,osrt and --cuda-event-trace=true",
-        "record with enable_cuda_sync_events=True in the experimental_config, and without with_stack and "
+        "record with enable_cuda_sync_events=True in the experimental_config, and without "
+        "with_stack and "
         "record_shapes, which slow the host",
     ),
     "memory_kinds": (
@@ -106,7 +119,8 @@ _BOTH: Final = {
         "record with a PyTorch that writes grid and block of kernels",
     ),
     "operator_shapes": (
-        "record a few steps with the PyTorch profiler and record_shapes=True: nsys records no shapes",
+        "record a few steps with the PyTorch profiler and record_shapes=True: nsys records no "
+        "shapes",
         "record with torch.profiler.profile(..., record_shapes=True)",
     ),
     "sm_count": ("export the GPU table too", "record with a PyTorch that writes deviceProperties"),
@@ -119,7 +133,8 @@ _BOTH: Final = {
         "none in this format: the PyTorch profiler samples no counters of the GPU",
     ),
     "memory_use": (
-        "record from the start of the program, without a capture range, with --cuda-memory-usage=true; "
+        "record from the start of the program, without a capture range, with "
+        "--cuda-memory-usage=true; "
         "or record a few steps with the PyTorch profiler and profile_memory=True",
         "record with torch.profiler.profile(..., profile_memory=True)",
     ),
@@ -128,8 +143,10 @@ _BOTH: Final = {
         "not read from this format yet",
     ),
     "collectives": (
-        "Record NVTX too (nsys profile --trace=cuda,nvtx): NCCL's own ranges then count sends and receives.",
-        "Record with a PyTorch that writes the collective and its process group beside each NCCL kernel.",
+        "Record NVTX too (nsys profile --trace=cuda,nvtx): NCCL's own ranges then count sends and "
+        "receives.",
+        "Record with a PyTorch that writes the collective and its process group beside each NCCL "
+        "kernel.",
     ),
     "ranges": ("record NVTX ranges", "record ranges with torch.profiler.record_function"),
     "layer_ranges": (
@@ -159,12 +176,15 @@ _OF_OTHERS: Final = {
     "process": "give the trace of each process as its own file",
     "rank": "give analyze --ranks MAP.csv",
     "steps": "name a range with --nvtx",
-    "collectives": "Record with nsys or the PyTorch profiler, which note what each NCCL kernel is for.",
+    "collectives": "Record with nsys or the PyTorch profiler, which note what each NCCL kernel is "
+    "for.",
     "startup": "Record later, when the first steps are over",
     "look": "Open the recording at the times above, largest bucket first.",
 }
 """The same for traces of a recorder that we do not know; for all else one sentence."""
-_OTHERWISE: Final = "record the run with nsys or the PyTorch profiler (moe-diag capture), which can note it"
+_OTHERWISE: Final = (
+    "record the run with nsys or the PyTorch profiler (moe-diag capture), which can note it"
+)
 _FILLED: Final[Mapping[str, Callable[[], str]]] = {
     "<schedule>": schedule,
     "<nsys>": lambda: recording().nsys,
@@ -172,7 +192,8 @@ _FILLED: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def cure(missing: str, kind: str | None) -> str:
-    """The cure for what is missing in a trace of this kind (`traces[].kind`); nsys's where there is none.
+    """The cure for what is missing in a trace of this kind (`traces[].kind`); nsys's where there is
+    none.
 
     Raises KeyError for something that no recording would tell.
     """

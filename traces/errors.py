@@ -1,7 +1,7 @@
 """Every error we raise, as a tree. A message is one line: what, where, and what to type next.
 
-Those of configurations and training logs stand beside their readers. Only the door (`diagnoser.cli`) turns
-errors into exit codes.
+Those of configurations and training logs stand beside their readers. Only the door
+(`diagnoser.cli`) turns errors into exit codes.
 """
 
 import resource
@@ -10,7 +10,9 @@ from traces.spelling import one_line
 
 
 class MoeDiagError(Exception):
-    """Root of what a user can cause. `str(error)` is the one line to print, whatever the message quotes."""
+    """Root of what a user can cause. `str(error)` is the one line to print, whatever the message
+    quotes.
+    """
 
     def __str__(self) -> str:
         return one_line(super().__str__())
@@ -49,7 +51,9 @@ class NotASnapshot(InputError):
 
 
 class NotAWitness(InputError):
-    """The file is neither a dump of PyTorch's Flight Recorder nor of NCCL Inspector, or not a plain one."""
+    """The file is neither a dump of PyTorch's Flight Recorder nor of NCCL Inspector, or not a plain
+    one.
+    """
 
 
 class DamagedTrace(InputError):
@@ -77,7 +81,9 @@ class OutOfMemory(InputError):
 
 
 class UnpacksTooFar(InputError):
-    """A compressed file is far larger unpacked than any of its kind: it may have been made to fill memory."""
+    """A compressed file is far larger unpacked than any of its kind: it may have been made to fill
+    memory.
+    """
 
 
 class ClusterUnavailable(InputError):
@@ -93,7 +99,9 @@ class NothingToDiagnose(MoeDiagError):
 
 
 def out_of_memory(what: str) -> OutOfMemory:
-    """What is said of work that needed more: all there is, or what the system gives this process."""
+    """What is said of work that needed more: all there is, or what the system gives this
+    process.
+    """
     bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
     there_is = f"the {bound >> 20} MB allowed" if bound > 0 else "is available"
     return OutOfMemory(

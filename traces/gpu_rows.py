@@ -14,7 +14,9 @@ def known_device(device_id: IntArray) -> tuple[IntArray, BoolArray]:
 
 
 def known_process(process_gid: IntArray, columns: Columns) -> IntArray:
-    """Process of each row; a row without one belongs to the only process there is, if there is only one."""
+    """Process of each row; a row without one belongs to the only process there is, if there is only
+    one.
+    """
     known = np.concatenate((distinct(process_gid), distinct(columns.calls.thread_gid)))
     candidates = distinct(known[known != NULL] & PROCESS_BITS)
     if len(candidates) == 1:
@@ -25,10 +27,14 @@ def known_process(process_gid: IntArray, columns: Columns) -> IntArray:
 def checked_times(rows: GpuRows) -> tuple[BoolArray, IntArray, list[str]]:
     """Which rows have times, their ends never before their starts, and what was amiss.
 
-    CUPTI writes start = end = 0 where it has no times (CUPTI documentation, CUpti_ActivityKernel); an end
-    before its start is work that had not ended when the recording did.
+    CUPTI writes start = end = 0 where it has no times (CUPTI documentation, CUpti_ActivityKernel);
+    an end before its start is work that had not ended when the recording did.
     """
-    untimed = (rows.start_ns == NULL) | (rows.end_ns == NULL) | ((rows.start_ns == 0) & (rows.end_ns == 0))
+    untimed = (
+        (rows.start_ns == NULL)
+        | (rows.end_ns == NULL)
+        | ((rows.start_ns == 0) & (rows.end_ns == 0))
+    )
     unfinished = ~untimed & (rows.end_ns < rows.start_ns)
     warnings = []
     if count := summed(untimed):

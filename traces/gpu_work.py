@@ -28,9 +28,11 @@ from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source, Time
 
 
 def build(columns: Columns) -> Timeline:
-    """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned of.
+    """Sort a trace's GPU work into ranks; ones with neither kernels nor graph rows are only warned
+    of.
 
-    Where the caller keeps no columns, their times and places of GPU work go before the ranks take them.
+    Where the caller keeps no columns, their times and places of GPU work go before the ranks take
+    them.
     """
     work, warnings = _all_work(columns)
     graphs = _graph_launches(columns, work)
@@ -41,18 +43,25 @@ def build(columns: Columns) -> Timeline:
     for gid, fix in fixes.items():
         apart, within = signed_ms(fix.ahead_ns), duration(fix.within_ns)
         warnings.append(
-            f"process {process_of(gid)}: its host's clock was {apart} ahead of its GPU's, by launches and "
+            f"process {process_of(gid)}: its host's clock was {apart} ahead of its GPU's, by "
+            f"launches and "
             f"waits known within {within}; host times were corrected"
         )
     ranks, rows = [], work.rows
     for places in work.by_rank():
-        mine, gid, device = work.take(places, columns), rows.process_gid[places[0]], rows.device_id[places[0]]
+        mine, gid, device = (
+            work.take(places, columns),
+            rows.process_gid[places[0]],
+            rows.device_id[places[0]],
+        )
         launched, opaque = graphs.get(int(gid), (0, 0))
         hidden_frac = opaque / launched if launched else 0.0
         rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, fixes.get(int(gid)))
         busy = mine.end_ns > mine.start_ns
         if not (busy & (mine.source != Source.COPY)).any():
-            warnings.append(f"process {rank.process}, GPU {device}: no kernels that take time; left out")
+            warnings.append(
+                f"process {rank.process}, GPU {device}: no kernels that take time; left out"
+            )
         else:
             ranks.append(rank)
     launches, hidden = (sum(counts) for counts in zip((0, 0), *graphs.values(), strict=True))
@@ -62,9 +71,9 @@ def build(columns: Columns) -> Timeline:
 def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]:
     """By process: how many CUDA graph launches there are, and of how many no work was recorded.
 
-    A launch may have a runtime and a driver row; both share the correlation id and count once. Those before
-    the first launch of a process that has compute, and after its last, are a capture cut off, whose work ran
-    outside of it; unless no graph launch of the process shows any work.
+    A launch may have a runtime and a driver row; both share the correlation id and count once.
+    Those before the first launch of a process that has compute, and after its last, are a capture
+    cut off, whose work ran outside of it; unless no graph launch of the process shows any work.
     """
     calls = columns.calls
     rows = np.flatnonzero(passing(launches_a_graph, columns.call_names)[calls.name])
@@ -88,9 +97,11 @@ def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]
 
 @frozen
 class _Work:
-    """Every row of GPU work, shape (n,): kernels, copies, replays; `kept` are those with times and a device.
+    """Every row of GPU work, shape (n,): kernels, copies, replays; `kept` are those with times and
+    a device.
 
-    `call`: as in `Activities`. No row of `rows` ends before it starts; processes and devices are as known.
+    `call`: as in `Activities`. No row of `rows` ends before it starts; processes and devices are as
+    known.
     """
 
     rows: GpuRows
@@ -145,7 +156,9 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
     rows = replace(rows, end_ns=end_ns, device_id=device, process_gid=gid)
     call = joined_rows(columns.calls, gid, rows.correlation_id)
     if count := summed(call == AMBIGUOUS):
-        warnings.append(f"GPU rows whose correlation id several calls bear, joined to no launch: {count}")
+        warnings.append(
+            f"GPU rows whose correlation id several calls bear, joined to no launch: {count}"
+        )
     call = np.maximum(call, PLACE(-1))
     first = len(columns.kernels)
     collective = copies_of_collectives(columns, call[first : first + len(columns.copies)])
@@ -153,7 +166,8 @@ def _all_work(columns: Columns) -> tuple[_Work, list[str]]:
 
 
 def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]:
-    """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched once.
+    """Bucket and key of each kernel, copy and replay, in that order; each distinct name is matched
+    once.
 
     `collective`: copies that are communication, as those between GPUs are.
     """
@@ -162,12 +176,19 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
         (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
         if is_communication(kernel)
         else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
-        for kernel in (*map(classify_kernel, columns.kernel_names), UNNAMED)  # without a name: -1, the last
+        for kernel in (
+            *map(classify_kernel, columns.kernel_names),
+            UNNAMED,
+        )  # without a name: -1, the last
     ]
     of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
     between_gpus = (columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]) | collective
     copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
-    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind).astype(CODE)
+    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind).astype(
+        CODE
+    )
     replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=CODE)
-    bucket = np.concatenate((of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE)))
+    bucket = np.concatenate(
+        (of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE))
+    )
     return bucket, np.concatenate((of_kernel[:, 1], copy_key, replay))

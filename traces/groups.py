@@ -50,7 +50,10 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
         numbers = np.cumsum(seen, dtype=PLACE) - 1
         return numbers[column], int(numbers[-1]) + 1
     order = np.argsort(column)  # not stable, and several times as fast
-    places, numbers = np.empty(len(order), dtype=PLACE), np.cumsum(begins(column[order]), dtype=PLACE) - 1
+    places, numbers = (
+        np.empty(len(order), dtype=PLACE),
+        np.cumsum(begins(column[order]), dtype=PLACE) - 1,
+    )
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
 
@@ -63,7 +66,9 @@ def first_of(group: IntArray) -> IntArray:
 
 
 def places_of_each(values: IntArray) -> list[tuple[int, IntArray]]:
-    """Each distinct value, rising, with its places in their order; by one sort for any number of values."""
+    """Each distinct value, rising, with its places in their order; by one sort for any number of
+    values.
+    """
     order = order_of(values)
     ordered = values[order]
     begins = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
@@ -91,7 +96,9 @@ def place_in_run(*keys: IntArray) -> IntArray:
 
 
 def begins(*keys: IntArray) -> BoolArray:
-    """Of each row whether it differs from the row before it in some key, shape (n,); the first does."""
+    """Of each row whether it differs from the row before it in some key, shape (n,); the first
+    does.
+    """
     new = ~none_of(len(keys[0]))
     new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return new
@@ -114,14 +121,18 @@ def before_of(key: IntArray) -> IntArray:
 
 
 def next_at(mask: BoolArray) -> IntArray:
-    """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n + 1,)."""
+    """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n
+    + 1,).
+    """
     count = len(mask)
     here = np.append(np.where(mask, np.arange(count, dtype=PLACE), PLACE(count)), PLACE(count))
     return np.minimum.accumulate(here[::-1])[::-1]
 
 
 def previous_at(mask: BoolArray) -> IntArray:
-    """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n + 1,)."""
+    """Of each place i, 0 to n, the last place before i where the mask holds, -1 where none; (n +
+    1,).
+    """
     here = np.append(PLACE(-1), np.where(mask, np.arange(len(mask), dtype=PLACE), PLACE(-1)))
     return np.maximum.accumulate(here)
 
@@ -143,10 +154,14 @@ def mask_of(places: IntArray, count: int) -> BoolArray:
 def mask_within(start: IntArray, end: IntArray, count: int) -> BoolArray:
     """Mask of `count` places that lie in any of the stretches [start, end)."""
     real = end > start
-    change = np.bincount(start[real], minlength=count + 1) - np.bincount(end[real], minlength=count + 1)
+    change = np.bincount(start[real], minlength=count + 1) - np.bincount(
+        end[real], minlength=count + 1
+    )
     return np.cumsum(change)[:count] > 0
 
 
 def passing(test: Callable[[T], object], several: Iterable[T]) -> BoolArray:
-    """Which texts or groups pass a test; one more at the end, which does not, for rows without one (-1)."""
+    """Which texts or groups pass a test; one more at the end, which does not, for rows without one
+    (-1).
+    """
     return bools([*(bool(test(one)) for one in several), False])

@@ -1,7 +1,8 @@
 """How far a process's host clock is from its GPU's, and its host rows put on the GPU's clock.
 
-No kernel starts before its launch call begins, and no synchronising call returns before the work it waited
-for has ended. So launches bound on one side how far the host's clock is ahead, returns on the other.
+No kernel starts before its launch call begins, and no synchronising call returns before the work it
+waited for has ended. So launches bound on one side how far the host's clock is ahead, returns on
+the other.
 """
 
 from dataclasses import replace
@@ -29,10 +30,14 @@ from traces.limits import Limit
 
 LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the GPU busy")
 JITTER: Final = Limit(
-    10_000, "ns", "measured: calls of one real recording return 7 us before the work they waited for ends"
+    10_000,
+    "ns",
+    "measured: calls of one real recording return 7 us before the work they waited for ends",
 )
 SOON: Final = Limit(
-    50_000, "ns", "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon"
+    50_000,
+    "ns",
+    "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon",
 )
 _Timed = TypeVar("_Timed", Calls, Ranges, HostSpans, NcclCalls, Syncs)
 _OF_ALL: Final = ("DeviceSynchronize", "CtxSynchronize")
@@ -41,17 +46,20 @@ _TO_HOST: Final = COPY_KINDS.index("memcpy_d2h")
 
 @frozen
 class ClockFix:
-    """Host times of a process were `ahead_ns` ahead of its GPU's, within `within_ns`, and were put right."""
+    """Host times of a process were `ahead_ns` ahead of its GPU's, within `within_ns`, and were put
+    right.
+    """
 
     ahead_ns: int
     within_ns: int
 
 
 def clock_fixes(columns: Columns, rows: GpuRows, call: IntArray) -> dict[int, ClockFix]:
-    """By packed process, of those whose clocks are apart, where some launch and some return followed soon.
+    """By packed process, of those whose clocks are apart, where some launch and some return
+    followed soon.
 
-    `rows`: all GPU work of the columns, kernels first, then copies; `call`: the row of each one's launching
-    call, -1 where it has none.
+    `rows`: all GPU work of the columns, kernels first, then copies; `call`: the row of each one's
+    launching call, -1 where it has none.
     """
     result = {}
     for gid in distinct(rows.process_gid[call >= 0]).tolist():
@@ -75,7 +83,9 @@ def on_gpu_clock(columns: Columns, fixes: dict[int, ClockFix]) -> Columns:
     def moved(time_ns: IntArray, gid: IntArray) -> IntArray:
         time_ns = time_ns.copy()
         for process, fix in fixes.items():
-            time_ns[((gid & PROCESS_BITS) == process) & (gid != NULL) & (time_ns != NULL)] -= fix.ahead_ns
+            time_ns[((gid & PROCESS_BITS) == process) & (gid != NULL) & (time_ns != NULL)] -= (
+                fix.ahead_ns
+            )
         return time_ns
 
     def both(table: _Timed) -> _Timed:
@@ -99,8 +109,9 @@ def on_gpu_clock(columns: Columns, fixes: dict[int, ClockFix]) -> Columns:
 def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArray) -> IntArray:
     """How long after the end of the work that it waited for each call of one process returned.
 
-    Of calls of which that work is known: for all of the only GPU, for a stream that is recorded, or for a
-    copy to the host which their thread launched last. A copy that blocks is such a call itself.
+    Of calls of which that work is known: for all of the only GPU, for a stream that is recorded, or
+    for a copy to the host which their thread launched last. A copy that blocks is such a call
+    itself.
     """
     calls = columns.calls
     of_all = passing(lambda name: any(word in name for word in _OF_ALL), columns.call_names)
@@ -122,7 +133,9 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
         for one, places in places_of_each(rows.stream_id[mine]):
             asked = row[stream == one]
             last = np.maximum.accumulate(rows.end_ns[mine[places]])
-            found.append(_since_last(calls.end_ns[asked], calls.start_ns[asked], launch_ns[places], last))
+            found.append(
+                _since_last(calls.end_ns[asked], calls.start_ns[asked], launch_ns[places], last)
+            )
     waiting = np.flatnonzero(of_stream[calls.name] & of_process)
     thread = calls.thread_gid[call[mine]]
     for one, places in places_of_each(thread):
@@ -140,8 +153,12 @@ def _blocking(columns: Columns, rows: GpuRows, call: IntArray, copies: IntArray)
     return columns.calls.end_ns[call[own]] - rows.end_ns[own]
 
 
-def _since_last(end_ns: IntArray, start_ns: IntArray, launch_ns: IntArray, last_end_ns: IntArray) -> IntArray:
-    """From the last end of work launched before each call to its return; nothing where there was none."""
+def _since_last(
+    end_ns: IntArray, start_ns: IntArray, launch_ns: IntArray, last_end_ns: IntArray
+) -> IntArray:
+    """From the last end of work launched before each call to its return; nothing where there was
+    none.
+    """
     place = np.searchsorted(launch_ns, start_ns) - 1
     return end_ns[place >= 0] - last_end_ns[place[place >= 0]]
 

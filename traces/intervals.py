@@ -15,7 +15,9 @@ _EVER: Final = np.iinfo(np.int64)
 
 @frozen
 class Spans(Lasting):
-    """A set of instants: disjoint intervals in order, none empty, none touching. Arrays of shape (n,)."""
+    """A set of instants: disjoint intervals in order, none empty, none touching. Arrays of shape
+    (n,).
+    """
 
     start_ns: IntArray
     end_ns: IntArray
@@ -46,7 +48,9 @@ def instants_of(rows: Timed, which: BoolArray | IntArray | slice = slice(None)) 
     return union(rows.start_ns[which], rows.end_ns[which])
 
 
-def instants_in(windows: Spans, rows: Timed, which: BoolArray | IntArray | slice = slice(None)) -> Spans:
+def instants_in(
+    windows: Spans, rows: Timed, which: BoolArray | IntArray | slice = slice(None)
+) -> Spans:
     """Instants of some windows at which any of some rows lasts."""
     return intersect(instants_of(rows, which), windows)
 
@@ -84,7 +88,9 @@ def intersect(a: Spans, b: Spans) -> Spans:
     count = np.searchsorted(b.start_ns, a.end_ns, side="left") - first
     of = np.repeat(np.arange(len(a)), count)
     met = np.arange(len(of)) + np.repeat(first - np.cumsum(count) + count, count)
-    return Spans(np.maximum(a.start_ns[of], b.start_ns[met]), np.minimum(a.end_ns[of], b.end_ns[met]))
+    return Spans(
+        np.maximum(a.start_ns[of], b.start_ns[met]), np.minimum(a.end_ns[of], b.end_ns[met])
+    )
 
 
 def subtract(a: Spans, b: Spans) -> Spans:
@@ -108,9 +114,10 @@ def covered_ns(start_ns: IntArray, end_ns: IntArray, by: Spans) -> IntArray:
 def first_come(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     """Give each instant to the interval that comes first: where each interval's own part begins.
 
-    Intervals of shape (n,) stand in order of precedence, which must be an order of start. Interval i owns
-    [result[i], end[i]), empty where result[i] >= end[i]: the instants when all before it have ended. The
-    owned parts are disjoint, in order, and their union is the union of the intervals.
+    Intervals of shape (n,) stand in order of precedence, which must be an order of start. Interval
+    i owns [result[i], end[i]), empty where result[i] >= end[i]: the instants when all before it
+    have ended. The owned parts are disjoint, in order, and their union is the union of the
+    intervals.
     """
     if not len(start_ns):
         return start_ns.copy()

@@ -1,6 +1,7 @@
 """Which work of a rank its own steps launched, and which helper threads or whole CUDA graphs did.
 
-Equal replays of a graph recorded whole that make up most of a rank's work are passes of a step each.
+Equal replays of a graph recorded whole that make up most of a rank's work are passes of a step
+each.
 """
 
 import numpy as np
@@ -13,7 +14,8 @@ from traces.timeline import Activities
 
 
 def helper_work(rows: Activities) -> BoolArray:
-    """Work that helper threads launched, a mask of shape (n,): it owns no step and ends no wait of one.
+    """Work that helper threads launched, a mask of shape (n,): it owns no step and ends no wait of
+    one.
 
     Decoding kernels whose launch was not recorded are helpers' too.
     """
@@ -24,7 +26,9 @@ def helper_work(rows: Activities) -> BoolArray:
 
 
 def helper_threads(rows: Activities) -> IntArray:
-    """Threads most of whose kernels decode or augment input, or that only copy while others launch."""
+    """Threads most of whose kernels decode or augment input, or that only copy while others
+    launch.
+    """
     nobody = NOWHERE
     thread, decodes, copies = rows.launch_thread, _decodes(rows), rows.is_copy
     if not decodes.any() and not copies.any():
@@ -46,7 +50,9 @@ def _decodes(rows: Activities) -> BoolArray:
 
 
 def equal_replays(rows: Activities) -> IntArray:
-    """Places of at least two equal replays, recorded whole, that make up most of the work; else none."""
+    """Places of at least two equal replays, recorded whole, that make up most of the work; else
+    none.
+    """
     length_ns = rows.length_ns
     replays = np.flatnonzero(rows.is_replay & rows.is_launched)
     few = len(replays) < 2 or summed(length_ns[replays]) < MOST.value * summed(length_ns)

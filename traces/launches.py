@@ -1,4 +1,6 @@
-"""The host call behind each piece of GPU work, by process and correlation id; launch shapes, each once."""
+"""The host call behind each piece of GPU work, by process and correlation id; launch shapes, each
+once.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,8 +16,8 @@ _GRID: Final = (2**31 - 1, 65_535, 65_535)
 _THREADS: Final = 1024
 _REGISTERS: Final = 65_536
 _SHARED_BYTES: Final = 1 << 20
-"""The most that any GPU takes of each: CUDA C++ Programming Guide, technical specifications per compute
-capability; of shared memory four times the 227 kB of today."""
+"""The most that any GPU takes of each: CUDA C++ Programming Guide, technical specifications per
+compute capability; of shared memory four times the 227 kB of today."""
 
 
 def distinct_shapes(
@@ -34,7 +36,10 @@ def distinct_shapes(
     shape = group_of(*(varied or columns[:1]))
     first = first_of(shape)
     return shape, LaunchShapes(
-        np.stack([_possible(column[first], most) for column, most in zip(grid, _GRID, strict=True)], axis=1),
+        np.stack(
+            [_possible(column[first], most) for column, most in zip(grid, _GRID, strict=True)],
+            axis=1,
+        ),
         np.stack([_possible(column[first], _THREADS) for column in block], axis=1),
         _possible(registers[first], _REGISTERS),
         _possible(static_shared_bytes[first], _SHARED_BYTES),
@@ -47,7 +52,9 @@ def _possible(numbers: IntArray, most: int) -> IntArray:
 
 
 def grid_numbers(shapes: LaunchShapes) -> IntArray:
-    """A number for each shape, shape (k,), the same where grids are; it rises with z, then y, then x."""
+    """A number for each shape, shape (k,), the same where grids are; it rises with z, then y, then
+    x.
+    """
     return group_of(*shapes.grid.T)
 
 
@@ -57,7 +64,8 @@ AMBIGUOUS: Final = -2
 
 @frozen
 class Launches:
-    """Of each activity the launching call: start, end, thread (NULL where none) and row in `Calls` (-1).
+    """Of each activity the launching call: start, end, thread (NULL where none) and row in `Calls`
+    (-1).
 
     Arrays of shape (n,).
     """
@@ -77,7 +85,8 @@ def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray)
 
 
 def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
-    """Rows in `Calls` of the calls that launched activities, arrays of shape (n,); -1 where none did.
+    """Rows in `Calls` of the calls that launched activities, arrays of shape (n,); -1 where none
+    did.
 
     See `joined_rows`.
     """
@@ -85,11 +94,12 @@ def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray
 
 
 def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
-    """The same, but `AMBIGUOUS` where calls one after the other bear the id: none of them is known for it.
+    """The same, but `AMBIGUOUS` where calls one after the other bear the id: none of them is known
+    for it.
 
-    Correlation ids are unique within a process only, so an activity without a process joins nothing. One call
-    may launch many activities (a graph). Where two calls share an id (a driver row inside a runtime row), the
-    innermost counts: the one that starts last.
+    Correlation ids are unique within a process only, so an activity without a process joins
+    nothing. One call may launch many activities (a graph). Where two calls share an id (a driver
+    row inside a runtime row), the innermost counts: the one that starts last.
     """
     call = np.full(len(process_gid), -1, dtype=PLACE)
     usable = (calls.correlation_id != NULL) & (calls.thread_gid != NULL) & (calls.start_ns != NULL)

@@ -1,8 +1,9 @@
-"""Loops that numpy cannot express: one text, interpreted where there is little to do, else compiled.
+"""Loops that numpy cannot express: one text, interpreted where there is little to do, else
+compiled.
 
-numba compiles, and only then is it imported. Compiled loops stay in the user's cache folder, in one folder
-for each text of the modules that they and what they call stand in, so that no other text is ever run: numba
-itself goes by a file's size and time. Without numba, loops are interpreted.
+numba compiles, and only then is it imported. Compiled loops stay in the user's cache folder, in one
+folder for each text of the modules that they and what they call stand in, so that no other text is
+ever run: numba itself goes by a file's size and time. Without numba, loops are interpreted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from traces.limits import Limit
 from traces.progress import report
 
 COMPILED_FROM: Final = Limit(
-    400_000, "rounds", "measured: interpreted, these take as long as importing numba and its stored loops"
+    400_000,
+    "rounds",
+    "measured: interpreted, these take as long as importing numba and its stored loops",
 )
 
 P = ParamSpec("P")
@@ -34,7 +37,9 @@ R = TypeVar("R")
 
 
 class Loop(Generic[P, R]):
-    """A function of numpy arrays and whole numbers, whose results stand in the arrays that it writes."""
+    """A function of numpy arrays and whole numbers, whose results stand in the arrays that it
+    writes.
+    """
 
     def __init__(self, text: Callable[P, R], writes: tuple[str, ...]) -> None:
         assert isinstance(text, FunctionType)
@@ -59,7 +64,9 @@ class Loop(Generic[P, R]):
         return self.interpreted
 
     def interpreted(self, *arguments: P.args, **named: P.kwargs) -> R:
-        """Run it by Python: lists and bytes, for single elements of arrays take several times as long."""
+        """Run it by Python: lists and bytes, for single elements of arrays take several times as
+        long.
+        """
         lists = [_listed(one) for one in arguments]
         result: R = self._text(*lists, **named)
         for place in self._written:
@@ -83,7 +90,9 @@ class Loop(Generic[P, R]):
         return machine
 
     def _calls(self) -> dict[str, Loop[Any, Any]]:
-        calls = {name: self._function.__globals__.get(name) for name in self._function.__code__.co_names}
+        calls = {
+            name: self._function.__globals__.get(name) for name in self._function.__code__.co_names
+        }
         return {name: one for name, one in calls.items() if isinstance(one, Loop)}
 
     def _sources(self) -> set[Path]:
@@ -136,7 +145,9 @@ def _listed(one: Any) -> Any:
 
 
 def _keep_where_there_is_room(machine: Any) -> None:
-    """What cannot be stored is compiled again by the next run; else a full disk would end this one."""
+    """What cannot be stored is compiled again by the next run; else a full disk would end this
+    one.
+    """
     cache: Any = getattr(machine, "_cache", None)
     if (store := getattr(cache, "save_overload", None)) is None:
         return

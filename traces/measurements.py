@@ -68,14 +68,14 @@ from traces.timeline import Activities, RankTimeline
 class RankMeasurements:
     """The numbers of one process on one GPU; what has a name of `ranks[]` is that section.
 
-    `process`, `gpu` and `rank` are None where the trace does not say. `unseen`: why communication cannot be
-    told from compute, None where it can; where only whole graph replays were recorded the budget's compute
-    means busy. `clock_offset_ns` is 0 where host and GPU clocks agree, None where no launch was recorded.
-    `clock`: how they were made to, where they did not.
-    `summary` is all that a run of many ranks needs of it. `moe_passes`: passes through MoE layers of each
-    used step. `compute_work_ns`: of compute kernels, where their launches tell how they use the SMs.
-    `launched_count` counts the kernels whose launch was recorded, `recorded_host_rows` the calls and ranges
-    of the launching threads in the windows.
+    `process`, `gpu` and `rank` are None where the trace does not say. `unseen`: why communication
+    cannot be told from compute, None where it can; where only whole graph replays were recorded the
+    budget's compute means busy. `clock_offset_ns` is 0 where host and GPU clocks agree, None where
+    no launch was recorded. `clock`: how they were made to, where they did not. `summary` is all
+    that a run of many ranks needs of it. `moe_passes`: passes through MoE layers of each used step.
+    `compute_work_ns`: of compute kernels, where their launches tell how they use the SMs.
+    `launched_count` counts the kernels whose launch was recorded, `recorded_host_rows` the calls
+    and ranges of the launching threads in the windows.
     """
 
     trace: str
@@ -126,22 +126,24 @@ class RankMeasurements:
 def measure_rank(
     rank: RankTimeline, selection: Selection, *, only_data_parallel: bool = False
 ) -> RankMeasurements:
-    """Measure one rank; `only_data_parallel`: its configuration says so. Raises `EmptySelection`."""
+    """Measure one rank; `only_data_parallel`: as it is configured. Raises `EmptySelection`."""
     info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
     tell("communication")
     windows, resolution = steps.windows, resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
-    rows, windows, unseen = rank.activities, steps.windows, _unseen(rank)
+    rows, unseen = rank.activities, _unseen(rank)
     tell("recomputed layers")
     recompute = measure_recompute(rank, windows, whole_steps=bool(steps.used))
     tell("time without compute")
     queueing = find_queueing(rank)
-    account, unnamed = measure_account(rank, windows, queueing), measure_unnamed(rank, queueing, steps)
+    account = measure_account(rank, windows, queueing)
+    unnamed = measure_unnamed(rank, queueing, steps)
     tell("SMs")
     use = measure_sm(rank, windows, rank.gpu, rank.columns.gpu_samples)
-    absent, subject = absent_pieces(account), subject_of(rank, steps, recompute, use.sm, unnamed.apart)
+    absent = absent_pieces(account)
+    subject = subject_of(rank, steps, recompute, use.sm, unnamed.apart)
     budget, costs = measure_budget(rows, windows), measure_costs(subject, account, queueing)
     tell("layers")
     layers = measure_moe(rank, resolution, steps, recompute, absent)
@@ -149,8 +151,7 @@ def measure_rank(
     del queueing
     timelines = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
-    if isinstance(account, Account):
-        account = replace(account, pieces=None)
+    account = _without_pieces(account)
     return copied(
         RankMeasurements,
         rank,
@@ -194,6 +195,10 @@ def measure_rank(
     )
 
 
+def _without_pieces(account: Account | Missing) -> Account | Missing:
+    return account if isinstance(account, Missing) else replace(account, pieces=None)
+
+
 def _outside_ns(rows: Activities, windows: Spans) -> int:
     before_ns = int(rows.start_ns.min()) - int(windows.start_ns[0])
     return max(0, before_ns) + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max()))
@@ -210,7 +215,14 @@ def _unseen(rank: RankTimeline) -> Missing | None:
     return None
 
 
-_PHASES: Final = ("steps", "communication", "recomputed layers", "time without compute", "SMs", "layers")
+_PHASES: Final = (
+    "steps",
+    "communication",
+    "recomputed layers",
+    "time without compute",
+    "SMs",
+    "layers",
+)
 
 
 def _tell(trace: str, phase: str) -> None:
@@ -219,7 +231,9 @@ def _tell(trace: str, phase: str) -> None:
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     threads, tables = rank.activities.launching_threads, (rank.columns.calls, rank.columns.ranges)
-    mine = (np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns) for rows in tables)
+    mine = (
+        np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns) for rows in tables
+    )
     return sum(summed(which) for which in mine)
 
 

@@ -1,4 +1,6 @@
-"""The three states of a value: known, `Missing` with its reason and cure, None where it does not apply."""
+"""The three states of a value: known, `Missing` with its reason and cure, None where it does not
+apply.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
@@ -15,9 +17,10 @@ T = TypeVar("T")
 class Missing:
     """One gap of a result.
 
-    `path` is its place in the JSON document (`ranks[0].totals`; a parent covers what is under it), `reason`
-    why it could not be told, `cure` what to record or type so that it can. It is false, and neither larger
-    nor smaller than anything: what compares it or computes with it gets a `TypeError` with both.
+    `path` is its place in the JSON document (`ranks[0].totals`; a parent covers what is under it),
+    `reason` why it could not be told, `cure` what to record or type so that it can. It is false,
+    and neither larger nor smaller than anything: what compares it or computes with it gets a
+    `TypeError` with both.
     """
 
     path: Place

@@ -7,8 +7,12 @@ from typing import Final
 
 from traces.limits import Limit
 
-LONGEST_NAME: Final = Limit(80, "characters", "ours: no knob's path is longer; what is may be anything")
-MOST_NAMES: Final = Limit(2_000, "names", "ours: the frameworks have 1,000 flags each; a trace may name more")
+LONGEST_NAME: Final = Limit(
+    80, "characters", "ours: no knob's path is longer; what is may be anything"
+)
+MOST_NAMES: Final = Limit(
+    2_000, "names", "ours: the frameworks have 1,000 flags each; a trace may name more"
+)
 ALIKE: Final = 0.6
 """What difflib takes for near, of similarities from 0 to 1."""
 

@@ -1,13 +1,14 @@
 """Patterns of texts: the one home of regular expressions, for all packages.
 
-They run on RE2 (github.com/google/re2), an automaton: a search costs what the text is long, whoever wrote
-it. Python's own `re` tries again from every place and in every way, so that the name of a kernel with 40
-underscores took it 37 seconds (measured 2026-11-28). To find all places is as many searches, of which none
-may look far beyond its end: `tests/whole/test_linear_patterns.py` holds that.
+They run on RE2 (github.com/google/re2), an automaton: a search costs what the text is long, whoever
+wrote it. Python's own `re` tries again from every place and in every way, so that the name of a
+kernel with 40 underscores took it 37 seconds (measured 2026-11-28). To find all places is as many
+searches, of which none may look far beyond its end: `tests/whole/test_linear_patterns.py` holds
+that.
 
-The price is its grammar: no lookaround, no reference back to a group, no repeat above 1,000; `$` is the end
-of the text alone; `\\w`, `\\d`, `\\s` and `\\b` know ASCII only, beside which `LETTERS` and `BLANKS` are for
-what people write. Flags stand in the pattern: `(?i)`, `(?s)`, `(?m)`.
+The price is its grammar: no lookaround, no reference back to a group, no repeat above 1,000; `$` is
+the end of the text alone; `\\w`, `\\d`, `\\s` and `\\b` know ASCII only, beside which `LETTERS` and
+`BLANKS` are for what people write. Flags stand in the pattern: `(?i)`, `(?s)`, `(?m)`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _MOST_DIGITS: Final = 18
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text of digits alone says; None where it is no such text, or 64 bits may not hold it.
+    """The number that a text of digits alone says; None where it is no such text, or 64 bits may
+    not hold it.
 
     `str.isdigit` knows more digits than `int` does, and `int` refuses over 4,300 of them.
     """
@@ -65,7 +67,9 @@ class Match:
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
         """Begin and end of a group in the text; -1 where it took no part."""
-        span: tuple[int, int] = self._found.span(group if isinstance(group, int) else self._names[group])
+        span: tuple[int, int] = self._found.span(
+            group if isinstance(group, int) else self._names[group]
+        )
         return span
 
     def start(self, group: int | str = 0) -> int:
@@ -85,13 +89,17 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         options = re2.Options()
-        options.log_errors = False  # an error is an exception of ours, and never a line of a library
+        options.log_errors = (
+            False  # an error is an exception of ours, and never a line of a library
+        )
         self.text = text
         try:
             self._engine = re2.compile(_whole(text), options)
         except re2.error as error:
             said = error.args[0] if error.args else ""
-            raise WrongPattern(said.decode("utf-8", "replace") if isinstance(said, bytes) else said) from None
+            raise WrongPattern(
+                said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+            ) from None
         self._names = dict(sorted(self._engine.groupindex.items(), key=lambda one: one[1]))
 
     def __repr__(self) -> str:
@@ -127,7 +135,9 @@ class Pattern:
         return [found[self._engine.groups] or "" for found in self.finditer(text)]
 
     def sub(self, new: str | Callable[[Match], str], text: str) -> str:
-        """The text with something else at every place: a text as it stands, or what a function gives."""
+        """The text with something else at every place: a text as it stands, or what a function
+        gives.
+        """
         pieces, end = list[str](), 0
         for found in self.finditer(text):
             start, stop = found.span()
@@ -150,7 +160,9 @@ class Pattern:
 
 
 def _spelled(text: str) -> bytes | str:
-    """A text as the engine takes it: where it is ASCII as bytes, so that it need not count characters."""
+    """A text as the engine takes it: where it is ASCII as bytes, so that it need not count
+    characters.
+    """
     if text.isascii():
         return text.encode()
     return _whole(text)
@@ -168,7 +180,8 @@ _COMPILED: Final[dict[str, Pattern]] = {}
 
 
 def compiled(text: str) -> Pattern:
-    """The pattern of the product, or of one of its tables, that a text is; the same for the same text.
+    """The pattern of the product, or of one of its tables, that a text is; the same for the same
+    text.
 
     `tests/whole/test_linear_patterns.py` holds how long each one takes. Raises `WrongPattern`.
     """
@@ -181,10 +194,12 @@ _OF_BYTES: Final[dict[bytes, re.Pattern[bytes]]] = {}
 
 
 def of_bytes(text: bytes) -> re.Pattern[bytes]:
-    """A pattern of a large file's bytes, by Python's own `re`: only for what the same test finds as linear.
+    """A pattern of a large file's bytes, by Python's own `re`: only for what the same test finds as
+    linear.
 
-    `re` finds the last border of events in 8 MB from their end, in 9 us; RE2, which begins at the front,
-    takes 23 ms, and 186 where a group is asked for (the largest trace of Kineto at hand, 2026-11-28).
+    `re` finds the last border of events in 8 MB from their end, in 9 us; RE2, which begins at the
+    front, takes 23 ms, and 186 where a group is asked for (the largest trace of Kineto at hand,
+    2026-11-28).
     """
     return _OF_BYTES.setdefault(text, re.compile(text))
 
@@ -195,10 +210,11 @@ _AT_PLACES: Final[dict[str, HerePattern]] = {}
 
 
 def at_places(text: str) -> HerePattern:
-    """A pattern that a reader asks from place to place whether its text goes on so: by Python's own `re`.
+    """A pattern that a reader asks from place to place whether its text goes on so: by Python's own
+    `re`.
 
-    Of 300 kB that are cut into words, RE2 takes 20 s: each question has the price of a whole text. The same
-    test has each of these read such texts from place to place.
+    Of 300 kB that are cut into words, RE2 takes 20 s: each question has the price of a whole text.
+    The same test has each of these read such texts from place to place.
     """
     return _AT_PLACES.setdefault(text, re.compile(text, re.ASCII))
 
@@ -220,7 +236,9 @@ def literal(text: str) -> str:
 
 
 def unlike(word: str) -> str:
-    """The pattern of what stands where a word does not: a part of its begin, and then another letter."""
+    """The pattern of what stands where a word does not: a part of its begin, and then another
+    letter.
+    """
     rest = unlike(word[1:]) if len(word) > 1 else ""
     if rest:
         return f"(?:[^{word[0]}]|$|{word[0]}{rest})"
@@ -228,5 +246,7 @@ def unlike(word: str) -> str:
 
 
 def starred(text: str) -> Pattern:
-    """The pattern of a name in which `*` stands for anything, as the tables of settings and rows have it."""
+    """The pattern of a name in which `*` stands for anything, as the tables of settings and rows
+    have it.
+    """
     return compiled("(?s)" + ".*".join(map(literal, text.split("*"))))

@@ -12,7 +12,8 @@ Shape = tuple[int, ...]
 
 @frozen
 class Problem:
-    """An operator with its arguments: shape, type and, of what is no tensor, value of each as recorded.
+    """An operator with its arguments: shape, type and, of what is no tensor, value of each as
+    recorded.
 
     Places of arguments that were not recorded as such are None, or empty texts.
     """
@@ -25,7 +26,9 @@ class Problem:
 
 @frozen
 class Problems:
-    """What operators multiply. `of_range`, as `Ranges`, is a place in `distinct`, -1 where none is known."""
+    """What operators multiply. `of_range`, as `Ranges`, is a place in `distinct`, -1 where none is
+    known.
+    """
 
     of_range: NDArray[np.signedinteger[Any]]
     distinct: tuple[Problem, ...]

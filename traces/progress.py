@@ -7,12 +7,15 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with what is being done, the fraction of it that is (0 to 1), and how many rows were read.
+    """Called with what is being done, the fraction of it that is (0 to 1), and how many rows were
+    read.
 
     Either is None where it is unknown, or no rows are read.
     """
 
-    def __call__(self, doing: str, fraction: float | None = None, rows: int | None = None, /) -> None:
+    def __call__(
+        self, doing: str, fraction: float | None = None, rows: int | None = None, /
+    ) -> None:
         """Say how far it is."""
 
 
@@ -39,5 +42,7 @@ def listener() -> Progress:
 
 
 def report(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
-    """Tell whoever listens what is being done, the fraction of it that is, and how many rows were read."""
+    """Tell whoever listens what is being done, the fraction of it that is, and how many rows were
+    read.
+    """
     _listener.get()(doing, fraction, rows)

@@ -1,7 +1,7 @@
 """How numbers and foreign names are written where people read, alike in every sentence and format.
 
-Figures have three significant digits, shares at most one decimal. Times are in ms unless said otherwise;
-exact integers of nanoseconds and bytes are in the JSON document.
+Figures have three significant digits, shares at most one decimal. Times are in ms unless said
+otherwise; exact integers of nanoseconds and bytes are in the JSON document.
 """
 
 import shlex
@@ -15,7 +15,9 @@ from traces.limits import Limit
 
 DIGITS: Final = 3
 LINE: Final = Limit(
-    2_000, "bytes", "ours: our own longest list of names has 900, and no message needs more of a text"
+    2_000,
+    "bytes",
+    "ours: our own longest list of names has 900, and no message needs more of a text",
 )
 
 
@@ -31,7 +33,9 @@ def rounded(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A measured share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is not."""
+    """A measured share: whole from 10 % on, one decimal below; never 0 % or 100 % for what is
+    not.
+    """
     if share == 0:
         return "0 %"
     if 0 < abs(share) < 0.0005:
@@ -70,14 +74,18 @@ def signed_ms(delta_ns: float) -> str:
 
 
 def places(largest_ns: float) -> int:
-    """Decimals of a column in ms whose largest value has three significant digits; at most three."""
+    """Decimals of a column in ms whose largest value has three significant digits; at most
+    three.
+    """
     if largest_ns:
         return min(3, max(0, DIGITS - 1 - floor(log10(abs(largest_ns) / 1e6))))
     return 0
 
 
 def adding_up(times_ns: Sequence[int], total_ns: int, decimals: int) -> tuple[list[str], str, str]:
-    """Times in ms with as many decimals, what is left of the total, the total: as printed they add up."""
+    """Times in ms with as many decimals, what is left of the total, the total: as printed they add
+    up.
+    """
     unit_ns = 10 ** (6 - decimals)
     shown = [round(time_ns / unit_ns) for time_ns in times_ns]
     total = round(total_ns / unit_ns)
@@ -125,7 +133,9 @@ def megabytes(count: float) -> str:
 
 
 def saving(low: float | None, high: float | None) -> str:
-    """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `-2.9 % to +6.8 %`."""
+    """What a change saves, as a range of shares of the step: `25-28 %`, `up to 18 %`, `-2.9 % to
+    +6.8 %`.
+    """
     if high is None:
         return "not replayed"
     if low is None:
@@ -155,7 +165,9 @@ def numbers(ranks: Sequence[int]) -> str:
         [number for _, number in run]
         for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
     ]
-    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
+    return ", ".join(
+        f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs
+    )
 
 
 def first_of(names: Sequence[str], most: int) -> str:
@@ -181,7 +193,9 @@ def gpu_model(name: str) -> str:
 
 
 def printable(name: str, width: int) -> str:
-    """A foreign name made harmless: no cursor moves, line breaks or turned reading; cut in the middle."""
+    """A foreign name made harmless: no cursor moves, line breaks or turned reading; cut in the
+    middle.
+    """
     clean = name
     if not name.isprintable():  # of what that calls printable nothing is changed
         clean = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in name)
@@ -192,8 +206,14 @@ def printable(name: str, width: int) -> str:
 
 
 def one_line(message: str, most_bytes: int = int(LINE.value)) -> str:
-    """A message with whatever it quotes as one harmless line; cut in the middle: what and the cure stay."""
-    ends = message if len(message) <= 2 * most_bytes else f"{message[:most_bytes]}...{message[-most_bytes:]}"
+    """A message with whatever it quotes as one harmless line; cut in the middle: what and the cure
+    stay.
+    """
+    ends = (
+        message
+        if len(message) <= 2 * most_bytes
+        else f"{message[:most_bytes]}...{message[-most_bytes:]}"
+    )
     line = " ".join(printable(ends, len(ends)).split())
     written = line.encode()
     if len(written) <= most_bytes:

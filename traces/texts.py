@@ -1,7 +1,8 @@
-"""What a text of a document is: who wrote it, and so how it is read from a file that anybody may have edited.
+"""What a text of a document is: who wrote it, and so how it is read from a file that anybody may
+have edited.
 
-A field's type says it, and `reports/result/voice` has what is asked of each kind. A bare `str` in a document
-has no kind, and a test finds it.
+A field's type says it, and `reports/result/voice` has what is asked of each kind. A bare `str` in a
+document has no kind, and a test finds it.
 """
 
 from enum import StrEnum
@@ -17,7 +18,8 @@ class TextKind(StrEnum):
     """Who wrote a text, and in what form."""
 
     SAID = "said"
-    """A sentence, a title or a source of ours, from our tables or our code, with figures filled in."""
+    """A sentence, a title or a source of ours, from our tables or our code, with figures filled
+    in."""
     TYPED = "typed"
     """A line to type: settings or code, made of names of our tables and values that they take."""
     COMMAND = "command"

@@ -1,4 +1,6 @@
-"""Columns -> ranks: one GPU of one process each, its activities in order, with where each was launched."""
+"""Columns -> ranks: one GPU of one process each, its activities in order, with where each was
+launched.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,10 @@ class Activities(Lasting):
 
     Nine of ten bytes of a long trace stand here, so that what only the order needs is not kept.
 
-    `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `row` its row in that
-    table of the columns, `name` indexes their kernel names (-1: none). `call` is the row of the launching
-    call in `calls` (-1: not recorded), `launch_ns`, `launch_end_ns` and `launch_thread` are that call's
-    start, end and thread (NULL where not recorded).
+    `bucket` is a `Bucket`, `key` indexes `KEYS[bucket]`, `source` is a `Source`, `row` its row in
+    that table of the columns, `name` indexes their kernel names (-1: none). `call` is the row of
+    the launching call in `calls` (-1: not recorded), `launch_ns`, `launch_end_ns` and
+    `launch_thread` are that call's start, end and thread (NULL where not recorded).
     """
 
     start_ns: IntArray
@@ -102,7 +104,9 @@ class Activities(Lasting):
 
     @property
     def launch_end_ns(self) -> IntArray:
-        """When each launching call returned; seldom asked for, so that it is looked up each time."""
+        """When each launching call returned; seldom asked for, so that it is looked up each
+        time.
+        """
         return of_call(self.calls.end_ns, self.call)
 
     @property
@@ -119,8 +123,12 @@ class Activities(Lasting):
         return self.is_copy & (self.key == COPY_KINDS.index(kind))
 
     def take(self, which: BoolArray | IntArray) -> Activities:
-        """Some of the activities, by mask or index; each column is taken when it is first asked for."""
-        return _Some(self, (np.flatnonzero(which) if which.dtype == np.bool_ else which).astype(PLACE))
+        """Some of the activities, by mask or index; each column is taken when it is first asked
+        for.
+        """
+        return _Some(
+            self, (np.flatnonzero(which) if which.dtype == np.bool_ else which).astype(PLACE)
+        )
 
 
 class _Some(Activities):
@@ -147,7 +155,9 @@ class _Some(Activities):
 
 @frozen
 class RankTimeline:
-    """One process on one GPU. `process` is the operating system's id, None where the trace has none."""
+    """One process on one GPU. `process` is the operating system's id, None where the trace has
+    none.
+    """
 
     columns: Columns
     process_gid: int
@@ -164,9 +174,14 @@ class RankTimeline:
 
     @property
     def gpu(self) -> Gpu | None:
-        """The GPU it ran on: by the export's own map, else the only one listed, else by CUDA ordinal."""
+        """The GPU it ran on: by the export's own map, else the only one listed, else by CUDA
+        ordinal.
+        """
         listed, known = self.columns.info.gpus, self.columns.gpu_of
-        if self.process is not None and (place := known.get((self.process, self.device))) is not None:
+        if (
+            self.process is not None
+            and (place := known.get((self.process, self.device))) is not None
+        ):
             return listed[place]
         if known:
             return None
@@ -176,7 +191,9 @@ class RankTimeline:
 
     @property
     def physical_gpu(self) -> int | None:
-        """The number of its GPU on the machine: by the export's own map, or because there is only one."""
+        """The number of its GPU on the machine: by the export's own map, or because there is only
+        one.
+        """
         listed, known = self.columns.info.gpus, self.columns.gpu_of
         told = self.gpu if known or len(listed) == 1 else None
         return told.gpu_id if told else None
@@ -203,7 +220,9 @@ class RankTimeline:
     def named(self, fits: Callable[[str, KernelClass], object]) -> BoolArray:
         """The kernels whose name, and what it says, fits; shape (n,)."""
         names = (*self.columns.kernel_names, "")
-        found = [bool(name and fits(name, one)) for name, one in zip(names, self.classes, strict=True)]
+        found = [
+            bool(name and fits(name, one)) for name, one in zip(names, self.classes, strict=True)
+        ]
         return np.array(found)[self.activities.name]
 
     def of_class(self, *classes: str) -> BoolArray:
@@ -211,7 +230,9 @@ class RankTimeline:
         return self.named(lambda _, kernel: kernel.class_ in classes)
 
     def of_phase(self, phase: str) -> BoolArray:
-        """The kernels whose name says that they are forward ("fwd") or backward ("bwd"); shape (n,)."""
+        """The kernels whose name says that they are forward ("fwd") or backward ("bwd"); shape
+        (n,).
+        """
         return self.named(lambda _, kernel: kernel.phase == phase)
 
     def cure(self, missing: str) -> str:
@@ -239,4 +260,5 @@ class Timeline:
     warnings: tuple[str, ...]
     graph_launches: int
     opaque_graph_launches: int
-    """Graph launches of which neither kernels nor a replay were recorded: their work is not in the trace."""
+    """Graph launches of which neither kernels nor a replay were recorded: their work is not in the
+    trace."""

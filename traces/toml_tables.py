@@ -22,19 +22,24 @@ class TableRow(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WrongRow(ValueError):
-    """A table that cannot be read; the message names the file, the row by its id or key, and the field."""
+    """A table that cannot be read; the message names the file, the row by its id or key, and the
+    field.
+    """
 
 
 def read_table(package: str, name: str, kind: type[_Read], readers: Readers | None = None) -> _Read:
-    """A table of a package as `kind`: a struct that forbids unknown fields, or a dict or tuple of such.
+    """A table of a package as `kind`: a struct that forbids unknown fields, or a dict or tuple of
+    such.
 
-    "null" is None, as TOML has none. Fields of type `Pattern` are compiled; `readers` makes those of other
-    types. Raises `WrongRow`.
+    "null" is None, as TOML has none. Fields of type `Pattern` are compiled; `readers` makes those
+    of other types. Raises `WrongRow`.
     """
     return read_rows(written(package, name), kind, place(package, name), readers)
 
 
-def read_keyed(package: str, name: str, row: type[_Read], readers: Readers | None = None) -> dict[str, _Read]:
+def read_keyed(
+    package: str, name: str, row: type[_Read], readers: Readers | None = None
+) -> dict[str, _Read]:
     """A table of rows, each under its id, in its order. Raises `WrongRow`."""
     return read_rows(keyed(written(package, name)), dict[str, row], place(package, name), readers)  # type: ignore[valid-type]
 
@@ -94,7 +99,9 @@ def _pattern(text: str) -> Pattern:
 
 
 def _names(written: Any, path: str, read: Callable[[], object]) -> list[str]:
-    """The steps to what is wrong: fields and keys by name, rows by their id, else counted from 1."""
+    """The steps to what is wrong: fields and keys by name, rows by their id, else counted from
+    1.
+    """
     at, names = written, list[str]()
     for field, place in map(Match.groups, _STEP.finditer(path)):
         if (number := whole_number(place or "")) is not None:

@@ -1,4 +1,6 @@
-"""Which of a rank's activities show training: optimizer kernels, backward kernels, autograd's launches."""
+"""Which of a rank's activities show training: optimizer kernels, backward kernels, autograd's
+launches.
+"""
 
 from enum import IntEnum, auto
 from functools import cache
@@ -20,24 +22,28 @@ from traces.timeline import RankTimeline
 AUTOGRAD_THREAD: Final = "pt_autograd"
 """How PyTorch's backward threads are called (torch/csrc/autograd/engine.cpp)."""
 OTHERS: Final = Limit(
-    0.2, "fraction of the kernels", "ours: forward is a third of a training step; a helper thread is less"
+    0.2,
+    "fraction of the kernels",
+    "ours: forward is a third of a training step; a helper thread is less",
 )
 _ADAM_WITHOUT_FUSION: Final = compiled(r"addcdiv|PointwiseOp\w*Functor.*divides")
 _SQUARES: Final = "addcmul_cuda_kernel"
 _ROOT: Final = "sqrt_kernel_cuda"
-"""How an update that is not fused begins: squares of gradients are added up, then their root is taken."""
+"""How an update that is not fused begins: squares of gradients are added up, then their root is
+taken."""
 
 
 @frozen
 class Roles:
-    """What each activity of a rank, shape (n,), is to training: masks that its name or thread gives.
+    """What each activity of a rank, shape (n,), is to training: masks that its name or thread
+    gives.
 
-    `backward` are kernels whose name says so and all that is `autograd`'s; `forward` those whose name says so
-    and that are not autograd's. Most kernels (a GEMM) are none of these. `autograd`: launched by a thread of
-    its own, told by its name, else by launching all that is backward by name; or under a range that is named
-    after backward, as its operators are. `threads_tell`: an
-    autograd thread would be seen, since kernels are PyTorch's, every launch is recorded and every launching
-    thread has a name.
+    `backward` are kernels whose name says so and all that is `autograd`'s; `forward` those whose
+    name says so and that are not autograd's. Most kernels (a GEMM) are none of these. `autograd`:
+    launched by a thread of its own, told by its name, else by launching all that is backward by
+    name; or under a range that is named after backward, as its operators are. `threads_tell`: an
+    autograd thread would be seen, since kernels are PyTorch's, every launch is recorded and every
+    launching thread has a name.
     """
 
     forward: BoolArray
@@ -46,7 +52,8 @@ class Roles:
     autograd: BoolArray
     threads_tell: bool
     optimizer_ranges: int = 0
-    """Ranges with an optimizer's name in the rank's process: a program that trains may tell so itself."""
+    """Ranges with an optimizer's name in the rank's process: a program that trains may tell so
+    itself."""
 
 
 class _Role(IntEnum):
@@ -62,7 +69,8 @@ _ROLES: Final = {"fwd": _Role.FORWARD, "bwd": _Role.BACKWARD}
 
 
 def is_optimizer_kernel(name: str) -> bool:
-    """Whether a kernel updates weights: fused by its class, or Adam's division where it is not fused.
+    """Whether a kernel updates weights: fused by its class, or Adam's division where it is not
+    fused.
 
     A gradient norm, and a foreach operation that others use as well, is none.
     """
@@ -95,7 +103,8 @@ def roles_of(rank: RankTimeline) -> Roles:
 
 
 def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
-    """Kernels that add up squares, and the root that is launched at once or after one more; shape (n,).
+    """Kernels that add up squares, and the root that is launched at once or after one more; shape
+    (n,).
 
     Adam and Adagrad take it next, Adadelta after adding its epsilon.
     """
@@ -113,10 +122,12 @@ def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
 
 
 def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) -> list[int]:
-    """Threads that nobody named, yet launch all that is backward by name while others launch the forward.
+    """Threads that nobody named, yet launch all that is backward by name while others launch the
+    forward.
 
-    PyTorch runs backward on threads of its own, so forward kernels from such a thread run a second time.
-    Where no name is forward's, the others must launch a good part of all, the optimizer among it if any.
+    PyTorch runs backward on threads of its own, so forward kernels from such a thread run a second
+    time. Where no name is forward's, the others must launch a good part of all, the optimizer among
+    it if any.
     """
     backward: list[int] = distinct(thread[launched & (by_name == _Role.BACKWARD)]).tolist()
     if len(backward) != 1:
@@ -152,7 +163,8 @@ def _optimizer_ranges(rank: RankTimeline) -> int:
 def judge_training(roles: Roles) -> tuple[bool | None, str]:
     """Whether the recording holds training, and by what that is told.
 
-    Not seeing any backward proves nothing where no name and no thread could have shown it: then None.
+    Not seeing any backward proves nothing where no name and no thread could have shown it: then
+    None.
     """
     optimizer, autograd = summed(roles.optimizer), summed(roles.autograd)
     backward = summed(roles.backward & ~roles.autograd)

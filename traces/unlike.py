@@ -1,4 +1,6 @@
-"""Recordings that cannot be of one run: of different GPUs or programs, with no communicator in common."""
+"""Recordings that cannot be of one run: of different GPUs or programs, with no communicator in
+common.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 ALIKE: Final = Limit(
     0.2,
     "fraction of compute work in kernels of one name",
-    "ours: stages of one model share their layers' kernels; recordings of two programs share a few helpers",
+    "ours: stages of one model share their layers' kernels; recordings of two programs share a few "
+    "helpers",
 )
 _MOST: Final = 3
 _COMM: Final = "comm."
@@ -49,7 +52,8 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
 def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
     """The same of what was kept of ranks, which has no GPU, and kernels by fingerprints.
 
-    Where communicators join all of them, as of thousands of ranks of one run, no kernels are looked at.
+    Where communicators join all of them, as of thousands of ranks of one run, no kernels are looked
+    at.
     """
     joined: set[int] = set()
     for place, one in enumerate(summaries):
@@ -75,7 +79,8 @@ def _refuse(found: Iterable[_Kind], cure: str) -> None:
         return
     why = "GPUs" if len({kind.gpu for kind in kinds} - {None}) > 1 else "programs"
     raise UnlikeRuns(
-        f"these recordings are of different {why}, with no communicator in common, so not of one run: "
+        f"these recordings are of different {why}, with no communicator in common, so not of one "
+        f"run: "
         f"{'; '.join(map(_said, kinds))}. {cure}"
     )
 
@@ -89,7 +94,11 @@ def _kind_of_summary(one: RankSummary) -> _Kind:
     total = one.kernels.total_ns
     whole_ns = summed(total)
     names = map(str, one.kernels.kernel.tolist())
-    shares = {name: ns / whole_ns for name, ns in zip(names, total.tolist(), strict=True)} if whole_ns else {}
+    shares = (
+        {name: ns / whole_ns for name, ns in zip(names, total.tolist(), strict=True)}
+        if whole_ns
+        else {}
+    )
     return _Kind([one.identity.trace], None, shares, _communicators(one))
 
 
@@ -107,7 +116,9 @@ def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
 
 
 def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """How much work two recordings have in kernels of one name; all where one of them shows none."""
+    """How much work two recordings have in kernels of one name; all where one of them shows
+    none.
+    """
     if not one or not other:
         return 1.0
     return sum(min(share, other.get(name, 0.0)) for name, share in one.items())

@@ -1,4 +1,6 @@
-"""What a tool takes, by its parameters: the schema that a program reads, and a mistake in one line."""
+"""What a tool takes, by its parameters: the schema that a program reads, and a mistake in one
+line.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,8 +1,9 @@
 """What each call of a tool may read and take.
 
-Memory is bounded by the system itself (`RLIMIT_DATA`): what numpy and SQLite ask for beyond it raises
-MemoryError, and processes that a call starts, nsys too, have the same bound. Address space is not bounded:
-libraries reserve far more of it than they use. No other system than Linux counts so.
+Memory is bounded by the system itself (`RLIMIT_DATA`): what numpy and SQLite ask for beyond it
+raises MemoryError, and processes that a call starts, nsys too, have the same bound. Address space
+is not bounded: libraries reserve far more of it than they use. No other system than Linux counts
+so.
 """
 
 import os
@@ -16,14 +17,17 @@ from traces.frozen import frozen
 from traces.limits import Limit
 
 TIME: Final = Limit(300, "seconds", "ours: ten million kernels take 92 s (docs/robustness.md)")
-MEMORY: Final = Limit(8 << 30, "bytes", "ours: ten million kernels take 4.6 GB (docs/robustness.md)")
+MEMORY: Final = Limit(
+    8 << 30, "bytes", "ours: ten million kernels take 4.6 GB (docs/robustness.md)"
+)
 
 
 @frozen
 class Bounds:
     """The folder that may be read, and time and memory of a call.
 
-    `device` and `inode` say which folder it was when the server began: another in its place is none.
+    `device` and `inode` say which folder it was when the server began: another in its place is
+    none.
     """
 
     root: Path
@@ -40,7 +44,8 @@ def bounds_of(root: Path | None) -> Bounds:
         raise UsageError(f"{folder} is no folder. Give another with --root.")
     if root is None and folder.resolve() == Path("/"):
         raise UsageError(
-            "the working folder is /, so that everything could be read. Type moe-diag mcp --root FOLDER, or "
+            "the working folder is /, so that everything could be read. Type moe-diag mcp --root "
+            "FOLDER, or "
             "--root / if that is meant."
         )
     found = folder.stat()

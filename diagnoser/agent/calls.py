@@ -1,7 +1,9 @@
-"""Each call of a tool in a process of its own, which is bounded in time and memory and can be ended.
+"""Each call of a tool in a process of its own, which is bounded in time and memory and can be
+ended.
 
-It is forked from a process that has all imported and does nothing else, so that it starts at once. It works
-in the root and opens nothing outside. Whatever becomes of it, there is an answer, and the server goes on.
+It is forked from a process that has all imported and does nothing else, so that it starts at once.
+It works in the root and opens nothing outside. Whatever becomes of it, there is an answer, and the
+server goes on.
 """
 
 import multiprocessing
@@ -76,7 +78,9 @@ class Calls:
 
     async def _by_a_process(self, name: str, taken: dict[str, Any]) -> Answer:
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_work, args=(theirs, self._folder, self._bounds, name, taken))
+        process = self._context.Process(
+            target=_work, args=(theirs, self._folder, self._bounds, name, taken)
+        )
         try:
             await anyio.to_thread.run_sync(process.start)
             theirs.close()
@@ -84,7 +88,8 @@ class Calls:
                 await anyio.wait_readable(ours.fileno())
                 return _received(ours)
             return refusal(
-                f"not finished within {self._bounds.time_s:.0f} s; nothing unfinished was left behind. "
+                f"not finished within {self._bounds.time_s:.0f} s; nothing unfinished was left "
+                f"behind. "
                 "Give fewer recordings, or have a person type the command: it has no such bound."
             )
         except OSError as error:
@@ -105,7 +110,8 @@ def _received(pipe: Connection) -> Answer:
         return msgspec.json.decode(pipe.recv_bytes(2 * int(MESSAGE.value)), type=Answer)
     except (EOFError, OSError):
         return refusal(
-            "the process of this call was ended from outside, perhaps because memory ran out. Give fewer "
+            "the process of this call was ended from outside, perhaps because memory ran out. Give "
+            "fewer "
             "recordings."
         )
 
@@ -124,7 +130,9 @@ def _end(process: BaseProcess) -> None:
     process.close()
 
 
-def _work(pipe: Connection, folder: Path | None, bounds: Bounds, name: str, taken: dict[str, Any]) -> None:
+def _work(
+    pipe: Connection, folder: Path | None, bounds: Bounds, name: str, taken: dict[str, Any]
+) -> None:
     """All that the process of a call does."""
     os.setsid()  # Ctrl-C and a terminal that goes away are the server's
     signal.signal(signal.SIGTERM, signal.default_int_handler)

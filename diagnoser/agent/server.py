@@ -1,4 +1,6 @@
-"""The server of `moe-diag mcp`: tools over standard input and output, by the official `mcp` package."""
+"""The server of `moe-diag mcp`: tools over standard input and output, by the official `mcp`
+package.
+"""
 
 import logging
 from inspect import cleandoc
@@ -23,7 +25,8 @@ _LAST_ID: Final = compiled(r'"id"\s*:\s*(\d{1,15})\s*\}\s*$')
 """Where clients write the number of a request: before what it asks for, or after it."""
 _TAIL: Final = 100
 _NO_JSON: Final = (
-    "this is no JSON that can be read: numbers have at most 4,000 digits, lists are nested less than 200 "
+    "this is no JSON that can be read: numbers have at most 4,000 digits, lists are nested less "
+    "than 200 "
     "deep, and texts have whole characters. Ask again with other arguments."
 )
 
@@ -43,7 +46,11 @@ def server(tools: Tools, calls: "Calls") -> Any:
     from mcp.server.lowlevel import Server
 
     offered = [
-        types.Tool(name=tool.__name__, description=cleandoc(tool.__doc__ or ""), input_schema=schema_of(tool))
+        types.Tool(
+            name=tool.__name__,
+            description=cleandoc(tool.__doc__ or ""),
+            input_schema=schema_of(tool),
+        )
         for tool in tools.all()
     ]
 

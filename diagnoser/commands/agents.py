@@ -10,9 +10,9 @@ from diagnoser.output import check_place, show
 def mcp(keep: Path | None = None, root: Path | None = None, skill: bool = False) -> None:
     """Tools for AI agents over MCP; needs moe-diag[agent].
 
-    Answers on standard input and output until they close: analyze, compare, check_config, plan and explain.
-    Each answer is below 4 kB and names the file of the whole result. No network; no input is changed,
-    nothing outside the root is read, and a call ends after 300 s or at 8 GB.
+    Answers on standard input and output until they close: analyze, compare, check_config, plan and
+    explain. Each answer is below 4 kB and names the file of the whole result. No network; no input
+    is changed, nothing outside the root is read, and a call ends after 300 s or at 8 GB.
 
     \b
     pip install 'moe-diag[agent]'

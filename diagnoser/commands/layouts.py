@@ -22,9 +22,9 @@ def plan(
 ) -> int:
     """Which layouts of a model fit some GPUs, the best first.
 
-    Lists TP, CP, PP, VPP, EP, micro-batch, recompute and dispatcher that are legal and fit by the estimate of
-    memory, in the order of NVIDIA's guides and of published layouts, each with why, its memory and what to
-    type. Runs nothing. A configuration's own layout stands among them.
+    Lists TP, CP, PP, VPP, EP, micro-batch, recompute and dispatcher that are legal and fit by the
+    estimate of memory, in the order of NVIDIA's guides and of published layouts, each with why, its
+    memory and what to type. Runs nothing. A configuration's own layout stands among them.
 
     \b
     moe-diag plan Qwen3-30B-A3B --gpu-model H100 --gpus 16

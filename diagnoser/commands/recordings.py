@@ -12,7 +12,9 @@ from traces.recording.options import Question, TrainedWith
 
 @command()
 def capture(
-    question: Question = Question.WALLS, framework: TrainedWith = TrainedWith.MEGATRON_LM, slurm: bool = False
+    question: Question = Question.WALLS,
+    framework: TrainedWith = TrainedWith.MEGATRON_LM,
+    slurm: bool = False,
 ) -> None:
     """How to record a run: line of nsys, flags of the framework.
 
@@ -36,9 +38,10 @@ def capture(
 def doctor(trace: Path, nsys: str | None = None, cache_dir: Place | None = None) -> None:
     """Is this recording good enough, for which wall.
 
-    Names no bottleneck. Lists what is missing and what that makes impossible, how the recording or its export
-    went wrong, whether host and GPU clocks agree, what the profiler itself noted, whether the recording is
-    good, usable or useless for each wall, and the line that records what is missing, as capture prints it.
+    Names no bottleneck. Lists what is missing and what that makes impossible, how the recording or
+    its export went wrong, whether host and GPU clocks agree, what the profiler itself noted,
+    whether the recording is good, usable or useless for each wall, and the line that records what
+    is missing, as capture prints it.
     """
     from diagnoser.running.pipeline import examined
 

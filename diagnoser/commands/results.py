@@ -1,4 +1,6 @@
-"""What was found earlier: in any format (`report`), of many ranks (`merge`), its words (`explain`)."""
+"""What was found earlier: in any format (`report`), of many ranks (`merge`), its words
+(`explain`).
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,8 +25,8 @@ _DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, Arithmetic
 def report(result: Path, wanted: partial[Output], redact: bool = True) -> int:
     """Write an earlier result in any other format.
 
-    Needs no trace and measures nothing: what the JSON says is what is shown. The same result gives the same
-    bytes.
+    Needs no trace and measures nothing: what the JSON says is what is shown. The same result gives
+    the same bytes.
 
     \b
     moe-diag analyze run.nsys-rep -o run.json         the one to keep
@@ -35,8 +37,8 @@ def report(result: Path, wanted: partial[Output], redact: bool = True) -> int:
     moe-diag report run.json -o run.perfetto.json     for ui.perfetto.dev
     moe-diag report run.json --ticket perf-1234       all a ticket needs
 
-    A configuration that was judged without a trace has text, markdown, html and json. What was made with
-    --no-redact holds paths, and is rendered with --no-redact only.
+    A configuration that was judged without a trace has text, markdown, html and json. What was made
+    with --no-redact holds paths, and is rendered with --no-redact only.
 
     Exit code 0: rendered; 2: usage; 3: the file is no result of ours, or of a newer moe-diag.
     """
@@ -51,15 +53,17 @@ def report(result: Path, wanted: partial[Output], redact: bool = True) -> int:
 
 
 @command(of=Kind.RUN, lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"))
-def merge(wanted: partial[Output], summaries: list[Path] | None = None, witness: Sequence[Any] = ()) -> None:
+def merge(
+    wanted: partial[Output], summaries: list[Path] | None = None, witness: Sequence[Any] = ()
+) -> None:
     """Put kept summaries of ranks together: who makes whom wait.
 
-    Reads no trace: analyze --summary has kept of each rank what a run needs, at most 64 kB. Ranks may have
-    been measured one after the other, on several machines, in any order. What does not belong to the run is
-    named and left out, and so is a file that is damaged or no summary.
+    Reads no trace: analyze --summary has kept of each rank what a run needs, at most 64 kB. Ranks
+    may have been measured one after the other, on several machines, in any order. What does not
+    belong to the run is named and left out, and so is a file that is damaged or no summary.
 
-    With --witness, also where the run hangs, and what ranks show that were not profiled; no summary is
-    needed then.
+    With --witness, also where the run hangs, and what ranks show that were not profiled; no summary
+    is needed then.
 
     \b
     moe-diag analyze rank0.nsys-rep --summary kept    on one machine
@@ -84,14 +88,15 @@ def merge(wanted: partial[Output], summaries: list[Path] | None = None, witness:
 def explain(word: str = "", guidance: Edition = _NEWEST, full: bool = False) -> None:
     """What a word of a report means: wall, fix, measure, rule.
 
-    \b
-    moe-diag explain COM-2                       a fix: its settings, needs, side effects; --full for all
-    moe-diag explain "read of token counts"      a measure by its name, or by its key: token_count_sync
-    moe-diag explain CFG-flex-type               a finding, or what a correction such as CFG-18 does
-    moe-diag explain ep-overlap-full-recompute   a rule of a release or of the workflow
-    moe-diag explain moe_grouped_gemm            a setting; -- --moe-grouped-gemm by its flag
+    \b moe-diag explain COM-2 a fix: its settings, needs, side effects; --full for all moe-diag
+    explain "read of token counts" a measure by its name, or by its key: token_count_sync moe-diag
+    explain CFG-flex-type a finding, or what a correction such as CFG-18 does moe-diag explain
+    ep-overlap-full-recompute a rule of a release or of the workflow moe-diag explain
+    moe_grouped_gemm a setting; -- --moe-grouped-gemm by its flag
     """
     from reports.content.explain.page import explain_page
     from reports.content.page import Detail
 
-    show_page(explain_page(word, cast("Guidance", guidance.value), Detail.FULL if full else Detail.FIRST))
+    show_page(
+        explain_page(word, cast("Guidance", guidance.value), Detail.FULL if full else Detail.FIRST)
+    )

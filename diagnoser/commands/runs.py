@@ -1,4 +1,6 @@
-"""A run (`analyze`), a simulated one (`demo`), two (`compare`), a configuration alone (`check-config`)."""
+"""A run (`analyze`), a simulated one (`demo`), two (`compare`), a configuration alone
+(`check-config`).
+"""
 
 import tempfile
 from dataclasses import replace
@@ -34,8 +36,8 @@ def analyze(
     """Diagnose a trace: which wall holds it back, what to try.
 
     Reads an Nsight Systems report (through your own nsys), an SQLite export of one, or the PyTorch
-    profiler's JSON. Several files are ranks of one run. Never changes the input, never writes beside it
-    unless asked. No network but to the scheduler that you name.
+    profiler's JSON. Several files are ranks of one run. Never changes the input, never writes
+    beside it unless asked. No network but to the scheduler that you name.
 
     \b
     moe-diag analyze run.nsys-rep                     the report, on stdout
@@ -101,7 +103,9 @@ def demo(
         path = keep or Path(folder) / base
         unpack(path, scenario)
         about = {"world_size": SEVERAL[scenario]} if scenario in SEVERAL else None
-        diagnosis = diagnose(Analysis(path, about=about), command_line("demo", [Path(scenario)], {}))
+        diagnosis = diagnose(
+            Analysis(path, about=about), command_line("demo", [Path(scenario)], {})
+        )
     write_results(diagnosis.result, plan, want)
     return Exit.DONE
 
@@ -115,8 +119,8 @@ def check_config(
 ) -> int:
     """Is a configuration legal, and what would make it faster.
 
-    Needs no trace, and runs nothing of the file. Exit code 0: nothing refuses it; 1: illegal; 2: usage; 3:
-    not readable. With --symptoms the walls are judged too, and a plan is made.
+    Needs no trace, and runs nothing of the file. Exit code 0: nothing refuses it; 1: illegal; 2:
+    usage; 3: not readable. With --symptoms the walls are judged too, and a plan is made.
 
     \b
     moe-diag check-config run.yaml --core-version 0.16.1 --gpu-model H100
@@ -152,29 +156,27 @@ def compare(
 ) -> int:
     """Is a run really slower than another, by how much, and why.
 
-    Every difference is new less base, per step; rows add up to it. Without logs, 4 steps a side are needed,
-    and 8 or more see smaller differences.
+    Every difference is new less base, per step; rows add up to it. Without logs, 4 steps a side are
+    needed, and 8 or more see smaller differences.
 
-    \b
-    moe-diag compare before.nsys-rep after.nsys-rep
-    moe-diag compare before.json after.nsys-rep              an earlier result: analyze -f json -o before.json
-    moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
-    moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
-    moe-diag compare before/ after/                          all ranks of both runs
-    moe-diag compare before.json after.sqlite --more-base before2.json --more-base before3.json
-    moe-diag compare before.json after.sqlite --gate 3% -o why.html
-    moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
-    moe-diag compare before.yaml after.yaml --base-log before.log --new-log after.log    no trace
-    moe-diag compare --base-log before.log --new-log after.log
+    \b moe-diag compare before.nsys-rep after.nsys-rep moe-diag compare before.json after.nsys-rep
+    an earlier result: analyze -f json -o before.json moe-diag compare before.sqlite after.sqlite
+    --base-log before.log --new-log after.log moe-diag compare before.sqlite after.sqlite
+    --base-config before.yaml --new-config after.yaml moe-diag compare before/ after/ all ranks of
+    both runs moe-diag compare before.json after.sqlite --more-base before2.json --more-base
+    before3.json moe-diag compare before.json after.sqlite --gate 3% -o why.html moe-diag compare
+    --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234 moe-diag compare before.yaml
+    after.yaml --base-log before.log --new-log after.log no trace moe-diag compare --base-log
+    before.log --new-log after.log
 
-    The gate trips where new is slower by more than its limit, by the lower end of the 95 % interval. What
-    cannot be judged fails it, unless --undecided pass or --not-comparable pass. The results are written
-    first. --steps, --nvtx and all about the run are for both sides. A fix that only the new run has is judged
-    by what the plan of the base predicts for a step, or --expect.
+    The gate trips where new is slower by more than its limit, by the lower end of the 95 %
+    interval. What cannot be judged fails it, unless --undecided pass or --not-comparable pass. The
+    results are written first. --steps, --nvtx and all about the run are for both sides. A fix that
+    only the new run has is judged by what the plan of the base predicts for a step, or --expect.
 
-    Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable. With --gate instead 0: it lets
-    pass; 1: it does not. Always 2: usage; 3: a side, or what is given of it, is not readable; 4: a side has
-    nothing to compare.
+    Exit code 0: slower, faster or no change; 5: undecided; 6: not comparable. With --gate instead
+    0: it lets pass; 1: it does not. Always 2: usage; 3: a side, or what is given of it, is not
+    readable; 4: a side has nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
     from diagnoser.running.files import asked_of_files
@@ -215,11 +217,16 @@ def _ended(compared: "ComparisonResult | FilesResult", limit: str | None) -> int
     return code
 
 
-def _base_and_new(first: Path | None, second: Path | None, baseline: str | None) -> tuple[Source, Path]:
-    """What is compared with what. Raises `UsageError` where one of the two is missing or given twice."""
+def _base_and_new(
+    first: Path | None, second: Path | None, baseline: str | None
+) -> tuple[Source, Path]:
+    """What is compared with what. Raises `UsageError` where one of the two is missing or given
+    twice.
+    """
     if first is None:
         raise UsageError(
-            "nothing to compare: give two traces or two configurations. Type moe-diag compare --help"
+            "nothing to compare: give two traces or two configurations. Type moe-diag compare "
+            "--help"
         )
     if baseline is None:
         if second is None:
@@ -231,7 +238,8 @@ def _base_and_new(first: Path | None, second: Path | None, baseline: str | None)
     if second is not None:
         raise UsageError(
             f"the base is given twice: as {first} and as --baseline {baseline}. "
-            f"Type moe-diag compare {first} {second}, or moe-diag compare --baseline {baseline} {second}"
+            f"Type moe-diag compare {first} {second}, or moe-diag compare --baseline {baseline} "
+            f"{second}"
         )
     from diagnoser.history.kept import baseline_document
     from diagnoser.running.comparison import named

@@ -30,8 +30,9 @@ def open(
 ) -> int:
     """Open a finding's moment in Perfetto's timeline.
 
-    Prints the time as nsys' GUI counts it. The trace is served on 127.0.0.1 alone, and given once, to the
-    browser's tab; the browser loads Perfetto's page from the network, the trace goes nowhere. Ctrl-C ends it.
+    Prints the time as nsys' GUI counts it. The trace is served on 127.0.0.1 alone, and given once,
+    to the browser's tab; the browser loads Perfetto's page from the network, the trace goes
+    nowhere. Ctrl-C ends it.
 
     \b
     moe-diag open run.sqlite                          the wall of the verdict
@@ -65,7 +66,10 @@ def open(
     is_nsys = any(one.name == rank.trace and recorded_by(one.kind) is NSYS for one in result.traces)
     clock = "as nsys' GUI counts it" if is_nsys else "on the recording's own clock"
     show(f"{found.said}\n{where}: {seconds(found.start_ns)} to {seconds(found.end_ns)}, {clock}\n")
-    say(f"your browser loads Perfetto's page from {ui}. The trace is served on 127.0.0.1 and stays here.")
+    say(
+        f"your browser loads Perfetto's page from {ui}. The trace is served on 127.0.0.1 and stays "
+        f"here."
+    )
 
     until_taken = ExitStack()
 
@@ -73,7 +77,9 @@ def open(
         show(f"{address}\n")
         if not browser:
             return
-        leads = until_taken.enter_context(leading_to(address, path_of(cache_dir) or default_cache_dir()))
+        leads = until_taken.enter_context(
+            leading_to(address, path_of(cache_dir) or default_cache_dir())
+        )
         if not webbrowser.open(leads):
             say("no browser could be started here. Open the address above in one.")
 
@@ -86,7 +92,9 @@ def open(
 
 
 def _result(source: Path, redact: bool, nsys: str | None, cache_dir: Place | None) -> Result:
-    """The diagnosis of a recording, or an earlier one. Raises `UsageError` for a result of another kind."""
+    """The diagnosis of a recording, or an earlier one. Raises `UsageError` for a result of another
+    kind.
+    """
     if source.is_file() and is_result(source):
         saved = saved_result(source, redact)
         if not isinstance(saved, Result):

@@ -1,7 +1,8 @@
-"""Recordings of simulated runs with a known wall, or a known late node, which come with the program.
+"""Recordings of simulated runs with a known wall, or a known late node, which come with the
+program.
 
-Each is an export of nsys in SQLite, compressed. What made them is no part of the program: a test makes them
-again and compares.
+Each is an export of nsys in SQLite, compressed. What made them is no part of the program: a test
+makes them again and compares.
 """
 
 from collections.abc import Mapping
@@ -46,16 +47,20 @@ def compressed(name: str) -> Path:
 def unpack(path: Path, name: str) -> None:
     """Put a recording at `path`, of several ranks a folder of them.
 
-    Raises `UsageError` for a recording that is not there and for an existing file, `OutputNotWritable` where
-    the file cannot be written.
+    Raises `UsageError` for a recording that is not there and for an existing file,
+    `OutputNotWritable` where the file cannot be written.
     """
     import lzma
 
     if name not in RECORDINGS:
         near = nearest(name, RECORDINGS) or "communication"
-        raise UsageError(f"no scenario {name!r}. The nearest is {near}; moe-diag demo list shows all.")
+        raise UsageError(
+            f"no scenario {name!r}. The nearest is {near}; moe-diag demo list shows all."
+        )
     if not path.parent.is_dir():
-        raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with --keep.")
+        raise OutputNotWritable(
+            f"{path.parent} is no folder. Create it, or give another place with --keep."
+        )
     try:
         if path.exists():
             raise FileExistsError

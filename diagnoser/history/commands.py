@@ -23,8 +23,8 @@ history_app = commands_of()
 def _history(help_all: HelpAll = False) -> None:
     """Keep results over time, and name results to compare with.
 
-    All is in one SQLite file of your own. It keeps whole results (about 30 KB a rank) and your tags; neither
-    machine names nor paths unless asked. Several runs may add to it at once.
+    All is in one SQLite file of your own. It keeps whole results (about 30 KB a rank) and your
+    tags; neither machine names nor paths unless asked. Several runs may add to it at once.
 
     \b
     moe-diag history add result.json --tag "$(git rev-parse --short HEAD)"
@@ -56,7 +56,9 @@ def add(
     from diagnoser.output import show
 
     history = _store(store)
-    added = add_file(history, result, Analysis(result, nsys=nsys, cache_dir=cache_dir), tag, keep_origin)
+    added = add_file(
+        history, result, Analysis(result, nsys=nsys, cache_dir=cache_dir), tag, keep_origin
+    )
     words = _row_words(row_of(history, added.id))
     if added.is_new:
         show(f"Kept as {words} Its document takes {-(-added.size_bytes // 1000)} KB.\n")
@@ -125,7 +127,9 @@ def _row_words(row: Line) -> str:
     step = "step unknown" if row.step_ns is None else f"step {milliseconds(row.step_ns)} ms"
     wall = "no bottleneck" if row.wall is None else name_of(row.wall)
     tag = f", tag {printable(row.tag, 40)}" if row.tag else ""
-    return f"result {row.id} of {row.added_at[:10]}: {printable(row.name, 40)}{tag}, {step}, {wall}."
+    return (
+        f"result {row.id} of {row.added_at[:10]}: {printable(row.name, 40)}{tag}, {step}, {wall}."
+    )
 
 
 def _show(page: Page) -> None:

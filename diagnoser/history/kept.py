@@ -14,8 +14,12 @@ from traces.files.beneath import real_path
 from traces.patterns import compiled
 
 
-def add_file(store: Store, path: Path, asked: Analysis, tag: str = "", keep_origin: bool = False) -> Added:
-    """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be used."""
+def add_file(
+    store: Store, path: Path, asked: Analysis, tag: str = "", keep_origin: bool = False
+) -> Added:
+    """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be
+    used.
+    """
     document = document_of(path, asked)
     try:
         return store.add(document, tag, (platform.node(), real_path(path)) if keep_origin else None)
@@ -24,7 +28,9 @@ def add_file(store: Store, path: Path, asked: Analysis, tag: str = "", keep_orig
 
 
 def document_of(path: Path, asked: Analysis) -> dict[str, Any]:
-    """The document of an earlier result, yet to be checked, or of a trace, diagnosed as `analyze` does."""
+    """The document of an earlier result, yet to be checked, or of a trace, diagnosed as `analyze`
+    does.
+    """
     if path.is_file() and is_result(path):
         return read_document(path)
     from diagnoser.output.progress import progress_display
@@ -56,7 +62,9 @@ def baseline_row(store: Store, name: str) -> Line:
     baselines = store.baselines()
     if name not in baselines:
         there = f"There are {', '.join(sorted(baselines))}" if baselines else "There is none yet"
-        raise UsageError(f"no baseline {name!r}. {there}; set one: moe-diag history baseline NAME RESULT")
+        raise UsageError(
+            f"no baseline {name!r}. {there}; set one: moe-diag history baseline NAME RESULT"
+        )
     return row_of(store, baselines[name])
 
 
@@ -64,7 +72,8 @@ def check_name(name: str) -> None:
     """Raise `UsageError` for a name that a command line or a table would not carry well."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name for a baseline. Give letters and digits, then also . _ + -; 64 at most."
+            f"{name!r} is no name for a baseline. Give letters and digits, then also . _ + -; 64 "
+            f"at most."
         )
 
 

@@ -1,7 +1,9 @@
-"""Whose the file of a history is, what stands beside it, what it holds: asked before SQLite does as it says.
+"""Whose the file of a history is, what stands beside it, what it holds: asked before SQLite does as
+it says.
 
-SQLite finds its side files by their names. A journal that somebody else made rewrites the history, and can
-name any other file, which SQLite then removes; so where others can put files, nothing is written.
+SQLite finds its side files by their names. A journal that somebody else made rewrites the history,
+and can name any other file, which SQLite then removes; so where others can put files, nothing is
+written.
 """
 
 import os
@@ -20,14 +22,16 @@ JOURNAL: Final = "-journal"
 _OF_OTHER_WAYS: Final = ("-wal", "-shm")
 """Side files of a way of writing that no history of ours is kept in."""
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""At the end of a journal that names another file (https://www.sqlite.org/fileformat.html#the_rollback_journal)."""
+"""At the end of a journal that names another file
+(https://www.sqlite.org/fileformat.html#the_rollback_journal)."""
 _WRITE_VERSION_AT: Final = 18
 _ROLLBACK: Final = b"\1\1"
 _TYPES: Final = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
 
 
 def why_not_read(path: Path) -> str | None:
-    """Why what stands at a path is not opened; None for a plain file of the user's own, and for nothing.
+    """Why what stands at a path is not opened; None for a plain file of the user's own, and for
+    nothing.
 
     Raises `OSError` where its folder cannot be looked into.
     """
@@ -59,7 +63,9 @@ def why_not_written(path: Path) -> str | None:
 
 
 def make_private(path: Path) -> None:
-    """Make the file where it is absent; in either case only its user may read it. Raises `OSError`."""
+    """Make the file where it is absent; in either case only its user may read it. Raises
+    `OSError`.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)
     try:
@@ -69,8 +75,11 @@ def make_private(path: Path) -> None:
         os.close(file)
 
 
-def is_of_tables(schema: Schema, tables: Mapping[str, Mapping[str, type]], unique: tuple[str, str]) -> bool:
-    """Whether a schema has these tables, the index of one column, and nothing else: no trigger, no view.
+def is_of_tables(
+    schema: Schema, tables: Mapping[str, Mapping[str, type]], unique: tuple[str, str]
+) -> bool:
+    """Whether a schema has these tables, the index of one column, and nothing else: no trigger, no
+    view.
 
     `tables`: columns by table, the key first; `unique`: table and column.
     """
@@ -81,7 +90,9 @@ def is_of_tables(schema: Schema, tables: Mapping[str, Mapping[str, type]], uniqu
         wanted.add(("table", name, name, _created(name, columns)))
         if next(iter(columns.values())) is not int:
             wanted.add(("index", f"sqlite_autoindex_{name}_1", name, None))
-    wanted.add(("index", index, table, _plain(f"CREATE UNIQUE INDEX {index} ON {table} ({column})")))
+    wanted.add(
+        ("index", index, table, _plain(f"CREATE UNIQUE INDEX {index} ON {table} ({column})"))
+    )
     return {(kind, name, of, sql and _plain(sql)) for kind, name, of, sql in schema} == wanted
 
 
@@ -114,7 +125,10 @@ def _is_foreign(folder: Folder, journal: str) -> bool:
 
 def _created(name: str, columns: Mapping[str, type]) -> str:
     key, *_ = columns
-    told = (f"{one} {_TYPES[kind]}{' PRIMARY KEY' if one == key else ''}" for one, kind in columns.items())
+    told = (
+        f"{one} {_TYPES[kind]}{' PRIMARY KEY' if one == key else ''}"
+        for one, kind in columns.items()
+    )
     return _plain(f"CREATE TABLE {name} ({', '.join(told)})")
 
 

@@ -1,8 +1,9 @@
 """The history file: one row per result, kept whole.
 
-Each addition is one transaction that waits for other writers, with SQLite's rollback journal: all stays in
-one file, which can be read where nothing can be written. A file of a newer layout is refused, and so is one
-that is not the user's own or holds more than our tables: what it holds is never run.
+Each addition is one transaction that waits for other writers, with SQLite's rollback journal: all
+stays in one file, which can be read where nothing can be written. A file of a newer layout is
+refused, and so is one that is not the user's own or holds more than our tables: what it holds is
+never run.
 """
 
 import hashlib
@@ -49,7 +50,16 @@ _APPLICATION_ID_AT: Final = 68  # https://www.sqlite.org/fileformat.html, the da
 
 LAYOUT: Final = 1
 """Raised when the tables change; a file has its own in `user_version`."""
-_TEXTS: Final = ("added_at", "name", "tag", "digest", "tool_version", "schema_version", "gpu", "wall")
+_TEXTS: Final = (
+    "added_at",
+    "name",
+    "tag",
+    "digest",
+    "tool_version",
+    "schema_version",
+    "gpu",
+    "wall",
+)
 _TABLES: Final[Mapping[str, Mapping[str, type]]] = {
     "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int}
     | {"host": str, "path": str, "document": bytes},
@@ -63,7 +73,8 @@ _WAIT_S: Final = 60
 _BUSY, _DAMAGED = {5, 6}, {11, 18, 26}
 """Codes of https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, TOOBIG, NOTADB."""
 _MOST_OF_CELL: Final = int(LARGEST.value)
-"""A packed document is smaller. A cell may say any size, and SQLite would make room for it first."""
+"""A packed document is smaller. A cell may say any size, and SQLite would make room for it
+first."""
 
 
 class NotAHistory(InputError):
@@ -85,8 +96,8 @@ def history_file(given: Path | None, environment: Mapping[str, str] = os.environ
 def _is_there(path: Path) -> bool:
     """Whether there is a history at `path`; False where nothing is there, or an empty file.
 
-    Looks at the first bytes only, so that a file of another kind is never opened as a database. Raises
-    `NotAHistory` for one, and `OutputNotWritable` for what cannot be read.
+    Looks at the first bytes only, so that a file of another kind is never opened as a database.
+    Raises `NotAHistory` for one, and `OutputNotWritable` for what cannot be read.
     """
     if what := no_file(path):
         raise _unusable(path, f"it is {what}")
@@ -108,12 +119,16 @@ def _is_there(path: Path) -> bool:
 
 
 def _unusable(path: Path, reason: str) -> OutputNotWritable:
-    return OutputNotWritable(f"the history {path} cannot be used ({reason}). Give another with --store FILE.")
+    return OutputNotWritable(
+        f"the history {path} cannot be used ({reason}). Give another with --store FILE."
+    )
 
 
 @frozen
 class Added:
-    """Where a result is kept; `is_new` is False where it was there already. `size_bytes`: its document's."""
+    """Where a result is kept; `is_new` is False where it was there already. `size_bytes`: its
+    document's.
+    """
 
     id: int
     is_new: bool
@@ -126,10 +141,14 @@ class Store:
 
     path: Path
 
-    def add(self, document: Mapping[str, Any], tag: str = "", origin: tuple[str, str] | None = None) -> Added:
-        """Keep a result, unless the same is kept already. `origin`: machine and path, where asked for.
+    def add(
+        self, document: Mapping[str, Any], tag: str = "", origin: tuple[str, str] | None = None
+    ) -> Added:
+        """Keep a result, unless the same is kept already. `origin`: machine and path, where asked
+        for.
 
-        Raises `NotAResult`, `NothingToDiagnose` for one without a trace, `NotAHistory`, `OutputNotWritable`.
+        Raises `NotAResult`, `NothingToDiagnose` for one without a trace, `NotAHistory`,
+        `OutputNotWritable`.
         """
         record = _record(document)
         host, path = origin or (None, None)
@@ -138,7 +157,9 @@ class Store:
             results = database.table("results")
             for same in results.rows_where("digest = ?", [record["digest"]], select="id"):
                 return Added(same["id"], False, size_bytes)
-            results.insert({**record, "added_at": _now(), "tag": tag, "host": host, "path": path}, pk="id")
+            results.insert(
+                {**record, "added_at": _now(), "tag": tag, "host": host, "path": path}, pk="id"
+            )
             (newest,) = database.query("SELECT max(id) AS id FROM results")
         return Added(newest["id"], True, size_bytes)
 
@@ -153,7 +174,9 @@ class Store:
                 raise _damaged(self.path) from None
 
     def document(self, number: int) -> dict[str, Any]:
-        """The whole document of a result that is there. Raises `NotAHistory` for one that is damaged."""
+        """The whole document of a result that is there. Raises `NotAHistory` for one that is
+        damaged.
+        """
         with self._reading() as database:
             assert database is not None
             (row,) = database.query("SELECT document FROM results WHERE id = ?", [number])
@@ -181,7 +204,9 @@ class Store:
         """One transaction, which no other writer is in; undone where it fails."""
         _is_there(self.path)
         try:
-            if self.path == history_file(None):  # our own folder; one that a user names has to be there
+            if self.path == history_file(
+                None
+            ):  # our own folder; one that a user names has to be there
                 make_own(self.path.parent)
             if why := why_not_written(self.path):
                 raise _unusable(self.path, why)
@@ -207,7 +232,8 @@ class Store:
         if not _is_there(self.path):
             yield None
             return
-        # The journal of an addition that was killed: SQLite undoes what it had written, which is a write.
+        # The journal of an addition that was killed: SQLite undoes what it had written, which is a
+        # write.
         mode = "rw" if self.path.with_name(self.path.name + JOURNAL).exists() else "ro"
         with self._open(mode) as database:
             self._layout(database)
@@ -236,17 +262,22 @@ class Store:
             raise _unusable(self.path, os.strerror(error.errno or 0)) from None
 
     def _layout(self, database: "Database") -> int:
-        """The number of its layout, 0 where it is empty yet. Nothing but its schema is read before."""
+        """The number of its layout, 0 where it is empty yet. Nothing but its schema is read
+        before.
+        """
         layout = int(database.execute("PRAGMA user_version").fetchone()[0])
         if layout > LAYOUT:
             raise NotAHistory(
-                f"the history {self.path} has layout {layout}; this moe-diag knows up to {LAYOUT}. It is "
-                "left alone: update moe-diag (pip install --upgrade moe-diag), or give another --store FILE."
+                f"the history {self.path} has layout {layout}; this moe-diag knows up to {LAYOUT}. "
+                f"It is "
+                "left alone: update moe-diag (pip install --upgrade moe-diag), or give another "
+                "--store FILE."
             )
         schema = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
         if schema and not is_of_tables(schema, _TABLES, _UNIQUE):
             raise NotAHistory(
-                f"the history {self.path} holds more than moe-diag puts there, such as a trigger or a view, "
+                f"the history {self.path} holds more than moe-diag puts there, such as a trigger "
+                f"or a view, "
                 "which would be run. It is left as it is; give another --store FILE."
             )
         if schema:
@@ -257,7 +288,9 @@ class Store:
 def _record(document: Mapping[str, Any]) -> dict[str, Any]:
     result = of_one_run(kept_as_ours(document))
     if not result.ranks:
-        raise NothingToDiagnose("this result has no trace in it. Add what moe-diag analyze made of one.")
+        raise NothingToDiagnose(
+            "this result has no trace in it. Add what moe-diag analyze made of one."
+        )
     text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
     rank = _first(result)
     return {
@@ -267,7 +300,9 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
         "schema_version": document["schema_version"],
         "gpu": known(rank.gpu),
         "wall": known(result.verdict.wall),
-        "step_ns": round(Fraction(sum(rank.lengths_ns), len(rank.lengths_ns))) if rank.steps.found else None,
+        "step_ns": round(Fraction(sum(rank.lengths_ns), len(rank.lengths_ns)))
+        if rank.steps.found
+        else None,
         "document": zlib.compress(text, 9),
     }
 
@@ -292,7 +327,9 @@ def _listed(row: Mapping[str, Any]) -> Line:
 
 
 def _damaged(path: Path) -> NotAHistory:
-    return NotAHistory(f"the history {path} is damaged. Put a copy of it back, or give another --store FILE.")
+    return NotAHistory(
+        f"the history {path} is damaged. Put a copy of it back, or give another --store FILE."
+    )
 
 
 def _now() -> str:

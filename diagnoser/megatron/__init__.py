@@ -1,7 +1,8 @@
-"""Configurations checked against the real megatron-core, many in one start, in a process of its own.
+"""Configurations checked against the real megatron-core, many in one start, in a process of its
+own.
 
-That process takes about five seconds to import PyTorch and milliseconds for a configuration. Whatever becomes
-of it, the answers say so; nothing is raised.
+That process takes about five seconds to import PyTorch and milliseconds for a configuration.
+Whatever becomes of it, the answers say so; nothing is raised.
 """
 
 import json
@@ -46,8 +47,9 @@ def check_with_megatron(
 ) -> list[tuple[Answer, Answer]]:
     """The answers of both tiers (`config`, `layer`) for each request, in order.
 
-    `timeout_s`: for all of them. `python`: an interpreter that has torch and megatron-core; None: this one.
-    What was not answered, for want of the packages or of time, is `not_checked` with the reason.
+    `timeout_s`: for all of them. `python`: an interpreter that has torch and megatron-core; None:
+    this one. What was not answered, for want of the packages or of time, is `not_checked` with the
+    reason.
     """
     answers: list[Answer] = []
     if not requests:
@@ -134,10 +136,17 @@ def _listen(stdout: IO[str], lines: _Lines) -> None:
 
 
 def worker_environment() -> dict[str, str]:
-    """No GPU, so that every host answers alike; sets in messages always in the same order; one thread.
+    """No GPU, so that every host answers alike; sets in messages always in the same order; one
+    thread.
 
-    PyTorch makes a folder for compiled kernels as it is imported: a folder that exists keeps it from that.
-    Megatron-core asks git for the commit of the folder that it lies in, and adds it to its version.
+    PyTorch makes a folder for compiled kernels as it is imported: a folder that exists keeps it
+    from that. Megatron-core asks git for the commit of the folder that it lies in, and adds it to
+    its version.
     """
-    ours = {"CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "NO_VCS_VERSION": "1"}
+    ours = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "NO_VCS_VERSION": "1",
+    }
     return {**os.environ, **ours, "TORCHINDUCTOR_CACHE_DIR": _HOME}

@@ -1,10 +1,12 @@
-"""The installed megatron-core: its classes and fields, configurations and one real MoE layer built with it.
+"""The installed megatron-core: its classes and fields, configurations and one real MoE layer built
+with it.
 
-Only `diagnoser.megatron.worker` imports this, in a process of its own: what is assumed of other packages is
-put into the library's own global names.
+Only `diagnoser.megatron.worker` imports this, in a process of its own: what is assumed of other
+packages is put into the library's own global names.
 
-Of a layer the process groups are of torch's `fake` backend, which opens no connection; parameters are on
-torch's `meta` device, which holds shapes and no numbers, so the sizes are the run's own. Rank 0 is built.
+Of a layer the process groups are of torch's `fake` backend, which opens no connection; parameters
+are on torch's `meta` device, which holds shapes and no numbers, so the sizes are the run's own.
+Rank 0 is built.
 """
 
 import os
@@ -26,7 +28,8 @@ from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
 
 NEWEST: Final = "99"
-"""Newer than any release of a package: what is rejected even then is rejected whatever the run has."""
+"""Newer than any release of a package: what is rejected even then is rejected whatever the run
+has."""
 
 _FUSED: Final = {
     ("megatron.core.transformer.moe.moe_utils", "2.1.0"): (
@@ -41,15 +44,17 @@ _FUSED: Final = {
         "fused_apply_rotary_pos_emb_thd",
     ),
 }
-"""Functions that megatron-core looks for before it accepts a fusion, and the Transformer Engine that brings
-them: its messages "Please install TE >= 2.1.0" and ">= 1.4" (transformer_config.py of core_v0.16.1)."""
+"""Functions that megatron-core looks for before it accepts a fusion, and the Transformer Engine
+that brings them: its messages "Please install TE >= 2.1.0" and ">= 1.4" (transformer_config.py of
+core_v0.16.1)."""
 
 _OF_FLEX: Final = {
     "DeepEP": ("fused_dispatch", "fused_combine", "set_deepep_num_sms"),
     "HybridEP": ("hybrid_ep_dispatch", "hybrid_ep_combine"),
     "NCCL EP": ("nccl_ep_dispatch", "nccl_ep_combine", "new_nccl_ep_buffer"),
 }
-"""What the flex dispatcher wants of each package (token_dispatcher.py of core_v0.16.1 and 0.19.2)."""
+"""What the flex dispatcher wants of each package (token_dispatcher.py of core_v0.16.1 and
+0.19.2)."""
 
 _DISPATCHER: Final = "megatron.core.transformer.moe.token_dispatcher"
 _USED: Final = (
@@ -61,7 +66,12 @@ _USED: Final = (
 )
 
 _DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
-_DTYPE_FIELDS: Final = ("params_dtype", "pipeline_dtype", "autocast_dtype", "mamba_training_ssm_states_dtype")
+_DTYPE_FIELDS: Final = (
+    "params_dtype",
+    "pipeline_dtype",
+    "autocast_dtype",
+    "mamba_training_ssm_states_dtype",
+)
 _ACTIVATIONS: Final = ("silu", "gelu", "relu")
 _OFF: Final[tuple[object, ...]] = (None, False, (), [], "")
 
@@ -84,13 +94,19 @@ class Library:
         self._known = {one: frozenset(one.__dataclass_fields__) for one in (self._plain, self._mla)}
 
     def unknown(self, request: Request) -> tuple[str, ...]:
-        """Fields of the request that this version lacks; those left as they are by default do not count."""
+        """Fields of the request that this version lacks; those left as they are by default do not
+        count.
+        """
         fields = self._spelled(request)
         known = self._known[self._config_class(fields)]
-        told = {name: value for name, value in fields.items() if name not in known and value not in _OFF}
+        told = {
+            name: value for name, value in fields.items() if name not in known and value not in _OFF
+        }
         sometimes = core_fields().sometimes
         return tuple(
-            name for name, value in told.items() if name not in sometimes or value != sometimes[name].default
+            name
+            for name, value in told.items()
+            if name not in sometimes or value != sometimes[name].default
         )
 
     def build(self, request: Request) -> Any:
@@ -98,11 +114,14 @@ class Library:
         fields = self._spelled(request)
         chosen = self._config_class(fields)
         known = self._known[chosen]
-        return chosen(**{name: self._value(name, value) for name, value in fields.items() if name in known})
+        return chosen(
+            **{name: self._value(name, value) for name, value in fields.items() if name in known}
+        )
 
     @contextmanager
     def assumed(self, there: Collection[str], te_version: str | None) -> Iterator[None]:
-        """Answer as where these packages are there, each the newest; with the Transformer Engine told.
+        """Answer as where these packages are there, each the newest; with the Transformer Engine
+        told.
 
         The versions are put into private names, which a release may lack; then nothing is assumed.
         """
@@ -136,8 +155,13 @@ class Library:
         Before 0.18 CUDA graph modules were a scope, before 0.16 DeepEP had a switch of its own.
         """
         fields, known = dict(request.fields), self._known[self._plain]
-        if "moe_flex_dispatcher_backend" not in known and fields.get("moe_token_dispatcher_type") == "flex":
-            fields.setdefault("moe_enable_deepep", fields.get("moe_flex_dispatcher_backend") == "deepep")
+        if (
+            "moe_flex_dispatcher_backend" not in known
+            and fields.get("moe_token_dispatcher_type") == "flex"
+        ):
+            fields.setdefault(
+                "moe_enable_deepep", fields.get("moe_flex_dispatcher_backend") == "deepep"
+            )
         if "cuda_graph_modules" in known:
             return fields
         if "cuda_graph_modules" in fields:
@@ -170,7 +194,9 @@ def _named(module: str, name: str, value: object) -> AbstractContextManager[obje
 
 
 def _flags() -> list[tuple[str, str]]:
-    """Where megatron-core keeps that a package is not here: HAVE_TE, HAVE_FLASHINFER, and others so named."""
+    """Where megatron-core keeps that a package is not here: HAVE_TE, HAVE_FLASHINFER, and others so
+    named.
+    """
     found = []
     for module in [module for name, module in sys.modules.items() if name.startswith("megatron.")]:
         for name, value in vars(module).items():
@@ -194,8 +220,8 @@ ONLY_IN_KERNELS: Final = ("fp8", "fp4", "moe_latent_size", "moe_permute_fusion")
 def build_layer(torch: ModuleType, config: Any, world_size: int) -> tuple[str, ...]:
     """Build groups, stages and an MoE layer of a built configuration, and take all down again.
 
-    Gives the names of `ONLY_IN_KERNELS` that were left out. `config` is changed. Raises what the library
-    raises.
+    Gives the names of `ONLY_IN_KERNELS` that were left out. `config` is changed. Raises what the
+    library raises.
     """
     with _world(torch, config, world_size):
         _stages(config)
@@ -247,13 +273,23 @@ def _stages(config: Any) -> None:
 
 @contextmanager
 def _no_gpu(torch: ModuleType) -> Iterator[None]:
-    """The MoE layer asks CUDA for its device and for streams whatever it is built for, and names it."""
-    meta, kept = torch.device("meta"), SimpleNamespace()  # a layer being built only wants one to keep
-    stand_ins = {"current_device": meta, **dict.fromkeys(("current_stream", "Stream", "Event"), kept)}
+    """The MoE layer asks CUDA for its device and for streams whatever it is built for, and names
+    it.
+    """
+    meta, kept = (
+        torch.device("meta"),
+        SimpleNamespace(),
+    )  # a layer being built only wants one to keep
+    stand_ins = {
+        "current_device": meta,
+        **dict.fromkeys(("current_stream", "Stream", "Event"), kept),
+    }
     mode = import_module("torch.overrides").TorchFunctionMode
 
     class MetaForCuda(mode):  # type: ignore[misc, valid-type]
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             named = kwargs or {}
             on_cuda = str(named.get("device")).startswith("cuda")
             return func(*args, **named | ({"device": meta} if on_cuda else {}))

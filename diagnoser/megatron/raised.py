@@ -1,8 +1,9 @@
-"""What an exception says of a configuration: that megatron-core refuses it, or nothing, since asking failed.
+"""What an exception says of a configuration: that megatron-core refuses it, or nothing, since
+asking failed.
 
-It refuses by an assertion or a ValueError that its own code raises from what it was given. All else is a
-fault of what asks, or of what is installed here: another type, another place (PyTorch, the enums of Python,
-our code), modules as they are imported, and process groups, which are set up here.
+It refuses by an assertion or a ValueError that its own code raises from what it was given. All else
+is a fault of what asks, or of what is installed here: another type, another place (PyTorch, the
+enums of Python, our code), modules as they are imported, and process groups, which are set up here.
 """
 
 import traceback
@@ -17,7 +18,9 @@ _OURS: Final = ("diagnoser", "heuristics", "traces")
 
 @frozen
 class Raised:
-    """`statement`: the line of source that raised it. `place`: the last line of ours, and that one."""
+    """`statement`: the line of source that raised it. `place`: the last line of ours, and that
+    one.
+    """
 
     refuses: bool
     error: str
@@ -37,5 +40,7 @@ def raised(error: Exception) -> Raised:
         error=type(error).__name__,
         message=str(error),
         statement=traceback.extract_tb(error.__traceback__)[-1].line or "",
-        place=", in ".join(f"{modules[at]} line {steps[at][1]}" for at in sorted({own, len(steps) - 1})),
+        place=", in ".join(
+            f"{modules[at]} line {steps[at][1]}" for at in sorted({own, len(steps) - 1})
+        ),
     )

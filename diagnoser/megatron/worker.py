@@ -1,7 +1,7 @@
 """The program that asks megatron-core: requests on stdin as JSON, one answer a line on stdout.
 
-It needs no GPU, opens no connection and writes no file. The first line says which version answers, or that
-none does. Run it by `diagnoser.megatron`.
+It needs no GPU, opens no connection and writes no file. The first line says which version answers,
+or that none does. Run it by `diagnoser.megatron`.
 """
 
 import json
@@ -70,11 +70,13 @@ def answers(library: Library, request: Request) -> Iterator[Answer]:
         yield not_checked("layer", _UNBUILT, library.version)
 
 
-def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]) -> Answer:
+def _answer(
+    library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]
+) -> Answer:
     """Build it; where that fails, once more as where all is there that this host may lack.
 
-    What is refused even then is no matter of what is installed here. What is accepted then needs those of the
-    packages without which it is not.
+    What is refused even then is no matter of what is installed here. What is accepted then needs
+    those of the packages without which it is not.
     """
 
     def tried(there: Collection[str]) -> tuple[str, ...] | Raised:
@@ -90,7 +92,9 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
         return accepted(request, tier, library.version, first)
     last = tried((*told, *lacking))
     if isinstance(last, Raised):
-        return _failed(request, tier, library.version, last if first.refuses or last.refuses else first)
+        return _failed(
+            request, tier, library.version, last if first.refuses or last.refuses else first
+        )
     for package in lacking:
         others = tuple(one for one in lacking if one != package)
         if not isinstance(tried((*told, *others)), Raised):
@@ -101,7 +105,12 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
 def _packages(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the run is known to have, and what else this host may lack of it."""
     told = FLEX_PACKAGES if request.flex_package else ()
-    others = (*FLEX_PACKAGES, PYTORCH, PACKAGES, *(() if request.te_version else (TRANSFORMER_ENGINE,)))
+    others = (
+        *FLEX_PACKAGES,
+        PYTORCH,
+        PACKAGES,
+        *(() if request.te_version else (TRANSFORMER_ENGINE,)),
+    )
     return told, tuple(one for one in others if one not in told)
 
 

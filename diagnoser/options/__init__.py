@@ -1,7 +1,8 @@
-"""Options, each written once in `options.toml`, which says what its fields are, and what a shell completes.
+"""Options, each written once in `options.toml`, which says what its fields are, and what a shell
+completes.
 
-A field of a request (`diagnoser.options.requests`) or a parameter of a command is one by its name. What a
-shell completes is asked at each Tab: nothing heavy is loaded.
+A field of a request (`diagnoser.options.requests`) or a parameter of a command is one by its name.
+What a shell completes is asked at each Tab: nothing heavy is loaded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,8 @@ Place = str | PathLike[str]
 
 Flavor = StrEnum("Flavor", "GITHUB JIRA")
 Answer = StrEnum("Answer", "PASS FAIL")
-"""Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them together."""
+"""Of a gate, as `heuristics.result.gate` has them, which loads msgspec; a test holds them
+together."""
 Edition = StrEnum("Edition", {one.upper(): one for one in get_args(Guidance)})  # type: ignore[misc]
 
 ARGUMENTS: Final = "Arguments"
@@ -51,7 +53,9 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def rows() -> Mapping[str, Row]:
-    """By parameter, or `command.parameter` where it is that command's alone, in the order of the help."""
+    """By parameter, or `command.parameter` where it is that command's alone, in the order of the
+    help.
+    """
     found: dict[str, Row] = {}
     for title, several in by_title().items():
         found |= {name: replace(row, title=title) for name, row in several.items()}

@@ -33,11 +33,13 @@ def commands_of(name: str | None = None) -> typer.Typer:
     )
 
 
-def command(*, of: Kind = Kind.ANALYSIS, lacks: Collection[str] = ()) -> Callable[[Command], Command]:
+def command(
+    *, of: Kind = Kind.ANALYSIS, lacks: Collection[str] = ()
+) -> Callable[[Command], Command]:
     """Let a function be read by the parser of the command line. `of`: what its formats are of.
 
-    A parameter of type `partial[R]` takes what was typed of the request R, which has no options of the names
-    in `lacks`. Options stand in the help as in `options.toml`.
+    A parameter of type `partial[R]` takes what was typed of the request R, which has no options of
+    the names in `lacks`. Options stand in the help as in `options.toml`.
     """
 
     def made(function: Command) -> Command:
@@ -71,7 +73,9 @@ def command(*, of: Kind = Kind.ANALYSIS, lacks: Collection[str] = ()) -> Callabl
         shown: list[Parameter] = []
         for one in listed:
             shown += (
-                _of_the_run(own) if one.name == _OF_THE_RUN else [_typed(one, rows()[keys[one.name]], of)]
+                _of_the_run(own)
+                if one.name == _OF_THE_RUN
+                else [_typed(one, rows()[keys[one.name]], of)]
             )
         if len(shown) > MOST:
             shown.append(_parameter("help_all", False, HelpAll))
@@ -104,7 +108,9 @@ def _typed(one: Parameter, row: Row, of: Kind) -> Parameter:
     else:
         takes = row.takes or "|".join(_choices(kind)) or None
         flags = row.flags or (f"--{one.name.replace('_', '-')}",)
-        info = typer.Option(*flags, metavar=takes, show_default=row.shows_default, min=row.least, **shared)
+        info = typer.Option(
+            *flags, metavar=takes, show_default=row.shows_default, min=row.least, **shared
+        )
     return _parameter(one.name, default, Annotated[kind, info])
 
 
@@ -124,7 +130,9 @@ def _of_the_run(own: Collection[str]) -> Iterator[Parameter]:
     """
     for field, row in OPTIONS.items():
         flag = option_of(field) + (f"/--no-{field.replace('_', '-')}" if row.kind is bool else "")
-        others = [f"--{word}" for word, meant in SYNONYMS.items() if meant == field and word not in own]
+        others = [
+            f"--{word}" for word, meant in SYNONYMS.items() if meant == field and word not in own
+        ]
         help, takes = f"About the run: {row.help}", row.takes or None
         info = typer.Option(flag, *others, metavar=takes, help=help, show_default=False)
         kind = list[str] if row.kind is list else row.kind

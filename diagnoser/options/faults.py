@@ -1,4 +1,6 @@
-"""What is wrong where an exception is none of ours: the machine, a name that no file can have, or a bug."""
+"""What is wrong where an exception is none of ours: the machine, a name that no file can have, or a
+bug.
+"""
 
 import errno
 import traceback
@@ -25,6 +27,8 @@ def not_ours(error: Exception) -> str | None:
 
 
 def place_of_bug(error: Exception) -> str:
-    """The kind of error, the name of the file and the line: no text that it holds, no folder of anybody."""
+    """The kind of error, the name of the file and the line: no text that it holds, no folder of
+    anybody.
+    """
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"

@@ -1,4 +1,5 @@
-"""What a user says in words of his own: of a run what its trace cannot tell, a gate, what fixes should gain.
+"""What a user says in words of his own: of a run what its trace cannot tell, a gate, what fixes
+should gain.
 
 `3%` of `--gate`; `com-3=6ms` or `com-3=5%` of `--expect`.
 """
@@ -24,7 +25,12 @@ _NUMBER: Final = compiled(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _EXPECTED: Final = compiled(
     r"\s*(?P<fix>[A-Za-z]+-[0-9]{1,4})\s*=\s*(?P<number>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?P<unit>us|ms|s|%)\s*"
 )
-KINDS: Final = {int: "a whole number", bool: "true or false", str: "a text", list: "a list of NAME=VALUE"}
+KINDS: Final = {
+    int: "a whole number",
+    bool: "true or false",
+    str: "a text",
+    list: "a list of NAME=VALUE",
+}
 """What a field of the run may hold, in words."""
 SYNONYMS: Final = {"gpus": "world_size"}
 """Other words for a field of the run, as another command calls it: `plan --gpus`."""
@@ -38,7 +44,9 @@ _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def near_word(word: str, known: Iterable[str]) -> str:
-    """The known word that is meant: itself, what begins with it, or the nearest; empty where none is near."""
+    """The known word that is meant: itself, what begins with it, or the nearest; empty where none
+    is near.
+    """
     known = [*known]
     begun = [one for one in known if one.startswith(f"{word}_")]
     if word in known:
@@ -47,7 +55,9 @@ def near_word(word: str, known: Iterable[str]) -> str:
 
 
 def _variables(given: object) -> tuple[str, ...]:
-    """Variables as `NAME=VALUE`. Raises `UsageError` for what is none, or is read by nothing here."""
+    """Variables as `NAME=VALUE`. Raises `UsageError` for what is none, or is read by nothing
+    here.
+    """
     from traces.settings.knobs import knobs
 
     if isinstance(given, Mapping):
@@ -72,26 +82,36 @@ def _gpu(name: str) -> str:
         return product.name
     near = nearest(name, products())
     cure = f"Did you mean {near}? There are" if near else "There are"
-    raise UsageError(f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}.")
+    raise UsageError(
+        f"{option_of('gpu')} {name!r} is no GPU that we know. {cure} {', '.join(products())}."
+    )
 
 
 def size_of(flag: str, size: int, most: Limit = MOST_RANKS) -> int:
     """A size that was given. Raises `UsageError` for what is none."""
     if 1 <= size <= most.value:
         return size
-    shown = f" {size}" if abs(size) < 1 << 60 else ""  # of more digits Python itself may refuse to write
+    shown = (
+        f" {size}" if abs(size) < 1 << 60 else ""
+    )  # of more digits Python itself may refuse to write
     more = "or more" if size < 1 else f"to {int(most.value):,}"
     raise UsageError(f"{flag}{shown} is no size. Give 1 {more}.")
 
 
 def _of_its_kind(field: str, value: object) -> object:
-    """A value as its field has it, None where it is unknown. Raises `UsageError` for another kind."""
+    """A value as its field has it, None where it is unknown. Raises `UsageError` for another
+    kind.
+    """
     if field not in OPTIONS:
         near = near_word(str(field), WORDS)
         cure = f"The nearest is {WORDS[near]}." if near else f"There are {', '.join(OPTIONS)}."
         raise UsageError(f"nothing is known of {printable(str(field), 60)!r}. {cure}")
     kind = OPTIONS[field].kind
-    if value is None or kind is list or (field == "graph_modules" and isinstance(value, list | tuple)):
+    if (
+        value is None
+        or kind is list
+        or (field == "graph_modules" and isinstance(value, list | tuple))
+    ):
         return value
     if kind is int and not isinstance(value, bool) and hasattr(value, "__index__"):
         return operator.index(value)
@@ -123,7 +143,9 @@ def given_from(about: Mapping[str, object]) -> Any:
     from heuristics.config.about import Given
 
     kinds = {field: _of_its_kind(field, value) for field, value in about.items()}
-    told = {field: _that_can_be(field, value) for field, value in kinds.items() if value is not None}
+    told = {
+        field: _that_can_be(field, value) for field, value in kinds.items() if value is not None
+    }
     return Given(**told)  # type: ignore[arg-type]
 
 
@@ -141,8 +163,12 @@ def gate_frac(text: str) -> float:
     raise UsageError(f"--gate {text!r} is no percentage. Type one such as --gate 3%")
 
 
-def gate_asked(limit: str | None, undecided: str | None, not_comparable: str | None) -> "Asked | None":
-    """The gate, None without a limit. Raises `UsageError` for an answer that is none, or is of no gate."""
+def gate_asked(
+    limit: str | None, undecided: str | None, not_comparable: str | None
+) -> "Asked | None":
+    """The gate, None without a limit. Raises `UsageError` for an answer that is none, or is of no
+    gate.
+    """
     from heuristics.comparison.gate import Asked
     from heuristics.result.gate import GateAnswer
 
@@ -152,9 +178,13 @@ def gate_asked(limit: str | None, undecided: str | None, not_comparable: str | N
         if text is None:
             continue
         if text not in get_args(GateAnswer):
-            raise UsageError(f"{flag} {text!r} is no answer. Give {' or '.join(get_args(GateAnswer))}.")
+            raise UsageError(
+                f"{flag} {text!r} is no answer. Give {' or '.join(get_args(GateAnswer))}."
+            )
         if limit is None:
-            raise UsageError(f"{flag} {text} is the answer of a gate, and there is none. Add --gate 3%")
+            raise UsageError(
+                f"{flag} {text} is the answer of a gate, and there is none. Add --gate 3%"
+            )
         answers[field] = str(text)
     if limit is None:
         return None
@@ -177,7 +207,8 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
         if fix not in CATALOGUE:
             near = nearest(fix, CATALOGUE) or next(iter(CATALOGUE))
             raise UsageError(
-                f"--expect {text}: there is no fix {fix}. Type one such as {near}: moe-diag explain {near}"
+                f"--expect {text}: there is no fix {fix}. Type one such as {near}: moe-diag "
+                f"explain {near}"
             )
         if fix in found:
             raise UsageError(f"--expect names {fix} twice. Give one gain a fix")

@@ -38,7 +38,11 @@ def _show_all(ctx: typer.Context, wanted: bool) -> None:
 HelpAll = Annotated[
     bool,
     typer.Option(
-        "--help-all", callback=_show_all, is_eager=True, show_default=False, help="Show every option."
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        show_default=False,
+        help="Show every option.",
     ),
 ]
 
@@ -72,7 +76,9 @@ class GroupedCommand(TyperCommand):
         short, params = self._is_short(ctx), self.get_params(ctx)
         for title in by_title():
             is_whole = not short or title == ARGUMENTS
-            under = [one for one in params if _title(one) == title and (is_whole or _is_first(one.name))]
+            under = [
+                one for one in params if _title(one) == title and (is_whole or _is_first(one.name))
+            ]
             records = [_record(ctx, one, short) for one in under]
             if records:
                 if is_whole:
@@ -87,7 +93,9 @@ class GroupedCommand(TyperCommand):
 
 
 def _record(ctx: Any, param: Any, short: bool) -> tuple[str, str]:
-    """How a parameter is typed, and its help; in short the first sentence, and the choices of a format."""
+    """How a parameter is typed, and its help; in short the first sentence, and the choices of a
+    format.
+    """
     typed, help = param.get_help_record(ctx) or ("", "")
     help = help.removeprefix("About the run: ")
     if short and param.name == "form":

@@ -1,4 +1,5 @@
-"""What is asked for, as one object: its fields are keywords of the API and options of the command line.
+"""What is asked for, as one object: its fields are keywords of the API and options of the command
+line.
 
 And the line that makes a result again, as its document tells it.
 """
@@ -33,9 +34,16 @@ P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 
-_KINDS: Final = {**KINDS, os.PathLike: "a path", Mapping: "a mapping", Sequence: "a list", Iterable: "a list"}
+_KINDS: Final = {
+    **KINDS,
+    os.PathLike: "a path",
+    Mapping: "a mapping",
+    Sequence: "a list",
+    Iterable: "a list",
+}
 Source = Place | Mapping[str, Any] | Diagnosis
-"""The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a result."""
+"""The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a
+result."""
 
 
 @frozen
@@ -117,7 +125,9 @@ class Comparison(OfTwoRuns):
 
 @frozen
 class FilesComparison(OfTwoRuns):
-    """Two runs to be compared by their configurations and logs; of either side one may be left out."""
+    """Two runs to be compared by their configurations and logs; of either side one may be left
+    out.
+    """
 
     base: Place | None = None
     new: Place | None = None
@@ -153,7 +163,9 @@ def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
     return ReadOptions(asked.nsys, path_of(asked.cache_dir), reader_named(asked.reader))
 
 
-def _check(name: str, takes: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+def _check(
+    name: str, takes: Signature, args: Sequence[object], kwargs: Mapping[str, object]
+) -> None:
     """Raises `UsageError` for what a function does not take, in the words of its options."""
     known = takes.parameters
     if unknown := next((one for one in kwargs if one not in known), None):
@@ -164,12 +176,16 @@ def _check(name: str, takes: Signature, args: Sequence[object], kwargs: Mapping[
         raise UsageError(f"{name}: {error}. It takes {', '.join(known)}.") from None
     for keyword, value in given.items():
         if kinds := _kinds_against(value, known[keyword].annotation):
-            aside = f" {_meant(keyword, value, known)}" if keyword in WORDS and "about" in known else ""
+            aside = (
+                f" {_meant(keyword, value, known)}" if keyword in WORDS and "about" in known else ""
+            )
             raise UsageError(f"{name}: {keyword} must be {' or '.join(kinds)}.{aside}")
 
 
 def _kinds_against(value: object, hint: Any) -> list[str]:
-    """In words the kinds that a hint names, where a value is of none of them; a path may stand for a text."""
+    """In words the kinds that a hint names, where a value is of none of them; a path may stand for
+    a text.
+    """
     hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     kinds = {get_origin(one) or one for one in hints}
     named = {*kinds}
@@ -250,11 +266,12 @@ def command_line(
     about: Mapping[str, object] | None = None,
     redact: bool = True,
 ) -> str:
-    """A line for a shell: the command, its files, the options that were given, and what was said of the run.
+    """A line for a shell: the command, its files, the options that were given, and what was said of
+    the run.
 
-    An option whose value is None or False was not given; one with several values is repeated. `redact`: files
-    by their base names, and a text about the run that is no known word as its placeholder
-    (`--container NAME`). Control characters become spaces.
+    An option whose value is None or False was not given; one with several values is repeated.
+    `redact`: files by their base names, and a text about the run that is no known word as its
+    placeholder (`--container NAME`). Control characters become spaces.
     """
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in given.items():

@@ -57,9 +57,9 @@ def plan_targets(
 ) -> list[Target]:
     """Where each format goes, checked before any work.
 
-    `output` is `-` (stdout), `.` (`<base><ending>.<ext>` beside the trace), a folder that exists, or a file.
-    Raises `UsageError` for an existing file without `force`, for a trace itself even with it, for several
-    formats into one place, and for a binary format on stdout.
+    `output` is `-` (stdout), `.` (`<base><ending>.<ext>` beside the trace), a folder that exists,
+    or a file. Raises `UsageError` for an existing file without `force`, for a trace itself even
+    with it, for several formats into one place, and for a binary format on stdout.
     """
     trace, forms = traces[0], list(dict.fromkeys(forms))
     if output == "-" and (shown := [form for form in forms if FORMATS[form].binary]):
@@ -75,7 +75,8 @@ def plan_targets(
     elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
         folder = trace.parent if output == "." else Path(output)
         targets = [
-            Target(form, folder / f"{base_name(trace)}{ending}.{FORMATS[form].extension}") for form in forms
+            Target(form, folder / f"{base_name(trace)}{ending}.{FORMATS[form].extension}")
+            for form in forms
         ]
     else:
         targets = [Target(form, Path(output), is_named=True) for form in forms]
@@ -92,8 +93,9 @@ def plan_targets(
 
 
 def base_name(trace: Path) -> str:
-    """The name of a trace or a result as it may be told, without the extension of its format and what ours
-    end with."""
+    """The name of a trace or a result as it may be told, without the extension of its format and
+    what ours end with.
+    """
     told = told_path(trace)
     name = _without(told, _TRACES)
     if name != told:
@@ -110,7 +112,8 @@ def _without(name: str, ends: Sequence[str]) -> str:
 
 
 def screen() -> View:
-    """How much room standard output has: a terminal's width, height and colours, else 80 plain columns.
+    """How much room standard output has: a terminal's width, height and colours, else 80 plain
+    columns.
 
     `NO_COLOR` and `TERM=dumb` are kept to.
     """
@@ -118,7 +121,9 @@ def screen() -> View:
         return View()
     columns, rows = shutil.get_terminal_size()
     width, rows = max(_NARROW, min(columns, _WIDE)), max(SCREEN, rows - _PROMPT)
-    return View(width, rows, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
+    return View(
+        width, rows, colour="NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    )
 
 
 def say(message: str) -> None:
@@ -145,7 +150,8 @@ def show_page(page: Page, view: View | None = None) -> None:
 def write(target: Target, content: str | bytes, force: bool) -> None:
     """Put text, or a figure's bytes, where the target says.
 
-    Raises `OutputNotWritable`; no file is left half written. Bytes need a path: a terminal shows none.
+    Raises `OutputNotWritable`; no file is left half written. Bytes need a path: a terminal shows
+    none.
     """
     data = as_bytes(content)
     with writing(target.path or "standard output", "-o"):
@@ -172,7 +178,9 @@ def writing(where: Path | str, option: str) -> Iterator[None]:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether a device or a pipe was named itself, such as /dev/stdout; what a link leads to was not."""
+    """Whether a device or a pipe was named itself, such as /dev/stdout; what a link leads to was
+    not.
+    """
     is_named = not path.is_symlink() or path.is_relative_to("/dev")
     return is_named and path.exists() and not path.is_file()
 
@@ -187,12 +195,17 @@ def _write_through(path: Path, data: bytes) -> None:
 
 
 def _print(text: str, form: str) -> None:
-    """To a terminal only what moves no cursor; where a program reads, its own encoding stays whole."""
+    """To a terminal only what moves no cursor; where a program reads, its own encoding stays
+    whole.
+    """
     is_screen = sys.stdout.isatty()
     if is_screen:
-        # the text writer takes control characters out of foreign names: every colour left is its own
+        # the text writer takes control characters out of foreign names: every colour left is its
+        # own
         pieces = _COLOUR.split(text) if form == _COLOURED else [text]
-        text = "".join(piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces))
+        text = "".join(
+            piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces)
+        )
     try:
         if is_screen or form in _FOR_PEOPLE:
             encoding = sys.stdout.encoding or "utf-8"
@@ -202,7 +215,9 @@ def _print(text: str, form: str) -> None:
             sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
     except OSError as error:
-        with suppress(OSError, ValueError):  # the interpreter's own flush at exit gets a place to go
+        with suppress(
+            OSError, ValueError
+        ):  # the interpreter's own flush at exit gets a place to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
             raise
@@ -213,7 +228,9 @@ def _harmless(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf") else json.dumps(char)[1:-1]
+        char
+        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf")
+        else json.dumps(char)[1:-1]
         for char in text
     )
 
@@ -222,15 +239,20 @@ def _check(path: Path, traces: Sequence[Path], force: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder. Give -o {path}/ to put the result in it.")
     if any(trace.exists() and path.exists() and path.samefile(trace) for trace in traces):
-        raise UsageError(f"{path} is the input itself, which is never changed. Give another place with -o.")
+        raise UsageError(
+            f"{path} is the input itself, which is never changed. Give another place with -o."
+        )
     if os.path.lexists(path) and not force:
         raise _exists(path)
     if not path.parent.is_dir():
-        raise OutputNotWritable(f"{path.parent} is no folder. Create it, or give another place with -o.")
+        raise OutputNotWritable(
+            f"{path.parent} is no folder. Create it, or give another place with -o."
+        )
 
 
 def check_place(folder: Path, option: str) -> None:
-    """Raise an error for a place that is no folder and can be none, and for a link, which is not followed.
+    """Raise an error for a place that is no folder and can be none, and for a link, which is not
+    followed.
 
     `option`: what the user named it with.
     """
@@ -245,4 +267,6 @@ def check_place(folder: Path, option: str) -> None:
 
 
 def _exists(path: Path | str, option: str = "-o") -> UsageError:
-    return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another place with {option}.")
+    return UsageError(
+        f"{path} exists. Give --force-overwrite to replace it, or another place with {option}."
+    )

@@ -1,9 +1,11 @@
-"""A trace handed to Perfetto's page in the user's browser: served on 127.0.0.1, to the tab that opens it.
+"""A trace handed to Perfetto's page in the user's browser: served on 127.0.0.1, to the tab that
+opens it.
 
-The page of ours opens Perfetto's and speaks its documented protocol: PING until PONG, then the trace, then
-the span (perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui). Paths have a secret that only this run
-and the browser that it opens know, and any other name of this machine is refused. Each thing is given once. A
-browser's command line can be read by everybody here, so it names a file of the user's alone that leads on.
+The page of ours opens Perfetto's and speaks its documented protocol: PING until PONG, then the
+trace, then the span (perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui). Paths have a
+secret that only this run and the browser that it opens know, and any other name of this machine is
+refused. Each thing is given once. A browser's command line can be read by everybody here, so it
+names a file of the user's alone that leads on.
 """
 
 import json
@@ -22,7 +24,9 @@ from traces.frozen import frozen
 from traces.limits import QUARTER, Limit
 
 HOST: Final = "127.0.0.1"
-PATIENCE: Final = Limit(600, "seconds", "ours: somebody who asked for it presses the button within minutes")
+PATIENCE: Final = Limit(
+    600, "seconds", "ours: somebody who asked for it presses the button within minutes"
+)
 WAITS: Final = Limit(10, "seconds", "ours: a browser of this machine sends a request at once")
 _PAGE: Final = Path(__file__).with_name("handover.html")
 _LONGEST_TITLE: Final = 200
@@ -40,7 +44,9 @@ _LEADS_ON: Final = """<!doctype html>
 
 @frozen
 class Handover:
-    """A trace in Perfetto's JSON, its title, what is to be seen, and where: ns of the file's clock."""
+    """A trace in Perfetto's JSON, its title, what is to be seen, and where: ns of the file's
+    clock.
+    """
 
     trace: str
     title: str
@@ -54,7 +60,8 @@ class Handover:
         parts = urlsplit(self.ui)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise UsageError(
-                f"--ui {self.ui!r} is no address of a Perfetto page. Give one such as https://ui.perfetto.dev"
+                f"--ui {self.ui!r} is no address of a Perfetto page. Give one such as "
+                f"https://ui.perfetto.dev"
             )
         margin_ns = int((self.end_ns - self.start_ns) * QUARTER.value)
         start_ns, end_ns = max(self.start_ns - margin_ns, 0), self.end_ns + margin_ns
@@ -72,7 +79,8 @@ class Handover:
 
 @contextmanager
 def leading_to(address: str, cache_dir: Path) -> Iterator[str]:
-    """The address of a file that leads a browser to `address`, readable by this user alone; gone afterwards.
+    """The address of a file that leads a browser to `address`, readable by this user alone; gone
+    afterwards.
 
     Raises `OutputNotWritable`.
     """
@@ -81,11 +89,15 @@ def leading_to(address: str, cache_dir: Path) -> Iterator[str]:
         try:
             folder.write_new(_LEADS, _LEADS_ON.format(address=address).encode(), 0o600)
         except OSError as error:
-            raise OutputNotWritable(f"{path} cannot be written ({error.strerror}). Check the disk.") from None
+            raise OutputNotWritable(
+                f"{path} cannot be written ({error.strerror}). Check the disk."
+            ) from None
         yield path.absolute().as_uri()
 
 
-def hand_over(given: Handover, opened: Callable[[str], object], patience_s: float = PATIENCE.value) -> bool:
+def hand_over(
+    given: Handover, opened: Callable[[str], object], patience_s: float = PATIENCE.value
+) -> bool:
     """Serve until the trace was handed over; False where nobody took it in time.
 
     `opened` is called with the address as soon as it answers.
@@ -111,7 +123,9 @@ def hand_over(given: Handover, opened: Callable[[str], object], patience_s: floa
 def _handler(
     secret: str, left: dict[tuple[str, str], tuple[str, bytes]], done: Event
 ) -> type[BaseHTTPRequestHandler]:
-    """Answers requests with what is `left`, each once: of two that ask at the same time one gets it."""
+    """Answers requests with what is `left`, each once: of two that ask at the same time one gets
+    it.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         """Answers for two files and the word that all is done."""

@@ -1,4 +1,6 @@
-"""The progress display: on stderr, only on a terminal, and only for work that lasts over a second."""
+"""The progress display: on stderr, only on a terminal, and only for work that lasts over a
+second.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _PATIENCE_S: Final = 1.0
 
 @contextmanager
 def progress_display() -> Iterator[Progress]:
-    """A listener for long work; it shows nothing where stderr is no terminal, or one that moves no cursor."""
+    """A listener for long work; it shows nothing where stderr is no terminal, or one that moves no
+    cursor.
+    """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield silent
         return
@@ -32,10 +36,11 @@ def progress_display() -> Iterator[Progress]:
 
 
 class _Display:
-    """One bar for whatever is being done now, its rate and the time left of it; rich is loaded once shown.
+    """One bar for whatever is being done now, its rate and the time left of it; rich is loaded once
+    shown.
 
-    Where the fraction falls, something new has begun: its time left is reckoned anew. The rate is of what is
-    being read now.
+    Where the fraction falls, something new has begun: its time left is reckoned anew. The rate is
+    of what is being read now.
     """
 
     def __init__(self, console: Console | None = None) -> None:

@@ -1,4 +1,6 @@
-"""What is asked of the results of a command: formats, their place, a ticket. Planned before any work."""
+"""What is asked of the results of a command: formats, their place, a ticket. Planned before any
+work.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,9 @@ _ENDINGS: Final = {Kind.COMPARISON: "_compared", Kind.FILES: "_compared", Kind.R
 class Output:
     """In which formats a result is written, where, how much of it is shown, and a ticket's folder.
 
-    Raises `UsageError` for a flavor of what is no markdown, for a title or a note of what has no page or that
-    is too long, for what is to be brief and is no JSON or to be opened and is no page in a file, and
-    for a patch beside a format, or for no framework that there is.
+    Raises `UsageError` for a flavor of what is no markdown, for a title or a note of what has no
+    page or that is too long, for what is to be brief and is no JSON or to be opened and is no page
+    in a file, and for a patch beside a format, or for no framework that there is.
     """
 
     form: Sequence[str] | None = None
@@ -71,20 +73,25 @@ class Output:
                 )
         if self.flavor and not {"markdown", "jira"} & {*self.forms} and self.ticket is None:
             raise UsageError(
-                f"--flavor is of markdown. Type the same line with -f markdown --flavor {self.flavor}"
+                f"--flavor is of markdown. Type the same line with -f markdown --flavor "
+                f"{self.flavor}"
             )
         is_headed = self.ticket is not None or any(FORMATS[form].headed for form in self.forms)
         if (self.title or self.note) and not is_headed:
             name = "--title" if self.title else "--note"
             raise UsageError(
-                f"{name} is of pages and tickets. Type the same line with -f markdown or --ticket DIR"
+                f"{name} is of pages and tickets. Type the same line with -f markdown or --ticket "
+                f"DIR"
             )
         if sum(map(len, (self.title or "", *(self.note or ())))) > MESSAGE.value:
             raise UsageError(
-                f"--title and --note may have {int(MESSAGE.value):,} characters in all. Shorten them."
+                f"--title and --note may have {int(MESSAGE.value):,} characters in all. Shorten "
+                f"them."
             )
         if self.open and ("html" not in self.forms or self.output == "-"):
-            raise UsageError("--open is of a page in a file. Type the same line with -o page.html --open")
+            raise UsageError(
+                "--open is of a page in a file. Type the same line with -o page.html --open"
+            )
         if self.brief and "json" not in self.forms:
             raise UsageError("--brief is of json. Type the same line with -f json --brief")
 
@@ -97,7 +104,9 @@ class Output:
 
     @property
     def forms(self) -> list[str]:
-        """Names of formats: as asked for, else as the file's name ends, else text; none for a ticket."""
+        """Names of formats: as asked for, else as the file's name ends, else text; none for a
+        ticket.
+        """
         if self.emit_config:
             return [self.emit_config]
         asked = [*map(str, self.form or ())]
@@ -120,8 +129,8 @@ def plan_results(
 ) -> Plan:
     """Where everything goes. `runs`: what the results are of, the one that names them first.
 
-    `beside`: other inputs, which are never replaced either. Raises `UsageError` for a format that these
-    results do not have, and what `plan_targets` and `plan_ticket` raise.
+    `beside`: other inputs, which are never replaced either. Raises `UsageError` for a format that
+    these results do not have, and what `plan_targets` and `plan_ticket` raise.
     """
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
@@ -136,11 +145,15 @@ def plan_results(
     if output.ticket is None:
         return Plan(kind, targets, None)
     if kind in (Kind.CONFIGURATION, Kind.FILES, Kind.LAYOUTS, Kind.RUN):
-        raise UsageError("a ticket is of a trace or of two. Give what moe-diag analyze or compare made.")
+        raise UsageError(
+            "a ticket is of a trace or of two. Give what moe-diag analyze or compare made."
+        )
     from diagnoser.output.ticket import plan_ticket
 
     base = base_name(runs[0]) + (ending if kind is Kind.COMPARISON else "")
-    return Plan(kind, targets, plan_ticket(output.ticket, base, output.page, output.force_overwrite))
+    return Plan(
+        kind, targets, plan_ticket(output.ticket, base, output.page, output.force_overwrite)
+    )
 
 
 def write_results(result: Whole, plan: Plan, output: Output) -> None:
@@ -153,7 +166,9 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         assert not isinstance(result, Merged), "has no ticket"
 
         write_ticket(
-            ticket, result, lambda form: FORMATS[form].write(result, Asked(head=ticket.head(form, head)))
+            ticket,
+            result,
+            lambda form: FORMATS[form].write(result, Asked(head=ticket.head(form, head))),
         )
     detail = Detail.FULL if output.full else Detail.FIRST
     for target in plan.targets:
@@ -164,7 +179,10 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
             _open(target.path)
     _tell(result, plan)
     if result.redacted and has_withheld(result):
-        say("parts of file names are withheld, as they may be a host's or a person's; --no-redact shows all.")
+        say(
+            "parts of file names are withheld, as they may be a host's or a person's; --no-redact "
+            "shows all."
+        )
     if plan.ticket and all(target.path for target in plan.targets):
         names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
         show("\n".join(names) + "\n")
@@ -214,13 +232,14 @@ def _head(output: Output, redact: bool) -> Head:
 def saved_result(path: Path, redact: bool = True) -> Whole:
     """An earlier result.
 
-    Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no result of ours or of a newer
-    schema, `UsageError` for one that is not redacted where `redact` asks for it.
+    Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no result of ours or of
+    a newer schema, `UsageError` for one that is not redacted where `redact` asks for it.
     """
     result = read_kept(path)
     if redact and not result.redacted:
         raise UsageError(
-            f"{path} was made with --no-redact and holds paths. Give --no-redact to show them, or make the "
+            f"{path} was made with --no-redact and holds paths. Give --no-redact to show them, or "
+            f"make the "
             "result again without it."
         )
     return result

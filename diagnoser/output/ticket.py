@@ -1,4 +1,6 @@
-"""What is attached to a perf ticket: a report in three formats, a picture, a manifest; all or nothing."""
+"""What is attached to a perf ticket: a report in three formats, a picture, a manifest; all or
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,8 @@ class Ticket:
 def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     """The names of a ticket's files, checked before any work. `page`: `markdown` or `jira`.
 
-    Raises `UsageError` for an existing file without `force`, `OutputNotWritable` where there is no place.
+    Raises `UsageError` for an existing file without `force`, `OutputNotWritable` where there is no
+    place.
     """
     files = {form: f"{base}_report.{FORMATS[form].extension}" for form in (page, *_FORMS)}
     ticket = Ticket(folder, files, f"{base}{_MANIFEST}", force)
@@ -77,7 +80,8 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
 
 
 def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
-    """Render everything, write it aside, and move it to its place: whole or not at all, whatever ends it.
+    """Render everything, write it aside, and move it to its place: whole or not at all, whatever
+    ends it.
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
     """
@@ -91,13 +95,15 @@ def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
         raise _exists(ticket.folder / Path(error.filename2 or error.filename).name) from None
     except NotPutBack as error:
         raise OutputNotWritable(
-            f"{ticket.folder} cannot be written, and what it replaced cannot go back: it is in {error}. "
+            f"{ticket.folder} cannot be written, and what it replaced cannot go back: it is in "
+            f"{error}. "
             "Move it back by hand."
         ) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputNotWritable(
-            f"{ticket.folder} cannot be written ({reason}). Give another --ticket DIR; nothing was left here."
+            f"{ticket.folder} cannot be written ({reason}). Give another --ticket DIR; nothing was "
+            f"left here."
         ) from None
 
 
@@ -129,7 +135,9 @@ def _attached(form: str, ticket: Ticket) -> str:
 
 
 def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
-    assert isinstance(result, Compared | ComparedFiles | Result), "layouts and merged ranks have no ticket"
+    assert isinstance(result, Compared | ComparedFiles | Result), (
+        "layouts and merged ranks have no ticket"
+    )
     runs = result.traces if isinstance(result, Result) else (result.base, result.new)
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},
@@ -144,4 +152,6 @@ def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
 
 
 def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists. Give --force-overwrite to replace it, or another --ticket DIR.")
+    return UsageError(
+        f"{path} exists. Give --force-overwrite to replace it, or another --ticket DIR."
+    )

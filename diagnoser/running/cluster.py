@@ -1,8 +1,9 @@
 """The same work on several things on a cluster of `dask.distributed`, with the results in order.
 
-A job becomes a `Kept`, which stays with its worker, and what comes back are bytes of what that gave: so the
-scheduler needs nothing of ours. A job that is lost with its worker is done again by another one. Nothing is
-opened but the connection to the scheduler that the user names: results come through it, not from the workers.
+A job becomes a `Kept`, which stays with its worker, and what comes back are bytes of what that
+gave: so the scheduler needs nothing of ours. A job that is lost with its worker is done again by
+another one. Nothing is opened but the connection to the scheduler that the user names: results come
+through it, not from the workers.
 """
 
 import logging
@@ -32,9 +33,13 @@ from traces.limits import Limit
 from traces.patterns import compiled
 from traces.progress import Progress
 
-CONNECTS: Final = Limit(10, "seconds", "ours: a scheduler in the same network answers in milliseconds")
+CONNECTS: Final = Limit(
+    10, "seconds", "ours: a scheduler in the same network answers in milliseconds"
+)
 WORKERS_COME: Final = Limit(
-    120, "seconds without a worker that takes work", "ours: job managers start workers within a minute or two"
+    120,
+    "seconds without a worker that takes work",
+    "ours: job managers start workers within a minute or two",
 )
 _LOOK_S: Final = 2.0
 """How often is looked at the workers while nothing arrives."""
@@ -45,7 +50,8 @@ def workers_of(jobs: int | None, scheduler: str | None, progress: Progress) -> E
         return Workers(jobs, progress)
     if jobs not in (None, 1):
         raise UsageError(
-            "--jobs is for processes of this machine, and --scheduler for workers of a cluster. Give one."
+            "--jobs is for processes of this machine, and --scheduler for workers of a cluster. "
+            "Give one."
         )
     return Cluster(scheduler, progress)
 
@@ -80,11 +86,14 @@ class Kept:
         return Kept, (self._job, self._versions)
 
     def packed(self, question: bytes) -> bytes:
-        """What the job gave with a question, pickled as that is, and what it raised, of which one is None."""
+        """What the job gave with a question, pickled as that is, and what it raised, of which one
+        is None.
+        """
         for name, here in versions().items():
             if here != self._versions[name]:
                 error = ClusterUnavailable(
-                    f"a worker of the cluster has {name} {here}, and here is {self._versions[name]}. "
+                    f"a worker of the cluster has {name} {here}, and here is "
+                    f"{self._versions[name]}. "
                     "Start the workers in the environment that moe-diag runs in."
                 )
                 return pickle.dumps((None, error))
@@ -148,14 +157,21 @@ class Cluster(Engine):
                 place, job = left.popleft()
                 running[place] = self._submitted(job)
                 running[place].add_done_callback(lambda _, place=place: ended.put(place))
-            done, doing = len(gathered.results), jobs[min(running)].name if running else "waiting for workers"
-            self._progress(f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None)
+            done, doing = (
+                len(gathered.results),
+                jobs[min(running)].name if running else "waiting for workers",
+            )
+            self._progress(
+                f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None
+            )
             with suppress(Empty):
                 place = ended.get(timeout=_LOOK_S if threads else _LOOK_S / 10)
                 try:
                     gathered.add(place, *self._outcome(running[place], jobs[place].name))
                     del running[place]
-                except TimeoutError:  # its worker ended before it gave the result away: it is done again
+                except (
+                    TimeoutError
+                ):  # its worker ended before it gave the result away: it is done again
                     ended.put(place)
             now = time.monotonic()
             if now - asked_s >= _LOOK_S or not threads:
@@ -164,8 +180,10 @@ class Cluster(Engine):
                 seen_s = now
             elif now - seen_s > WORKERS_COME.value:
                 raise ClusterUnavailable(
-                    f"no worker of {self._address} has taken work for {WORKERS_COME.value} s. Start one "
-                    f"with dask worker {self._address}; if there is one, give it more --memory-limit."
+                    f"no worker of {self._address} has taken work for {WORKERS_COME.value} s. "
+                    f"Start one "
+                    f"with dask worker {self._address}; if there is one, give it more "
+                    f"--memory-limit."
                 )
         return gathered.in_order()
 
@@ -176,20 +194,27 @@ class Cluster(Engine):
                 pickle.loads, sent, key=f"moe-diag-kept-{uuid4().hex}", pure=False
             )
         call = methodcaller("packed", pickle.dumps(job.question))
-        return self._client.submit(call, self._kept[job.place], key=f"moe-diag-job-{uuid4().hex}", pure=False)
+        return self._client.submit(
+            call, self._kept[job.place], key=f"moe-diag-job-{uuid4().hex}", pure=False
+        )
 
     def _outcome(self, future: Any, name: str) -> tuple[object, Exception | None]:
-        """What a job gave and what it raised. Raises `TimeoutError` where it is not there yet, after all."""
+        """What a job gave and what it raised. Raises `TimeoutError` where it is not there yet,
+        after all.
+        """
         from distributed import CancelledError, KilledWorker
 
         try:
-            outcome: tuple[object, Exception | None] = pickle.loads(future.result(timeout=CONNECTS.value))
+            outcome: tuple[object, Exception | None] = pickle.loads(
+                future.result(timeout=CONNECTS.value)
+            )
             return outcome
         except TimeoutError:
             raise
         except KilledWorker:
             return ProcessEnded(
-                f"every worker that read {name} was ended from outside, perhaps because memory ran out. "
+                f"every worker that read {name} was ended from outside, perhaps because memory ran "
+                f"out. "
                 "Start workers with more memory: dask worker --memory-limit"
             ), None
         except (CancelledError, OSError):
@@ -201,7 +226,9 @@ class Cluster(Engine):
             ) from None
 
     def _threads(self) -> int:
-        """Of all workers that take work. Raises `ClusterUnavailable` where there is no scheduler."""
+        """Of all workers that take work. Raises `ClusterUnavailable` where there is no
+        scheduler.
+        """
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except (OSError, ValueError):  # ValueError: the client has noticed before
@@ -210,7 +237,8 @@ class Cluster(Engine):
 
     def _scheduler_ended(self) -> ClusterUnavailable:
         return ClusterUnavailable(
-            f"the scheduler at {self._address} ended before all was done. Start it and its workers again."
+            f"the scheduler at {self._address} ended before all was done. Start it and its workers "
+            f"again."
         )
 
 
@@ -219,12 +247,15 @@ def _connected(address: str) -> Any:
     # what a client would only end for after a long time, and not in one line
     known = compiled(r"(?:(tcp|tls)://)?[^\s/]+:\d+").fullmatch(address)
     if known is None:
-        raise UsageError(f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786")
+        raise UsageError(
+            f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786"
+        )
     if known[1] == "tls":
         security: Any = import_module("distributed.security")
         if security.Security().get_connection_args("client").get("ssl_context") is None:
             raise UsageError(
-                f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls"
+                f"{address} needs certificates: name them in dask's configuration, "
+                f"distributed.comm.tls"
             )
     try:
         with warnings.catch_warnings():
@@ -234,7 +265,8 @@ def _connected(address: str) -> Any:
             )
     except OSError:
         raise ClusterUnavailable(
-            f"no scheduler answers at {address}. Start one with dask scheduler; it prints its address."
+            f"no scheduler answers at {address}. Start one with dask scheduler; it prints its "
+            f"address."
         ) from None
 
 
@@ -243,7 +275,9 @@ def _quiet() -> Iterator[None]:
     """Without what distributed logs: what matters of it becomes an error of ours, in one line."""
     import distributed  # noqa: F401 - sets the levels of its loggers
 
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    names = [
+        name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"
+    ]
     before = {name: logging.getLogger(name).level for name in ["distributed", *names]}
     for name in before:
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,7 +1,7 @@
 """The post-mortem on one screen: read both sides, compare, write down.
 
-A side is a trace, or an earlier result into which a configuration, a log and words about the run are laid as
-`analyze` would have.
+A side is a trace, or an earlier result into which a configuration, a log and words about the run
+are laid as `analyze` would have.
 """
 
 from collections.abc import Iterator, Mapping
@@ -109,13 +109,17 @@ def check_comparison(asked: Comparison) -> tuple[Asked | None, tuple[Prediction,
 def compare_sides(
     asked: Comparison, baseline: str | None = None, progress: Progress = silent
 ) -> ComparisonResult:
-    """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is named."""
+    """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is
+    named.
+    """
     gate, expected = check_comparison(asked)
     results, sides = read_sides(asked, progress), sides_of(asked)
     progress("comparing", None)
     files, given, warnings = list[Path](), list[Path](), list[str]()
     for side, recorded in zip(sides, results, strict=True):
-        files.append(side.source if isinstance(side.source, Path) else Path(recorded.traces[0].name))
+        files.append(
+            side.source if isinstance(side.source, Path) else Path(recorded.traces[0].name)
+        )
         given += side.files()
         warnings += [f"{side.name}: {warning}" for warning in recorded.warnings]
     base, new, *more = results
@@ -132,8 +136,8 @@ def compare_sides(
 
 
 def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, ...]:
-    """The results of both sides and of further recordings, each with at least one rank. One file for both
-    sides is read once.
+    """The results of both sides and of further recordings, each with at least one rank. One file
+    for both sides is read once.
 
     Raises what `diagnoser.compare` says; each message begins with the name of its side.
     """
@@ -167,7 +171,9 @@ def _read(task: tuple[Side, Comparison]) -> Result:
         tell(f"{side.name}: {doing}", fraction, rows)
 
     with named(side.name):
-        result = _diagnosed(side, asked, shown) or _from_earlier(_earlier(side.source), side, asked, shown)
+        result = _diagnosed(side, asked, shown) or _from_earlier(
+            _earlier(side.source), side, asked, shown
+        )
         if not result.ranks:
             what = side.source if isinstance(side.source, Path) else "this result"
             raise NothingToDiagnose(
@@ -193,7 +199,9 @@ def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | No
     if not isinstance(path, Path) or (path.is_file() and is_result(path)):
         return None
     jobs = 1 if path.is_file() else asked.jobs
-    own = copied(Analysis, asked, side, paths=[path], jobs=jobs, ask_megatron=False, progress=progress)
+    own = copied(
+        Analysis, asked, side, paths=[path], jobs=jobs, ask_megatron=False, progress=progress
+    )
     try:
         return diagnose(own).result
     except NotATrace:
@@ -205,16 +213,19 @@ def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | No
 def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
     """An earlier result, with what is given beside it.
 
-    Raises `UsageError` where a trace would be needed, and for a result that is not redacted as it should be.
+    Raises `UsageError` where a trace would be needed, and for a result that is not redacted as it
+    should be.
     """
     if asked.redact and not result.redacted:
         raise UsageError(
-            "this earlier result was made with --no-redact and holds paths. Give --no-redact to show them, "
+            "this earlier result was made with --no-redact and holds paths. Give --no-redact to "
+            "show them, "
             "or make it again without it."
         )
     if asked.steps is not None or asked.nvtx is not None:
         raise UsageError(
-            "steps can be chosen in a trace only, and this is an earlier result. Give its trace, or leave "
+            "steps can be chosen in a trace only, and this is an earlier result. Give its trace, "
+            "or leave "
             "--steps and --nvtx out."
         )
     if side.config or side.log:
@@ -228,15 +239,17 @@ def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progr
 
 
 def _with_files(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
-    """The result with the sections that a configuration and a log make, and the room that these tell of.
+    """The result with the sections that a configuration and a log make, and the room that these
+    tell of.
 
-    Its verdict stays as it was. In a result that holds a configuration the log's section alone is replaced.
-    Raises `UsageError` for a second configuration, and what `read_configured` raises.
+    Its verdict stays as it was. In a result that holds a configuration the log's section alone is
+    replaced. Raises `UsageError` for a second configuration, and what `read_configured` raises.
     """
     configured_before = known(result.configuration) is not None
     if side.config is not None and configured_before:
         raise UsageError(
-            "this earlier result already holds a configuration or a log. Leave the configuration out, or "
+            "this earlier result already holds a configuration or a log. Leave the configuration "
+            "out, or "
             "analyze the trace again: moe-diag analyze TRACE --config FILE -f json"
         )
     given = given_from({**_about(result), **(asked.about or {})})
@@ -251,7 +264,9 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
     lacking = [gap for gap in made.missing if _section(gap.path) in sections]
     laid = structs.replace(
         result,
-        walls=tuple(structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls),
+        walls=tuple(
+            structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls
+        ),
         missing=(*kept, *lacking),
         **{name: getattr(made, name) for name in sections},
     )

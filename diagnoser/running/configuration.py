@@ -1,4 +1,6 @@
-"""A run's configuration and its log, which say what a trace cannot: read, and judged without a trace."""
+"""A run's configuration and its log, which say what a trace cannot: read, and judged without a
+trace.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,9 @@ def read_configured(
 ) -> Configured:
     """Read both; a path that is None was not given.
 
-    A text of no kind that we know stops nothing where the other one, or `has_more` beside them, tells of the
-    run: it is a problem of the file then. Raises `InputError` for a file that is missing, too large or
-    binary, or of no kind that we know and all there is.
+    A text of no kind that we know stops nothing where the other one, or `has_more` beside them,
+    tells of the run: it is a problem of the file then. Raises `InputError` for a file that is
+    missing, too large or binary, or of no kind that we know and all there is.
     """
     from heuristics.judging.judgement import Configured
 
@@ -65,13 +67,19 @@ def read_configured(
 def _check(path: Path) -> None:
     """Say plainly what a path names that no reader can open."""
     if what := no_file(path):
-        cure = "Name the file in it." if path.is_dir() else "Save what it gives to a file, and name that."
+        cure = (
+            "Name the file in it."
+            if path.is_dir()
+            else "Save what it gives to a file, and name that."
+        )
         raise InputError(f"{path} is {what}. {cure}")
     if not path.exists():
         raise InputError(f"{path} does not exist. Check the path.")
 
 
-def _read_log(path: Path, progress: Progress, is_all: bool) -> tuple[TrainingLog | None, tuple[Problem, ...]]:
+def _read_log(
+    path: Path, progress: Progress, is_all: bool
+) -> tuple[TrainingLog | None, tuple[Problem, ...]]:
     """The log; a problem in its place where no line is one that a training run prints.
 
     Raises `InputError` then where the log `is_all` there is.
@@ -102,8 +110,8 @@ def asker(wanted: bool) -> Ask | None:
 def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     """Judge a configuration, alone or with symptoms that are said of the run.
 
-    `ask`: asks Megatron-Core itself, None: as is asked for. Raises `InputError` for files that are not what
-    they should be.
+    `ask`: asks Megatron-Core itself, None: as is asked for. Raises `InputError` for files that are
+    not what they should be.
     """
     from heuristics.evidence.evidence import with_fit
     from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
@@ -111,14 +119,22 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     from reports.result.fill.result import result_of_run
     from reports.result.voice.kept import in_our_words
 
-    given, config, symptoms = given_from(asked.about or {}), Path(asked.path), path_of(asked.symptoms)
-    configured = read_configured(config, path_of(asked.log), given, asked.progress, has_more=bool(symptoms))
+    given, config, symptoms = (
+        given_from(asked.about or {}),
+        Path(asked.path),
+        path_of(asked.symptoms),
+    )
+    configured = read_configured(
+        config, path_of(asked.log), given, asked.progress, has_more=bool(symptoms)
+    )
     said = Symptoms()
     if symptoms:
         try:
             text = read_text(symptoms)
         except (OSError, ValueError):
-            raise InputError(f"{symptoms}: cannot be read as text. Give a JSON file of symptoms.") from None
+            raise InputError(
+                f"{symptoms}: cannot be read as text. Give a JSON file of symptoms."
+            ) from None
         found = read_symptoms(text, symptoms.name)
         said = replace(found, walls=in_our_words(found.walls), verdict=in_our_words(found.verdict))
     asked.progress("checking the configuration", None)

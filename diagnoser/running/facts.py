@@ -1,8 +1,9 @@
-"""Facts of a run from `moe-diag.toml`, or `[tool.moe-diag]` of pyproject.toml, so that no line repeats them.
+"""Facts of a run from `moe-diag.toml`, or `[tool.moe-diag]` of pyproject.toml, so that no line
+repeats them.
 
-The file is looked for in the working folder and, inside a repository, in the folders above it up to its root.
-What is typed wins, fact by fact. The file may have come with the folder, from somebody else: it names no file
-outside of that folder, or of the repository.
+The file is looked for in the working folder and, inside a repository, in the folders above it up to
+its root. What is typed wins, fact by fact. The file may have come with the folder, from somebody
+else: it names no file outside of that folder, or of the repository.
 """
 
 import os
@@ -42,10 +43,11 @@ class Facts(NamedTuple):
 
 
 def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "partial[R]":
-    """A request with the facts of the file that is near, which is said; as it is where there is none.
+    """A request with the facts of the file that is near, which is said; as it is where there is
+    none.
 
-    `of_place`: only those of machines and programs, for a configuration that may be another one. Raises
-    `WrongFacts`.
+    `of_place`: only those of machines and programs, for a configuration that may be another one.
+    Raises `WrongFacts`.
     """
     facts = facts_near(Path.cwd()) if wanted else None
     if facts is None:
@@ -56,7 +58,9 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
         for name, value in facts.about.items()
         if name not in typed["about"] and (OPTIONS[name].is_of_place or not of_place)
     }
-    files = {name: path for name, path in facts.files.items() if not of_place and typed.get(name) is None}
+    files = {
+        name: path for name, path in facts.files.items() if not of_place and typed.get(name) is None
+    }
     if about or files:
         named = [*(option_of(name)[2:] for name in about), *files]
         say(f"facts from {facts.file.name}: {', '.join(named)}")
@@ -77,7 +81,9 @@ def facts_near(folder: Path) -> Facts | None:
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """The folder, and those above it up to the root of its repository; outside of one the folder alone."""
+    """The folder, and those above it up to the root of its repository; outside of one the folder
+    alone.
+    """
     above = [folder, *folder.parents]
     root = next((place for place, one in enumerate(above) if (one / ".git").exists()), 0)
     yield from above[: root + 1]
@@ -89,7 +95,9 @@ def _read(path: Path, top: Path) -> str:
     try:
         return read_text(path)
     except (OSError, ValueError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        reason = (
+            os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        )
         raise _wrong(path, f"it cannot be read ({reason})") from None
 
 
@@ -118,7 +126,8 @@ def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
             about[field] = _value(path, key, OPTIONS[field].kind, value)
         else:
             raise _wrong(
-                path, f"nothing is known of {printable(key, 60)!r}. {_near(name, (*named, *_FILES))}"
+                path,
+                f"nothing is known of {printable(key, 60)!r}. {_near(name, (*named, *_FILES))}",
             )
     try:
         given_from(about)

@@ -42,7 +42,8 @@ _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
 
 
 def is_of_files(path: Path) -> bool:
-    """Whether a path names a configuration or a log, as its ending says; a JSON file is looked into.
+    """Whether a path names a configuration or a log, as its ending says; a JSON file is looked
+    into.
 
     What is not there is named by what reads it, as its ending says.
     """
@@ -50,7 +51,9 @@ def is_of_files(path: Path) -> bool:
         return False
     if path.suffix.lower() != ".json":
         return path.suffix.lower() in _ENDINGS
-    from traces.settings.read import LARGEST  # loads readers of configurations, which two traces need not
+    from traces.settings.read import (
+        LARGEST,
+    )  # loads readers of configurations, which two traces need not
 
     if not path.exists() or path.stat().st_size > LARGEST.value or is_result(path):
         return False
@@ -59,16 +62,21 @@ def is_of_files(path: Path) -> bool:
             found = json.loads(file.read(int(LARGEST.value) + 1))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and bool(found) and not any(key in found for key in _NO_CONFIGURATION)
+    return (
+        isinstance(found, dict)
+        and bool(found)
+        and not any(key in found for key in _NO_CONFIGURATION)
+    )
 
 
 def asked_of_files(
     base: Path | Diagnosis | None, new: Path | Diagnosis | None, typed: Mapping[str, Any]
 ) -> FilesComparison | None:
-    """The comparison of files that a command line asks for; None where a side is a recording or a result.
+    """The comparison of files that a command line asks for; None where a side is a recording or a
+    result.
 
-    Raises `UsageError` where one side is a file of a run and the other a recording of one, and for an option
-    that is of recordings.
+    Raises `UsageError` where one side is a file of a run and the other a recording of one, and for
+    an option that is of recordings.
     """
     if isinstance(base, Diagnosis) or isinstance(new, Diagnosis):
         return None
@@ -81,7 +89,9 @@ def asked_of_files(
         return None
     if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
         flag = f"--{of_recordings[0].replace('_', '-')}"
-        raise UsageError(f"{flag} is of recordings. Type the same line without it, or give recordings.")
+        raise UsageError(
+            f"{flag} is of recordings. Type the same line without it, or give recordings."
+        )
     asked = {one.name: typed[one.name] for one in fields(FilesComparison) if one.name in typed}
     return FilesComparison(one, other, **asked)
 
@@ -91,7 +101,8 @@ def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
     if not other.exists() or file.suffix.lower() == ".json":
         return  # named where it is read
     raise UsageError(
-        f"{file} is a file of a run, {other} is none. Give two configurations or logs, or two recordings "
+        f"{file} is a file of a run, {other} is none. Give two configurations or logs, or two "
+        f"recordings "
         "with --base-config and --new-config."
     )
 
@@ -126,7 +137,8 @@ def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
     config, log = path_of(getattr(asked, name)), path_of(getattr(asked, f"{name}_log"))
     if config is None and log is None:
         raise UsageError(
-            f"{name} has neither a configuration nor a log. Type moe-diag compare BASE.yaml NEW.yaml, or "
+            f"{name} has neither a configuration nor a log. Type moe-diag compare BASE.yaml "
+            f"NEW.yaml, or "
             "give --base-log and --new-log"
         )
     with named(name):
@@ -153,7 +165,10 @@ def _read(
 
 
 def _made(
-    files: tuple[Path | None, Path | None], configured: Configured, asked: FilesComparison, given: Given
+    files: tuple[Path | None, Path | None],
+    configured: Configured,
+    asked: FilesComparison,
+    given: Given,
 ) -> FileSide:
     from heuristics.comparison.files.side import FileSide
     from reports.result.fill.shown import shown_of

@@ -10,9 +10,9 @@ _MALLOC: Final = {-1: 128 << 20, -3: 16 << 20}
 def keep_freed_memory() -> None:
     """Give memory back to the system in large pieces only; nothing happens without glibc.
 
-    Measuring frees thousands of arrays of some megabytes, and each page given back is asked for again: of a
-    million kernels 165,000 page faults, 0.3 of 5.9 s of CPU time, become 75,000 at the same peak of memory
-    (measured 2026-11-23).
+    Measuring frees thousands of arrays of some megabytes, and each page given back is asked for
+    again: of a million kernels 165,000 page faults, 0.3 of 5.9 s of CPU time, become 75,000 at the
+    same peak of memory (measured 2026-11-23).
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,6 @@
-"""What a command line names -> files: folders and patterns become the recordings, or summaries, in them."""
+"""What a command line names -> files: folders and patterns become the recordings, or summaries, in
+them.
+"""
 
 import glob
 import gzip
@@ -28,8 +30,8 @@ Inside = Callable[[Path], list[Path]]
 def traces_named(given: Sequence[Path]) -> list[Path]:
     """The recordings that files, folders and patterns name, each once; those of a folder by name.
 
-    Raises `UsageError` where nothing is given or a file is named twice, `TraceNotFound` for a folder without
-    recordings and for a pattern that matches nothing.
+    Raises `UsageError` where nothing is given or a file is named twice, `TraceNotFound` for a
+    folder without recordings and for a pattern that matches nothing.
     """
     if not given:
         raise UsageError("no trace given. Name one: moe-diag analyze run.nsys-rep")
@@ -44,11 +46,13 @@ def result_base(first: Path) -> Path:
     return traces_named([first])[0]
 
 
-def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:
+def files_named(
+    given: Sequence[Path], inside: Inside, nothing: Callable[[Path], str]
+) -> list[Path]:
     """Files as they are, of folders those `inside`, of patterns all that match.
 
-    Raises `UsageError` for a file that is named twice itself, `TraceNotFound` for what has no files, of a
-    folder with the words of `nothing`.
+    Raises `UsageError` for a file that is named twice itself, `TraceNotFound` for what has no
+    files, of a folder with the words of `nothing`.
     """
     found: dict[str, Path] = {}
     named: dict[str, Path] = {}
@@ -72,17 +76,20 @@ def files_named(given: Sequence[Path], inside: Inside, nothing: Callable[[Path],
 def entries_in(folder: Path, *endings: str) -> list[Path]:
     """What in a folder has a name with one of these ends, by name; hidden ones are left out.
 
-    Raises `TraceNotFound` for a link that leads out of the folder: whoever made the folder chose where to,
-    and only what the user names is read. `OSError` where the folder cannot be read.
+    Raises `TraceNotFound` for a link that leads out of the folder: whoever made the folder chose
+    where to, and only what the user names is read. `OSError` where the folder cannot be read.
     """
     with os.scandir(folder) as listed:  # which knows links without a look at each
-        entries = [one for one in listed if one.name.endswith(endings) and not one.name.startswith(".")]
+        entries = [
+            one for one in listed if one.name.endswith(endings) and not one.name.startswith(".")
+        ]
     entries.sort(key=lambda one: one.name)
     for one in entries:
         if one.is_symlink() and not is_within(Path(one.path), folder):
             pattern = folder / f"*{next(end for end in endings if one.name.endswith(end))}"
             raise TraceNotFound(
-                f"{one.path} is a link out of its folder, which is not followed there. If it is yours, name "
+                f"{one.path} is a link out of its folder, which is not followed there. If it is "
+                f"yours, name "
                 f"the files themselves: {shlex.quote(str(pattern))}"
             )
     return [folder / one.name for one in entries]
@@ -97,7 +104,8 @@ def is_within(path: Path, folder: Path) -> bool:
 
 
 def recordings_in(folder: Path) -> list[Path]:
-    """The recordings of a folder by name; an export beside its report is the same recording, and is read.
+    """The recordings of a folder by name; an export beside its report is the same recording, and is
+    read.
 
     Raises as `entries_in`.
     """
@@ -117,7 +125,9 @@ def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> 
     try:
         found = inside(folder)
     except OSError as error:
-        raise TraceNotFound(f"{folder} cannot be read ({error.strerror}). Check its permissions.") from None
+        raise TraceNotFound(
+            f"{folder} cannot be read ({error.strerror}). Check its permissions."
+        ) from None
     if not found:
         raise TraceNotFound(nothing(folder))
     return found
@@ -138,8 +148,14 @@ def _matching(path: Path, inside: Inside) -> list[Path] | None:
 
 def _no_recordings(folder: Path) -> str:
     kinds = ", ".join((*REPORTS, *EXPORTS))
-    deeper = next((one for one in sorted(folder.iterdir()) if one.is_dir() and recordings_in(one)), None)
-    cure = f"Type moe-diag analyze '{folder}/*'" if deeper else "Name the folder that the profiler wrote to."
+    deeper = next(
+        (one for one in sorted(folder.iterdir()) if one.is_dir() and recordings_in(one)), None
+    )
+    cure = (
+        f"Type moe-diag analyze '{folder}/*'"
+        if deeper
+        else "Name the folder that the profiler wrote to."
+    )
     return f"{folder} has no recordings ({kinds}, or .json of the PyTorch profiler). {cure}"
 
 
@@ -148,7 +164,9 @@ def _stem(path: Path) -> str:
 
 
 def _is_kineto(path: Path) -> bool:
-    """Whether a JSON file is a recording; a result, a configuration or a list of other things is none."""
+    """Whether a JSON file is a recording; a result, a configuration or a list of other things is
+    none.
+    """
     try:
         with opened(path) as file:
             packed = file.peek(2).startswith(b"\x1f\x8b")

@@ -1,4 +1,6 @@
-"""Layouts of a model by its name, or of a configuration, on some GPUs: read, found, written down."""
+"""Layouts of a model by its name, or of a configuration, on some GPUs: read, found, written
+down.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from traces.settings.settings import Settings
 
 _LENGTH: Final = "seq_length"
-_TOKENS: Final = Limit(1 << 40, "tokens or sequences", "ours: a thousand times the longest there is")
+_TOKENS: Final = Limit(
+    1 << 40, "tokens or sequences", "ours: a thousand times the longest there is"
+)
 _AROUND: Final = 64
 """Numbers of GPUs below and above that are tried where none divides."""
 
@@ -51,7 +55,9 @@ def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
 
 
 def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, tuple[str, ...]]:
-    """Settings, the name that is shown, what its sizes leave out, and what of a file was not read."""
+    """Settings, the name that is shown, what its sizes leave out, and what of a file was not
+    read.
+    """
     from traces.settings.model_names import model_named
 
     path = Path(asked.model)
@@ -60,7 +66,11 @@ def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, t
 
         configured = read_configured(path, None, given, asked.progress)
         count = len(configured.problems)
-        unread = (f"{counted(count, 'line')} of {told_path(path)} not read as they stand",) if count else ()
+        unread = (
+            (f"{counted(count, 'line')} of {told_path(path)} not read as they stand",)
+            if count
+            else ()
+        )
         return configured.files, told_path(path), "", True, unread
     named = model_named(asked.model)
     return named.settings, named.name, named.caveat, False, ()
@@ -75,7 +85,9 @@ def _with_asked(settings: Settings, asked: LayoutPlan) -> Settings:
         if size is not None:
             size_of(flag, size, most)
     wanted = {_LENGTH: asked.seq_length, GLOBAL_BATCH: asked.global_batch}
-    return settings.changed({knob: one for knob, one in wanted.items() if one is not None}, "option")
+    return settings.changed(
+        {knob: one for knob, one in wanted.items() if one is not None}, "option"
+    )
 
 
 def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) -> Wanted:
@@ -88,14 +100,22 @@ def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) 
     product = product_named(gpu) if gpu else None
     if product is None:
         raise UsageError(
-            f"which GPU is unknown. Add {option_of('gpu')} H100, or another: {', '.join(products())}."
+            f"which GPU is unknown. Add {option_of('gpu')} H100, or another: "
+            f"{', '.join(products())}."
         )
     if product.memory_bytes is None:
-        raise UsageError(f"the memory of a {product.name} is unknown, so nothing can be held against it.")
+        raise UsageError(
+            f"the memory of a {product.name} is unknown, so nothing can be held against it."
+        )
     if not gpus:
         raise UsageError("how many GPUs is unknown. Add --gpus 64, or as many as there are.")
     return Wanted(
-        settings, replace(given, gpu=product.name), product.name, gpus, product.memory_bytes, is_file
+        settings,
+        replace(given, gpu=product.name),
+        product.name,
+        gpus,
+        product.memory_bytes,
+        is_file,
     )
 
 
@@ -111,15 +131,25 @@ def _nothing_divides(found: Found, wanted: Wanted) -> str:
     lower = next(filter(divides, range(wanted.gpus - 1, wanted.gpus - _AROUND - 1, -1)), 0)
     upper = next(filter(divides, range(wanted.gpus + 1, wanted.gpus + _AROUND + 1)), 0)
     there = " or ".join(map(str, filter(None, (lower, upper))))
-    cure = f"Give --gpus {there}, or another --global-batch." if there else "Give another --global-batch."
+    cure = (
+        f"Give --gpus {there}, or another --global-batch."
+        if there
+        else "Give another --global-batch."
+    )
     return (
-        f"no layout divides {wanted.gpus} GPUs and a global batch of {batch:,}: data-parallel ranks times "
+        f"no layout divides {wanted.gpus} GPUs and a global batch of {batch:,}: data-parallel "
+        f"ranks times "
         f"the micro-batch must divide it. {cure}"
     )
 
 
 def _document(
-    asked: LayoutPlan, name: str, caveat: str, wanted: Wanted, found: Found, problems: tuple[str, ...]
+    asked: LayoutPlan,
+    name: str,
+    caveat: str,
+    wanted: Wanted,
+    found: Found,
+    problems: tuple[str, ...],
 ) -> Layouts:
     from heuristics.layouts.published import model_of, weight_of
     from heuristics.result.layouts import Layouts

@@ -46,7 +46,8 @@ from traces.timeline import RankTimeline
 MOST_RANKS: Final = Limit(
     512,
     "processes on GPUs in one recording",
-    "ours: a machine has at most 72 GPUs, and each of these takes some 10 ms however little it does "
+    "ours: a machine has at most 72 GPUs, and each of these takes some 10 ms however little it "
+    "does "
     "(measured 2026-11-23)",
 )
 
@@ -55,8 +56,8 @@ MOST_RANKS: Final = Limit(
 class TraceTask:
     """A trace, and how it is measured. `gpu`: the product the user names, for what the trace lacks.
 
-    `rows`: what a map of ranks says of it; `folder`: where relative paths start, for a process elsewhere;
-    `name`: as it is told beside the others, None: by its path alone.
+    `rows`: what a map of ranks says of it; `folder`: where relative paths start, for a process
+    elsewhere; `name`: as it is told beside the others, None: by its path alone.
     """
 
     path: Path
@@ -85,10 +86,12 @@ class TraceTask:
 
 @frozen
 class MeasuredTrace:
-    """A trace that was read. Nothing in it holds columns, so that it is small and travels between processes.
+    """A trace that was read. Nothing in it holds columns, so that it is small and travels between
+    processes.
 
-    `ranks`: those that were chosen and that the selection matches; `missed`: why others are left out, by
-    process and device. `devices` and `recorded_ranks` are of all that the trace has: without GPU work, none.
+    `ranks`: those that were chosen and that the selection matches; `missed`: why others are left
+    out, by process and device. `devices` and `recorded_ranks` are of all that the trace has:
+    without GPU work, none.
     """
 
     path: Path
@@ -104,10 +107,16 @@ class MeasuredTrace:
 
 
 def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
-    """Measure several traces; the error of one that cannot be used, or that no process could read."""
+    """Measure several traces; the error of one that cannot be used, or that no process could
+    read.
+    """
     found: list[MeasuredTrace | InputError] = [*engine.map(measure_trace, tasks)]
     for place, task in enumerate(tasks.values()):
-        if task.folder and isinstance(found[place], errors.TraceNotFound) and os.access(task.path, os.R_OK):
+        if (
+            task.folder
+            and isinstance(found[place], errors.TraceNotFound)
+            and os.access(task.path, os.R_OK)
+        ):
             found[place] = errors.NotShared(
                 f"{task.path} is here, but a worker of the cluster cannot read it. "
                 "Put it where all workers see it, under the same path."
@@ -135,15 +144,21 @@ def replay_at(
             if kinds:
                 trace, number = homes[rank.place]
                 questions.setdefault(trace, {})[at] = (number, kinds)
-        answers = engine.ask({trace: partial(joints, several) for trace, several in questions.items()})
+        answers = engine.ask(
+            {trace: partial(joints, several) for trace, several in questions.items()}
+        )
         found = ChainMap(*answers)
         return [found.get(at, ()) for at in range(len(asked))]
 
     return replay
 
 
-def joints(asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrace) -> dict[int, list[Joint]]:
-    """What kinds of change save that are made as one, each by the place of its rank in the trace."""
+def joints(
+    asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrace
+) -> dict[int, list[Joint]]:
+    """What kinds of change save that are made as one, each by the place of its rank in the
+    trace.
+    """
     found = {}
     for at, (number, several) in asked.items():
         costs = trace.ranks[number].costs
@@ -174,7 +189,8 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
     chosen = [rank for rank in timeline.ranks if _is_chosen(rank, task)]
     if len(chosen) > MOST_RANKS.value:
         return errors.NotATrace(
-            f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has over "
+            f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has "
+            f"over "
             f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
         )
     unknown = check_rows(task.rows, timeline.ranks)
@@ -198,14 +214,22 @@ def _check_no_result(path: Path) -> None:
     if path.name.endswith(SUFFIX) and path.is_file():
         with opened(path) as file:
             if is_summary(file.read(64)):
-                raise errors.NotATrace(f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}")
+                raise errors.NotATrace(
+                    f"{path} is a summary of a rank, no trace. Type moe-diag merge {path}"
+                )
     if path.name.endswith((".json", ".json.gz")) and path.is_file() and is_result(path):
-        raise errors.NotATrace(f"{path} is an earlier result, no trace. Type moe-diag report {path}")
+        raise errors.NotATrace(
+            f"{path} is an earlier result, no trace. Type moe-diag report {path}"
+        )
 
 
 def _measured(
     ranks: Sequence[RankTimeline], task: TraceTask
-) -> tuple[tuple[RankMeasurements, ...], tuple[tuple[int | None, int, EmptySelection], ...], tuple[str, ...]]:
+) -> tuple[
+    tuple[RankMeasurements, ...],
+    tuple[tuple[int | None, int, EmptySelection], ...],
+    tuple[str, ...],
+]:
     done, missed, warnings = [], [], list[str]()
     for rank in ranks:
         try:
@@ -216,7 +240,9 @@ def _measured(
         row, recorded = row_of(task.rows, rank), one.summary.identity
         warnings += contradictions(recorded, row)
         identity = identified(recorded, row)
-        done.append(replace(one, rank=identity.rank, summary=replace(one.summary, identity=identity)))
+        done.append(
+            replace(one, rank=identity.rank, summary=replace(one.summary, identity=identity))
+        )
     return tuple(done), tuple(missed), tuple(warnings)
 
 
@@ -240,16 +266,24 @@ def chosen_of(
 ) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
     """The traces with chosen ranks, why others were skipped, and warnings.
 
-    Raises the first error where no trace can be used. A rank the selection misses becomes a warning, unless
-    it misses all.
+    Raises the first error where no trace can be used. A rank the selection misses becomes a
+    warning, unless it misses all.
     """
-    warnings, read, failed = list[str](), list[MeasuredTrace](), list[InputError | errors.NothingToDiagnose]()
+    warnings, read, failed = (
+        list[str](),
+        list[MeasuredTrace](),
+        list[InputError | errors.NothingToDiagnose](),
+    )
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)
             warnings += [f"{told_path(path)}: {warning}" for warning in one.warnings]
         else:
-            error = errors.NothingToDiagnose(_what_to_record(one)) if isinstance(one, MeasuredTrace) else one
+            error = (
+                errors.NothingToDiagnose(_what_to_record(one))
+                if isinstance(one, MeasuredTrace)
+                else one
+            )
             failed.append(error)
             warnings.append(f"{told_path(path)} was skipped: {why_skipped(error)}")
     if not read:
@@ -257,7 +291,9 @@ def chosen_of(
     if not any(trace.ranks or trace.missed for trace in read):
         raise EmptySelection(_no_such_rank(read, selection))
     missed = [*chain.from_iterable(trace.missed for trace in read)]
-    warnings += [f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed]
+    warnings += [
+        f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed
+    ]
     measured = [trace for trace in read if trace.ranks]
     if not measured:
         raise missed[0][2]
@@ -308,4 +344,6 @@ def window_warnings(ranks: Sequence[RankMeasurements]) -> Iterator[str]:
     """A window that reaches beyond the recording counts idle time that nobody recorded."""
     if outside_ns := max(rank.outside_activity_ns for rank in ranks):
         beyond = duration(outside_ns)
-        yield f"the window given reaches {beyond} beyond the recorded GPU work, which counts as idle"
+        yield (
+            f"the window given reaches {beyond} beyond the recorded GPU work, which counts as idle"
+        )

@@ -1,4 +1,6 @@
-"""Summaries of ranks: kept in a folder, and put together as a run: who makes whom wait, without any trace."""
+"""Summaries of ranks: kept in a folder, and put together as a run: who makes whom wait, without any
+trace.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,24 +46,33 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
 
     `witness`: files of a second witness, which may stand alone.
 
-    A file that cannot be used is named, and the others go on. Raises the first such `InputError` where none
-    can be used, `UsageError` where nothing is named or a file is named twice.
+    A file that cannot be used is named, and the others go on. Raises the first such `InputError`
+    where none can be used, `UsageError` where nothing is named or a file is named twice.
     """
     if not paths and not witness:
         raise UsageError("no summary given. Name files or a folder: moe-diag merge FOLDER")
     keep_freed_memory()
 
     def none(folder: Path) -> str:
-        return f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES --summary {folder}"
+        return (
+            f"{folder} has no summaries (*{SUFFIX}). Make them: moe-diag analyze TRACES "
+            f"--summary {folder}"
+        )
 
-    named = list(files_named(paths, lambda folder: entries_in(folder, SUFFIX), none)) if paths else []
+    named = (
+        list(files_named(paths, lambda folder: entries_in(folder, SUFFIX), none)) if paths else []
+    )
     read, failed, warnings = list[RankSummary](), list[InputError](), list[str]()
     for path, one in zip(named, _read_all(named), strict=True):
         if isinstance(one, RankSummary):
             read.append(one)
             continue
         failed.append(one)
-        why = "it is no summary that this moe-diag reads" if isinstance(one, NotATrace) else why_skipped(one)
+        why = (
+            "it is no summary that this moe-diag reads"
+            if isinstance(one, NotATrace)
+            else why_skipped(one)
+        )
         warnings.append(f"{told_path(path)} was skipped: {why}")
     if failed and not read:
         raise failed[0]
@@ -110,8 +121,8 @@ def _read(path: Path) -> bytes:
 def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
     """Before any work: the folder can be, and nothing of these traces is in it.
 
-    Raises `UsageError` for a summary that is there already, unless `force`, `OutputNotWritable` for a place
-    that can be no folder.
+    Raises `UsageError` for a summary that is there already, unless `force`, `OutputNotWritable` for
+    a place that can be no folder.
     """
     check_place(folder, "--summary")
     sweep(folder)
@@ -121,15 +132,17 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
         is_there = name in bases or compiled(r"_\d+$").sub("", name) in bases
         if is_there and not force and WITHHELD not in name:
             raise UsageError(
-                f"{path} exists. Give --force-overwrite to replace it, or another place with --summary."
+                f"{path} exists. Give --force-overwrite to replace it, or another place with "
+                f"--summary."
             )
 
 
 def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
-    """Write the summary of each rank with the trace that it came from; each file is whole or not there.
+    """Write the summary of each rank with the trace that it came from; each file is whole or not
+    there.
 
-    A file is named as its trace; where several ranks would have one name, a number follows. A name that is
-    told in part may be that of another recording too: it goes by the rank.
+    A file is named as its trace; where several ranks would have one name, a number follows. A name
+    that is told in part may be that of another recording too: it goes by the rank.
     """
     by_name: dict[str, list[RankSummary]] = {}
     for trace, summary in found:

@@ -67,7 +67,9 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     how = reading_of(asked)
     names = told_paths(paths)
     tasks = {
-        str(path): TraceTask(path, chosen, how, given.gpu, alone, rows.get(path, ()), folder, names[path])
+        str(path): TraceTask(
+            path, chosen, how, given.gpu, alone, rows.get(path, ()), folder, names[path]
+        )
         for path in paths
     }
     with workers_of(asked.jobs, asked.scheduler, progress) as workers:
@@ -110,7 +112,9 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     )
     skipped += witnessed.skipped
     result = with_whole_names(result, asked.redact, [*paths, config, path_of(asked.log)])
-    return Diagnosis(result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True)))
+    return Diagnosis(
+        result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True))
+    )
 
 
 def _together(
@@ -130,8 +134,13 @@ def _together(
     refuse_unlike(found)
     tables = judge([rank.summary for rank in found])
     refuse_mixed(tables.measured.together, [rank.trace for rank in found], "analyze")
-    run, order = repaired(run_of(tables, [rank.trace for rank in found])), tables.measured.together.indices
-    ranks = [replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)]
+    run, order = (
+        repaired(run_of(tables, [rank.trace for rank in found])),
+        tables.measured.together.indices,
+    )
+    ranks = [
+        replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)
+    ]
     return ranks, run, order
 
 
@@ -143,7 +152,8 @@ def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
 
 
 def examined(trace: Path, asked: Analysis) -> Page:
-    """What is in a recording, how it went wrong, and what it is good enough for; of several each in a line.
+    """What is in a recording, how it went wrong, and what it is good enough for; of several each in
+    a line.
 
     Raises `InputError`; of several one that cannot be read is a line too.
     """

@@ -1,13 +1,14 @@
 """The same work on several things at once, in processes of this machine, with the results in order.
 
-What changes of a run save together is asked only once all ranks are judged, and the graphs that answer are
-too large to travel. So a result stays in the process that made it, a copy without its graphs comes back, and
-what is asked of it later goes to that process; where that has ended, the result is made again.
+What changes of a run save together is asked only once all ranks are judged, and the graphs that
+answer are too large to travel. So a result stays in the process that made it, a copy without its
+graphs comes back, and what is asked of it later goes to that process; where that has ended, the
+result is made again.
 
-On Linux processes are forked: they start at once, with everything imported, where starting anew costs each
-half a second. Forking is safe while Python runs one thread (libraries guard the threads of their own), so a
-program with several, and other systems, start anew. Ctrl-C and a terminal that goes away are the parent's
-alone: it ends the others, and what they started.
+On Linux processes are forked: they start at once, with everything imported, where starting anew
+costs each half a second. Forking is safe while Python runs one thread (libraries guard the threads
+of their own), so a program with several, and other systems, start anew. Ctrl-C and a terminal that
+goes away are the parent's alone: it ends the others, and what they started.
 """
 
 import multiprocessing
@@ -36,7 +37,9 @@ R = TypeVar("R")
 A = TypeVar("A")
 
 PATIENCE: Final = Limit(
-    10, "seconds", "ours: to remove a half-made export takes under one; a compiled loop hears no signal"
+    10,
+    "seconds",
+    "ours: to remove a half-made export takes under one; a compiled loop hears no signal",
 )
 _RELAY_S: Final = 0.1
 """How often a process says how far it is."""
@@ -91,7 +94,9 @@ class Gathered:
 
 
 class Engine(AbstractContextManager["Engine"]):
-    """Whatever does the same work on several things, as a context manager that ends all it began."""
+    """Whatever does the same work on several things, as a context manager that ends all it
+    began.
+    """
 
     _jobs: Sequence[Job] = ()
 
@@ -100,20 +105,26 @@ class Engine(AbstractContextManager["Engine"]):
         """What each job gave, or `ProcessEnded`."""
 
     def map(self, work: Callable[[T], R], tasks: Mapping[str, T]) -> list[R | ProcessEnded]:
-        """The result of `work`, a function of a module, for each task, in order; tasks are given by name.
+        """The result of `work`, a function of a module, for each task, in order; tasks are given by
+        name.
 
-        What `work` raises is raised here: of several tasks that fail, the first by order. Where the process
-        of a task is ended from outside, that is its result, and the others go on.
+        What `work` raises is raised here: of several tasks that fail, the first by order. Where the
+        process of a task is ended from outside, that is its result, and the others go on.
         """
-        self._jobs = [Job(place, name, work, given) for place, (name, given) in enumerate(tasks.items())]
+        self._jobs = [
+            Job(place, name, work, given) for place, (name, given) in enumerate(tasks.items())
+        ]
         return self._run(self._jobs)
 
     def ask(self, questions: Mapping[int, Callable[[Any], A]]) -> list[A]:
-        """Answers to questions about results of `map`, given by their place, each where its result stayed.
+        """Answers to questions about results of `map`, given by their place, each where its result
+        stayed.
 
         Raises `ProcessEnded` where nobody could answer.
         """
-        jobs = [replace(self._jobs[place], question=question) for place, question in questions.items()]
+        jobs = [
+            replace(self._jobs[place], question=question) for place, question in questions.items()
+        ]
         return all_of(self._run(jobs))
 
 
@@ -141,7 +152,9 @@ class _Worker:
 
 
 class Workers(Engine):
-    """At most `jobs` processes; with one job, or one task, none but this. `jobs` None: as many as cores."""
+    """At most `jobs` processes; with one job, or one task, none but this. `jobs` None: as many as
+    cores.
+    """
 
     def __init__(self, jobs: int | None, progress: Progress) -> None:
         cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -173,13 +186,16 @@ class Workers(Engine):
                 if isinstance(message, _Doing):
                     done = len(gathered.results)
                     self._progress(
-                        f"{done} of {len(jobs)} done, {message.what}", done / len(jobs), message.rows
+                        f"{done} of {len(jobs)} done, {message.what}",
+                        done / len(jobs),
+                        message.rows,
                     )
                     continue
                 worker.busy_with = None
                 if message is None:
                     ended = ProcessEnded(
-                        f"the process that read {job.name} was ended from outside, perhaps because memory "
+                        f"the process that read {job.name} was ended from outside, perhaps because "
+                        f"memory "
                         "ran out. Give --jobs 1: one trace at a time takes least."
                     )
                     gathered.add(place, ended, None)
@@ -200,7 +216,9 @@ class Workers(Engine):
                 if place < end and (maker is worker or maker not in self._workers):
                     worker.busy_with = place
                     del left[place]
-                    with suppress(OSError):  # it has ended, which is seen where its messages are read
+                    with suppress(
+                        OSError
+                    ):  # it has ended, which is seen where its messages are read
                         worker.pipe.send(job)
                     break
 
@@ -217,7 +235,9 @@ class Workers(Engine):
             inherited = [ours, *(worker.pipe for worker in self._workers)] if forks else []
             process = context.Process(target=_serve, args=(theirs, inherited), daemon=True)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which are not Python's
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # of threads, which are not Python's
                 process.start()
             theirs.close()
             self._workers.append(_Worker(process, ours))
@@ -260,7 +280,8 @@ def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt), listening(say):
         while True:
             job: Job = pipe.recv()
-            # A job is ended by SIGTERM as by Ctrl-C, so that what it started is ended and its files go.
+            # A job is ended by SIGTERM as by Ctrl-C, so that what it started is ended and its files
+            # go.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             pipe.send(attempt(job, kept))
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -32,7 +32,9 @@ _WORLD: Final = "world_size"
 
 @frozen
 class Row:
-    """A line of the map: a rank of a recording. `place` names the line; None is what the line leaves open."""
+    """A line of the map: a rank of a recording. `place` names the line; None is what the line
+    leaves open.
+    """
 
     place: str
     file: str
@@ -46,7 +48,8 @@ class Row:
 def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple[Row, ...]]:
     """The rows of each trace; none without a map.
 
-    Raises `InputError` for a map that cannot be read, `UsageError`, with its line, for what is wrong in it.
+    Raises `InputError` for a map that cannot be read, `UsageError`, with its line, for what is
+    wrong in it.
     """
     if path is None:
         return {}
@@ -57,13 +60,17 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
         by_name.setdefault(trace.name, []).append(trace)
     for row in _rows(path):
         if (first := ranks.setdefault(row.rank, row.place)) is not row.place:
-            raise UsageError(f"{row.place}: rank {row.rank} is in {first} already. Give each rank once.")
+            raise UsageError(
+                f"{row.place}: rank {row.rank} is in {first} already. Give each rank once."
+            )
         found.setdefault(_named(row, path, by_path, by_name), []).append(row)
     rows = list(chain.from_iterable(found.values()))
     sizes = {row.world_size: row.place for row in rows if row.world_size}
     if len(sizes) > 1:
         (one, _), (other, place), *_ = sizes.items()
-        raise UsageError(f"{place}: world_size {other}, and {one} before. Give the size of one run.")
+        raise UsageError(
+            f"{place}: world_size {other}, and {one} before. Give the size of one run."
+        )
     for size in sizes:
         for row in (row for row in rows if row.rank >= size):
             raise UsageError(f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0.")
@@ -84,7 +91,9 @@ def _rows(path: Path) -> list[Row]:
             raise UsageError(f"{path.name}:1: no column {lacking[0]}. {known}")
         if unknown := [name for name in names if name not in (*_MUST, *_MAY)]:
             raise UsageError(f"{path.name}:1: the column {unknown[0]!r} is not known. {known}")
-        return [_row(f"{path.name}:{reader.line_num}", line) for line in reader if any(line.values())]
+        return [
+            _row(f"{path.name}:{reader.line_num}", line) for line in reader if any(line.values())
+        ]
     except csv.Error as error:
         raise UsageError(f"{path.name}:{reader.line_num}: no CSV ({error}).") from None
 
@@ -129,7 +138,9 @@ def _named(
     if not fits:
         raise UsageError(f"{row.place}: {row.file} is none of the recordings that are given.")
     if len(fits) > 1:
-        raise UsageError(f"{row.place}: {len(fits)} recordings are named {row.file}. Give the path of one.")
+        raise UsageError(
+            f"{row.place}: {len(fits)} recordings are named {row.file}. Give the path of one."
+        )
     return fits[0]
 
 
@@ -174,7 +185,9 @@ def identified(identity: Identity, row: Row | None) -> Identity:
     return replace(
         identity,
         rank=row.rank if identity.rank is None else identity.rank,
-        clock=identity.clock if row.host is None else fingerprint_of_text(f"{identity.clock} {row.host}"),
+        clock=identity.clock
+        if row.host is None
+        else fingerprint_of_text(f"{identity.clock} {row.host}"),
     )
 
 
@@ -191,7 +204,9 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
 
 
 def configured_world(given: Given, configured: Configured) -> WorldSize | None:
-    """The world size by option, configuration or log, in this order of trust, and where it is from."""
+    """The world size by option, configuration or log, in this order of trust, and where it is
+    from.
+    """
     from heuristics.run.run import Run
 
     config = Run(given=given, settings=configured.files, log=configured.log).config

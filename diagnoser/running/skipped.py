@@ -25,4 +25,6 @@ A kind stands before the kind that it is one of.
 
 
 def why_skipped(error: Exception) -> str:
-    return next((why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used")
+    return next(
+        (why for kind, why in _SKIPPED.items() if isinstance(error, kind)), "it could not be used"
+    )

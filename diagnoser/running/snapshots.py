@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def read_snapshots(given: Iterable[Place]) -> MemorySnapshot | UnsetType:
-    """All files given; UNSET where there are none. Raises `InputError` for one that cannot be used."""
+    """All files given; UNSET where there are none. Raises `InputError` for one that cannot be
+    used.
+    """
     paths = [*map(Path, given)]
     if not paths:
         return UNSET
@@ -38,9 +40,16 @@ def peak_of(snapshot: MemorySnapshot | UnsetType) -> int | None:
 def with_peak(
     ranks: Sequence["RankMeasurements"], snapshot: MemorySnapshot | UnsetType
 ) -> list["RankMeasurements"]:
-    """The one rank of a recording without memory use, with the peak of the one GPU of its snapshot."""
+    """The one rank of a recording without memory use, with the peak of the one GPU of its
+    snapshot.
+    """
     peak = peak_of(snapshot)
-    if peak is None or isinstance(snapshot, UnsetType) or len(ranks) != 1 or len(snapshot.devices) != 1:
+    if (
+        peak is None
+        or isinstance(snapshot, UnsetType)
+        or len(ranks) != 1
+        or len(snapshot.devices) != 1
+    ):
         return list(ranks)
     (rank,) = ranks
     if not isinstance(rank.memory.peak_bytes, Missing):

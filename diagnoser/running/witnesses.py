@@ -16,7 +16,9 @@ from traces.sections.hang import Hang, Witness
 
 @frozen
 class Witnessed:
-    """What was read. `skipped`: why files were left out, one line each; `warnings` name them alone."""
+    """What was read. `skipped`: why files were left out, one line each; `warnings` name them
+    alone.
+    """
 
     witness: Witness | UnsetType = UNSET
     hang: Hang | None = None
@@ -25,7 +27,8 @@ class Witnessed:
 
 
 def read_all(given: Iterable[Place], profiled: Collection[int | None]) -> Witnessed:
-    """All files given, folders and patterns too. `profiled`: numbers of the ranks that were recorded.
+    """All files given, folders and patterns too. `profiled`: numbers of the ranks that were
+    recorded.
 
     Raises `InputError` where no file can be used, `UsageError` for a file that is named twice.
     """

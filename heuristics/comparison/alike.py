@@ -36,7 +36,8 @@ TELLING_TABLES: Final = {
     "user_annotation": "annotations",
     "cpu_op": "operators",
 }
-"""Tables that something is known by alone; the rest is absent where nothing happened to be recorded in it."""
+"""Tables that something is known by alone; the rest is absent where nothing happened to be recorded
+in it."""
 _TRAINS: Final[Mapping[bool | None, str]] = {True: "training", False: "forward only"}
 _NAMES: Final = ("base", "new")
 _ROUTES: Final = {"compute.router", "compute.permute", "compute.grouped_gemm", *EXCHANGES}
@@ -49,7 +50,12 @@ _VERSIONS: Final = {
     "PyTorch": "torch_version",
     "Transformer Engine": "te_version",
 }
-_NEEDED: Final = {"routing mode": "routing", "PP": "pp", "CUDA graphs": "graphs", "container": "container"}
+_NEEDED: Final = {
+    "routing mode": "routing",
+    "PP": "pp",
+    "CUDA graphs": "graphs",
+    "container": "container",
+}
 """What has to be known of both sides before anything is concluded about a dispatcher."""
 
 
@@ -72,7 +78,9 @@ class Sides(Remembering):
 
     @cached_property
     def weighed(self) -> Weighed:
-        """Whether the work is the same; unknown where only one side recorded what its graphs hold."""
+        """Whether the work is the same; unknown where only one side recorded what its graphs
+        hold.
+        """
         is_known = same_capture(self.base.rank, self.new.rank)
         if is_known:
             return weigh(self.base, self.new)
@@ -149,7 +157,10 @@ def release(side: Subject) -> str | None:
 @_shows
 def unrecorded(side: Subject) -> str:
     tables = known_of(side, "trace.missing_tables") or ()
-    return ", ".join(sorted({TELLING_TABLES[name] for name in tables if name in TELLING_TABLES})) or "nothing"
+    return (
+        ", ".join(sorted({TELLING_TABLES[name] for name in tables if name in TELLING_TABLES}))
+        or "nothing"
+    )
 
 
 _slowed_frac: Final = known_at("trace.capture.perturbation_frac")
@@ -278,11 +289,17 @@ def replayed_beside(sides: Sides) -> bool:
 
 @fact
 def may_be_one(sides: Sides) -> bool:
-    """Whether a replay may be what the other side repeats: as many of them, as much input, or as long."""
+    """Whether a replay may be what the other side repeats: as many of them, as much input, or as
+    long.
+    """
     one, other = sides.base.rank, sides.new.rank
     lengths = sorted(map(mean_step_ns, (one, other)))
     many = len(one.steps.used) == len(other.steps.used)
-    return many or copied(one) == copied(other) != {} or lengths[1] <= Fraction(NEAR.value) * lengths[0]
+    return (
+        many
+        or copied(one) == copied(other) != {}
+        or lengths[1] <= Fraction(NEAR.value) * lengths[0]
+    )
 
 
 @fact

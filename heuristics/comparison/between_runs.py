@@ -1,8 +1,10 @@
-"""Several recordings of one thing as base: how much runs vary by themselves, and the interval with that.
+"""Several recordings of one thing as base: how much runs vary by themselves, and the interval with
+that.
 
-Steps of one run do not show it. k runs of base have k means, and a further run of the same thing lies within
-t * s * sqrt(1 + 1/k) of their mean, s being their standard deviation and t Student's for k - 1 degrees. It is
-the interval's least half width, as runs may lie close together by luck where their steps vary much.
+Steps of one run do not show it. k runs of base have k means, and a further run of the same thing
+lies within t * s * sqrt(1 + 1/k) of their mean, s being their standard deviation and t Student's
+for k - 1 degrees. It is the interval's least half width, as runs may lie close together by luck
+where their steps vary much.
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,9 @@ from traces.statistics.student import one_more
 
 @frozen
 class Runs:
-    """What several runs of base say: their mean, and half of the interval that they make by themselves."""
+    """What several runs of base say: their mean, and half of the interval that they make by
+    themselves.
+    """
 
     mean_ns: Fraction
     half_ns: int
@@ -50,13 +54,18 @@ def rank_like(base: Subject, result: Result, gpu: int | None) -> Rank:
 
 
 def why_no_run(one: Subject, others: Sequence[Subject], comparable: Comparable) -> str:
-    """Why a recording is no further run of base; empty where it is one. `others`: base and runs before it."""
+    """Why a recording is no further run of base; empty where it is one. `others`: base and runs
+    before it.
+    """
     if comparable.state == "no":
         differ = ", ".join(other.what for other in comparable.differences if other.state == "no")
         return say("comparison.no-run-of-base", differ=differ)
     if not one.rank.steps.found:
         return say("comparison.run-without-steps")
-    if any(same_recording(one.rank, other.rank) and one.logged_ns == other.logged_ns for other in others):
+    if any(
+        same_recording(one.rank, other.rank) and one.logged_ns == other.logged_ns
+        for other in others
+    ):
         return say("comparison.run-given-twice")
     return ""
 
@@ -73,5 +82,7 @@ def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None
         for one, steps, mean in zip(bases, lengths, means_ns, strict=True)
     )
     return Runs(
-        sum(means_ns, Fraction(0)) / len(means_ns), half_ns, BetweenRuns(runs, round(spread), half_ns)
+        sum(means_ns, Fraction(0)) / len(means_ns),
+        half_ns,
+        BetweenRuns(runs, round(spread), half_ns),
     )

@@ -1,10 +1,11 @@
 """May two runs be compared at all, and what limits it: the rows of `comparable.toml`.
 
-`no` only where a step is other work or another machine's. What people compare on purpose (dispatcher,
-precision, graphs, recompute, versions) is `with_differences` at most, and names what cannot be concluded.
+`no` only where a step is other work or another machine's. What people compare on purpose
+(dispatcher, precision, graphs, recompute, versions) is `with_differences` at most, and names what
+cannot be concluded.
 
-Of what is configured only what both sides tell can differ: unknown on one side is no difference. A pipeline
-layout is one where the other configuration has none: its layers are then spread evenly.
+Of what is configured only what both sides tell can differ: unknown on one side is no difference. A
+pipeline layout is one where the other configuration has none: its layers are then spread evenly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,7 +79,9 @@ class Configured(Rule, frozen=True, kw_only=True):
 
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """All rules in order; `texts`: what several have for `because`, `settled` or `source`, or in it."""
+    """All rules in order; `texts`: what several have for `because`, `settled` or `source`, or in
+    it.
+    """
 
     configured: tuple[Configured, ...]
     recorded: tuple[Recorded, ...]
@@ -98,8 +101,12 @@ def _difference(rule: Rule, values: Words, state: State, because: str) -> Differ
     return Difference(rule.what, *values, state, text_of(because), text_of(rule.source))
 
 
-def held_to(rule: Configured, values: Words, alike: set[str], *, is_asked: bool = False) -> Difference:
-    """A configured thing that both sides have otherwise. `is_asked`: what it does is the very question."""
+def held_to(
+    rule: Configured, values: Words, alike: set[str], *, is_asked: bool = False
+) -> Difference:
+    """A configured thing that both sides have otherwise. `is_asked`: what it does is the very
+    question.
+    """
     if rule.settled_by and alike.issuperset(rule.settled_by):
         return _difference(rule, values, "with_differences", rule.settled)
     if is_asked:
@@ -116,7 +123,9 @@ def in_order(found: Iterable[Difference]) -> Comparable:
 
 
 def judge_comparable(base: Subject, new: Subject) -> Comparable:
-    """Compare configuration, work and recording of the two sides. Swapped sides give the mirrored answer."""
+    """Compare configuration, work and recording of the two sides. Swapped sides give the mirrored
+    answer.
+    """
     rules = {rule.what: rule for rule in table().configured}
     configured = [*_configured_differences(base, new)]
     differ = [rules[one.what] for one in configured]
@@ -158,7 +167,9 @@ def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]
 def held_together(
     base: Mapping[str, Value], new: Mapping[str, Value]
 ) -> tuple[dict[str, list[str]], set[str]]:
-    """Of each configured thing the names by which both sides tell it and differ; then what is alike."""
+    """Of each configured thing the names by which both sides tell it and differ; then what is
+    alike.
+    """
     common = {rule.what: rule.common(base, new) for rule in table().configured}
     differ = {what: [key for key in keys if base[key] != new[key]] for what, keys in common.items()}
     return differ, {what for what, keys in common.items() if keys and not differ[what]}
@@ -166,14 +177,18 @@ def held_together(
 
 def _configured(side: Subject) -> dict[str, Value]:
     """What files and options set, by field of `Given` and by knob; not what a trace shows."""
-    said = {knob: value for knob, value in side.values.items() if side.settings[knob].said != "trace"}
+    said = {
+        knob: value for knob, value in side.values.items() if side.settings[knob].said != "trace"
+    }
     if side.container:
         said["container"] = side.container
     return {**said, **side.given}
 
 
 def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
-    """Whether experts get even loads by force; None where it is unknown. A script that is silent does not."""
+    """Whether experts get even loads by force; None where it is unknown. A script that is silent
+    does not.
+    """
     if configured.get("routing") is not None:
         return configured["routing"] == "force_balance"
     if _FORCE in configured:
@@ -192,7 +207,9 @@ def values_of(
         return None
     base, new = ([spelled(side[key]) for key in keys] for side in configured)
     if len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1):
-        base, new = ([f"{key} {text}" for key, text in zip(keys, side, strict=True)] for side in (base, new))
+        base, new = (
+            [f"{key} {text}" for key, text in zip(keys, side, strict=True)] for side in (base, new)
+        )
     return ", ".join(base), ", ".join(new)
 
 
@@ -206,7 +223,9 @@ def _alone(
     for side in sides:
         if any(map(side.withholds, keys)):
             return None
-    base, new = (next((side[key] for key in keys if side.get(key) is not None), None) for side in configured)
+    base, new = (
+        next((side[key] for key in keys if side.get(key) is not None), None) for side in configured
+    )
     if (base is None) == (new is None):
         return None
     return spelled(base), spelled(new)

@@ -47,7 +47,9 @@ _NO_BASE: Final = lacking("comparison.no-base")
 
 
 def _side(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
-    """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution names."""
+    """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution
+    names.
+    """
     result, rank = side.result, side.rank
     step_ns = round(mean_step_ns(rank))
     return copied(
@@ -75,7 +77,9 @@ def _budget_rows(
     """
     rounded = {row: round(mean_ns) for row, mean_ns in means_ns.items()}
     if rest_ns := step_ns - sum(rounded.values()):
-        unnamed = [row for row, row_ns in rounded.items() if row not in named and row_ns + rest_ns >= 0]
+        unnamed = [
+            row for row, row_ns in rounded.items() if row not in named and row_ns + rest_ns >= 0
+        ]
         rounded[max(unnamed or rounded, key=lambda row: (rounded[row], row))] += rest_ns
     return tuple(BudgetRow(*row) for row in rounded.items())
 
@@ -108,21 +112,30 @@ def compare(
     predictions: Sequence[Prediction] = (),
     more_base: Sequence[Result] = (),
 ) -> Compared:
-    """Compare two results with at least one rank each; `gpus`: the CUDA device of each side, None for any.
-    `predictions`: what the user expects of fixes, in place of the plan of base. `more_base`: further
-    recordings of base; one that is none becomes a warning.
+    """Compare two results with at least one rank each; `gpus`: the CUDA device of each side, None
+    for any. `predictions`: what the user expects of fixes, in place of the plan of base.
+    `more_base`: further recordings of base; one that is none becomes a warning.
 
-    Who asked fills in the version of the tool, warnings and the command. Raises `EmptySelection` where a side
-    has no such GPU.
+    Who asked fills in the version of the tool, warnings and the command. Raises `EmptySelection`
+    where a side has no such GPU.
     """
     pairs = pair_ranks(base, new, *gpus)
     one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
     ranks = one.rank, other.rank
-    found = attribute(*ranks), layers(*ranks), compare_kernels(*ranks), changed(one, other), exchanges(*ranks)
+    found = (
+        attribute(*ranks),
+        layers(*ranks),
+        compare_kernels(*ranks),
+        changed(one, other),
+        exchanges(*ranks),
+    )
     facts = with_explained(Facts(one, other, *found))
     runs, warnings = _runs_of_base(one, more_base, gpus[0])
     comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
-    judged, recorded = judge_pairs(judge_size(size, comparable, one, other), pairs), whole_range(*ranks)
+    judged, recorded = (
+        judge_pairs(judge_size(size, comparable, one, other), pairs),
+        whole_range(*ranks),
+    )
     judged = judge_whole(judged, recorded)
     return replace(
         whole(facts, pairs, comparable, size, judged),
@@ -180,7 +193,9 @@ def whole(
 
 
 def _pair(facts: Facts, pair: Pair) -> ComparedPair:
-    """The difference of means is half to even, so that swapped sides mirror; unknown without steps."""
+    """The difference of means is half to even, so that swapped sides mirror; unknown without
+    steps.
+    """
     base, new = place_of(facts.base.result, pair.base), place_of(facts.new.result, pair.new)
     found = pair.base.steps.found and pair.new.steps.found
     delta_ns = round(mean_step_ns(pair.new) - mean_step_ns(pair.base)) if found else _NO_STEPS

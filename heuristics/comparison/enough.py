@@ -1,4 +1,6 @@
-"""Whether a recording has steps enough that a comparison with a later one can decide; else what to record."""
+"""Whether a recording has steps enough that a comparison with a later one can decide; else what to
+record.
+"""
 
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -17,9 +19,9 @@ from traces.statistics.interval import interval_of
 class Enough:
     """What the steps of a recording are enough for.
 
-    `shows_frac`: about the smallest change that they could show against as many alike, None where none.
-    `decides`: it is small enough. `record`: the question that records enough, None where these are enough or
-    logs alone would be. `by_log`: they are iterations of the log.
+    `shows_frac`: about the smallest change that they could show against as many alike, None where
+    none. `decides`: it is small enough. `record`: the question that records enough, None where
+    these are enough or logs alone would be. `by_log`: they are iterations of the log.
     """
 
     count: int
@@ -30,7 +32,9 @@ class Enough:
 
 
 def enough_steps(result: Result) -> Enough:
-    """By the rank that would be compared in full, or by the training log where that has the size."""
+    """By the rank that would be compared in full, or by the training log where that has the
+    size.
+    """
     side = Subject(result, result.ranks[0])
     if is_logged(side):
         return Enough(len(side.logged_ns), _shows_frac(side.logged_ns), by_log=True, decides=True)

@@ -1,4 +1,6 @@
-"""Whether fixes gained what was predicted: by the step, never by the part alone that a fix takes away."""
+"""Whether fixes gained what was predicted: by the step, never by the part alone that a fix takes
+away.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -63,8 +65,9 @@ class Prediction:
 class Taken:
     """A fix, or several that the plan replayed together.
 
-    `sets`: knobs in every way to write them; `gain_frac`: as in the plan; `gain_ns`: as the user gave it.
-    `extent`: where the new run has other values than the plan names; `gain_frac` is for those if `ranged`.
+    `sets`: knobs in every way to write them; `gain_frac`: as in the plan; `gain_ns`: as the user
+    gave it. `extent`: where the new run has other values than the plan names; `gain_frac` is for
+    those if `ranged`.
     """
 
     ids: tuple[str, ...]
@@ -139,7 +142,9 @@ def _predicted_ns(one: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
 
 
 def _part(one: Taken, facts: Facts) -> ExpectedPart | None:
-    """What fixes act on, by the rows of the step that are theirs; None where they act on no single row."""
+    """What fixes act on, by the rows of the step that are theirs; None where they act on no single
+    row.
+    """
     own = set[str]()
     for id_ in one.ids:
         if id_ in CATALOGUE:
@@ -183,7 +188,9 @@ def _concluded(
     return "undecided", "within_noise"
 
 
-def _why_missed(one: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart | None) -> Conclusion:
+def _why_missed(
+    one: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart | None
+) -> Conclusion:
     """The fix does not run, its part stayed, or its part fell and the time came back elsewhere."""
     observed = trace_facts(facts.new.rank)
     if any(_is_observed(knob, value, observed) is False for knob, value in one.sets.items()):
@@ -247,14 +254,18 @@ def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
     return by
 
 
-def _is_configured(sets: Mapping[str, Value], base: Mapping[str, Value], new: Mapping[str, Value]) -> bool:
+def _is_configured(
+    sets: Mapping[str, Value], base: Mapping[str, Value], new: Mapping[str, Value]
+) -> bool:
     pairs = {knob: (base.get(knob), new.get(knob)) for knob in sets}
     is_new = any(was != is_ and not (is_off(was) and is_off(is_)) for was, is_ in pairs.values())
     return is_new and all(_is_set(value, *pairs[knob]) for knob, value in sets.items())
 
 
 def _is_set(wanted: Value, before: Value, now: Value) -> bool:
-    """Whether a value is the wanted one, or a number or list that went the same way, further or less far."""
+    """Whether a value is the wanted one, or a number or list that went the same way, further or
+    less far.
+    """
     if now == wanted or (is_off(now) and is_off(wanted)):
         return True
     if before is None or isinstance(wanted, bool | str | None):

@@ -1,8 +1,8 @@
 """How far a setting of a fix goes in the new run, where that is not what the plan has a range for.
 
-A plan's range is for the values that the plan names. Where the new run has others of the same setting, such
-as CUDA graphs of other modules, the range is made again from what the replay of base says of each of them;
-where it says nothing, the range is not held against the gain.
+A plan's range is for the values that the plan names. Where the new run has others of the same
+setting, such as CUDA graphs of other modules, the range is made again from what the replay of base
+says of each of them; where it says nothing, the range is not held against the gain.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,9 @@ Gain = tuple[float | None, float]
 
 @frozen
 class _Replays:
-    """What the replay of base has for a setting: a change for each value it can hold, and all of them."""
+    """What the replay of base has for a setting: a change for each value it can hold, and all of
+    them.
+    """
 
     each: Mapping[str, str]
     every: str
@@ -38,9 +40,11 @@ _GRAPHS: Final = "cuda_graph_modules"
 
 
 def extent_of(sets: Mapping[str, Value], facts: Facts) -> tuple[ExpectedExtent, Gain | None] | None:
-    """The first setting of a fix of which the new run has other values than planned, and its own range.
+    """The first setting of a fix of which the new run has other values than planned, and its own
+    range.
 
-    `sets`: what the fix sets. The range is in parts of base's step; None where the replay of base has none.
+    `sets`: what the fix sets. The range is in parts of base's step; None where the replay of base
+    has none.
     """
     for what, planned in sets.items():
         now = _now(what, planned, facts)
@@ -57,7 +61,8 @@ def _listed(value: Value) -> tuple[str, ...]:
 
 
 def _now(what: str, planned: Value, facts: Facts) -> tuple[str, ...] | None:
-    """What the new run has that base has not; None for settings that are on or off, and where it is unknown.
+    """What the new run has that base has not; None for settings that are on or off, and where it is
+    unknown.
 
     By the configuration, else by the trace.
     """
@@ -81,7 +86,9 @@ def _captured(side: Subject) -> list[str]:
 
 
 def _gain(what: str, now: tuple[str, ...], base: Rank) -> Gain | None:
-    """At least what the best of the changes gives alone; at most their sum, and what all of them give."""
+    """At least what the best of the changes gives alone; at most their sum, and what all of them
+    give.
+    """
     replay, replays, window_ns = known(base.replay), _REPLAYS.get(what), base.budget_ns.window
     if replay is None or replays is None or replay.changes is UNSET or not window_ns:
         return None

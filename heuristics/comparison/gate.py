@@ -1,4 +1,6 @@
-"""What a gate answers: passed or tripped by its limit; what it takes undecided for is chosen by who asks."""
+"""What a gate answers: passed or tripped by its limit; what it takes undecided for is chosen by who
+asks.
+"""
 
 from typing import Final
 
@@ -15,7 +17,9 @@ _ANSWERS: Final[dict[GateState, GateAnswer]] = {"passed": "pass", "tripped": "fa
 
 @frozen
 class Asked:
-    """A limit on slowing down, and what the gate answers where it cannot be judged, by why it cannot."""
+    """A limit on slowing down, and what the gate answers where it cannot be judged, by why it
+    cannot.
+    """
 
     limit_frac: float
     undecided: GateAnswer = "fail"
@@ -23,7 +27,9 @@ class Asked:
 
 
 def gate_of(size: ComparedSize | None, judged: Judged, asked: Asked) -> Gate:
-    """The gate with its answer, which decides how the command ends. `size`: None where there is none."""
+    """The gate with its answer, which decides how the command ends. `size`: None where there is
+    none.
+    """
     open_ = asked.undecided
     if judged.verdict == "not_comparable":
         open_ = asked.not_comparable
@@ -32,7 +38,9 @@ def gate_of(size: ComparedSize | None, judged: Judged, asked: Asked) -> Gate:
 
 
 def _judged(size: ComparedSize | None, judged: Judged, limit_frac: float) -> tuple[GateState, str]:
-    """Tripped where the lower end of the interval, as part of the base's mean step, is above the limit."""
+    """Tripped where the lower end of the interval, as part of the base's mean step, is above the
+    limit.
+    """
     limit = chosen(limit_frac)
     if judged.same:
         return "passed", say("comparison.gate-of-one-recording")
@@ -41,7 +49,9 @@ def _judged(size: ComparedSize | None, judged: Judged, limit_frac: float) -> tup
     if size is None:
         return "undecided", judged.because[0]
     if (ends := size.ends_ns) is None or not size.base_mean_ns:
-        return "undecided", say("comparison.gate-few", counts=counts_in_words(size), least=LEAST, limit=limit)
+        return "undecided", say(
+            "comparison.gate-few", counts=counts_in_words(size), least=LEAST, limit=limit
+        )
     low, high = (part_in_words(one, size.base_mean_ns) for one in ends)
     limit_ns = limit_frac * size.base_mean_ns
     if ends[0] > limit_ns:
@@ -49,5 +59,7 @@ def _judged(size: ComparedSize | None, judged: Judged, limit_frac: float) -> tup
     if ends[1] <= limit_ns:
         return "passed", say("comparison.gate-passed", high=high, limit=limit)
     if judged.verdict == "undecided":
-        return "undecided", say("comparison.gate-straddled-with-zero", low=low, high=high, limit=limit)
+        return "undecided", say(
+            "comparison.gate-straddled-with-zero", low=low, high=high, limit=limit
+        )
     return "passed", say("comparison.gate-straddled", low=low, high=high, limit=limit)

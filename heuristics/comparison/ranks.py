@@ -23,10 +23,17 @@ from traces.sections.rank import Rank
 from traces.sections.run import Late, LikeRanks, Run
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
-    lambda one: (one.attention_kernels, one.router_kernels, one.has_experts, one.has_embedding, one.has_loss),
+    lambda one: (
+        one.attention_kernels,
+        one.router_kernels,
+        one.has_experts,
+        one.has_embedding,
+        one.has_loss,
+    ),
     lambda one: (one.has_experts, one.has_embedding, one.has_loss),
 )
-"""What groups of both runs have in common, the surest first: a change of kernels may change their number."""
+"""What groups of both runs have in common, the surest first: a change of kernels may change their
+number."""
 
 
 @frozen
@@ -38,20 +45,26 @@ class Pair:
     by: Literal["rank", "group", "order", "chosen"]
 
 
-def pair_ranks(base: Result, new: Result, base_gpu: int | None, new_gpu: int | None) -> tuple[Pair, ...]:
+def pair_ranks(
+    base: Result, new: Result, base_gpu: int | None, new_gpu: int | None
+) -> tuple[Pair, ...]:
     """Pairs, the one that is compared in full first. At least one.
 
-    By number of rank and device where both sides record it, share one and have as many ranks; else by the
-    groups of like ranks and the place in them; else in their order. Where a GPU is chosen, the first rank on
-    it. Raises `EmptySelection` where a side has no such GPU.
+    By number of rank and device where both sides record it, share one and have as many ranks; else
+    by the groups of like ranks and the place in them; else in their order. Where a GPU is chosen,
+    the first rank on it. Raises `EmptySelection` where a side has no such GPU.
     """
     if base_gpu is not None or new_gpu is not None:
         return (Pair(_on(base, base_gpu, "base"), _on(new, new_gpu, "new"), "chosen"),)
     before, after = _numbered(base), _numbered(new)
-    by_number = [Pair(before[key], after[key], "rank") for key in sorted(before.keys() & after.keys())]
+    by_number = [
+        Pair(before[key], after[key], "rank") for key in sorted(before.keys() & after.keys())
+    ]
     if by_number and same_size(base, new):
         return tuple(by_number)
-    in_order = (Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False))
+    in_order = (
+        Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False)
+    )
     return tuple([*_by_group(base, new)] or by_number or in_order)
 
 
@@ -70,7 +83,9 @@ def _on(result: Result, gpu: int | None, side: str) -> Rank:
         if gpu is None or rank.device == gpu:
             return rank
     there = ", ".join(str(device) for device in sorted({rank.device for rank in result.ranks}))
-    raise EmptySelection(f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}")
+    raise EmptySelection(
+        f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}"
+    )
 
 
 def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
@@ -88,7 +103,9 @@ def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
 def _by_group(base: Result, new: Result) -> Iterator[Pair]:
     if base.run is not UNSET and new.run is not UNSET:
         for mine, its in like_groups(base.run, new.run):
-            for one, other in zip(base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False):
+            for one, other in zip(
+                base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False
+            ):
                 indexes = base.run.ranks[one].index, new.run.ranks[other].index
                 yield Pair(base.ranks[indexes[0]], new.ranks[indexes[1]], "group")
 

@@ -1,8 +1,8 @@
 """How much work do two ranks do in a step? By their kernels alone.
 
-It is told by backward kernels, else by the kernels that both have. A backward pass runs once for each
-microbatch and layer, whatever is recomputed, so its kernels tell another amount of work from a forward that
-runs twice. The optimizer runs once a step, whatever the step holds.
+It is told by backward kernels, else by the kernels that both have. A backward pass runs once for
+each microbatch and layer, whatever is recomputed, so its kernels tell another amount of work from a
+forward that runs twice. The optimizer runs once a step, whatever the step holds.
 """
 
 from collections import defaultdict
@@ -32,10 +32,12 @@ Family = Callable[[Kernel], str | None]
 def same_amount(base: Rank, new: Rank) -> bool | None:
     """Whether a step holds as many layers and microbatches; None where no kernels tell.
 
-    By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by name,
-    where programs share enough of them.
+    By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by
+    name, where programs share enough of them.
     """
-    least = min(sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new))
+    least = min(
+        sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new)
+    )
     if least >= FEWEST.value:
         passes = _near_in_most(base, new, _backward, _same_passes, MOST)
         if passes is not None:
@@ -63,7 +65,8 @@ def _near_in_most(
 def same_classes(base: Rank, new: Rank) -> bool | None:
     """Whether every class of compute has as many kernels; None where a side has none.
 
-    What windows are held to: their borders cut the work anywhere, so nothing else shows how much they hold.
+    What windows are held to: their borders cut the work anywhere, so nothing else shows how much
+    they hold.
     """
     one, other = per_step(base, _compute_class), per_step(new, _compute_class)
     if not one or not other:
@@ -79,7 +82,10 @@ def per_step(rank: Rank, family: Family) -> dict[str, Pair]:
         key = family(kernel)
         if key is not None:
             count, work = found[key]
-            found[key] = count + Fraction(kernel.count, steps), work + Fraction(kernel.work_ns, steps)
+            found[key] = (
+                count + Fraction(kernel.count, steps),
+                work + Fraction(kernel.work_ns, steps),
+            )
     return dict(found)
 
 
@@ -92,7 +98,8 @@ def _compute_class(kernel: Kernel) -> str | None:
 def _backward(kernel: Kernel) -> str | None:
     """The class of a compute kernel whose name says that it runs in backward, once in each pass.
 
-    A library chooses among ways to convolve that are one kernel or five, and may choose anew in each run.
+    A library chooses among ways to convolve that are one kernel or five, and may choose anew in
+    each run.
     """
     found = classify_kernel(kernel.name)
     once = found.phase == "bwd" and found.class_ != "convolution" and is_one_of_a_pass(kernel.name)
@@ -117,7 +124,9 @@ def _same_passes(one: Pair, other: Pair) -> bool:
 
 
 def _near(one: Pair, other: Pair) -> bool:
-    """Twice the steps is twice the kernels, each as long as before: neither count nor work is near."""
+    """Twice the steps is twice the kernels, each as long as before: neither count nor work is
+    near.
+    """
     return any(map(_near_each, one, other))
 
 
@@ -132,7 +141,9 @@ def _same_count(one: Pair, other: Pair) -> bool:
 def shared_work_frac(
     base: Rank, new: Rank, *, named: Callable[[Kernel], str] = attrgetter("name")
 ) -> float | None:
-    """Kernel work by names that both have, as part of all of the side that shares less; None: unknown."""
+    """Kernel work by names that both have, as part of all of the side that shares less; None:
+    unknown.
+    """
     one, other = per_step(base, named), per_step(new, named)
     if not one or not other:
         return None
@@ -149,7 +160,9 @@ def _shared(one: Mapping[str, Pair], other: Mapping[str, Pair]) -> Fraction:
 
 
 def same_recording(base: Rank, new: Rank) -> bool:
-    """Whether step lengths agree one by one and buckets in all, whatever the schema each was read from."""
+    """Whether step lengths agree one by one and buckets in all, whatever the schema each was read
+    from.
+    """
     return _figures(base) == _figures(new)
 
 

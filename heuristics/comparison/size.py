@@ -28,7 +28,9 @@ from traces.statistics.interval import LEAST, LEVEL, MANY, Interval, interval_of
 from traces.statistics.permutation import least_p
 
 RECORDABLE: Final = Limit(
-    50, "steps a side", "ours: a recording of more is slow to write and read; a log gives them for nothing"
+    50,
+    "steps a side",
+    "ours: a recording of more is slow to write and read; a log gives them for nothing",
 )
 
 _DENOMINATORS: Final = 1_000_000  # more than any number of ways
@@ -62,8 +64,9 @@ class Judged:
 class Beside:
     """What one kind of evidence, recordings or logs, has to say beside a verdict.
 
-    `told` is said with every verdict; `lacking`: why there is no interval, and `record`: what would give one;
-    `longer`: what to record of so many steps a side; `other_runs`: what an interval of one run leaves open.
+    `told` is said with every verdict; `lacking`: why there is no interval, and `record`: what would
+    give one; `longer`: what to record of so many steps a side; `other_runs`: what an interval of
+    one run leaves open.
     """
 
     told: Sequence[str]
@@ -74,11 +77,13 @@ class Beside:
 
 
 def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ()) -> ComparedSize:
-    """The size by the logs where both hold at least `MANY` iterations after their start, else by the steps.
+    """The size by the logs where both hold at least `MANY` iterations after their start, else by
+    the steps.
 
-    Profiled steps are longer than others, so a log's iterations are the true size where all sides have them.
-    A side without steps, one window only, counts 0 and has the window's length as its mean and median.
-    `more_base`: further recordings of base; with them base's mean is that of its runs.
+    Profiled steps are longer than others, so a log's iterations are the true size where all sides
+    have them. A side without steps, one window only, counts 0 and has the window's length as its
+    mean and median. `more_base`: further recordings of base; with them base's mean is that of its
+    runs.
     """
     if all(map(is_logged, (base, new, *more_base))):
         return _size(base, new, more_base, "log", (len(base.logged_ns), len(new.logged_ns)))
@@ -114,7 +119,9 @@ def size_of(
     found: Interval | None,
     base_mean: Fraction | None = None,
 ) -> ComparedSize:
-    """The size as the document has it. `base_mean`: of base's runs, else it is that of its lengths."""
+    """The size as the document has it. `base_mean`: of base's runs, else it is that of its
+    lengths.
+    """
     if base_mean is None:
         base_mean = mean_ns(base_ns)
     new_mean = mean_ns(new_ns)
@@ -150,7 +157,9 @@ def size_of(
 
 
 def _between_runs(found: Interval, runs: Runs, base_ns: Lengths, new_ns: Lengths) -> Interval:
-    """The interval of the pair moved to the difference from the runs' mean, at least as wide as theirs."""
+    """The interval of the pair moved to the difference from the runs' mean, at least as wide as
+    theirs.
+    """
     new_mean = mean_ns(new_ns)
     pair_delta_ns, delta_ns = round(new_mean - mean_ns(base_ns)), round(new_mean - runs.mean_ns)
     down_ns = max(pair_delta_ns - found.low_ns, runs.half_ns)
@@ -172,9 +181,13 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
 
 
 def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> Judged:
-    """The verdict by the interval, and why; without one it is undecided. `size`: None where there is none."""
+    """The verdict by the interval, and why; without one it is undecided. `size`: None where there
+    is none.
+    """
     if comparable.state == "no":
-        reasons = [f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"]
+        reasons = [
+            f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"
+        ]
         if size is not None:
             reasons += _means(size)
         return Judged("not_comparable", (*reasons, *beside.told), "")
@@ -186,7 +199,9 @@ def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> 
     whole = say("comparison.interval-below-zero")
     if ends[0] > 0:
         verdict, whole = "regression", say("comparison.interval-above-zero")
-    return Judged(verdict, (whole, *_by_chance(size, ends), *beside.told, _of_runs(size, beside)), "")
+    return Judged(
+        verdict, (whole, *_by_chance(size, ends), *beside.told, _of_runs(size, beside)), ""
+    )
 
 
 def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
@@ -218,11 +233,15 @@ def _of_runs(size: ComparedSize, beside: Beside) -> str:
     """What varies from run to run: in the interval, or what would put it there."""
     if not (told := size.between_runs):
         return beside.other_runs
-    return say("comparison.between-runs", runs=len(told.runs), std_ns=told.std_ns, half_ns=told.half_ns)
+    return say(
+        "comparison.between-runs", runs=len(told.runs), std_ns=told.std_ns, half_ns=told.half_ns
+    )
 
 
 def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
-    """The verdict of the first pair, unless another contradicts it: one rank does not stand for all."""
+    """The verdict of the first pair, unless another contradicts it: one rank does not stand for
+    all.
+    """
     if judged.verdict != "no_change":
         return judged
     for place, pair in enumerate(pairs[1:], 2):
@@ -237,7 +256,9 @@ def judge_pairs(judged: Judged, pairs: Sequence[Pair]) -> Judged:
                 delta=signed_ms(delta_ns),
                 part=part_in_words(delta_ns, round(base_ns)),
             )
-            return Judged("undecided", (other, *judged.because), say("comparison.record-another-pair"))
+            return Judged(
+                "undecided", (other, *judged.because), say("comparison.record-another-pair")
+            )
     return judged
 
 
@@ -279,7 +300,9 @@ def _record_for(count: int) -> str:
         return say("comparison.record-logs", count=about(count))
     active = count + SPARE
     line = recording(Question.REGRESSION).nsys
-    return say("comparison.record", count=count, line=line, start=START, end=START + active, active=active)
+    return say(
+        "comparison.record", count=count, line=line, start=START, end=START + active, active=active
+    )
 
 
 def part_in_words(delta_ns: float, of_ns: int) -> str:
@@ -313,7 +336,9 @@ def _means(size: ComparedSize) -> Iterator[str]:
 
 
 def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
-    """How much longer profiled steps are than logged ones, and whether they differ as the logs do."""
+    """How much longer profiled steps are than logged ones, and whether they differ as the logs
+    do.
+    """
     if size.source != "log" or size.ends_ns is None or not (base.steps.found and new.steps.found):
         return
     longer = [

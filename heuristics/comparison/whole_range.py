@@ -1,4 +1,6 @@
-"""All that was recorded of both sides: steps, warm-up, hiccups and what stands outside, to the nanosecond."""
+"""All that was recorded of both sides: steps, warm-up, hiccups and what stands outside, to the
+nanosecond.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +29,9 @@ class Part:
 
 
 def whole_range(base: Rank, new: Rank) -> OrMissing[Whole]:
-    """Both sides part by part; unknown where a side has no steps, or is a result that does not hold it."""
+    """Both sides part by part; unknown where a side has no steps, or is a result that does not hold
+    it.
+    """
     before, after = _parts(base), _parts(new)
     if before is None or after is None:
         return _NO_STEPS
@@ -42,7 +46,9 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
     Only of as many steps on both sides, as else more of them would be more time.
     """
     found = known(whole)
-    if found is None or any(row.base_count != row.new_count for row in found.rows if row.part == "steps"):
+    if found is None or any(
+        row.base_count != row.new_count for row in found.rows if row.part == "steps"
+    ):
         return judged
     if why := _contradicting(judged, found):
         return replace(judged, because=(why, *judged.because))
@@ -66,7 +72,9 @@ def _contradicting(judged: Judged, whole: Whole) -> str:
     limit_ns = LITTLE.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
         delta = signed(duration(hiccups.delta_ns))
-        return say("comparison.hiccups-differ", delta=delta, base=hiccups.base_count, new=hiccups.new_count)
+        return say(
+            "comparison.hiccups-differ", delta=delta, base=hiccups.base_count, new=hiccups.new_count
+        )
     return ""
 
 
@@ -82,7 +90,8 @@ def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterat
 
 
 def _parts(rank: Rank) -> dict[WholePart, Part] | None:
-    """A hiccup and a warm-up are a usual step, the median of the used ones, and what they take beyond.
+    """A hiccup and a warm-up are a usual step, the median of the used ones, and what they take
+    beyond.
 
     `before` of the result holds warm-up, as it is no used step.
     """

@@ -1,8 +1,9 @@
-"""Do two ranks do the same work in a step? By what stays when kernels change, weighed by `witnesses.toml`.
+"""Do two ranks do the same work in a step? By what stays when kernels change, weighed by
+`witnesses.toml`.
 
-Each witness agrees, contradicts or is silent. None decides alone: another precision renames kernels,
-recompute runs some twice, a loader copies otherwise; another model, batch or number of steps contradicts in
-most.
+Each witness agrees, contradicts or is silent. None decides alone: another precision renames
+kernels, recompute runs some twice, a loader copies otherwise; another model, batch or number of
+steps contradicts in most.
 """
 
 from collections import defaultdict
@@ -72,7 +73,9 @@ class Weighed(Struct, frozen=True):
 
 @cache
 def table() -> tuple[Witness, ...]:
-    return read_table("heuristics.comparison", "witnesses.toml", dict[str, tuple[Witness, ...]])["witnesses"]
+    return read_table("heuristics.comparison", "witnesses.toml", dict[str, tuple[Witness, ...]])[
+        "witnesses"
+    ]
 
 
 def weigh(base: Subject, new: Subject) -> Weighed:
@@ -104,7 +107,9 @@ def _answer(votes: list[int]) -> bool | None:
 
 
 def _input_bytes(base: Subject, new: Subject) -> Heard:
-    """To the byte; silent where some tensors are in another format, and the others as large as before."""
+    """To the byte; silent where some tensors are in another format, and the others as large as
+    before.
+    """
     before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
     if min(sum(before), sum(after)) < LEAST_BYTES.value:
         return None
@@ -132,14 +137,18 @@ def _copied_bytes(rank: Rank) -> list[int]:
 
 
 def _factors(before: list[int], after: list[int]) -> frozenset[Fraction]:
-    """By what the bytes of each input copy grew, the largest beside the largest; none: others are copied."""
+    """By what the bytes of each input copy grew, the largest beside the largest; none: others are
+    copied.
+    """
     if len(before) != len(after):
         return frozenset()
     return frozenset(map(Fraction, after, before))
 
 
 def copied(rank: Rank) -> dict[int, int]:
-    """How often a typical step copies input of each size, largest first; empty where that is unknown."""
+    """How often a typical step copies input of each size, largest first; empty where that is
+    unknown.
+    """
     if isinstance(rank.work, UnsetType):
         return {}
     steps = len(rank.lengths_ns)
@@ -160,7 +169,9 @@ def _ranges(base: Subject, new: Subject) -> Heard:
 
 
 def _often_the_same(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, bool]:
-    """Families that both have, of which a side has enough that as many are no chance: whether as many."""
+    """Families that both have, of which a side has enough that as many are no chance: whether as
+    many.
+    """
     found = {}
     for name in one.keys() & other.keys():
         if max(one[name], other[name]) >= FEWEST.value:
@@ -195,7 +206,9 @@ def _counts(rank: Rank, family: Family) -> dict[str, float]:
 
 
 def _kind(kernel: Kernel) -> str | None:
-    """The family of a compute kernel that no precision or library exchanges, by its name without types."""
+    """The family of a compute kernel that no precision or library exchanges, by its name without
+    types.
+    """
     if not kernel.key.startswith("compute.") or classify_kernel(kernel.name).class_ in _RENAMED:
         return None
     return family_of(kernel.name)
@@ -222,7 +235,9 @@ def _without_arguments(name: str) -> str:
 
 
 def _products(base: Subject, new: Subject) -> Heard:
-    """Whether each class multiplies as often; attention that was fused is another class, and silent."""
+    """Whether each class multiplies as often; attention that was fused is another class, and
+    silent.
+    """
     one, other = _counts(base.rank, _product), _counts(new.rank, _product)
     few, many = sorted((sum(one.values()), sum(other.values())))
     if few < BODY.value:
@@ -235,9 +250,15 @@ def _products(base: Subject, new: Subject) -> Heard:
 
 
 def _product(kernel: Kernel) -> str | None:
-    """Products of matrices; of attention the one kernel of a pass, whatever runs before and after it."""
+    """Products of matrices; of attention the one kernel of a pass, whatever runs before and after
+    it.
+    """
     kind = classify_kernel(kernel.name)
-    one = is_one_of_a_pass(kernel.name) if kind.class_ == "attention" else is_matrix_work(kernel.name, kind)
+    one = (
+        is_one_of_a_pass(kernel.name)
+        if kind.class_ == "attention"
+        else is_matrix_work(kernel.name, kind)
+    )
     if one:
         return kind.class_
     return None

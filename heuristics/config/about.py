@@ -1,4 +1,5 @@
-"""What the user may give of a run: a field of `Given` is a row that has its option, its help and its knobs.
+"""What the user may give of a run: a field of `Given` is a row that has its option, its help and
+its knobs.
 
 A setting that is one knob stands here once: options, files and the trace meet under the knob's id.
 """
@@ -13,7 +14,8 @@ from traces.toml_tables import read_table
 
 Guidance = Literal["seed", "main-2026-08"]
 NEWEST: Final[Guidance] = "main-2026-08"
-"""NVIDIA's published guides: `seed` of Megatron-Bridge up to 0.6, `main-2026-08` of its main since then."""
+"""NVIDIA's published guides: `seed` of Megatron-Bridge up to 0.6, `main-2026-08` of its main since
+then."""
 
 Stage = Literal["bring_up", "tuned"]
 Routing = Literal["dropless", "force_balance", "drop_pad"]
@@ -34,8 +36,8 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
 class Given:
     """What the user gives about a run; None is unknown, never no. Sizes are counts of ranks.
 
-    `env`: as `NAME=VALUE`, which a YAML of Megatron-Bridge has no place for. `graph_impl`, `graph_modules`:
-    as Megatron-Core takes them.
+    `env`: as `NAME=VALUE`, which a YAML of Megatron-Bridge has no place for. `graph_impl`,
+    `graph_modules`: as Megatron-Core takes them.
     """
 
     gpu: str | None = None
@@ -71,7 +73,9 @@ class Given:
 
 
 _KINDS: Final[Mapping[str, type]] = {"int": int, "bool": bool, "list": list}
-OPTIONS: Final = read_table("heuristics.config", "about.toml", dict[str, Option], {type: _KINDS.__getitem__})
+OPTIONS: Final = read_table(
+    "heuristics.config", "about.toml", dict[str, Option], {type: _KINDS.__getitem__}
+)
 GRAPH_KNOBS: Final = OPTIONS["graph_impl"].knobs
 
 _RENAMED: Final = {"gpu": "gpu-model"}
@@ -87,8 +91,12 @@ _FIELDS: Final = {option_of(field): field for field in OPTIONS}
 
 
 def not_given(options: str, given: Given) -> str:
-    """Of options such as "--nvlink-domain or --gpu-model" those that were not given; empty where all were."""
+    """Of options such as "--nvlink-domain or --gpu-model" those that were not given; empty where
+    all were.
+    """
     left = (
-        one for one in options.split(" or ") if one not in _FIELDS or getattr(given, _FIELDS[one]) is None
+        one
+        for one in options.split(" or ")
+        if one not in _FIELDS or getattr(given, _FIELDS[one]) is None
     )
     return " or ".join(left)

@@ -1,4 +1,6 @@
-"""Features that a configuration switches on, each told by one or several knobs, else by the trace."""
+"""Features that a configuration switches on, each told by one or several knobs, else by the
+trace.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -22,8 +24,14 @@ GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "m
 """What graphs of a layer may hold by name; no name at all is the whole layer."""
 
 
-TRAFFIC: Final[Mapping[str, str]] = {EP: "ep_active", TP: "tp_active", CP: "cp_active", PP: "pp_active"}
-"""Parallel size -> the field of `Observed` that shows it: ranks send each other what only it sends."""
+TRAFFIC: Final[Mapping[str, str]] = {
+    EP: "ep_active",
+    TP: "tp_active",
+    CP: "cp_active",
+    PP: "pp_active",
+}
+"""Parallel size -> the field of `Observed` that shows it: ranks send each other what only it
+sends."""
 
 
 def told(of: Callable[[Any], object]) -> Any:
@@ -32,7 +40,8 @@ def told(of: Callable[[Any], object]) -> Any:
 
 
 class Features(KnobView):
-    """Settings as the framework has them. `written`: as they were configured, before it changed any.
+    """Settings as the framework has them. `written`: as they were configured, before it changed
+    any.
 
     `observed`: what the trace shows, where settings tell nothing.
     """
@@ -49,19 +58,24 @@ class Features(KnobView):
     def active(self) -> Observed:
         """What runs as far as is known: what was observed, filled up by what is configured.
 
-        A configuration only asks; a recording shows. So the trace outweighs files here, and an option both.
+        A configuration only asks; a recording shows. So the trace outweighs files here, and an
+        option both.
         """
         seen, found = self.observed, _configured(self)
         unknown = {one.name for one in fields(seen) if getattr(seen, one.name) in (None, "unknown")}
-        known = {name: value for name, value in found.items() if name in unknown and value is not None}
+        known = {
+            name: value for name, value in found.items() if name in unknown and value is not None
+        }
         return replace(seen, **known)  # type: ignore[arg-type]
 
     @cached_property
     def refuted(self) -> tuple[str, ...]:
-        """Parallel sizes that are configured as 1 while their traffic runs: that is another run's size.
+        """Parallel sizes that are configured as 1 while their traffic runs: that is another run's
+        size.
 
-        Not where another dimension may send the same: ranks that share an expert exchange tokens, but never
-        by a plain all-to-all; context parallelism sends around a ring, or by its own all-to-all.
+        Not where another dimension may send the same: ranks that share an expert exchange tokens,
+        but never by a plain all-to-all; context parallelism sends around a ring, or by its own
+        all-to-all.
         """
         sizes = {knob: super(Features, self).size(knob) for knob in (*TRAFFIC, ETP)}
         wide = {knob for knob, size in sizes.items() if (size or 1) > 1}
@@ -80,7 +94,9 @@ class Features(KnobView):
         )
 
     def size(self, knob: str) -> int | None:
-        """Ranks of a parallel dimension; None where the trace refutes a file. An option outweighs both."""
+        """Ranks of a parallel dimension; None where the trace refutes a file. An option outweighs
+        both.
+        """
         is_given = self.settings.said(knob).startswith("--")
         if knob in self.refuted and not is_given:
             return None
@@ -97,14 +113,18 @@ class Features(KnobView):
         A model of known sizes that says nothing of experts has none, by Megatron-Core's default.
         """
         known = first_known(self.above("num_moe_experts", 1), self.observed.moe)
-        of_experts = any("expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob)
+        of_experts = any(
+            "expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob
+        )
         if known is None and not of_experts and self.is_whole:
             return False
         return known
 
     @property
     def configured_dense_layers(self) -> bool | None:
-        """Whether some layers have no experts: a frequency above 1, or a pattern with a zero in it."""
+        """Whether some layers have no experts: a frequency above 1, or a pattern with a zero in
+        it.
+        """
         knob = "moe_layer_freq"
         value = self.value(knob)
         if isinstance(value, tuple):
@@ -165,7 +185,9 @@ class Features(KnobView):
         return None
 
     router_padding: bool | None = told(
-        lambda view: view.any_on("moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
+        lambda view: view.any_on(
+            "moe_router_padding_for_quantization", "moe_router_padding_for_fp8"
+        )
     )
     te_op_fuser: bool | None = told(lambda view: view.on("use_transformer_engine_op_fuser"))
 
@@ -179,13 +201,16 @@ class Features(KnobView):
     )
 
     def overlap(self, name: str) -> bool | None:
-        """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP wrapper."""
+        """A switch of overlap: the model's, else of Bridge's comm_overlap, else of the DDP
+        wrapper.
+        """
         if self.known(name):
             return self.on(name)
         return self.on(f"comm_overlap.{name}", f"ddp.{name}")
 
     def _expert_overlap(self, name: str) -> bool | None:
-        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off unless set.
+        """A switch of EP overlap; Bridge's comm_overlap, where there is one, wins, and is off
+        unless set.
 
         Source: Megatron-Bridge, training/comm_overlap.py, CommOverlapConfig.setup.
         """
@@ -221,13 +246,17 @@ class Features(KnobView):
         return None
 
     graph_modules: tuple[str, ...] | None = told(
-        lambda view: (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
+        lambda view: (
+            (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
+        )
     )
     """What graphs hold; nothing: whole layers, which `full` is an older word for."""
 
     @property
     def full_iteration(self) -> bool | None:
-        """One graph for the whole iteration: an implementation since 0.18, before a module of local."""
+        """One graph for the whole iteration: an implementation since 0.18, before a module of
+        local.
+        """
         impl, modules = self.graph_impl, self.graph_modules
         if impl == "local":
             return of_known(contains, modules, "full_iteration")
@@ -237,7 +266,8 @@ class Features(KnobView):
     def graph_parts(self) -> tuple[str, ...] | None:
         """Modules that graphs of a layer name; none where they hold all of it, or the iteration.
 
-        Local graphs cannot tell router and preprocess apart: Megatron-Core names both where one is named.
+        Local graphs cannot tell router and preprocess apart: Megatron-Core names both where one is
+        named.
         """
         whole, modules = self.full_iteration, self.graph_modules
         if whole or self.graph_impl == "none":
@@ -262,11 +292,14 @@ class Features(KnobView):
     # Recompute and offload.
 
     full_recompute: bool | None = told(
-        lambda view: first_known(view.one_of("recompute_granularity", "full"), view.observed.recompute_full)
+        lambda view: first_known(
+            view.one_of("recompute_granularity", "full"), view.observed.recompute_full
+        )
     )
 
     def recompute_modules(self) -> tuple[str, ...] | None:
-        """What selective recompute runs again; nothing under another granularity. Null is `core_attn`.
+        """What selective recompute runs again; nothing under another granularity. Null is
+        `core_attn`.
 
         The older `moe_layer_recompute` adds `moe`, and makes recompute selective where it was off.
         """
@@ -276,7 +309,9 @@ class Features(KnobView):
             return self.observed.recompute_modules or None
         if self.value(granularity) != "selective" and not (older and self.null(granularity)):
             return ()
-        modules = ("core_attn",) if self.null("recompute_modules") else self.names("recompute_modules")
+        modules = (
+            ("core_attn",) if self.null("recompute_modules") else self.names("recompute_modules")
+        )
         if modules is None:
             return self.observed.recompute_modules or None
         if not older or "moe" in modules:

@@ -19,12 +19,16 @@ WHOLE: Final = Limit(
 
 
 def given_and_configured(given: Given, config: Config) -> Given:
-    """What is given, filled up by what is configured: all that is known of the fields of `Given`."""
+    """What is given, filled up by what is configured: all that is known of the fields of
+    `Given`.
+    """
     known: dict[str, Any] = {
         **{f"{package}_version": config.version_text(package) for package in PACKAGES},
         **{name: getattr(config, name, None) for name, option in OPTIONS.items() if option.knobs},
     }
-    return replace(given, **{name: value for name, value in known.items() if getattr(given, name) is None})
+    return replace(
+        given, **{name: value for name, value in known.items() if getattr(given, name) is None}
+    )
 
 
 def entries_of(settings: Settings, problems: Iterable[Problem]) -> tuple[int, int]:
@@ -35,7 +39,9 @@ def entries_of(settings: Settings, problems: Iterable[Problem]) -> tuple[int, in
 
 
 def is_whole(settings: Settings) -> bool:
-    """Whether the file has all that the run has: what it does not name is then the framework's default."""
+    """Whether the file has all that the run has: what it does not name is then the framework's
+    default.
+    """
     return settings.framework == "megatron_lm" or len(settings.by_knob) >= WHOLE.value
 
 

@@ -1,4 +1,6 @@
-"""GPU families: which product is which, its compute capability, and how many GPUs share one NVLink domain."""
+"""GPU families: which product is which, its compute capability, and how many GPUs share one NVLink
+domain.
+"""
 
 from typing import Final, Literal
 
@@ -30,7 +32,9 @@ _WORD: Final = compiled(r"(?i)[A-Z]+\d+X?")
 
 
 def gpu_family(name: str) -> str | None:
-    """Family of a product name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where it is none of ours."""
+    """Family of a product name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where it is none of
+    ours.
+    """
     words = (word.upper() for word in _WORD.findall(name))
     return next((word for word in words if word in FAMILIES), None)
 
@@ -56,7 +60,9 @@ def capability_of(name: str) -> tuple[int, int] | None:
 
 @frozen
 class HybridTopology:
-    """What HybridEP is told: ranks of one EP group in a domain, the domain's size, NVLink across nodes."""
+    """What HybridEP is told: ranks of one EP group in a domain, the domain's size, NVLink across
+    nodes.
+    """
 
     ranks_per_domain: int
     domain: int

@@ -12,25 +12,25 @@ from traces.training_log.log import Stage
 class Observed:
     """What is observed of a run, over all its ranks.
 
-    `framework`: whose run the names show, `none` where they show none. `moe`: routes tokens. `gpu`: family of
-    the GPU; `capability`: compute capability (major, minor).
-    `dispatcher`: as in the document (`alltoall`, `deepep`, ..., `none`, `unknown`); `internode`: its kernels
-    cross nodes. `*_active`: such communication runs. `gathers_unresolved`: gathers or scatters run
-    whose purpose nothing tells; `sendrecv_unresolved`: sends and receives. `graph_frac`: share of kernel
-    work in CUDA graphs.
-    `recompute_modules`: Megatron-Core's labels of what runs again; empty: none. `a2a_waiting_frac`: share of
-    expert all-to-all that is like waiting. `short_kernel_frac`: share of kernels under 10 us.
-    `absent_frac`: time without compute by cause, as part of the window. `recorder`: the kind of trace.
-    `pageable_input`: input is copied from pageable memory; `exposed_input_frac`: input copies that no compute
-    hides, as part of the window. `wide_frac`: matrix work in FP32 or TF32 on a GPU that may have tensor cores
-    for 16 bits, as part of the windows. `tensor_cores`: the GPU has some for 16 bits.
-    `layout_frac`: copies from one memory layout to another, the same.
-    `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
-    `in_use`: what names show that advice would switch on. `dp_overlapped`: compute hides the data-parallel
-    collectives, as an overlap that is on does. `sendrecv_of_experts`: False where sends and receives of no
-    known purpose cannot be expert all-to-all. `allocator_retries`: what frees memory within steps is the
-    caching allocator, for an allocation that found no room.
-    `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
+    `framework`: whose run the names show, `none` where they show none. `moe`: routes tokens. `gpu`:
+    family of the GPU; `capability`: compute capability (major, minor). `dispatcher`: as in the
+    document (`alltoall`, `deepep`, ..., `none`, `unknown`); `internode`: its kernels cross nodes.
+    `*_active`: such communication runs. `gathers_unresolved`: gathers or scatters run whose purpose
+    nothing tells; `sendrecv_unresolved`: sends and receives. `graph_frac`: share of kernel work in
+    CUDA graphs. `recompute_modules`: Megatron-Core's labels of what runs again; empty: none.
+    `a2a_waiting_frac`: share of expert all-to-all that is like waiting. `short_kernel_frac`: share
+    of kernels under 10 us. `absent_frac`: time without compute by cause, as part of the window.
+    `recorder`: the kind of trace. `pageable_input`: input is copied from pageable memory;
+    `exposed_input_frac`: input copies that no compute hides, as part of the window. `wide_frac`:
+    matrix work in FP32 or TF32 on a GPU that may have tensor cores for 16 bits, as part of the
+    windows. `tensor_cores`: the GPU has some for 16 bits. `layout_frac`: copies from one memory
+    layout to another, the same. `several_gpus`: more than one GPU runs: several were recorded, or
+    one that communicates. `in_use`: what names show that advice would switch on. `dp_overlapped`:
+    compute hides the data-parallel collectives, as an overlap that is on does.
+    `sendrecv_of_experts`: False where sends and receives of no known purpose cannot be expert
+    all-to-all. `allocator_retries`: what frees memory within steps is the caching allocator, for an
+    allocation that found no room. `moe_passes`: passes through MoE layers of each used step, for
+    each rank that tells them.
     """
 
     framework: Framework | None = None

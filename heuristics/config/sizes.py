@@ -47,7 +47,9 @@ class Sizes(Features):
 
     @cached_property
     def vpp(self) -> int | None:
-        """Virtual stages of a rank: by the layout string, else by number; 1 without, None where unknown."""
+        """Virtual stages of a rank: by the layout string, else by number; 1 without, None where
+        unknown.
+        """
         if self.word(STAGE_LAYOUT):
             stages = stage_count(self.word(STAGE_LAYOUT) or "")
             if stages and self.pp:
@@ -72,7 +74,9 @@ class Sizes(Features):
             return self.positive("data_parallel_size")
         return _share(self.world, self.tp, self.cp, self.pp)
 
-    edp: int | None = told(lambda view: _share(view.world, view.expert_tensor_size, view.ep, view.pp))
+    edp: int | None = told(
+        lambda view: _share(view.world, view.expert_tensor_size, view.ep, view.pp)
+    )
     """Data-parallel ranks of the experts."""
 
     pp_layout: str | None = told(lambda view: view.word(STAGE_LAYOUT))
@@ -84,7 +88,9 @@ class Sizes(Features):
 
     @property
     def microbatches(self) -> int | None:
-        """Microbatches of a step on each rank; None where a size is unknown or they do not divide."""
+        """Microbatches of a step on each rank; None where a size is unknown or they do not
+        divide.
+        """
         if self.micro_batch is None or self.dp is None or self.global_batch is None:
             return None
         each = self.micro_batch * self.dp

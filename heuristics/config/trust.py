@@ -38,7 +38,9 @@ _DISPATCHERS: Final[Mapping[str, Values]] = {
 
 
 def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
-    """All sources in one: options over files (where the configuration outweighs the log) over the trace."""
+    """All sources in one: options over files (where the configuration outweighs the log) over the
+    trace.
+    """
     if given.precision:  # a recipe of the file would write over the precision that was given
         stale = OPTIONS["precision"].knobs
         kept = {knob: one for knob, one in files.by_knob.items() if knob not in stale}
@@ -62,7 +64,9 @@ def effective_settings(written: Settings, core_version: str | None) -> Settings:
 
 @cache
 def _without_later_knobs(core_version: str | None) -> Settings:
-    """What a release of Megatron-Core cannot have on, as the setting came later: off, or at its default."""
+    """What a release of Megatron-Core cannot have on, as the setting came later: off, or at its
+    default.
+    """
     core = release(core_version)
     if core is None:
         return Settings()
@@ -108,8 +112,8 @@ def observed_settings(observed: Observed) -> Settings:
 def validated_settings(written: Settings, core_version: str | None) -> Settings:
     """Settings as the framework's checks see them.
 
-    Megatron-LM changes its arguments, with a word, before any is looked at; Megatron-Bridge's are checked as
-    written, but for a recipe of precision and what its model fills in.
+    Megatron-LM changes its arguments, with a word, before any is looked at; Megatron-Bridge's are
+    checked as written, but for a recipe of precision and what its model fills in.
     """
     if written.framework == "megatron_lm":
         return effective_settings(written, core_version)
@@ -120,15 +124,21 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
 
 
 def _with_recipe(written: Settings) -> Settings:
-    """With the fields that Bridge's precision, named or spelled out, writes over those of the model."""
+    """With the fields that Bridge's precision, named or spelled out, writes over those of the
+    model.
+    """
     name = written.value("mixed_precision")
-    own = {knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")}
+    own = {
+        knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")
+    }
     place = written.said("mixed_precision") or "mixed_precision"
     return written.under(settings(of_precision(name, own), place))
 
 
 def _recompute_knobs(observed: Observed) -> dict[str, Value]:
-    """Some modules run again, and not all: selective. A repeated MoE layer repeats its activation too."""
+    """Some modules run again, and not all: selective. A repeated MoE layer repeats its activation
+    too.
+    """
     modules = observed.recompute_modules
     if not modules or observed.recompute_full is not False:
         return {}

@@ -7,7 +7,17 @@ from typing import Final, Literal
 from traces.patterns import compiled
 
 Package = Literal[
-    "core", "bridge", "te", "torch", "nccl", "nvshmem", "deepep", "peft", "deepspeed", "cuda", "driver"
+    "core",
+    "bridge",
+    "te",
+    "torch",
+    "nccl",
+    "nvshmem",
+    "deepep",
+    "peft",
+    "deepspeed",
+    "cuda",
+    "driver",
 ]
 Version = tuple[int, int, int]
 
@@ -35,7 +45,9 @@ def numbers(version: str) -> Version:
 
 
 def bridge_of_core(core: str) -> str | None:
-    """The first Megatron-Bridge release whose Megatron-Core is this or later; None where that is none yet."""
+    """The first Megatron-Bridge release whose Megatron-Core is this or later; None where that is
+    none yet.
+    """
     found = (bridge for bridge, its in CORE_OF_BRIDGE.items() if numbers(its) >= numbers(core))
     return next((f"{major}.{minor}" for major, minor in found), None)
 

@@ -1,4 +1,6 @@
-"""What a run is configured to do: the one answer to "what is this setting", for every part of the program."""
+"""What a run is configured to do: the one answer to "what is this setting", for every part of the
+program.
+"""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -32,10 +34,11 @@ from traces.training_log.log import TrainingLog
 
 
 class Trust(Enum):
-    """Which sources of settings are asked: options over files over the trace, as the framework has them.
+    """Which sources of settings are asked: options over files over the trace, as the framework has
+    them.
 
-    CHECKED: the same, as the checks of its release see them. FILES: neither the trace, nor what options give
-    in place of knobs.
+    CHECKED: the same, as the checks of its release see them. FILES: neither the trace, nor what
+    options give in place of knobs.
     """
 
     ALL = auto()
@@ -44,7 +47,8 @@ class Trust(Enum):
 
 
 class Config(Sizes):
-    """A run as it is configured, by the sources of `trust`, and by the trace where nothing else tells.
+    """A run as it is configured, by the sources of `trust`, and by the trace where nothing else
+    tells.
 
     Knobs by their ids; what several knobs tell together by a name of its own.
     """
@@ -77,7 +81,9 @@ class Config(Sizes):
 
     @cached_property
     def core_text(self) -> str | None:
-        """Megatron-Core's version as text: as given, else that of the Bridge given, else as logged."""
+        """Megatron-Core's version as text: as given, else that of the Bridge given, else as
+        logged.
+        """
         given, logged = self.given, self._log_versions
         return (
             given.core_version
@@ -111,14 +117,18 @@ class Config(Sizes):
         return self.before("core", version) is True
 
     framework: str | None = told(
-        lambda view: view.settings.framework or ("megatron_bridge" if view.given.bridge_version else None)
+        lambda view: (
+            view.settings.framework or ("megatron_bridge" if view.given.bridge_version else None)
+        )
     )
     """Whose spelling the configuration is in, else Bridge where its version was given."""
 
     # Hardware.
 
     gpu: str | None = told(
-        lambda view: view.given.gpu or view.observed.gpu or gpu_named(view.word("launcher.gpu") or "")
+        lambda view: (
+            view.given.gpu or view.observed.gpu or gpu_named(view.word("launcher.gpu") or "")
+        )
     )
     """GPU family, such as H100 or GB200, or the name of a GPU that is none of ours."""
 
@@ -126,7 +136,9 @@ class Config(Sizes):
 
     @property
     def capability(self) -> tuple[int, int] | None:
-        """Compute capability (major, minor): of the GPU that was given, else of the trace, else by family."""
+        """Compute capability (major, minor): of the GPU that was given, else of the trace, else by
+        family.
+        """
         named = of_known(capability_of, self.gpu)
         if self.given.gpu and (named or self.gpu_family):
             return named
@@ -137,7 +149,9 @@ class Config(Sizes):
 
     @property
     def hardware_class(self) -> HardwareClass | None:
-        """How the guides call the GPU; by capability and NVLink domain where its name tells nothing."""
+        """How the guides call the GPU; by capability and NVLink domain where its name tells
+        nothing.
+        """
         if self.gpu_family:
             return self.gpu_family.hardware
         if self.capability is None:
@@ -157,7 +171,9 @@ class Config(Sizes):
 
     @property
     def nvlink_domain(self) -> int | None:
-        """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by family."""
+        """GPUs of one NVLink domain: as given; of an NVL72 family its rack; else the node, else by
+        family.
+        """
         if self.given.nvlink_domain is not None:
             return self.given.nvlink_domain
         family, node = self.gpu_family, self.gpus_per_node
@@ -186,9 +202,11 @@ class Config(Sizes):
 
     @property
     def hybrid_topology(self) -> HybridTopology | None:
-        """What HybridEP must be told: EP, or what of it one domain holds; None where either is unknown.
+        """What HybridEP must be told: EP, or what of it one domain holds; None where either is
+        unknown.
 
-        Source: apply_target_topology_environment, Megatron-Bridge, scripts/performance/utils/utils.py.
+        Source: apply_target_topology_environment, Megatron-Bridge,
+        scripts/performance/utils/utils.py.
         """
         ep, domain = self.ep, self.nvlink_domain
         if ep is None or domain is None:
@@ -197,7 +215,9 @@ class Config(Sizes):
 
     @property
     def right_topology(self) -> bool | None:
-        """Whether HybridEP is told the ranks of its group in a domain as they are; None where unknown."""
+        """Whether HybridEP is told the ranks of its group in a domain as they are; None where
+        unknown.
+        """
         configured = self.value("env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN")
         known = self.hybrid_topology
         if configured is None or known is None:
@@ -221,13 +241,16 @@ class Config(Sizes):
 
     @property
     def shared_experts(self) -> bool | None:
-        """Whether every token also goes to shared experts: by the configuration, else by the family."""
+        """Whether every token also goes to shared experts: by the configuration, else by the
+        family.
+        """
         configured = self.on("moe_shared_expert_intermediate_size")
         return first_known(configured, by_family(self.family, SHARED, NO_SHARED))
 
     @property
     def may_overlap_shared(self) -> bool:
-        """Whether shared-expert overlap may be on: it is, or the model is not known to lack shared experts.
+        """Whether shared-expert overlap may be on: it is, or the model is not known to lack shared
+        experts.
 
         A configuration that has the number of experts, and no size of a shared one, builds none.
         """
@@ -236,10 +259,11 @@ class Config(Sizes):
 
     @property
     def graphed_wgrad(self) -> bool | None:
-        """Whether modules of graphs hold weight gradients: attention, or a shared expert in the router.
+        """Whether modules of graphs hold weight gradients: attention, or a shared expert in the
+        router.
 
-        Both frameworks look at the names alone (Megatron-LM, training/arguments.py; Megatron-Bridge,
-        training/comm_overlap.py).
+        Both frameworks look at the names alone (Megatron-LM, training/arguments.py;
+        Megatron-Bridge, training/comm_overlap.py).
         """
         named = self.graph_modules
         if named is None:
@@ -261,7 +285,9 @@ class Config(Sizes):
 
     @property
     def running_precision(self) -> str | None:
-        """As configured, where the trace does not speak against it: a trace cannot tell FP8 recipes."""
+        """As configured, where the trace does not speak against it: a trace cannot tell FP8
+        recipes.
+        """
         seen, configured = self.observed.precision, self.precision
         if self.given.precision or configured is None or seen in (None, "mixed"):
             return configured or seen
@@ -292,5 +318,7 @@ class Config(Sizes):
         return of_known(eq, bits_of(self.precision), 8)
 
     packed_sequences: bool | None = told(
-        lambda view: first_known(view.given.packed_sequences, view.any_on(*OPTIONS["packed_sequences"].knobs))
+        lambda view: first_known(
+            view.given.packed_sequences, view.any_on(*OPTIONS["packed_sequences"].knobs)
+        )
     )

@@ -1,8 +1,9 @@
-"""What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were given.
+"""What opinions rest on: walls, verdict and what a run shows, by a trace or by figures that were
+given.
 
-A trace of a run that does not fit does not exist, and one that barely fits shows no price. So a log or the
-user may say of memory what no step shows. Out of memory comes before any larger wall: what does not fit
-cannot be tuned. A run that is only tight has the memory wall where no other stands.
+A trace of a run that does not fit does not exist, and one that barely fits shows no price. So a log
+or the user may say of memory what no step shows. Out of memory comes before any larger wall: what
+does not fit cannot be tuned. A run that is only tight has the memory wall where no other stands.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,8 @@ from traces.training_log.log import TrainingLog
 KERNELS: Final = Limit(
     16,
     "kernels",
-    "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, and what "
+    "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, "
+    "and what "
     "slows it was right in each of four recordings of others",
 )
 
@@ -52,14 +54,15 @@ KERNELS: Final = Limit(
 class RunEvidence:
     """A run as it was evidence.
 
-    `window_ns`: the windows of the ranks whose costs are known, together; `replayed`: these ranks' costs and
-    the changes found in them, none where nothing was replayed. `step_ns`: the median length of the steps
-    used, over all ranks; None where no steps were found. `perturbation_frac`: how much longer the profiled
-    step is than a step without the profiler, where that is known. `startup`: profiler and start-up time that
-    is left out of the windows, where there is much of it. `unproven`: walls whose fixes may help although no
-    gain is proven, and why none is. `late`: why ranks wait for each other, by several of them. `idle_frac`:
-    the share of the windows in which nothing runs. `grouped_step_ns`: grouped GEMMs of a rank in a mean step,
-    None where none ran or no steps were found. `has_unnamed`: much compute is of unknown class.
+    `window_ns`: the windows of the ranks whose costs are known, together; `replayed`: these ranks'
+    costs and the changes found in them, none where nothing was replayed. `step_ns`: the median
+    length of the steps used, over all ranks; None where no steps were found. `perturbation_frac`:
+    how much longer the profiled step is than a step without the profiler, where that is known.
+    `startup`: profiler and start-up time that is left out of the windows, where there is much of
+    it. `unproven`: walls whose fixes may help although no gain is proven, and why none is. `late`:
+    why ranks wait for each other, by several of them. `idle_frac`: the share of the windows in
+    which nothing runs. `grouped_step_ns`: grouped GEMMs of a rank in a mean step, None where none
+    ran or no steps were found. `has_unnamed`: much compute is of unknown class.
     """
 
     bound: Bound
@@ -80,15 +83,21 @@ class RunEvidence:
 
 
 def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
-    """Observe a run by the measurements of all its ranks, at least one; `together`: what several show."""
+    """Observe a run by the measurements of all its ranks, at least one; `together`: what several
+    show.
+    """
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
-    prices = {wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS}
+    prices = {
+        wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS
+    }
     walls = judge_walls(ranks, prices)
     replayed, lengths = [], list[int]()
     for one in costs.ranks:
         lengths += one.rank.steps.lengths_ns()
         if one.replays is not None:
-            replayed.append(Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place))
+            replayed.append(
+                Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
+            )
     bound, late = _bound(ranks, walls), late_rank(together, ranks) if together else None
     return RunEvidence(
         bound=bound,
@@ -116,7 +125,8 @@ def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
 
 
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
-    """Why no wall is judged where each rank is one window of few kernels; a window the user gave is judged.
+    """Why no wall is judged where each rank is one window of few kernels; a window the user gave is
+    judged.
 
     A graph replay that was recorded whole counts as one kernel.
     """
@@ -126,7 +136,9 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
         return None
     held = [(most.kernel_count, "kernel"), (most.replay_count, "graph replay")]
     named = ", ".join(counted(count, what) for count, what in held if count)
-    return Missing("walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind))
+    return Missing(
+        "walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind)
+    )
 
 
 def _bound(ranks: Ranks, walls: Walls) -> Bound:
@@ -138,7 +150,9 @@ def _bound(ranks: Ranks, walls: Walls) -> Bound:
 
 
 def _observed(ranks: Ranks, together: Run | None, late: LateRank | None) -> Observed:
-    """What the ranks show; waiting by several of them, where they separate it, not by what is like it."""
+    """What the ranks show; waiting by several of them, where they separate it, not by what is like
+    it.
+    """
     seen = observed_by(ranks)
     waiting = expert_waiting_frac(together) if together else None
     return replace(
@@ -154,7 +168,9 @@ def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
     if late is None or late.cause is Cause.NONE:
         return None
     exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
-    moves = late.cause is Cause.SLOW_LINK  # an overlap hides it; all others wait for a rank to arrive
+    moves = (
+        late.cause is Cause.SLOW_LINK
+    )  # an overlap hides it; all others wait for a rank to arrive
     waits_ns = {} if moves else together.late_exposed_by_kind_ns
     return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
 
@@ -171,9 +187,11 @@ def expert_waiting_frac(together: Run) -> float | None:
 
 
 def without_waits(wall: Wall, late: LateRank | None) -> Wall:
-    """The communication wall as fixes of communication can act on it: less the waiting for a late rank.
+    """The communication wall as fixes of communication can act on it: less the waiting for a late
+    rank.
 
-    A kind costs at most what is exposed of it beside that waiting, whatever the replay of one rank says.
+    A kind costs at most what is exposed of it beside that waiting, whatever the replay of one rank
+    says.
     """
     whole_ns, frac = known(wall.cost_ns), known(wall.cost_frac)
     if wall.id != "communication" or not whole_ns or late is None or not late.waits_ns:
@@ -191,7 +209,9 @@ def without_waits(wall: Wall, late: LateRank | None) -> Wall:
 
 
 def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None) -> RunEvidence:
-    """The run with its memory wall as log, options and symptoms tell it; as it was where none does."""
+    """The run with its memory wall as log, options and symptoms tell it; as it was where none
+    does.
+    """
     stages = [one.stage for one in log.out_of_memory] if log else []
     if evidence.observed.out_of_memory is not None:
         stages.append(evidence.observed.out_of_memory)
@@ -208,7 +228,9 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
     return evidence
 
 
-def _stands(evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, ...] = ()) -> RunEvidence:
+def _stands(
+    evidence: RunEvidence, why: str, first: bool, more: tuple[Evidence, ...] = ()
+) -> RunEvidence:
     walls = tuple(_finding(wall, more) if wall.id == "memory" else wall for wall in evidence.walls)
     return replace(evidence, walls=walls, verdict=_verdict(evidence, walls, why, first))
 
@@ -230,4 +252,6 @@ def _verdict(evidence: RunEvidence, walls: Walls, why: str, first: bool) -> Verd
         return structs.replace(evidence.verdict, because=because, does_not_fit=short)
     before: WallId | None = known(evidence.verdict.wall)
     costs = [] if before is None else [say("evidence.when-room", wall=spoken(before))]
-    return with_confidence(structs.replace(found, because=(why, *costs), runner_up=before), (), "high")
+    return with_confidence(
+        structs.replace(found, because=(why, *costs), runner_up=before), (), "high"
+    )

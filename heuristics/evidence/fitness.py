@@ -1,4 +1,6 @@
-"""Is a recording good enough to judge each wall: good, usable or useless, and what it lacks for that."""
+"""Is a recording good enough to judge each wall: good, usable or useless, and what it lacks for
+that.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, get_args
@@ -17,12 +19,15 @@ from traces.sections.tables import WallId
 from traces.toml_tables import read_table
 
 Grade = Literal["good", "usable", "useless"]
-"""Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at all."""
+"""Good: its cost is measured. Usable: with less certainty, or as an upper bound. Useless: not at
+all."""
 
 
 @frozen
 class Fitness:
-    """One wall. `because`: what the recording lacks for it, what decides first; empty where it is good."""
+    """One wall. `because`: what the recording lacks for it, what decides first; empty where it is
+    good.
+    """
 
     wall: WallId
     grade: Grade
@@ -58,7 +63,8 @@ _GRADES: Final[tuple[Grade, ...]] = get_args(Grade)
 
 
 def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> tuple[Fitness, ...]:
-    """How good a recording is for each wall; `result`: what a diagnosis makes of it, which has the last word.
+    """How good a recording is for each wall; `result`: what a diagnosis makes of it, which has the
+    last word.
 
     A wall that it judges is no worse than usable; one that it cannot judge is no better than that.
     """

@@ -15,7 +15,8 @@ from traces.names.frameworks import FRAMEWORKS
 OVERLAPPED: Final = Limit(
     0.3,
     "fraction of the communication",
-    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill expert-parallel-overlap)",
+    "ours, below a working overlap's 36.55 %; 0.11 % without (Bridge, skill "
+    "expert-parallel-overlap)",
 )
 _DATA_PARALLEL: Final = frozenset(("dp_reduce_scatter", "dp_all_gather"))
 _REDUCED: Final = _DATA_PARALLEL | {"all_reduce"}
@@ -39,7 +40,9 @@ def observed_by(ranks: Ranks) -> Observed:
         labels.update(rank.observed.recompute_modules or ())
         in_use.update(rank.observed.in_use or ())
     found: dict[str, Any] = {one.name: _together(seen, one.name) for one in fields(Observed)}
-    modules = None if any(rank.recompute_modules is None for rank in seen) else tuple(sorted(labels))
+    modules = (
+        None if any(rank.recompute_modules is None for rank in seen) else tuple(sorted(labels))
+    )
     frameworks, dispatcher = {rank.framework for rank in seen}, _dispatcher(seen)
     is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
     waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
@@ -53,7 +56,8 @@ def observed_by(ranks: Ranks) -> Observed:
         "recompute_modules": modules,
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
-        "token_count_sync": bool(added(rank.starved_ns for rank in ranks)["token_count_sync"]) or None,
+        "token_count_sync": bool(added(rank.starved_ns for rank in ranks)["token_count_sync"])
+        or None,
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, "wide_ns"),
@@ -72,7 +76,9 @@ def observed_by(ranks: Ranks) -> Observed:
 
 
 def _together(several: Iterable[object], name: str) -> Any:
-    """Of what they show one by one: yes of any, the largest number, what all that show any show alike."""
+    """Of what they show one by one: yes of any, the largest number, what all that show any show
+    alike.
+    """
     told = []
     for one in several:
         value = known(attrgetter(name)(one))
@@ -85,7 +91,9 @@ def _together(several: Iterable[object], name: str) -> Any:
     return None
 
 
-def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str) -> bool | None:
+def _routes_tokens(
+    ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str
+) -> bool | None:
     if not all(rank.comm_known for rank in ranks):
         return None
     experts = _together(ranks, "observed.expert_gemms_per_layer")
@@ -97,7 +105,9 @@ def _routes_tokens(ranks: Ranks, classes: set[str], kinds: set[str], dispatcher:
 
 
 def _dispatcher(seen: Iterable[Observed]) -> str:
-    """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not count."""
+    """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not
+    count.
+    """
     found = {rank.dispatcher for rank in seen} - {"unknown"}
     named = found - {"none"} or found
     if len(named) == 1:
@@ -114,7 +124,9 @@ def _overlap(ranks: Ranks) -> bool | None:
 
 
 def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
-    """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows it."""
+    """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows
+    it.
+    """
     hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
     exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
     shares = []
@@ -136,5 +148,8 @@ def _offloads(ranks: Ranks) -> bool | None:
 def _absent(ranks: Ranks) -> dict[str, float] | None:
     if any(rank.starved_ns is None for rank in ranks):
         return None
-    found, window_ns = added(rank.starved_ns for rank in ranks), sum(rank.window_ns for rank in ranks)
+    found, window_ns = (
+        added(rank.starved_ns for rank in ranks),
+        sum(rank.window_ns for rank in ranks),
+    )
     return {name: found[name] / window_ns for name in sorted(found)}

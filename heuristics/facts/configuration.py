@@ -22,8 +22,8 @@ RECIPES: Final = {
     "blackwell_nvl8": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
     "nvl72": ("mxfp8", "nvfp4", "fp8_per_tensor", "fp8_delayed", "fp8"),
 }
-"""Recipes that a platform's guides name: the first is where the older edition starts, one scale per tensor is
-a candidate of the newer one on all."""
+"""Recipes that a platform's guides name: the first is where the older edition starts, one scale per
+tensor is a candidate of the newer one on all."""
 _EXPANDABLE: Final = "expandable_segments:true"
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
 _RECIPE: Final = "mixed_precision"
@@ -148,7 +148,10 @@ def virtual_stages(config: Config) -> bool | None:
 
 read(Config, "flex", *_FLEX)
 read(
-    Config, "ep_overlap", "overlap_moe_expert_parallel_comm", "comm_overlap.overlap_moe_expert_parallel_comm"
+    Config,
+    "ep_overlap",
+    "overlap_moe_expert_parallel_comm",
+    "comm_overlap.overlap_moe_expert_parallel_comm",
 )
 read(Config, "delayed_wgrad", "delay_wgrad_compute", "comm_overlap.delay_wgrad_compute")
 read(Config, "precision", _RECIPE, option="--precision")
@@ -257,7 +260,13 @@ read(Config, "full_iteration", *_MODULES)
 read(Config, "graph_modules", _NAMED)
 read(Config, "graph_parts", *_MODULES)
 read(Config, "captured", *_MODULES)
-read(Config, "graphed_wgrad", _NAMED, "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap")
+read(
+    Config,
+    "graphed_wgrad",
+    _NAMED,
+    "moe_shared_expert_intermediate_size",
+    "moe_shared_expert_overlap",
+)
 
 
 @told_by(*GRAPH_KNOBS)
@@ -279,7 +288,9 @@ def recompute_list(config: Config) -> tuple[str, ...] | None:
     """
     knob = "recompute_modules"
     listed = config.names(knob) if config.known(knob) else config.recompute_modules()
-    is_added = listed is not None and "moe" not in listed and config.on("moe_layer_recompute") is True
+    is_added = (
+        listed is not None and "moe" not in listed and config.on("moe_layer_recompute") is True
+    )
     if listed is not None and is_added:
         return (*listed, "moe")
     return listed
@@ -287,7 +298,9 @@ def recompute_list(config: Config) -> tuple[str, ...] | None:
 
 @told_by("recompute_modules")
 def modules_unset(config: Config) -> bool:
-    """No file names what is recomputed, or it names nothing in a form that the framework fills in."""
+    """No file names what is recomputed, or it names nothing in a form that the framework fills
+    in.
+    """
     return config.written.value("recompute_modules") is None
 
 

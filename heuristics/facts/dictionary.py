@@ -1,8 +1,10 @@
-"""The dictionary of facts: each name that conditions ask once, with what it is asked of, and what answers it.
+"""The dictionary of facts: each name that conditions ask once, with what it is asked of, and what
+answers it.
 
-A fact is a function under its own name in the tables: its first argument is what is asked, its docstring what
-it says, None that it is unknown. It stands with its subject; what is only read there is a row of `read`, and
-what the language of conditions can say of other facts a row of `facts.toml`.
+A fact is a function under its own name in the tables: its first argument is what is asked, its
+docstring what it says, None that it is unknown. It stands with its subject; what is only read there
+is a row of `read`, and what the language of conditions can say of other facts a row of
+`facts.toml`.
 """
 
 from collections.abc import Callable
@@ -36,7 +38,9 @@ class Remembering:
     """What was asked of it before, as `Asked` has it: of each object its own."""
 
     told: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
-    held: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    held: dict[str, bool | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def tells(self, name: str) -> Any:
         """What a fact says of it."""
@@ -63,7 +67,9 @@ DICTIONARY: Final[dict[str, Fact]] = {}
 def enter(
     name: str, of: Callable[[Any], object], view: type | None = None, *knobs: str, option: str = ""
 ) -> None:
-    """A function as a fact of that name, of the view that its argument is. ValueError: there is one."""
+    """A function as a fact of that name, of the view that its argument is. ValueError: there is
+    one.
+    """
     if name in DICTIONARY:
         raise ValueError(f"{name} is a fact of {DICTIONARY[name].view.__name__} already")
     view = view or next(iter(of.__annotations__.values()))
@@ -107,8 +113,12 @@ class Says(Struct, frozen=True, forbid_unknown_fields=True, rename={"value": "is
 
 @cache
 def written_facts() -> dict[str, dict[str, tuple[Says, ...]]]:
-    """Facts that conditions and texts say of others, by the name of the view that they are asked of."""
-    table = read_table("heuristics.facts", "facts.toml", dict[str, dict[str, str | tuple[Says, ...]]])
+    """Facts that conditions and texts say of others, by the name of the view that they are asked
+    of.
+    """
+    table = read_table(
+        "heuristics.facts", "facts.toml", dict[str, dict[str, str | tuple[Says, ...]]]
+    )
     return {
         view: {name: (Says(row),) if isinstance(row, str) else row for name, row in rows.items()}
         for view, rows in table.items()

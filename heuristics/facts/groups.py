@@ -26,11 +26,16 @@ _LEVELS: Final = "hierarchical_context_parallel_sizes"
 SMALL_EXPERT: Final = Limit(
     3072,
     "width of an expert",
-    "Megatron-Bridge pull request 3561: 2,880 and top-4 of GPT-OSS-120B is too little for HybridEP's set-up",
+    "Megatron-Bridge pull request 3561: 2,880 and top-4 of GPT-OSS-120B is too little for "
+    "HybridEP's set-up",
 )
-FEW_CHOICES: Final = Limit(4, "experts a token", "Megatron-Bridge pull request 3561: top-4 of GPT-OSS-120B")
+FEW_CHOICES: Final = Limit(
+    4, "experts a token", "Megatron-Bridge pull request 3561: top-4 of GPT-OSS-120B"
+)
 QUEUE_TOKENS: Final = Limit(
-    21_844, "tokens", "Megatron-LM pull request 4094: 3 x tokens + 1 entries of a queue of at most 65,535"
+    21_844,
+    "tokens",
+    "Megatron-LM pull request 4094: 3 x tokens + 1 entries of a queue of at most 65,535",
 )
 
 
@@ -82,7 +87,9 @@ def local_experts(config: Config) -> int | None:
 
 @told_by("seq_length", MICRO_BATCH)
 def rank_tokens(config: Config) -> int | None:
-    """Tokens that a rank dispatches at once: of its micro-batch, less what TP with sequences and CP cut."""
+    """Tokens that a rank dispatches at once: of its micro-batch, less what TP with sequences and CP
+    cut.
+    """
     length, batch = config.positive("seq_length"), config.micro_batch
     tp, cp = config.tp or 1, config.cp or 1
     if length is None or batch is None:
@@ -155,7 +162,9 @@ def expert_ranks_that_fit(config: Config) -> str | None:
     if experts is None or world is None or etp is None or pp is None:
         return None
     if etp > 1 and ep and world % (ep * pp) == 0:
-        framework: Framework = "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
+        framework: Framework = (
+            "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
+        )
         return spell({ETP: 1}, framework)[0]
     fit = [ep for ep in range(2, experts + 1) if experts % ep == 0 and world % (etp * ep * pp) == 0]
     if fit:
@@ -180,8 +189,8 @@ def balance_lists_fit(config: Config) -> bool | None:
 def balance_off(config: Config) -> bool | None:
     """Whether no loss keeps the experts' load even: none is chosen, or its coefficient is nothing.
 
-    Routing that is forced to balance, or by Sinkhorn, needs none. What nobody wrote, neither kind nor
-    coefficient, is left open; with expert bias only a coefficient that somebody wrote counts.
+    Routing that is forced to balance, or by Sinkhorn, needs none. What nobody wrote, neither kind
+    nor coefficient, is left open; with expert bias only a coefficient that somebody wrote counts.
     """
     kinds, loss = config.names(_KINDS), config.value(_LOSSES)
     if kinds is None or config.routing == "force_balance":
@@ -248,7 +257,11 @@ def hierarchy_that_fits(config: Config) -> str | None:
     groups = config.positive("num_query_groups") or heads
     if cp is None or tp is None or heads is None or groups is None:
         return None
-    fit = [one for one in range(2, cp) if cp % one == 0 and heads % (tp * one) == groups % (tp * one) == 0]
+    fit = [
+        one
+        for one in range(2, cp)
+        if cp % one == 0 and heads % (tp * one) == groups % (tp * one) == 0
+    ]
     if fit:
         return _one_of([f"[{one}, {cp // one}]" for one in fit])
     return None

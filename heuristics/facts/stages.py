@@ -1,4 +1,6 @@
-"""Facts of how layers are spread over pipeline stages: by a layout's text, a pattern of layers, or counts."""
+"""Facts of how layers are spread over pipeline stages: by a layout's text, a pattern of layers, or
+counts.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -51,7 +53,11 @@ def _of_layout(name: str, tell: Callable[[str], object]) -> None:
 
 def _ends(letters: str) -> bool:
     layers = letters.replace("|", "")
-    return layers[:1] == "E" and layers[-1:] == "L" and (layers.count("E"), layers.count("L")) == (1, 1)
+    return (
+        layers[:1] == "E"
+        and layers[-1:] == "L"
+        and (layers.count("E"), layers.count("L")) == (1, 1)
+    )
 
 
 _of_layout("layout_stages", lambda letters: letters.count("|") + 1)

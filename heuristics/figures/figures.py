@@ -1,4 +1,6 @@
-"""What opinions read of each rank, the same whether a trace was measured or a user gives the figures."""
+"""What opinions read of each rank, the same whether a trace was measured or a user gives the
+figures.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +24,9 @@ from traces.sections.rank import Memory, Span, TensorCores
 from traces.sections.work import DataLoading
 
 FEWEST: Final = Limit(
-    4, "exchanges of tokens a step", "one layer of experts: out and back, in forward and in backward"
+    4,
+    "exchanges of tokens a step",
+    "one layer of experts: out and back, in forward and in backward",
 )
 EXPERT_CLASSES: Final = frozenset(("router", "permute", "grouped_gemm"))
 RECOMPUTE_LABELS: Final = {
@@ -42,14 +46,15 @@ Parts = Mapping[str, int]
 class Figures:
     """One rank, in ns of its windows. None is unknown, never zero.
 
-    `place`: of the rank in the document, `rank`: its number in the run. `judged_ns`: the windows less
-    start-up. `comm_known`: communication can be told from compute. `comm_kinds`: all communication that runs.
-    `starved_ns` by cause and `blocking_ns` by producer are time without compute, as `arrival_ns`, `opaque_ns`
-    (inside graphs recorded whole) and `stalled_ns` (nothing explains it) are. `split`: the causes of late
-    launches are known. `recomputed_ns`: compute that is done again,
-    `recompute_at_most_ns`: the most it can be where that is unknown. `work_ns`: compute work, of which
-    `under_filled_ns` lies in kernels with fewer blocks than SMs. `unnamed_ns`: time in which only compute of
-    unknown class runs, where it is enough to matter. `observed`: what the rank shows by itself.
+    `place`: of the rank in the document, `rank`: its number in the run. `judged_ns`: the windows
+    less start-up. `comm_known`: communication can be told from compute. `comm_kinds`: all
+    communication that runs. `starved_ns` by cause and `blocking_ns` by producer are time without
+    compute, as `arrival_ns`, `opaque_ns` (inside graphs recorded whole) and `stalled_ns` (nothing
+    explains it) are. `split`: the causes of late launches are known. `recomputed_ns`: compute that
+    is done again, `recompute_at_most_ns`: the most it can be where that is unknown. `work_ns`:
+    compute work, of which `under_filled_ns` lies in kernels with fewer blocks than SMs.
+    `unnamed_ns`: time in which only compute of unknown class runs, where it is enough to matter.
+    `observed`: what the rank shows by itself.
     """
 
     window_ns: int
@@ -102,10 +107,16 @@ class Figures:
 
     @property
     def host_by_cause_ns(self) -> dict[str, int] | None:
-        """Time without compute that is the host's; allocator calls are memory's, start-up is nobody's."""
+        """Time without compute that is the host's; allocator calls are memory's, start-up is
+        nobody's.
+        """
         if self.starved_ns is None:
             return None
-        left_out = {"allocator", "profiler", *(STARTUP_CAUSES if self.judged_ns < self.window_ns else ())}
+        left_out = {
+            "allocator",
+            "profiler",
+            *(STARTUP_CAUSES if self.judged_ns < self.window_ns else ()),
+        }
         kinds = {cause: ns for cause, ns in self.starved_ns.items() if cause not in left_out}
         if self.arrival_ns:
             kinds["arrival"] = self.arrival_ns
@@ -226,7 +237,9 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
 
 
 def unnamed_ns(rank: RankMeasurements) -> int:
-    """How long compute of unknown class runs without other; 0 where that is too little to matter."""
+    """How long compute of unknown class runs without other; 0 where that is too little to
+    matter.
+    """
     alone_ns = rank.unnamed.alone_ns
     if alone_ns > HALF_A_WALL.value * start_of(rank).judged_ns:
         return alone_ns
@@ -269,7 +282,9 @@ def _observed(rank: RankMeasurements) -> Observed:
 
 
 def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
-    """False where unresolved sends and receives are not of experts: told apart, too few, or without any."""
+    """False where unresolved sends and receives are not of experts: told apart, too few, or without
+    any.
+    """
     count = sum(one.kernel_count for one in rank.unresolved if one.kind == "sendrecv_unresolved")
     kinds = {*rank.budget.exposed_comm_by_kind_ns, *rank.budget.hidden_comm_by_kind_ns}
     told = any(kind.startswith("ep_") for kind in kinds)
@@ -288,7 +303,9 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 
 
 def _pageable(loading: DataLoading) -> bool | None:
-    """Whether input copies read pageable memory; None where there are none, or the trace does not say."""
+    """Whether input copies read pageable memory; None where there are none, or the trace does not
+    say.
+    """
     count = known(loading.input_copies_pageable)
     if count is None or not loading.input_copies:
         return None

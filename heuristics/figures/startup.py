@@ -1,8 +1,10 @@
-"""Start-up in a recording: time that the profiler and initialisation take is no part of a steady step.
+"""Start-up in a recording: time that the profiler and initialisation take is no part of a steady
+step.
 
-What it is: time without compute because the profiler worked or libraries were initialised (modules loaded,
-kernels compiled). How we tell: by the account. Above the limit it is a fault of the recording, said first,
-and walls are judged on the rest of the windows. What it is not: a wall, for a run pays for it once.
+What it is: time without compute because the profiler worked or libraries were initialised (modules
+loaded, kernels compiled). How we tell: by the account. Above the limit it is a fault of the
+recording, said first, and walls are judged on the rest of the windows. What it is not: a wall, for
+a run pays for it once.
 """
 
 from collections.abc import Sequence
@@ -21,7 +23,8 @@ CAUSES: Final = ("profiler", "lazy_init")
 
 @frozen
 class Start:
-    """What is left out of one rank's windows: all of it, and of that the time in which the host initialised.
+    """What is left out of one rank's windows: all of it, and of that the time in which the host
+    initialised.
 
     0 where it is below the limit, or there is no account.
     """
@@ -36,7 +39,9 @@ class Start:
         return max(1, self.window_ns - self.ns)
 
     def without(self, cost: Cost) -> Cost:
-        """The host's cost less initialisation, where that is left out; the profiler's work is not in it."""
+        """The host's cost less initialisation, where that is left out; the profiler's work is not
+        in it.
+        """
         if not self.loading_ns or not cost.ns:
             return cost
         alone_ns = cost.by_kind_ns.get("lazy_init", 0) if cost.by_kind_ns else self.loading_ns
@@ -57,7 +62,9 @@ def start_of(rank: RankMeasurements) -> Start:
 
 @frozen
 class Startup:
-    """Profiler and start-up time of the ranks that have too much of it, and its part of all windows."""
+    """Profiler and start-up time of the ranks that have too much of it, and its part of all
+    windows.
+    """
 
     ns: int
     frac: float

@@ -1,1 +1,3 @@
-"""What a configuration asks for, what the log accepts and what the trace shows: where they disagree."""
+"""What a configuration asks for, what the log accepts and what the trace shows: where they
+disagree.
+"""

@@ -54,7 +54,9 @@ def tp_overlap_asked(case: Case) -> bool:
 
 @fact
 def overlap_left_off(case: Case) -> bool:
-    """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks for it."""
+    """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks
+    for it.
+    """
     asked = case.files
     if asked.written.value(_OVERLAP) is True:
         return False

@@ -1,8 +1,10 @@
-"""Findings that compute the figures of their rows: overlaps that hide nothing, memory, what the log says.
+"""Findings that compute the figures of their rows: overlaps that hide nothing, memory, what the log
+says.
 
-Sources: Megatron-LM at core_v0.18.2, pipeline_parallel/combined_1f1b.py (the first forward and the last
-backward run alone) and distributed/distributed_data_parallel.py; its pull request 6311 (one hardware queue);
-Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide.md (norms and collectives).
+Sources: Megatron-LM at core_v0.18.2, pipeline_parallel/combined_1f1b.py (the first forward and the
+last backward run alone) and distributed/distributed_data_parallel.py; its pull request 6311 (one
+hardware queue); Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/performance-guide.md
+(norms and collectives).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,11 +52,13 @@ OVERWRITTEN: Final = {
     "delay_wgrad_compute": "delayed weight gradients",
     "tp_comm_overlap": "TP overlap",
 }
-"""Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says nothing."""
+"""Fields of the model that Megatron-Bridge's CommOverlapConfig writes, False where it says
+nothing."""
 FACTOR: Final = Limit(
     1.6,
     "times",
-    "ours: formulas of releases differ by up to a third (attention, MTP); half or twice is another run",
+    "ours: formulas of releases differ by up to a third (attention, MTP); half or twice is another "
+    "run",
 )
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
@@ -64,7 +68,9 @@ _PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 
 def _traffic(case: Case) -> Iterator[Found]:
-    """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of them."""
+    """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of
+    them.
+    """
     asked, shown = case.run.config, case.run.observed
     for knob in asked.refuted:
         name = _SIZES[knob]
@@ -72,7 +78,10 @@ def _traffic(case: Case) -> Iterator[Found]:
     if shown.dp_active and asked.dp == asked.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}
-    is_alone = all(asked.size(knob) == 1 for knob in (*pairs, ETP)) and asked.word(_OPTIMIZER) != "dist_muon"
+    is_alone = (
+        all(asked.size(knob) == 1 for knob in (*pairs, ETP))
+        and asked.word(_OPTIMIZER) != "dist_muon"
+    )
     if shown.sendrecv_unresolved and is_alone:
         yield _size_of_one(case, "sendrecv", pairs, "send and receive between ranks")
 
@@ -81,26 +90,50 @@ def _size_of_one(case: Case, id: str, sizes: Mapping[str, str], what: str) -> Fo
     first = next(iter(sizes))
     *others, last = (f"{name} 1" for name in sizes.values())
     names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-    return {"id": id, "names": names, "what": what, "knob": first, "where": case.run.config.where(first)}
+    return {
+        "id": id,
+        "names": names,
+        "what": what,
+        "knob": first,
+        "where": case.run.config.where(first),
+    }
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
     asked = case.files
     for knob, name in OVERWRITTEN.items():
         section = f"comm_overlap.{knob}"
-        if asked.written.value(knob) is True and asked.on(knob) is False and asked.value(section) is not True:
-            recipe = f"false ({asked.where(section)})" if asked.known(section) else say("findings.of-recipe")
+        if (
+            asked.written.value(knob) is True
+            and asked.on(knob) is False
+            and asked.value(section) is not True
+        ):
+            recipe = (
+                f"false ({asked.where(section)})"
+                if asked.known(section)
+                else say("findings.of-recipe")
+            )
             where = asked.written.said(knob)
-            yield {"id": knob.replace("_", "-"), "knob": knob, "name": name, "chosen": recipe, "where": where}
+            yield {
+                "id": knob.replace("_", "-"),
+                "knob": knob,
+                "name": name,
+                "chosen": recipe,
+                "where": where,
+            }
 
 
 def _gradients_overwritten(case: Case) -> Iterator[Found]:
-    """What DDP says of an overlap while a CommOverlapConfig says the opposite, but for one recipe."""
+    """What DDP says of an overlap while a CommOverlapConfig says the opposite, but for one
+    recipe.
+    """
     asked, written = case.files, case.files.written
     for knob in ("overlap_grad_reduce", "overlap_param_gather"):
         own, over = f"ddp.{knob}", f"comm_overlap.{knob}"
         ddp, ours = written.value(own), asked.value(over)
-        of_recipe = written.said(own) == written.said(over) and written.value("launcher.recipe") is not None
+        of_recipe = (
+            written.said(own) == written.said(over) and written.value("launcher.recipe") is not None
+        )
         if not of_recipe and isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
             states = {"ddp": "on" if ddp else "off", "overlap": "on" if ours else "off"}
             yield {"knob": knob, **states, "where": written.said(own), "over": asked.where(over)}
@@ -118,7 +151,9 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
         causes = {say("findings.packed"): say("findings.unpacked"), **causes}
     yield {
         "where": case.files.where(section if case.files.known(section) else _OVERLAP),
-        "packed": say("findings.packed-at", line=case.line_of(packed)) if packed in case.lines else "",
+        "packed": say("findings.packed-at", line=case.line_of(packed))
+        if packed in case.lines
+        else "",
         **_because(causes, say("findings.check-schedule")),
     }
 
@@ -126,7 +161,9 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
 def _refused_at_defaults(run: Run) -> dict[str, str]:
     """Rules of EP overlap that the run breaks where what its file leaves out has its default."""
     refused = (rules()[one.id] for one in undecided(run.as_written) if one.broken_by_default)
-    return {one.text: one.cure for one in refused if one.feature and "ep_overlap" in one.feature.names}
+    return {
+        one.text: one.cure for one in refused if one.feature and "ep_overlap" in one.feature.names
+    }
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:
@@ -140,7 +177,9 @@ def _data_overlap(case: Case) -> Iterator[Found]:
     if asked.framework == "megatron_bridge" and asked.distributed_optimizer is False:
         causes = {say("findings.not-distributed"): "ddp.use_distributed_optimizer=true", **causes}
     if not any(asked.value(knob) for knob in _MARGINS):
-        margins = (f"{knob.removeprefix('env.')}={RECIPES['norm_margin'].whole}" for knob in _MARGINS)
+        margins = (
+            f"{knob.removeprefix('env.')}={RECIPES['norm_margin'].whole}" for knob in _MARGINS
+        )
         causes[say("findings.no-margin")] = " ".join(margins)
     exposed = percent(cost_ns / run.window_ns)
     because = _because(causes, say("findings.check-buckets"))
@@ -156,18 +195,25 @@ def _one_queue(case: Case) -> dict[str, str]:
 
 def _because(causes: Mapping[str, str], checks: str) -> Found:
     """`causes`: why an overlap hides nothing -> the change that meets it."""
-    return {"causes": "".join(f"; {why}" for why in causes), "fix": "; ".join(causes.values()) or checks}
+    return {
+        "causes": "".join(f"; {why}" for why in causes),
+        "fix": "; ".join(causes.values()) or checks,
+    }
 
 
 def _memory_estimate(case: Case) -> Iterator[Found]:
-    """The fullest rank needs more memory than there is, by the estimate: certain only beyond its error."""
+    """The fullest rank needs more memory than there is, by the estimate: certain only beyond its
+    error.
+    """
     run = case.run
     found = None if run.tells("ran_out") else too_large(run)
     if found is None:
         return
     named = ", ".join(
         _frees(fix, what, freed)
-        for fix, what, freed in _freed(run, found.estimate_bytes - round(found.capacity_bytes * _USED))
+        for fix, what, freed in _freed(
+            run, found.estimate_bytes - round(found.capacity_bytes * _USED)
+        )
     )
     yield {
         "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
@@ -181,7 +227,8 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
 
 
 def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
-    """Memory fixes in their order until the estimate fits: what each sets and frees on top of those before.
+    """Memory fixes in their order until the estimate fits: what each sets and frees on top of those
+    before.
 
     None that a rule refuses there, that excludes one before, or that frees next to nothing.
     """
@@ -196,7 +243,11 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
             continue
         then = now.changed(changes)
         added = delta(estimated(now), estimated(then))
-        if isinstance(added, Missing) or -added < HALF_A_WALL.value * needed or not broken(then) <= before:
+        if (
+            isinstance(added, Missing)
+            or -added < HALF_A_WALL.value * needed
+            or not broken(then) <= before
+        ):
             continue
         now, total = then, total - added
         taken.add(name)
@@ -223,7 +274,12 @@ def _global_batch(case: Case) -> Iterator[Found]:
     if said is None or logged is None or written.value("train.rampup_batch_size") is not None:
         return
     if said.value not in (None, logged.value):
-        yield {"logged": logged.value, "asked": said.value, "logged_at": logged.said, "where": said.said}
+        yield {
+            "logged": logged.value,
+            "asked": said.value,
+            "logged_at": logged.said,
+            "where": said.said,
+        }
 
 
 def _world_size(case: Case) -> Iterator[Found]:
@@ -238,14 +294,19 @@ def _precision(case: Case) -> Iterator[Found]:
     own = case.run.log.settings if case.run.log else None
     if own is None:
         return
-    ran, asked = configured_precision(KnobView(effective(own, case.run.config.core_text))), case.files
+    ran, asked = (
+        configured_precision(KnobView(effective(own, case.run.config.core_text))),
+        case.files,
+    )
     if ran and asked.precision and peak_precision(ran) != peak_precision(asked.precision):
         where = {"logged_at": _precision_at(own), "where": _precision_at(asked.written)}
         yield {"logged": ran, "asked": asked.precision, **where}
 
 
 def _throughput(case: Case) -> Iterator[Found]:
-    """The trainer's own TFLOP/s against those of sizes and step, by the batch and ranks of the log."""
+    """The trainer's own TFLOP/s against those of sizes and step, by the batch and ranks of the
+    log.
+    """
     run, steady = case.run, steady_step(case.run.log)
     said = [one.tflops_per_gpu for one in steady.used if one.tflops_per_gpu] if steady else []
     if steady is None or not said:
@@ -315,4 +376,5 @@ COMPUTED: Final[Mapping[str, Callable[[Case], Iterable[Found]]]] = {
     "CFG-log-throughput": _throughput,
     "CFG-log-drift": _drifting,
 }
-"""What computes the figures in the texts of an id, one finding each; texts of the others name facts."""
+"""What computes the figures in the texts of an id, one finding each; texts of the others name
+facts."""

@@ -25,8 +25,8 @@ CASES: Final = Language(Case, {Run: "run", Config: "files"})
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
     """A finding as its table has it, of a case where `when` holds.
 
-    Texts that it leaves out are those of its id's first row. `same`: steps of the workflow that tell the
-    same, where no rule does.
+    Texts that it leaves out are those of its id's first row. `same`: steps of the workflow that
+    tell the same, where no rule does.
     """
 
     state: FindingState
@@ -37,7 +37,9 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     same: tuple[str, ...] = ()
 
 
-TABLE: Final = read_table("heuristics.findings", "findings.toml", dict[str, tuple[Row, ...]], CASES.readers)
+TABLE: Final = read_table(
+    "heuristics.findings", "findings.toml", dict[str, tuple[Row, ...]], CASES.readers
+)
 """Rows of each id; of several the first that holds."""
 
 
@@ -49,15 +51,17 @@ def find_contradictions(
 ) -> tuple[ConfigFinding, ...]:
     """Where configuration, log and trace disagree: not of one run first, then what is misspelled.
 
-    The run's settings are those that were written, and what it shows is what its trace shows, neither filled
-    in from the other. What one of them cannot tell makes no contradiction. `perturbation_frac`: how much
-    longer the profiled step is than the log's.
+    The run's settings are those that were written, and what it shows is what its trace shows,
+    neither filled in from the other. What one of them cannot tell makes no contradiction.
+    `perturbation_frac`: how much longer the profiled step is than the log's.
     """
     messages = run.log.messages if run.log else ()
     lines = {*(one.id for one in messages), *(one.id for one in failures)}
     case = Case(run, frozenset(lines), perturbation_frac)
     found = [one for id, rows in TABLE.items() for one in _of(id, rows, case)]
-    return tuple(sorted((*misspelled(problems), *found), key=lambda one: one.state != "counted_otherwise"))
+    return tuple(
+        sorted((*misspelled(problems), *found), key=lambda one: one.state != "counted_otherwise")
+    )
 
 
 def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
@@ -67,7 +71,9 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
     first = rows[0]
     texts = (id, row.text or first.text, row.evidence or first.evidence, row.fix or first.fix)
     if id in COMPUTED:
-        filled = [tuple(text.format_map(figures) for text in texts) for figures in COMPUTED[id](case)]
+        filled = [
+            tuple(text.format_map(figures) for text in texts) for figures in COMPUTED[id](case)
+        ]
     else:
         filled = [tuple(CASES.filled(text, case) for text in texts)]
     yield from (ConfigFinding(name, row.state, *said) for name, *said in filled)
@@ -76,8 +82,8 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
 def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:
     """A finding for each problem that has a right spelling, numbered in the order of the file.
 
-    An older name that the release takes is none; a flag of a later release is named by its knob, so that a
-    rule can tell the same. At what Megatron-LM's parser stops, training does not start
+    An older name that the release takes is none; a flag of a later release is named by its knob, so
+    that a rule can tell the same. At what Megatron-LM's parser stops, training does not start
     (training/arguments.py, parse_args: unknown arguments are errors unless ignore_unknown_args).
     """
     mended = [problem for problem in problems if problem.instead and problem.effect != "older_name"]

@@ -1,4 +1,6 @@
-"""One defect, one entry: what rules, findings, the log and Megatron-Core itself tell of the same thing."""
+"""One defect, one entry: what rules, findings, the log and Megatron-Core itself tell of the same
+thing.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
@@ -39,7 +41,9 @@ class _Leads(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """By the state of a finding or failure, the level of a rule that is no error, and who refuses."""
+    """By the state of a finding or failure, the level of a rule that is no error, and who
+    refuses.
+    """
 
     state: dict[FindingState | FailureState, _Leads]
     level: dict[str, _Leads]
@@ -56,7 +60,9 @@ def defects_of(
     failures: tuple[Failure, ...],
     answers: tuple[Answer, ...] = (),
 ) -> tuple[Defect, ...]:
-    """Every defect once, heaviest first; of what does not run as written, in the order of the findings."""
+    """Every defect once, heaviest first; of what does not run as written, in the order of the
+    findings.
+    """
     entries = _with_cures(run, [_of_rule(one, run) for one in broken])
     for finding in findings:
         _add(entries, _of_finding(finding), finding.id)
@@ -70,7 +76,9 @@ def defects_of(
 
 
 def _place(one: Defect, order: Mapping[str, int]) -> int:
-    """Among its kind: rules that are refused in the order of the tables, all else as it was found."""
+    """Among its kind: rules that are refused in the order of the tables, all else as it was
+    found.
+    """
     places = [order[id] for id in one.of if id in order]
     if one.kind in _REFUSED or not places:
         return -1
@@ -108,7 +116,8 @@ def _refuses(entry: Defect, answer: Answer) -> bool:
 def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
     """Entries of which none is met by the cure of another; those that are stand under it.
 
-    An entry with settings of its own, none of them in that cure, stays: who keeps the feature needs them.
+    An entry with settings of its own, none of them in that cure, stays: who keeps the feature needs
+    them.
     """
     left, kept = list(entries), []
     while left:
@@ -162,7 +171,9 @@ def _of_rule(rule: Rule, run: Run) -> Defect:
         until=f"{framework} {rule.until}" if rule.until else "",
         set=cure.set,
         seen=tuple(
-            Sighting("configuration", knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob
+            Sighting("configuration", knob, by_knob[knob].said)
+            for knob in rule.knobs
+            if knob in by_knob
         ),
         also=(),
         of=(rule.id, *rule.same),
@@ -192,7 +203,9 @@ def _of_failure(one: Failure) -> Defect:
     id, leads = one.rule or one.id, _TABLE.state[one.state]
     seen = (Sighting("log", one.id, f"line {one.line}" if one.line else ""),)
     of = tuple(dict.fromkeys((id, one.id)))
-    return Defect(id, leads.kind, one.text, one.cure, one.fix, leads.cost, "", "", one.set, seen, (), of)
+    return Defect(
+        id, leads.kind, one.text, one.cure, one.fix, leads.cost, "", "", one.set, seen, (), of
+    )
 
 
 def _of_answer(one: Answer) -> Defect:

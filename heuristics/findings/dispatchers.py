@@ -39,7 +39,9 @@ def chosen_backend(case: Case) -> str | None:
 def flex_of_nothing(case: Case) -> bool:
     """Flex with a backend of null: nothing is left that could dispatch."""
     said = case.files.written
-    is_null = _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
+    is_null = (
+        _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
+    )
     return said.value(_TYPE) == "flex" and is_null
 
 
@@ -50,12 +52,20 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
             messages = case.run.log.messages if case.run.log else ()
             named = (one.said.get("backend", "").lower() for one in messages if one.id == line)
             backend = next((one for one in named if one in ("deepep", "hybridep")), None)
-            return backend or _backend(case) or "the backend", say("findings.logged", line=case.line_of(line))
+            return backend or _backend(case) or "the backend", say(
+                "findings.logged", line=case.line_of(line)
+            )
     run, backend = case.run, case.files.dispatcher or ""
-    of_bridge = run.settings.framework == "megatron_bridge" or case.files.version_text("bridge") is not None
+    of_bridge = (
+        run.settings.framework == "megatron_bridge" or case.files.version_text("bridge") is not None
+    )
     if not of_bridge or run.observed.dispatcher == backend:
         return None, None
-    past = (rule for rule in limits(backend) if rule.by == "megatron_bridge" and past_limit(rule, run.config))
+    past = (
+        rule
+        for rule in limits(backend)
+        if rule.by == "megatron_bridge" and past_limit(rule, run.config)
+    )
     rule, family = next(past, None), run.config.gpu_family
     on = say("findings.on-gpu", family=family.name) if family else ""
     if rule:

@@ -1,8 +1,8 @@
 """Whether recording and configuration are of one run: dispatches and combines are counted.
 
 There is one of each per MoE layer, microbatch and pass. Backward mirrors forward (Megatron-Core,
-megatron/core/transformer/moe/fused_a2a.py); recomputed passes are counted apart, so that recompute changes
-nothing here.
+megatron/core/transformer/moe/fused_a2a.py); recomputed passes are counted apart, so that recompute
+changes nothing here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,8 @@ class Configured:
 class Difference:
     """A rank's passes of a step, and which explanation fits.
 
-    `near`: what the configuration gives that these are a multiple or a fraction of, 0 where nothing is.
+    `near`: what the configuration gives that these are a multiple or a fraction of, 0 where nothing
+    is.
     """
 
     forward: int
@@ -75,7 +76,9 @@ def configured(config: Config) -> Configured | None:
     layout = model if isinstance(model, Missing) else layout_of(config.settings, model)
     if isinstance(model, Missing) or isinstance(layout, Missing):
         return None
-    return Configured(tuple(sorted({*moe_layers_of_stages(layout, model)})), layout.microbatch_count)
+    return Configured(
+        tuple(sorted({*moe_layers_of_stages(layout, model)})), layout.microbatch_count
+    )
 
 
 def difference(steps: Sequence[PassCount], expected: Configured) -> Difference | None:
@@ -99,7 +102,9 @@ def _throughout(found: int, expected: Configured) -> Difference:
     return Difference(found, found, "steps" if near else "other-run", near)
 
 
-def _is_cut(step: tuple[int, int], rest: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]) -> bool:
+def _is_cut(
+    step: tuple[int, int], rest: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]
+) -> bool:
     whole = rest[0]
     return len({*rest}) == 1 and whole in fits and step[0] <= whole[0] and step[1] <= whole[1]
 

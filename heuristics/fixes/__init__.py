@@ -1,1 +1,3 @@
-"""Fixes: a table a wall, in the order to try; what only code computes stands in files by subject."""
+"""Fixes: a table a wall, in the order to try; what only code computes stands in files by
+subject.
+"""

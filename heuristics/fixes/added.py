@@ -42,18 +42,24 @@ def added_fixes() -> Catalogue:
 
 
 def _check(fix: object, found: Catalogue) -> None:
-    """Raises `WrongPlugin` for what is no fix of its own, and what the fix raises for an unknown run."""
+    """Raises `WrongPlugin` for what is no fix of its own, and what the fix raises for an unknown
+    run.
+    """
     if not isinstance(fix, Fix):
         raise WrongPlugin(f"{type(fix).__name__} is no Fix")
     family = _ID.fullmatch(fix.id)
     if not family or family[1] in OURS:
-        raise WrongPlugin(f"{fix.id!r} is no id for it: give letters of its own and a number, as ACME-1")
+        raise WrongPlugin(
+            f"{fix.id!r} is no id for it: give letters of its own and a number, as ACME-1"
+        )
     if fix.id in found:
         raise WrongPlugin(f"{fix.id} is another plug-in's")
     if fix.wall not in WALL_IDS:
         raise WrongPlugin(f"{fix.id} is for {fix.wall!r}, which is no wall")
     if unknown := without_row(fix.change(Run())):
-        raise WrongPlugin(f"{fix.id} sets {', '.join(unknown)}, which is no knob: give its line in `launch`")
+        raise WrongPlugin(
+            f"{fix.id} sets {', '.join(unknown)}, which is no knob: give its line in `launch`"
+        )
     fix.knobs(Run())
     fix.preconditions(Run())
 

@@ -1,4 +1,6 @@
-"""What a change asks for by itself: releases that have its knobs, and rules about what it switches on."""
+"""What a change asks for by itself: releases that have its knobs, and rules about what it switches
+on.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -20,7 +22,9 @@ def asked_by_rules(run: Run, fix: str, change: Change) -> Needs:
 
 
 def _unseen_recipe(run: Run, values: Values) -> Needs:
-    """A check where a recipe of Bridge's scripts, not all of which is known, may have the values already."""
+    """A check where a recipe of Bridge's scripts, not all of which is known, may have the values
+    already.
+    """
     if run.config.word("launcher.recipe") is None:
         return ()
     known = [knob for knob in values if run.config.known(knob)]
@@ -40,7 +44,9 @@ def _of_releases(run: Run, fix: str, change: Change, values: Values) -> Needs:
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> Needs:
-    since = max([numbers_of(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())])
+    since = max(
+        [numbers_of(needed) or FIRST, *(knobs()[knob].since for knob in on if knob in knobs())]
+    )
     if since == FIRST and not needed:
         return ()
     return (release(run, "core", ".".join(map(str, since))),)
@@ -57,7 +63,9 @@ def _rules_about(on: frozenset[str]) -> tuple[Rule, ...]:
 
 
 def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Needs:
-    """The rules, judged on the changed run; those that no guide names only where they are broken."""
+    """The rules, judged on the changed run; those that no guide names only where they are
+    broken.
+    """
     before, config = run.view(Trust.CHECKED), run.changed(values).view(Trust.CHECKED)
     releases = releases_of(config)
     found = []
@@ -67,7 +75,9 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
         if was_on or applies is False or not rule.asked(config):
             continue
         held = rule.holds(config)
-        fact = None if held is False and not applies else held  # a rule of the other framework, perhaps
+        fact = (
+            None if held is False and not applies else held
+        )  # a rule of the other framework, perhaps
         if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
             continue  # the change itself sees to it
         if fact is False or rule.guide:

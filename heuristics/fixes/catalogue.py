@@ -1,12 +1,14 @@
-"""All fixes by id: the tables beside this file, in the order to try them, as each framework takes them.
+"""All fixes by id: the tables beside this file, in the order to try them, as each framework takes
+them.
 
-The order is first that of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge, skill
-perf-moe-optimization-workflow), then ours: what costs less to try, and what excludes less, comes earlier.
-A row has the fields of `Fix`. A field that asks a run is written out, or names a function. Written out,
-`active` and `advice` are needs of needs.toml, or rows like those; elsewhere a value may be of the run:
-`{ is = "pp // 2" }` or `{ text = "PP{pp}" }`, where `when` holds. `of_run`: rows of fields, the first whose
-`when` holds. `like`: another fix, whose change, versions, gains, side effects and sources these are where
-the row has none. Sources name those of sources.toml in braces.
+The order is first that of the profile table of NVIDIA's MoE optimization workflow (Megatron-Bridge,
+skill perf-moe-optimization-workflow), then ours: what costs less to try, and what excludes less,
+comes earlier. A row has the fields of `Fix`. A field that asks a run is written out, or names a
+function. Written out, `active` and `advice` are needs of needs.toml, or rows like those; elsewhere
+a value may be of the run: `{ is = "pp // 2" }` or `{ text = "PP{pp}" }`, where `when` holds.
+`of_run`: rows of fields, the first whose `when` holds. `like`: another fix, whose change, versions,
+gains, side effects and sources these are where the row has none. Sources name those of sources.toml
+in braces.
 """
 
 from collections.abc import Mapping
@@ -38,7 +40,9 @@ _LIKE: Final = ("change", "active", "versions", "gains", "side_effects", "source
 def _read() -> dict[WallId, list[Fix]]:
     rows = {wall: written("heuristics.fixes", f"{wall}.toml") for wall in WALL_IDS}
     by_id = {number: row for several in rows.values() for number, row in several.items()}
-    return {wall: [_fix(wall, number, by_id) for number in several] for wall, several in rows.items()}
+    return {
+        wall: [_fix(wall, number, by_id) for number in several] for wall, several in rows.items()
+    }
 
 
 def _fix(wall: WallId, number: str, by_id: Mapping[str, Mapping[str, Any]]) -> Fix:
@@ -80,7 +84,9 @@ def _asks_a_run(kind: object, written: Any) -> object:
         return partial(_in_run, written)
     sets = ("set", "megatron_lm", "megatron_bridge")
     if unknown := [knob for one in sets for knob in written.get(one, ()) if knob not in knobs()]:
-        raise ValueError(f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it")
+        raise ValueError(
+            f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it"
+        )
     return lambda run: convert(_in_run(written, run), Change)
 
 
@@ -91,7 +97,9 @@ def _as_it_is(rows: list[dict[str, Any]], fix: Fix, run: Run) -> Fix:
 
 
 def _in_run(written: Any, run: Run) -> Any:
-    """What a row writes as a run has it: values and texts that ask the run, without those not asked there."""
+    """What a row writes as a run has it: values and texts that ask the run, without those not asked
+    there.
+    """
     if isinstance(written, list):
         return tuple(_in_run(one, run) for one in written if _is_asked(one, run))
     if not isinstance(written, dict):
@@ -135,8 +143,8 @@ ROOM_ORDER: Final = (
     _OFFLOAD,
     *_IN_PLACE[_IN_PLACE.index(_STATE_OFFLOAD) :],
 )
-"""Memory's where a run does not fit: offload after recompute and parallelism (Megatron-Bridge v0.6.0, skill
-perf-moe-optimization-workflow, Phase 1)."""
+"""Memory's where a run does not fit: offload after recompute and parallelism (Megatron-Bridge
+v0.6.0, skill perf-moe-optimization-workflow, Phase 1)."""
 CATALOGUE: Final[Catalogue] = {
     fix.id: fix
     for several in _FIXES.values()
@@ -146,7 +154,9 @@ CATALOGUE: Final[Catalogue] = {
 
 
 def fixes_of(framework: Framework) -> Catalogue:
-    """The catalogue, with fixes of plug-ins, as a framework takes it: without what it has no words for."""
+    """The catalogue, with fixes of plug-ins, as a framework takes it: without what it has no words
+    for.
+    """
     every = {**CATALOGUE, **added_fixes()}
     if framework == "megatron":
         return every
@@ -183,7 +193,9 @@ def _in_pytorch(fix: Fix, form: Form) -> Fix:
 
 
 def _told_active(fix: Fix, form: Form, run: Run) -> Needs:
-    """Of a run without Megatron's settings only what is known to be active: nobody has them to look up."""
+    """Of a run without Megatron's settings only what is known to be active: nobody has them to look
+    up.
+    """
     return tuple(one for one in (*fix.active(run), *form.active(run)) if one.state == "unmet")
 
 

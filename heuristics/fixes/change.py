@@ -28,13 +28,14 @@ NO_LINES: Final = Knobs((), (), (), (), ())
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """A change: knob -> value; None is null, or left out. A value that only the user knows is `is_open`.
+    """A change: knob -> value; None is null, or left out. A value that only the user knows is
+    `is_open`.
 
-    `set`: in every framework; `megatron_lm`, `megatron_bridge`: in one of them. `harness`: flags of Bridge's
-    scripts, where they are not those of the knobs. `launch`: what no knob says, in the environment or before
-    the command; `pytorch`: lines of code; `how`: sentences, for what no line can say. `by_release`: another
-    release would get other knobs; `since`: the Megatron-Core that the change needs, where that is newer than
-    its knobs.
+    `set`: in every framework; `megatron_lm`, `megatron_bridge`: in one of them. `harness`: flags of
+    Bridge's scripts, where they are not those of the knobs. `launch`: what no knob says, in the
+    environment or before the command; `pytorch`: lines of code; `how`: sentences, for what no line
+    can say. `by_release`: another release would get other knobs; `since`: the Megatron-Core that
+    the change needs, where that is newer than its knobs.
     """
 
     set: Values = {}
@@ -54,7 +55,9 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         return any(is_open(value) for one in several for value in one.values())
 
     def of(self, framework: Framework | None, settings: Settings) -> dict[str, Value]:
-        """Knobs as a framework takes them, Megatron-LM where it is unknown; none that is left to fill in."""
+        """Knobs as a framework takes them, Megatron-LM where it is unknown; none that is left to
+        fill in.
+        """
         if framework == "megatron_bridge":
             return _closed(in_section({**self.megatron_bridge, **self.set}, settings))
         return with_twins(_closed({**self.megatron_lm, **self.set}))
@@ -64,7 +67,9 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def sentences(change: Change, run: Run) -> Texts:
-    """What no line can say: the change's own words, and values that nothing known of the run gives."""
+    """What no line can say: the change's own words, and values that nothing known of the run
+    gives.
+    """
     framework = run.settings.framework or "megatron_lm"
     own = change.megatron_bridge if framework == "megatron_bridge" else change.megatron_lm
     left = {knob: value for knob, value in {**own, **change.set}.items() if is_open(value)}
@@ -82,7 +87,8 @@ def _name(knob: Knob, framework: Framework) -> str:
 
 
 _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}
-"""Values that only the user knows, and the sentence in place of a line with each; of others `open-model`."""
+"""Values that only the user knows, and the sentence in place of a line with each; of others
+`open-model`."""
 
 
 def without_row(change: Change) -> Texts:
@@ -96,9 +102,13 @@ def _closed(values: Values) -> dict[str, Value]:
 
 
 def lines(change: Change, run: Run) -> Knobs:
-    """A change as lines to paste, in the spelling of the run's release; none that the run has already."""
+    """A change as lines to paste, in the spelling of the run's release; none that the run has
+    already.
+    """
     core = run.config.core_text
-    variables = _spelled({knob: value for knob, value in change.set.items() if knob.startswith("env.")}, core)
+    variables = _spelled(
+        {knob: value for knob, value in change.set.items() if knob.startswith("env.")}, core
+    )
     bridge = in_section({**change.megatron_bridge, **change.set}, run.settings)
     overrides = _spelled(bridge, core, "megatron_bridge")
     harness = _of_harness(change, bridge, variables)
@@ -108,7 +118,9 @@ def lines(change: Change, run: Run) -> Knobs:
         by_flag = {knob for sets in harness.values() for knob in sets}
         harness |= {line: sets for line, sets in overrides.items() if not by_flag & {*sets}}
     flags = _spelled({**change.megatron_lm, **_to_say(change, run)}, core)
-    launch = {line: change_of((line,), run.settings.framework or "megatron_lm") for line in change.launch}
+    launch = {
+        line: change_of((line,), run.settings.framework or "megatron_lm") for line in change.launch
+    }
     return Knobs(
         _new(run, "megatron_lm", flags),
         _new(run, "megatron_bridge", overrides),
@@ -143,12 +155,15 @@ def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
     return tuple(
         line
         for line, sets in said.items()
-        if not sets or any(not has.known(knob) or has.value(knob) != value for knob, value in sets.items())
+        if not sets
+        or any(not has.known(knob) or has.value(knob) != value for knob, value in sets.items())
     )
 
 
 def _to_say(change: Change, run: Run) -> dict[str, Value]:
-    """What Megatron-LM's command has to say: what must be off is left out of it only where it is on."""
+    """What Megatron-LM's command has to say: what must be off is left out of it only where it is
+    on.
+    """
     return {
         knob: value
         for knob, value in change.set.items()
@@ -164,11 +179,15 @@ def _spelled(values: Values, core: str | None, framework: Framework = "megatron_
     """
     found: Lines = {}
     for knob, value in values.items():
-        if (knob.startswith("env.") and framework == "megatron_bridge") or not can_spell(knob, framework):
+        if (knob.startswith("env.") and framework == "megatron_bridge") or not can_spell(
+            knob, framework
+        ):
             continue
         if is_open(value):
             continue
         spelled = {knob: value} if framework == "megatron_bridge" else with_twins({knob: value})
-        for line in spell({knob: value}, framework, core if can_spell(knob, framework, core) else None):
+        for line in spell(
+            {knob: value}, framework, core if can_spell(knob, framework, core) else None
+        ):
             found[line] = {**found.get(line, {}), **spelled}
     return found

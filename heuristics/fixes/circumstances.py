@@ -36,7 +36,8 @@ ROUTER_KERNELS: Final = Limit(
 SMALL_EP: Final = Limit(
     4,
     "ranks",
-    "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= 2 nodes",
+    "Megatron-Bridge, docs/training/communication-overlap.md: not with alltoall and EP <= 4 on <= "
+    "2 nodes",
 )
 
 enter("dispatcher_guide", choose_dispatcher)
@@ -75,7 +76,9 @@ def guided_backend(run: Run) -> str:
 
 def other_backends(run: Run) -> list[str]:
     return [
-        backend for backend in run.tells("dispatcher_guide").candidates if backend != run.active.dispatcher
+        backend
+        for backend in run.tells("dispatcher_guide").candidates
+        if backend != run.active.dispatcher
     ]
 
 
@@ -103,7 +106,8 @@ def dispatcher_sms(run: Run) -> int | None:
 def stages_are_even(run: Run) -> bool:
     """Whether a rank has no more to compute, by the split as it is, than one of the layout we name.
 
-    Not where it would add the virtual stages that there are none of: they shorten warm-up and cool-down.
+    Not where it would add the virtual stages that there are none of: they shorten warm-up and
+    cool-down.
     """
     now, named = run.config.pp_layout or present_layout(run), even_layout(run)
     if now is None or named is None or run.config.pp is None or named[1] > (run.config.vpp or 1):
@@ -125,7 +129,9 @@ def queues_with_overlap(run: Run) -> int:
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
-    """The kind to try next, and the ranks of its levels: the ring, then what follows it, then nothing."""
+    """The kind to try next, and the ranks of its levels: the ring, then what follows it, then
+    nothing.
+    """
     now = run.config.first("cp_comm_type")
     if now in ("a2a", "a2a+p2p"):
         return str(now), ()

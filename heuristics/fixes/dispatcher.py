@@ -1,4 +1,6 @@
-"""Which dispatcher moves the tokens (COM-2, MEM-5), and how its kernels are set up (COM-3, COM-11, CMP-5)."""
+"""Which dispatcher moves the tokens (COM-2, MEM-5), and how its kernels are set up (COM-3, COM-11,
+CMP-5).
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +38,9 @@ def recommended(run: Run) -> Change:
 
 
 def arms(run: Run) -> Mapping[str, Change]:
-    """Where the guide has no winner: each of its candidates that does not run already, to be measured."""
+    """Where the guide has no winner: each of its candidates that does not run already, to be
+    measured.
+    """
     others = () if run.tells("dispatcher_guide").first else other_backends(run)
     if len(others) > 1:
         return {backend: set_to(run, backend) for backend in others}
@@ -44,7 +48,9 @@ def arms(run: Run) -> Mapping[str, Change]:
 
 
 def set_to(run: Run, backend: str) -> Change:
-    """Type and backend together: the backend alone does nothing. Flex backends want fp32 probabilities."""
+    """Type and backend together: the backend alone does nothing. Flex backends want fp32
+    probabilities.
+    """
     if backend in ("alltoall", "allgather"):
         none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()
         typed: dict[str, Value] = {_TYPE: backend}
@@ -64,13 +70,19 @@ def set_to(run: Run, backend: str) -> Change:
 
 
 def _ends_shared_overlap(run: Run) -> bool:
-    """Flex runs beside it from Megatron-Core 0.18 on; Bridge's helper turns it off in every release."""
-    beside = run.config.before("core", "0.18.0") is False and run.config.framework != "megatron_bridge"
+    """Flex runs beside it from Megatron-Core 0.18 on; Bridge's helper turns it off in every
+    release.
+    """
+    beside = (
+        run.config.before("core", "0.18.0") is False and run.config.framework != "megatron_bridge"
+    )
     return run.config.may_overlap_shared and not beside
 
 
 def allowed(run: Run) -> Needs:
-    """The backend is better than one that is tuned, comes in the guide's order, is installed and allowed."""
+    """The backend is better than one that is tuned, comes in the guide's order, is installed and
+    allowed.
+    """
     choice, backend, now = run.tells("dispatcher_guide"), guided_backend(run), run.active.dispatcher
     better = None if now == "unknown" else choice.first is not None or now not in SM_BACKENDS
     needs = [*needed("better_backend", run, better)]
@@ -80,7 +92,9 @@ def allowed(run: Run) -> Needs:
         package = True if now == backend else run.config.flex_package
         needs += [*needed("package", run, package), *needed("real_groups", run)]
     for rule in limits(backend):
-        needs += needed("not_past_limit", run, negated(past_limit(rule, run.config)), limit=rule.text)
+        needs += needed(
+            "not_past_limit", run, negated(past_limit(rule, run.config)), limit=rule.text
+        )
     return tuple(needs)
 
 
@@ -102,16 +116,22 @@ def arms_for_memory(run: Run) -> Mapping[str, Change]:
 
 
 def flex_for_memory(run: Run) -> Needs:
-    """A flex backend in place of another kind, and what it needs; that ranks wait does not matter."""
+    """A flex backend in place of another kind, and what it needs; that ranks wait does not
+    matter.
+    """
     tight = _short_of_memory(run)
-    return (*all_needed(tight, "flex_guided", "expert_parallel", "guided_backend_new"), *allowed(tight))
+    return (
+        *all_needed(tight, "flex_guided", "expert_parallel", "guided_backend_new"),
+        *allowed(tight),
+    )
 
 
 # ---- its SMs ----
 
 
 def sms(run: Run) -> Change:
-    """The guides' value beside the default; sweep around it. Without a backend COM-2's, else HybridEP's.
+    """The guides' value beside the default; sweep around it. Without a backend COM-2's, else
+    HybridEP's.
 
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
@@ -124,7 +144,9 @@ def sms(run: Run) -> Change:
 
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
-    return next(name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED)
+    return next(
+        name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED
+    )
 
 
 @fact
@@ -137,12 +159,16 @@ def tuned_sms(run: Run) -> int:
 def sms_are_tuned(run: Run) -> bool:
     """Whether it has these, and is told of the machine what it asks."""
     backend = _tuned_backend(run)
-    told = all(run.config.first(name) == value for name, value in backend_variables(run, backend).items())
+    told = all(
+        run.config.first(name) == value for name, value in backend_variables(run, backend).items()
+    )
     return told and run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms") == _TUNED[backend]
 
 
 def fewer_sms(run: Run) -> Change:
-    """The low end of the sweep, by the knob of the release; HybridEP's where the backend is unknown."""
+    """The low end of the sweep, by the knob of the release; HybridEP's where the backend is
+    unknown.
+    """
     backend = "deepep" if run.active.dispatcher == "deepep" else "hybridep"
     return Change({sm_knob(run, backend): RECIPES["hybridep_sms"].whole}, by_release=True)
 
@@ -151,10 +177,13 @@ def fewer_sms(run: Run) -> Change:
 
 
 def inside_domain(run: Run) -> Change:
-    """The largest EP that divides the present one and fits the NVLink domain (N where either is unknown).
+    """The largest EP that divides the present one and fits the NVLink domain (N where either is
+    unknown).
 
     Each expert is whole on its rank.
     """
     ep, domain = run.config.ep, run.config.nvlink_domain
-    fits = "N" if ep is None or domain is None else max(gcd(ep, size) for size in range(1, domain + 1))
+    fits = (
+        "N" if ep is None or domain is None else max(gcd(ep, size) for size in range(1, domain + 1))
+    )
     return Change({"expert_model_parallel_size": fits, "expert_tensor_parallel_size": 1})

@@ -7,7 +7,13 @@ from heuristics.config.view import Trust
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.memory import BUDGETED_BY
-from heuristics.guides.cuda_graphs import RNG_TRACKER, GraphChoice, Graphs, choose_graphs, graph_change
+from heuristics.guides.cuda_graphs import (
+    RNG_TRACKER,
+    GraphChoice,
+    Graphs,
+    choose_graphs,
+    graph_change,
+)
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
@@ -16,7 +22,8 @@ from traces.settings.settings import Value
 GRAPHED: Final = Limit(
     0.2,
     "fraction of kernel work in CUDA graphs",
-    "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are outside",
+    "ours: router and preprocessing hold less, with attention more; beyond it mostly experts are "
+    "outside",
 )
 ROOM: Final = Limit(
     10e9,
@@ -24,10 +31,14 @@ ROOM: Final = Limit(
     "Megatron-Bridge, docs/performance-guide.md: a few gigabytes, with pipeline stages over 10 GB",
 )
 WHOLE: Final = Limit(
-    0.8, "fraction of kernel work in CUDA graphs", "ours: all but the optimizer, which no such graph holds"
+    0.8,
+    "fraction of kernel work in CUDA graphs",
+    "ours: all but the optimizer, which no such graph holds",
 )
 GROWTH: Final = Limit(
-    1.5, "times the peak memory", "Megatron-Bridge skill perf-cuda-graphs: 1.5 to 2 times; the lower end here"
+    1.5,
+    "times the peak memory",
+    "Megatron-Bridge skill perf-cuda-graphs: 1.5 to 2 times; the lower end here",
 )
 _NAMES: Final = {
     "attn": "attention",
@@ -50,7 +61,8 @@ def graph_guide(run: Run) -> GraphChoice:
 
 @fact
 def partial_graphs(run: Run) -> GraphChoice:
-    """The guide's choice where it is such graphs, else the smallest of them (attention without experts).
+    """The guide's choice where it is such graphs, else the smallest of them (attention without
+    experts).
 
     What is captured already stays, but for what the guide never captures.
     """
@@ -66,10 +78,14 @@ def partial_graphs(run: Run) -> GraphChoice:
 
 
 def _with_fit_recompute(run: Run) -> Run:
-    """The run after MEM-2, where its recompute forbids graphs, which is a precondition of its own."""
+    """The run after MEM-2, where its recompute forbids graphs, which is a precondition of its
+    own.
+    """
     shown = run.active
     full = None if shown.recompute_full is None else False
-    kept = shown.recompute_modules and tuple(name for name in shown.recompute_modules if name != "moe")
+    kept = shown.recompute_modules and tuple(
+        name for name in shown.recompute_modules if name != "moe"
+    )
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
     config = run.view(Trust.CHECKED)
     if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
@@ -118,9 +134,13 @@ def graphs_held(run: Run) -> str:
 
 
 def whole(run: Run) -> Change:
-    """One graph, in the release's knobs; dropless routing adds HST-6's budget and the stash it feeds."""
+    """One graph, in the release's knobs; dropless routing adds HST-6's budget and the stash it
+    feeds.
+    """
     stash = not run.tells("drops_tokens") and not run.config.core_before("0.18.0")
-    named: dict[str, Value] = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
+    named: dict[str, Value] = (
+        {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
+    )
     return Change(
         {
             **named,  # a graph of everything takes no names

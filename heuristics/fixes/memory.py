@@ -1,4 +1,6 @@
-"""What memory holds: recompute, offload, the optimizer's state, sharding, buffers of a fixed budget."""
+"""What memory holds: recompute, offload, the optimizer's state, sharding, buffers of a fixed
+budget.
+"""
 
 from typing import Final
 
@@ -35,7 +37,9 @@ def expandable(run: Run) -> Change:
     """
     now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
     kept = [one.strip() for one in now if _OF_ALLOCATOR.fullmatch(one.strip())]
-    no_register: dict[str, Value] = {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
+    no_register: dict[str, Value] = (
+        {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
+    )
     text = ",".join((*kept, "expandable_segments:True"))
     return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})
 
@@ -44,7 +48,9 @@ def expandable(run: Run) -> Change:
 
 
 def recompute(run: Run) -> Change:
-    """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is left."""
+    """The chosen modules; no recompute at all where memory has room; nothing where only MEM-9 is
+    left.
+    """
     choice = run.tells("recompute_guide")
     if choice.granularity != "none" and not choice.modules:
         return Change()
@@ -75,7 +81,9 @@ def module_needs(run: Run) -> Needs:
 
 @fact
 def modules_then(run: Run) -> Texts | None:
-    """Modules to start with, or more of them; where copies run and the run fits, one less than now."""
+    """Modules to start with, or more of them; where copies run and the run fits, one less than
+    now.
+    """
     now = run.config.offloads() or ()
     if not run.tells("offload_turned_down"):
         return (*now, *run.tells("offload_left"))

@@ -17,7 +17,9 @@ from traces.toml_tables import written
 
 
 class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A need as it is written; `needs.toml` says what its fields are. ValueError: no such name in it."""
+    """A need as it is written; `needs.toml` says what its fields are. ValueError: no such name in
+    it.
+    """
 
     text: str = ""
     holds: str = ""
@@ -35,9 +37,14 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             RUNS.condition(text)
 
     def of(
-        self, run: Run, fact: bool | UnsetType | None = UNSET, words: Mapping[str, str] | None = None
+        self,
+        run: Run,
+        fact: bool | UnsetType | None = UNSET,
+        words: Mapping[str, str] | None = None,
     ) -> Needs:
-        """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code tells."""
+        """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code
+        tells.
+        """
         asked = self.when or self.already
         if asked and RUNS.condition(asked).holds(run) is not True:
             return ()
@@ -57,7 +64,9 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def limit_place(name: str) -> tuple[str, str]:
-    """Module and name of `graphs.ROOM`, of a file beside this one, or of `MOST`, a word that many share."""
+    """Module and name of `graphs.ROOM`, of a file beside this one, or of `MOST`, a word that many
+    share.
+    """
     room, _, own = name.rpartition(".")
     if room:
         return f"heuristics.fixes.{room}", own
@@ -102,6 +111,11 @@ def release(run: Run, package: Package, version: str, beside: str = "") -> Preco
     """A package from a version such as "2.8.0" on; letters after the numbers do not count."""
     known = run.config.version_text(package)
     fact = None if known is None else numbers(known) >= numbers(version)
-    words = {"package": PACKAGE_NAMES[package], "beside": beside, "version": version, "option": package}
+    words = {
+        "package": PACKAGE_NAMES[package],
+        "beside": beside,
+        "version": version,
+        "option": package,
+    }
     (need,) = needed("release", run, fact, **words)
     return replace(need, release=Release(package, version))

@@ -1,4 +1,6 @@
-"""How a model is cut over ranks, and how much each launch has to do: sizes, layouts and the micro-batch."""
+"""How a model is cut over ranks, and how much each launch has to do: sizes, layouts and the
+micro-batch.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,7 +35,8 @@ from traces.sizes.memory import delta
 
 
 def even_stages(run: Run) -> Change:
-    """Virtual stages that divide a rank's layers; where none do, or some are cut already, stages by name.
+    """Virtual stages that divide a rank's layers; where none do, or some are cut already, stages by
+    name.
 
     LAYOUT and N are the model's, to be filled in; before 0.13 only equal stages can be asked for.
     """
@@ -64,7 +67,9 @@ def _without_others(run: Run) -> dict[str, Value]:
 
 
 def even_memory(run: Run) -> Change:
-    """The layout whose fullest stage is estimated to hold least; of equal stages where none can be."""
+    """The layout whose fullest stage is estimated to hold least; of equal stages where none can
+    be.
+    """
     found = run.tells("stage_memory")
     layout = (found.layout, found.virtual) if found else even_layout(run) or (LAYOUT, 0)
     return _by_layout(run, *layout)
@@ -77,10 +82,11 @@ def even_memory(run: Run) -> Change:
 
 
 def more_ranks(run: Run) -> Change:
-    """The fewest ranks a copy that the estimate fits with: EP inside the domain, then stages beside it.
+    """The fewest ranks a copy that the estimate fits with: EP inside the domain, then stages beside
+    it.
 
-    Twice the EP, else the next stages, where sizes are unknown (N where PP is); what holds least where
-    nothing fits.
+    Twice the EP, else the next stages, where sizes are unknown (N where PP is); what holds least
+    where nothing fits.
     """
     cuts: list[dict[str, Value]] = [*_wider(run)]
     widest = cuts[-1] if cuts else {}
@@ -103,7 +109,9 @@ def _wider(run: Run) -> Iterator[dict[str, Value]]:
 
 
 def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Value]:
-    """By what is measured or counted now and what the estimate takes off; the first where that is unknown."""
+    """By what is measured or counted now and what the estimate takes off; the first where that is
+    unknown.
+    """
     capacity, before = capacity_bytes(run), estimated(run)
     if capacity is None or isinstance(before, Missing):
         return cuts[0]
@@ -121,7 +129,9 @@ def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Va
 
 
 def fewer_ranks(run: Run) -> Change:
-    """The guide's CP where there is more, else half the TP, else half the stages; one of them at a time."""
+    """The guide's CP where there is more, else half the TP, else half the stages; one of them at a
+    time.
+    """
     length, cp = sequence_length(run), run.config.cp
     if length is not None and cp is not None and cp > guided_cp(length) and run.tells("cp_is_far"):
         return Change({CP: guided_cp(length)})
@@ -147,7 +157,9 @@ def cuts_left(run: Run) -> bool | None:
 
 
 def larger_launches(run: Run) -> Change:
-    """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is some."""
+    """Twice the micro-batch (2N of the N there is), and half the tensor parallelism where there is
+    some.
+    """
     return Change({**_doubled(run), **_half_tp(run)})
 
 
@@ -172,7 +184,9 @@ def _half_tp(run: Run) -> dict[str, Value]:
 
 
 def larger_shapes(run: Run) -> Change:
-    """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the micro-batch."""
+    """ETP 1 where experts are cut; else twice the EP inside the domain; else twice the
+    micro-batch.
+    """
     if run.tells("experts_cut"):
         return Change({ETP: 1})
     ep = wider_ep(run)

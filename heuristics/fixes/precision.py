@@ -55,18 +55,23 @@ def low(run: Run) -> Change:
 
 @fact
 def low_recipe(run: Run) -> str:
-    """The first candidate of the table; in Bridge's scripts, the first that has a preset, else BF16."""
+    """The first candidate of the table; in Bridge's scripts, the first that has a preset, else
+    BF16.
+    """
     presets = run.config.value(PRECISIONS)
     candidates = choose_precision(run).candidates
     if not isinstance(presets, tuple):
         return candidates[0]
     return next(
-        (one for one in candidates if one in _SPELLINGS and _SPELLINGS[one].harness in presets), "bf16"
+        (one for one in candidates if one in _SPELLINGS and _SPELLINGS[one].harness in presets),
+        "bf16",
     )
 
 
 def _knobs(run: Run, spelling: _Spelling) -> dict[str, Value]:
-    """The recipe's knobs; parameters stay in BF16 where no optimizer is distributed that could gather FP8."""
+    """The recipe's knobs; parameters stay in BF16 where no optimizer is distributed that could
+    gather FP8.
+    """
     gathers = run.config.distributed_optimizer is not False
     return {
         knob: value

@@ -1,4 +1,6 @@
-"""Something a fix needs, whether a run has it, and the forms it takes. What is unknown stays unknown."""
+"""Something a fix needs, whether a run has it, and the forms it takes. What is unknown stays
+unknown.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -22,12 +24,12 @@ class Release:
 class Precondition:
     """Something a fix needs.
 
-    `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that would
-    tell. `blocks`: the fix is not to be tried while it is unknown; `late`: not before others. `source`: of
-    the rule that asks for it. `release`: the release it is about, where it asks for nothing else. `order`: it
-    only asks that another fix comes first, and so for nothing where that fix cannot be made. `is_active`: it
-    asks that the run does not do already what the fix would change. `absent`: where it is not met, there is
-    no such option in what runs.
+    `met_by`: what would meet it, a fix id or a change; `told_by`: an option, knob or recording that
+    would tell. `blocks`: the fix is not to be tried while it is unknown; `late`: not before others.
+    `source`: of the rule that asks for it. `release`: the release it is about, where it asks for
+    nothing else. `order`: it only asks that another fix comes first, and so for nothing where that
+    fix cannot be made. `is_active`: it asks that the run does not do already what the fix would
+    change. `absent`: where it is not met, there is no such option in what runs.
     """
 
     text: str

@@ -1,4 +1,6 @@
-"""What the guides choose for a run: which row decides, why, what goes with it, and the other edition."""
+"""What the guides choose for a run: which row decides, why, what goes with it, and the other
+edition.
+"""
 
 from collections.abc import Callable
 
@@ -17,7 +19,9 @@ from traces.settings.spelling import spell
 
 
 def choose_all(run: Run) -> tuple[Choice, ...]:
-    """Dispatcher, CUDA graphs, precision and recompute of a run, as far as they are a question there."""
+    """Dispatcher, CUDA graphs, precision and recompute of a run, as far as they are a question
+    there.
+    """
     choosers = {
         _dispatcher: run.active.moe is not False,
         _graphs: True,

@@ -1,4 +1,6 @@
-"""Which CUDA graphs: NVIDIA's guides as a table, less what a run or version refuses, and their settings."""
+"""Which CUDA graphs: NVIDIA's guides as a table, less what a run or version refuses, and their
+settings.
+"""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -86,7 +88,8 @@ class _Asked:
             return ()
         older = {switch: False for switch in SWITCHES if self.run.config.on(switch)}
         return asked_by(
-            self.run, {**older, **self.row.sets, **graph_settings(graphs, self.run.config.core_text)}
+            self.run,
+            {**older, **self.row.sets, **graph_settings(graphs, self.run.config.core_text)},
         )
 
     def broken(self, graphs: Graphs) -> list[Rule]:
@@ -95,7 +98,9 @@ class _Asked:
         return [rule for rule in refusing if rule.level == "error" and not rule.along]
 
     def allowed(self) -> tuple[Graphs, list[Refusal]]:
-        """The row's graphs with as many modules as the rules allow; no graphs where they allow none."""
+        """The row's graphs with as many modules as the rules allow; no graphs where they allow
+        none.
+        """
         whole = Graphs(cast(Impl, self.row.how), self.row.answer)
         broken = self.broken(whole)
         if not broken:
@@ -117,10 +122,16 @@ class _Asked:
         return found
 
     def _of_all(self, whole: Graphs, broken: Rule) -> Refusal:
-        """What a rule refuses where nothing is left: modules it speaks of, else the implementation."""
+        """What a rule refuses where nothing is left: modules it speaks of, else the
+        implementation.
+        """
         speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
-        alone = [one for one in whole.modules if broken in self.broken(whole._replace(modules=(one,)))]
-        return Refusal(" ".join(alone) if speaks and alone else whole.impl, broken.text, broken.source)
+        alone = [
+            one for one in whole.modules if broken in self.broken(whole._replace(modules=(one,)))
+        ]
+        return Refusal(
+            " ".join(alone) if speaks and alone else whole.impl, broken.text, broken.source
+        )
 
     def may_follow(self, graphs: Graphs) -> tuple[Texts, list[Refusal]]:
         """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""
@@ -168,8 +179,8 @@ def graph_settings(graphs: Graphs, core_version: str | None) -> dict[str, Value]
     """Graphs as settings of a release; of the newest where it is unknown.
 
     Read at the tags core_v0.12.0 to core_v0.19.0: a switch for each implementation up to 0.14,
-    `cuda_graph_impl` since 0.15; `full_iteration` a module of local up to 0.17, an implementation since 0.18;
-    whole layers are `full` up to 0.15, no module since.
+    `cuda_graph_impl` since 0.15; `full_iteration` a module of local up to 0.17, an implementation
+    since 0.18; whole layers are `full` up to 0.15, no module since.
     """
     impl, modules = graphs
     version = numbers(core_version) if core_version else _NEWEST

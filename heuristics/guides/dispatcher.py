@@ -1,8 +1,9 @@
-"""Which token dispatcher: NVIDIA's dispatcher guide as a table, less what a GPU or a version refuses.
+"""Which token dispatcher: NVIDIA's dispatcher guide as a table, less what a GPU or a version
+refuses.
 
-The dispatcher is a fix for communication that is seen, not the first knob: where expert all-to-all costs
-little, where the precision has just changed, where binding or the pipeline's layout comes first, the choice
-says so.
+The dispatcher is a fix for communication that is seen, not the first knob: where expert all-to-all
+costs little, where the precision has just changed, where binding or the pipeline's layout comes
+first, the choice says so.
 
 With it go SM counts, the machine's topology, placement, and what it asks of the rest.
 """
@@ -32,12 +33,14 @@ from traces.toml_tables import keyed, place, read_rows, written
 
 ALLTOALL: Final = "alltoall"
 NOT_FIRST: Final = "not-first-knob"
-"""The rule that keeps a dispatcher whose cost is small; no row, as it rests on what was measured."""
+"""The rule that keeps a dispatcher whose cost is small; no row, as it rests on what was
+measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatcherChoice(Chosen):
-    """`first`: the backend to use, or the one that runs where it should be kept; None: measure `candidates`.
+    """`first`: the backend to use, or the one that runs where it should be kept; None: measure
+    `candidates`.
 
     `extras`: settings that go with it. `before`: fixes that come before a swap.
     """
@@ -62,7 +65,9 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def _notes() -> Mapping[str, Note]:
     rows = keyed(written("heuristics.guides", "dispatcher.toml")["note"])
-    return read_rows(rows, dict[str, Note], place("heuristics.guides", "dispatcher.toml"), RUNS.readers)
+    return read_rows(
+        rows, dict[str, Note], place("heuristics.guides", "dispatcher.toml"), RUNS.readers
+    )
 
 
 def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherChoice:
@@ -120,7 +125,9 @@ def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
     if run.settings.framework != "megatron_bridge":
         return flags
     return spell(
-        in_section(change_of(flags, "megatron_lm"), run.settings), "megatron_bridge", run.config.core_text
+        in_section(change_of(flags, "megatron_lm"), run.settings),
+        "megatron_bridge",
+        run.config.core_text,
     )
 
 
@@ -134,7 +141,9 @@ SHARED_SM_KNOB: Final = "moe_flex_dispatcher_num_sms"
 
 
 def backend_extras(run: Run, backend: str) -> Texts:
-    """Settings that go with a backend on this run; those that depend on what is unknown are left out."""
+    """Settings that go with a backend on this run; those that depend on what is unknown are left
+    out.
+    """
     if backend == "deepep":
         on_b200 = run.config.gpu_family is not None and run.config.gpu_family.name == "B200"
         few = "deepep_sms_b200_dsv3" if on_b200 and run.config.family == "dsv3" else "deepep_sms"
@@ -142,7 +151,9 @@ def backend_extras(run: Run, backend: str) -> Texts:
     if backend != "hybridep":
         return ()
     sweep = say(
-        "guides.sweep", first=RECIPES["hybridep_sms"].whole, last=RECIPES["hybridep_sms_harness"].whole
+        "guides.sweep",
+        first=RECIPES["hybridep_sms"].whole,
+        last=RECIPES["hybridep_sms_harness"].whole,
     )
     return (*_topology(run), _sm_knob(run, backend, sweep))
 

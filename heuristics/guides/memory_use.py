@@ -1,7 +1,9 @@
-"""How full the memory of a run is, whether it fits at all, and a layout whose fullest stage holds least.
+"""How full the memory of a run is, whether it fits at all, and a layout whose fullest stage holds
+least.
 
-Stages early in the pipeline hold activations of more microbatches, the ends hold embedding, loss and MTP. So
-equal counts of layers are not equal memory. Layers move one at a time from the fullest rank to the emptiest.
+Stages early in the pipeline hold activations of more microbatches, the ends hold embedding, loss
+and MTP. So equal counts of layers are not equal memory. Layers move one at a time from the fullest
+rank to the emptiest.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,9 @@ HEAD_ROOM: Final = HALF_A_WALL
 
 @frozen
 class TooLarge:
-    """An estimate of pipeline rank `stage` that leaves nothing free of its GPU's `capacity_bytes`."""
+    """An estimate of pipeline rank `stage` that leaves nothing free of its GPU's
+    `capacity_bytes`.
+    """
 
     stage: int
     estimate_bytes: int
@@ -62,11 +66,15 @@ def memory_estimate(run: Run) -> MemoryEstimate | Missing:
 
 
 def capacity_bytes(run: Run) -> int | None:
-    """The GPU's memory: by an error of the log, else by the trace, else as published of its product."""
+    """The GPU's memory: by an error of the log, else by the trace, else as published of its
+    product.
+    """
     errors = run.log.out_of_memory if run.log else ()
     named = [one.capacity_bytes for one in errors if one.capacity_bytes]
     product = product_named(run.gpu or "")
-    return min(named, default=run.active.memory_bytes or (product.memory_bytes if product else None))
+    return min(
+        named, default=run.active.memory_bytes or (product.memory_bytes if product else None)
+    )
 
 
 @frozen
@@ -101,7 +109,8 @@ class Use:
 
 
 def peak_bytes(run: Run) -> int | None:
-    """The largest measured peak of a rank: as the log has it allocated (else reserved), else by the trace.
+    """The largest measured peak of a rank: as the log has it allocated (else reserved), else by the
+    trace.
 
     The trace shows what PyTorch reserves, which is no less.
     """
@@ -112,7 +121,9 @@ def peak_bytes(run: Run) -> int | None:
 
 
 def memory_use(run: Run) -> Use | None:
-    """How full the fullest rank is: by what was measured, else by the estimate; None where neither tells."""
+    """How full the fullest rank is: by what was measured, else by the estimate; None where neither
+    tells.
+    """
     capacity, peak = capacity_bytes(run), peak_bytes(run)
     if not capacity:
         return None
@@ -125,7 +136,9 @@ def memory_use(run: Run) -> Use | None:
 
 
 def too_large(run: Run) -> TooLarge | None:
-    """The estimate of the fullest rank where it leaves no head-room; None where a peak was measured."""
+    """The estimate of the fullest rank where it leaves no head-room; None where a peak was
+    measured.
+    """
     use, counted = memory_use(run), estimated(run)
     if (
         use is None
@@ -140,8 +153,8 @@ def too_large(run: Run) -> TooLarge | None:
 def segments_suffice(run: Run) -> bool | None:
     """Whether memory without fragments would have held what ran out: by the errors' own numbers.
 
-    Segments that expand give back what is reserved and not allocated, and no more. None where no error has
-    the numbers.
+    Segments that expand give back what is reserved and not allocated, and no more. None where no
+    error has the numbers.
     """
     if run.log:
         return pieces_suffice(run.log)
@@ -152,7 +165,9 @@ ASK_MEMORY: Final = say("guides.memory-report")
 
 
 _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
-_OTHERS: Final[dict[str, Value]] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
+_OTHERS: Final[dict[str, Value]] = dict.fromkeys(
+    ("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS)
+)
 
 
 @frozen
@@ -220,7 +235,9 @@ def _with(run: Run, stages: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:
-    """One layer from the fullest rank's longest stage to the emptiest rank's shortest, never past MTP."""
+    """One layer from the fullest rank's longest stage to the emptiest rank's shortest, never past
+    MTP.
+    """
     ranks = len(held)
     last = next((place for place, stage in enumerate(stages) if _PREDICTION in stage), len(stages))
     full, empty = held.index(max(held)), held.index(min(held))

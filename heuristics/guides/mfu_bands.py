@@ -10,10 +10,14 @@ FAMILY: Final = "dsv3"
 GPUS: Final = ("GB200", "GB300")
 
 
-def mfu_band(mfu_frac: float, family: str | None, gpu: str | None, precision: str | None) -> Band | None:
-    """Which of the guide's bands an MFU lies in, or beside; None for a run that it does not speak of.
+def mfu_band(
+    mfu_frac: float, family: str | None, gpu: str | None, precision: str | None
+) -> Band | None:
+    """Which of the guide's bands an MFU lies in, or beside; None for a run that it does not speak
+    of.
 
-    The bands are of runs in FP8, against its peak: in BF16 NVIDIA's published run of the same model has 34 %.
+    The bands are of runs in FP8, against its peak: in BF16 NVIDIA's published run of the same model
+    has 34 %.
     """
     if family != FAMILY or gpu not in GPUS or bits_of(precision) != BITS["mxfp8"]:
         return None

@@ -1,4 +1,6 @@
-"""Modules that Megatron-Core can recompute, with what makes each legal, and those that graphs capture."""
+"""Modules that Megatron-Core can recompute, with what makes each legal, and those that graphs
+capture.
+"""
 
 from typing import Final
 
@@ -60,7 +62,9 @@ def attention_unfused(run: Run) -> bool:
 
 
 def is_avoided(label: str, run: Run) -> bool:
-    """Whether a label is not recommended although legal: the core of attention only where it is fused."""
+    """Whether a label is not recommended although legal: the core of attention only where it is
+    fused.
+    """
     return bool(MODULES[label].avoid) and not (label == CORE_ATTENTION and attention_unfused(run))
 
 
@@ -88,4 +92,7 @@ def exhausted(run: Run) -> bool:
     """Whether every selective module is recomputed already or known to be impossible."""
     now = recomputed_now(run)
     covered = now | INSIDE_MOE if "moe" in now else now
-    return all(is_avoided(label, run) or label in covered or meets(label, run) is False for label in MODULES)
+    return all(
+        is_avoided(label, run) or label in covered or meets(label, run) is False
+        for label in MODULES
+    )

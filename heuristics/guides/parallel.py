@@ -1,4 +1,6 @@
-"""What parallelism asks of a run: CP by the sequence length, and how many hardware queues its parts want."""
+"""What parallelism asks of a run: CP by the sequence length, and how many hardware queues its parts
+want.
+"""
 
 from math import log2
 from typing import Final
@@ -10,14 +12,18 @@ from traces.limits import Limit
 LONG: Final = Limit(
     8_192,
     "tokens",
-    "Megatron-Bridge, docs/training/moe-optimization.md: attention memory dominates from about 8K on",
+    "Megatron-Bridge, docs/training/moe-optimization.md: attention memory dominates from about 8K "
+    "on",
 )
 VERY_LONG: Final = Limit(
     65_536,
     "tokens",
-    "arXiv 2603.07685: at 64K attention is about 70 % of the FLOPs, so its memory dominates on any model",
+    "arXiv 2603.07685: at 64K attention is about 70 % of the FLOPs, so its memory dominates on any "
+    "model",
 )
-OFF: Final = Limit(2, "times", "ours: the guide rounds to a power of two, so half or twice is as good")
+OFF: Final = Limit(
+    2, "times", "ours: the guide rounds to a power of two, so half or twice is as good"
+)
 
 
 def sequence_length(run: Run) -> int | None:
@@ -33,9 +39,11 @@ def guided_cp(length: int) -> int:
 
 
 def wider_cp(run: Run) -> int | None:
-    """The CP that the length asks for, or the largest below it that divides ranks and tokens; None without.
+    """The CP that the length asks for, or the largest below it that divides ranks and tokens; None
+    without.
 
-    Each rank takes two pieces of a sequence, so tokens divide by twice the CP. Experts keep their ranks.
+    Each rank takes two pieces of a sequence, so tokens divide by twice the CP. Experts keep their
+    ranks.
     """
     length, cp = sequence_length(run), run.config.cp
     if length is None or cp is None:
@@ -59,7 +67,9 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
     sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
     if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
         return RECIPES["one_queue"].whole
-    return RECIPES["many_queues" if run.active.dispatcher in ("deepep", "hybridep") else "some_queues"].whole
+    return RECIPES[
+        "many_queues" if run.active.dispatcher in ("deepep", "hybridep") else "some_queues"
+    ].whole
 
 
 def cut_by_sequence_or_tensor(run: Run) -> bool:

@@ -7,8 +7,11 @@ from heuristics.config.about import Guidance
 from heuristics.guides.table import Chosen, fire
 from heuristics.run.run import Run
 
-RecipeName = Literal["fp16", "bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"]
-"""A recipe; `fp8_delayed` and `fp8_current` are the two ways of scaling by one factor per tensor."""
+RecipeName = Literal[
+    "fp16", "bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"
+]
+"""A recipe; `fp8_delayed` and `fp8_current` are the two ways of scaling by one factor per
+tensor."""
 
 ROUTER: Final = "fp32"
 """Of the router, whatever the recipe (Megatron-Bridge, skill perf-moe-optimization-workflow)."""

@@ -38,14 +38,18 @@ class RecomputeChoice(Chosen):
 
 
 def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoice:
-    """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets it."""
+    """Look the run up. Labels whose need is unknown are taken only where nearly every MoE run meets
+    it.
+    """
     row = fire("recompute", run, edition).row
     modules, then = _next(run, row, recomputed_now(run))
     if row.id == _BY_ESTIMATE:
         modules = most_freed(run, modules, then)
         then = tuple(label for label in then if label not in modules)
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
-    asks += [one.option for label, one in MODULES.items() if one.option and meets(label, run) is None]
+    asks += [
+        one.option for label, one in MODULES.items() if one.option and meets(label, run) is None
+    ]
     return RecomputeChoice(
         row=row,
         granularity=cast(Granularity, row.how),
@@ -57,7 +61,8 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
 
 
 def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
-    """Labels to recompute and labels to add after; under pressure, one more than are recomputed now.
+    """Labels to recompute and labels to add after; under pressure, one more than are recomputed
+    now.
 
     What is recomputed beside a whole MoE layer stays when that layer goes.
     """
@@ -75,10 +80,11 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
 
 
 def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
-    """What is recomputed now and the fewest labels beside it that the estimate fits with, largest first.
+    """What is recomputed now and the fewest labels beside it that the estimate fits with, largest
+    first.
 
-    All that frees anything where nothing suffices; whole MoE layers only then. The order of the table where
-    sizes are unknown.
+    All that frees anything where nothing suffices; whole MoE layers only then. The order of the
+    table where sizes are unknown.
     """
     now = [label for label in MODULES if label in recomputed_now(run)]
     sizes: dict[str, int] = {}
@@ -123,5 +129,7 @@ def _refusals(run: Run) -> Iterator[Refusal]:
         if is_avoided(label, run) and is_legal is not False:
             yield Refusal(label, module.avoid, module.source)
         elif is_legal is False or (is_legal is None and not module.usual):
-            needs = say("guides.needs" if is_legal is False else "guides.needs-unknown", needs=module.needs)
+            needs = say(
+                "guides.needs" if is_legal is False else "guides.needs-unknown", needs=module.needs
+            )
             yield Refusal(label, needs, module.source)

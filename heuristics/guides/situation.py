@@ -1,4 +1,6 @@
-"""What of a run tables turn on beside its configuration: what its costs, its log and its GPU tell."""
+"""What of a run tables turn on beside its configuration: what its costs, its log and its GPU
+tell.
+"""
 
 from typing import Final
 
@@ -18,11 +20,13 @@ EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))
 SENDRECV: Final = "sendrecv_unresolved"
 PP_KINDS: Final = ("pp_p2p",)
 GRAPHED_KINDS: Final = ("launch", "python", "arrival")
-"""Host overhead that replaying a graph takes away; not data loading, collection, or waits for the GPU."""
+"""Host overhead that replaying a graph takes away; not data loading, collection, or waits for the
+GPU."""
 SMALL_EP: Final = Limit(
     8,
     "expert-parallel ranks",
-    "ours: no guide has numbers; a maintainer prefers all-to-all up to 8 (Megatron-LM issue 1456), one node",
+    "ours: no guide has numbers; a maintainer prefers all-to-all up to 8 (Megatron-LM issue 1456), "
+    "one node",
 )
 LARGE_EP: Final = Limit(
     32,

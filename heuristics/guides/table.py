@@ -1,4 +1,6 @@
-"""A guide's table: ordered rows over facts of which some are unknown; the first row that holds fires."""
+"""A guide's table: ordered rows over facts of which some are unknown; the first row that holds
+fires.
+"""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -22,12 +24,14 @@ EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row of an edition. `answer`: what to try, in this order; `winner`: whether its first is the best.
+    """One row of an edition. `answer`: what to try, in this order; `winner`: whether its first is
+    the best.
 
-    `when`: what must hold for the row to fire, None where it always does. `how`: in which way the answer is
-    done, where there are several. `then`: what may be added, one at a time; `never`: what must not.
-    `settings`: what goes with it; `sets`: knobs that belong to it. In its table an edition's own fields stand
-    under its name; a row of which only one edition has fields is of that edition alone.
+    `when`: what must hold for the row to fire, None where it always does. `how`: in which way the
+    answer is done, where there are several. `then`: what may be added, one at a time; `never`: what
+    must not. `settings`: what goes with it; `sets`: knobs that belong to it. In its table an
+    edition's own fields stand under its name; a row of which only one edition has fields is of that
+    edition alone.
     """
 
     id: str
@@ -69,7 +73,9 @@ def _of_edition(edition: Guidance, rows: dict[str, Any], source: str) -> dict[st
 
 
 def facts_of(when: Condition) -> list[tuple[str, tuple[object, ...]]]:
-    """Facts that a row's condition names, each with the values under which it holds; all must together."""
+    """Facts that a row's condition names, each with the values under which it holds; all must
+    together.
+    """
     tree = ast.parse(when.text, mode="eval").body
     return [*map(_fact, tree.values if isinstance(tree, ast.BoolOp) else [tree])]
 
@@ -98,8 +104,9 @@ class Refusal(NamedTuple):
 class Chosen:
     """What a guide chooses for a run: the row that fired, and what follows from it.
 
-    `notes`: why, first, then what else matters. `then`: what may be added, one at a time. `asks`: options
-    that would settle what is unknown and matters. `refused`: what is ruled out on this run, why, and by whom.
+    `notes`: why, first, then what else matters. `then`: what may be added, one at a time. `asks`:
+    options that would settle what is unknown and matters. `refused`: what is ruled out on this run,
+    why, and by whom.
     """
 
     row: Row
@@ -115,7 +122,9 @@ class Chosen:
 
 
 class Fired(NamedTuple):
-    """The row that fires. `asks`: options that tell what might have made an earlier, different row fire."""
+    """The row that fires. `asks`: options that tell what might have made an earlier, different row
+    fire.
+    """
 
     row: Row
     asks: Texts
@@ -129,15 +138,17 @@ def fire(
 ) -> Fired:
     """First row of a table that holds, in the run's edition where no other is named.
 
-    Rows that only might hold are passed over, and asked for: of each such row the first unknown fact, as the
-    next question may not be needed any more. What has no option only a trace can tell. `outcome` tells
-    whether two rows say the same. The last row of a table has no conditions.
+    Rows that only might hold are passed over, and asked for: of each such row the first unknown
+    fact, as the next question may not be needed any more. What has no option only a trace can tell.
+    `outcome` tells whether two rows say the same. The last row of a table has no conditions.
     """
     passed: list[tuple[Row, str]] = []
     for row in table(name)[edition or run.config.guidance]:
         holds = row.when.holds(run) if row.when else True
         if holds:
-            asked = [option for other, option in passed if option and outcome(other) != outcome(row)]
+            asked = [
+                option for other, option in passed if option and outcome(other) != outcome(row)
+            ]
             return Fired(row, tuple(dict.fromkeys(asked)))
         if row.when and holds is None:
             fact = row.when.unknown(run)[0].fact

@@ -1,4 +1,6 @@
-"""How a run went, as rows of incidents ask: how its steps move, what it waits for, when memory ran out."""
+"""How a run went, as rows of incidents ask: how its steps move, what it waits for, when memory ran
+out.
+"""
 
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.facts.dictionary import fact
@@ -10,7 +12,9 @@ from traces.training_log.log import Message
 
 @fact
 def drift(run: Run) -> Drift | None:
-    """How its steps move from the first to the last, by the log; None where too few of them are logged."""
+    """How its steps move from the first to the last, by the log; None where too few of them are
+    logged.
+    """
     steady = steady_step(run.log)
     if steady:
         return drift_of_steps(steady.used)
@@ -19,7 +23,9 @@ def drift(run: Run) -> Drift | None:
 
 @fact
 def ran_a_step(run: Run) -> bool | None:
-    """Whether a step was logged before memory ran out; None where no error or no step is in the log."""
+    """Whether a step was logged before memory ran out; None where no error or no step is in the
+    log.
+    """
     log = run.log
     if log is None or not log.out_of_memory or not log.iterations:
         return None
@@ -36,6 +42,8 @@ def collective_timeout(run: Run) -> Message | None:
 
 @fact
 def unexplained(run: Run) -> bool:
-    """Nothing tells what the host does while the GPU is idle: neither launches nor another cause."""
+    """Nothing tells what the host does while the GPU is idle: neither launches nor another
+    cause.
+    """
     told = run.observed.absent_frac or {}
     return not any(told.values()) and run.observed.allocator_calls_per_step is None

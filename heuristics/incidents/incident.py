@@ -1,7 +1,8 @@
-"""Rows of incidents, and what a run meets of them: as it is, and with a fix that it does not have yet.
+"""Rows of incidents, and what a run meets of them: as it is, and with a fix that it does not have
+yet.
 
-A line of a log is a strong witness; a version, a setting or a GPU is a condition. What cannot be known of a
-run is named, and the row then speaks with an "if".
+A line of a log is a strong witness; a version, a setting or a GPU is a condition. What cannot be
+known of a run is named, and the row then speaks with an "if".
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,12 +31,15 @@ from traces.toml_tables import read_keyed
 ROOMS: Final = (course, situation)
 """Where facts stand that rows ask for."""
 Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
-"""What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes longer."""
+"""What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes
+longer."""
 SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")
 """Tables, in the order in which rows of one rank are told."""
 OUT_OF_MEMORY: Final = "out-of-memory"
 """Any error of this kind, as a line of the log."""
-SHARED_LINES: Final = frozenset((OUT_OF_MEMORY, "collective-timeout", "grad-norm-nan", "local-grad-nan"))
+SHARED_LINES: Final = frozenset(
+    (OUT_OF_MEMORY, "collective-timeout", "grad-norm-nan", "local-grad-nan")
+)
 """Lines of many causes: alone they witness none of them."""
 STATES: Final[tuple[IncidentState, ...]] = ("seen", "met", "possible")
 
@@ -43,12 +47,13 @@ STATES: Final[tuple[IncidentState, ...]] = ("seen", "met", "possible")
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row, under the thread that reports it.
 
-    `what`: what happens and why, with its figure; `cure`: what helps, `set` the knobs that do, `fix` the
-    catalogue's. `when`: what must hold of the run, by knobs and facts; `lines`: ids of lines of
-    a log, of which one must be there, or only speaks for it where the row also stands `without_line`.
-    `releases`: by package, the first that has it and the first that has not ("": none yet); any known package
-    decides. `gpus`: families, none: any. `fixes`: whose change meets it; without `as_it_is` only these do.
-    `explains`: failures and findings that it tells better; `unless`: rows that tell the same more closely.
+    `what`: what happens and why, with its figure; `cure`: what helps, `set` the knobs that do,
+    `fix` the catalogue's. `when`: what must hold of the run, by knobs and facts; `lines`: ids of
+    lines of a log, of which one must be there, or only speaks for it where the row also stands
+    `without_line`. `releases`: by package, the first that has it and the first that has not ("":
+    none yet); any known package decides. `gpus`: families, none: any. `fixes`: whose change meets
+    it; without `as_it_is` only these do. `explains`: failures and findings that it tells better;
+    `unless`: rows that tell the same more closely.
     """
 
     id: str
@@ -81,7 +86,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple((id, first[id]) for id in self.lines if id in first)
 
     def is_possible(self, run: Run) -> bool:
-        """Whether nothing that is known of the run speaks against it, and its log shows a line if it must."""
+        """Whether nothing that is known of the run speaks against it, and its log shows a line if
+        it must.
+        """
         is_silent = self.lines and not self.without_line and not self.seen_lines(run)
         return not is_silent and self.fits(run)
 
@@ -103,7 +110,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return not self.gpus or gpu in self.gpus
 
     def released(self, run: Run) -> bool | None:
-        """Whether a package that is known is of an affected release; None where none of them is known."""
+        """Whether a package that is known is of an affected release; None where none of them is
+        known.
+        """
         told = [
             numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
             for package, (since, until) in self.releases.items()
@@ -145,11 +154,14 @@ class Met:
 
 
 def incidents_of(run: Run) -> tuple[Incident, ...]:
-    """What a run meets as it is: seen in its log first, then met by all that is asked, then what may be.
+    """What a run meets as it is: seen in its log first, then met by all that is asked, then what
+    may be.
 
     Of rows about one line, those that fit without an "if" stand for it; the others may be.
     """
-    found = [_met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)]
+    found = [
+        _met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)
+    ]
     certain = {id for one in found if not one.unknown for id, _ in one.lines}
     told = []
     for one in found:
@@ -159,13 +171,16 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
     kept = [
         one
         for one in told
-        if not sure & {*one.row.unless} and (one.state != "possible" or one.lines or one.row.when.holds(run))
+        if not sure & {*one.row.unless}
+        and (one.state != "possible" or one.lines or one.row.when.holds(run))
     ]
     return tuple(_told(one, run) for one in sorted(kept, key=_rank))
 
 
 def _met(row: Row, run: Run) -> Met:
-    """Where only lines that several causes print are there, an open condition leaves the row one of them."""
+    """Where only lines that several causes print are there, an open condition leaves the row one of
+    them.
+    """
     lines, unknown = row.seen_lines(run), row.unknown(run)
     is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(run) is True
     state: IncidentState = "possible" if unknown else "met"
@@ -175,7 +190,9 @@ def _met(row: Row, run: Run) -> Met:
 
 
 def _rank(one: Met) -> tuple[int, bool, int]:
-    """Seen before met; without an "if" before with one; what more of the run speaks for comes first."""
+    """Seen before met; without an "if" before with one; what more of the run speaks for comes
+    first.
+    """
     return STATES.index(one.state), bool(one.unknown), -len(one.seen)
 
 
@@ -206,7 +223,8 @@ def _sightings(row: Row, lines: tuple[tuple[str, int], ...], run: Run) -> Iterat
 
 
 def known_issues(fix: str, sets: Values, run: Run) -> tuple[KnownIssue, ...]:
-    """Incidents that a fix would lead this run into: what is known of it fits, what is not known is named.
+    """Incidents that a fix would lead this run into: what is known of it fits, what is not known is
+    named.
 
     `sets`: knobs that the fix sets; all others are the run's.
     """

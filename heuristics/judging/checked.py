@@ -1,8 +1,9 @@
-"""A run's configuration and log, judged: is it legal, does it do what it asks for, what does it hold.
+"""A run's configuration and log, judged: is it legal, does it do what it asks for, what does it
+hold.
 
-Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in numbers; with
-Megatron-Core asked, room in memory and experiments. Loads the rules of all releases, the workflow and the
-estimates, which a recording alone does not need.
+Rules, contradictions, failures of the log, the workflow rule by rule, memory and throughput in
+numbers; with Megatron-Core asked, room in memory and experiments. Loads the rules of all releases,
+the workflow and the estimates, which a recording alone does not need.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,12 +65,12 @@ _NOT_RUNNING: Final = ("requested_not_active", "rejected", "overwritten", "inert
 class FromFiles:
     """What files add to a judgement: sections of its result.
 
-    `legal`: nothing refuses it; Missing where too little was read to say so. `answers`: Megatron-Core's own
-    by fix id, and on the configuration at `OWN`;
-    empty where it was not asked. `findings`: contradictions first, then what failures of the log mean;
-    `defects`: what these and the rules tell, each once; `incidents`: what is published of such runs.
-    `steady`: the step without the profiler. `memory`, `throughput`: Missing names the knobs or the step time
-    that they need. `rooms`: whether a fix's change fits the memory, by fix id.
+    `legal`: nothing refuses it; Missing where too little was read to say so. `answers`:
+    Megatron-Core's own by fix id, and on the configuration at `OWN`; empty where it was not asked.
+    `findings`: contradictions first, then what failures of the log mean; `defects`: what these and
+    the rules tell, each once; `incidents`: what is published of such runs. `steady`: the step
+    without the profiler. `memory`, `throughput`: Missing names the knobs or the step time that they
+    need. `rooms`: whether a fix's change fits the memory, by fix id.
     """
 
     legal: OrMissing[bool]
@@ -104,7 +105,10 @@ def judge_files(
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
     of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
-    failures, written = explain_failures(run), run.as_written  # a file is as legal beside a trace as alone
+    failures, written = (
+        explain_failures(run),
+        run.as_written,
+    )  # a file is as legal beside a trace as alone
     broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits: dict[str, Rejection] = {}
@@ -160,7 +164,9 @@ def judge_files(
 
 
 def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[bool]:
-    """That nothing refuses it is said of what was read: a Megatron's, and more of it than was not."""
+    """That nothing refuses it is said of what was read: a Megatron's, and more of it than was
+    not.
+    """
     if refused:
         return False
     read, left = entries_of(run.settings, problems)
@@ -200,7 +206,9 @@ def _failure(
     )
 
 
-def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> tuple[BrokenRule, ...]:
+def _broken(
+    run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]
+) -> tuple[BrokenRule, ...]:
     by_knob = run.config.written.by_knob
     return tuple(
         copied(
@@ -216,8 +224,12 @@ def _broken(run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]) -> t
     )
 
 
-def _throughput(run: Run, steady: SteadyStep | None, evidence: RunEvidence) -> OrMissing[Throughput]:
-    """Rates by the log's steady step, else by a measured one; published rows of the model beside them."""
+def _throughput(
+    run: Run, steady: SteadyStep | None, evidence: RunEvidence
+) -> OrMissing[Throughput]:
+    """Rates by the log's steady step, else by a measured one; published rows of the model beside
+    them.
+    """
     settings, config = run.config.settings, run.config
     if (length_ns := steady.median_ns if steady else evidence.step_ns) is None:
         count = len(run.log.iterations) if run.log else 0
@@ -241,20 +253,25 @@ def _throughput(run: Run, steady: SteadyStep | None, evidence: RunEvidence) -> O
         source=say("findings.by-steady-step" if steady else "findings.by-profiled-step"),
         references=rows,
         nearest=nearest(rows[0], tokens, settings, run.gpu, run.precision) if rows else None,
-        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu, run.precision)) or UNSET,
+        mfu_band=(None if mfu is None else mfu_band(mfu, config.family, config.gpu, run.precision))
+        or UNSET,
         grouped_gemm=_grouped(run, evidence.grouped_step_ns, rates.peak) or UNSET,
     )
 
 
 def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed | None:
-    """How fast grouped GEMMs ran, where the configuration says what they did; None also above the peak."""
+    """How fast grouped GEMMs ran, where the configuration says what they did; None also above the
+    peak.
+    """
     flop = grouped_flops_per_step(run.config.settings)
     if not flop or not step_ns:
         return None
     tflops = flop / step_ns / 1e3
     if peak is not None and tflops > peak.tflops:  # the recording is of another configuration
         return None
-    return GroupedSpeed(round(flop), step_ns, tflops, tflops / peak.tflops if peak else _no_peak(run))
+    return GroupedSpeed(
+        round(flop), step_ns, tflops, tflops / peak.tflops if peak else _no_peak(run)
+    )
 
 
 def _no_peak(run: Run) -> Missing:
@@ -265,7 +282,9 @@ def _no_peak(run: Run) -> Missing:
 
 
 def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughput]:
-    """What is normal for such a run, with what was measured, and its replay without the largest wall."""
+    """What is normal for such a run, with what was measured, and its replay without the largest
+    wall.
+    """
     measured = known(rates)
     removable = max(run.total_frac.values(), default=None) if run.window_ns else None
     return held_against(

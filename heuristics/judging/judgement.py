@@ -1,4 +1,6 @@
-"""What was observed of a run and what was said of it -> judgement: four walls, one verdict, what to try."""
+"""What was observed of a run and what was said of it -> judgement: four walls, one verdict, what to
+try.
+"""
 
 from __future__ import annotations
 
@@ -68,9 +70,10 @@ class Configured:
 class Judgement:
     """What we make of a run.
 
-    `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions rest on,
-    made of `evidence` and what was said. `from_files`: what files add, None where none told of the run.
-    `combined`: what first steps of the plan save together, or why that was not replayed.
+    `choices`: what the guides' tables choose, none for a dense model. `run` is what the opinions
+    rest on, made of `evidence` and what was said. `from_files`: what files add, None where none
+    told of the run. `combined`: what first steps of the plan save together, or why that was not
+    replayed.
     """
 
     evidence: RunEvidence
@@ -84,7 +87,9 @@ class Judgement:
 
     @property
     def known(self) -> Given:
-        """All that is known of the run beside its trace: as given, and as its files configure it."""
+        """All that is known of the run beside its trace: as given, and as its files configure
+        it.
+        """
         if self.from_files is None:
             return self.run.given
         return given_and_configured(self.run.given, self.run.config)
@@ -104,7 +109,8 @@ def judge(
 ) -> Judgement:
     """Judge a run by the measurements of all its ranks (at least one) and what was said of it.
 
-    `together`: what several ranks show together; `replay`: what changes save that are made as one, by ranks.
+    `together`: what several ranks show together; `replay`: what changes save that are made as one,
+    by ranks.
     """
     given, configured = given or Given(), configured or Configured()
     log, evidence = configured.log, observe(measurements, together)
@@ -123,7 +129,9 @@ def judge_observed(
     ask: Ask | None = None,
     replay: Replay = replay_here,
 ) -> Judgement:
-    """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core itself."""
+    """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core
+    itself.
+    """
     configured = configured or Configured()
     run = run_of(evidence, given or Given(), configured)
     if configured.has_files:
@@ -138,7 +146,9 @@ def judge_observed(
         walls=_with_room(evidence.walls, run),
         verdict=_completed(evidence),
         plan=plan,
-        choices=choose_all(run) if run.framework == "megatron" and run.observed.moe is not False else (),
+        choices=choose_all(run)
+        if run.framework == "megatron" and run.observed.moe is not False
+        else (),
         run=run,
         from_files=from_files,
         combined=combined_of(plan.fixes, run, evidence.replayed, replay),
@@ -146,7 +156,9 @@ def judge_observed(
 
 
 def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
-    """Everything opinions may rest on, in one place: options, then files, then what was observed."""
+    """Everything opinions may rest on, in one place: options, then files, then what was
+    observed.
+    """
     by_kind, total_ns, total_frac = {}, {}, {}
     for wall in evidence.walls:
         wall = without_waits(wall, evidence.late)
@@ -171,7 +183,9 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
 
 
 def _by_kind(wall: Wall, evidence: RunEvidence) -> dict[str, int]:
-    """What each kind of a wall costs that advice may act on: not the shapes of kernels of unknown class."""
+    """What each kind of a wall costs that advice may act on: not the shapes of kernels of unknown
+    class.
+    """
     kinds = dict(known(wall.cost_by_kind_ns) or {})
     if evidence.has_unnamed and UNNAMED.class_ in kinds:
         kinds[UNNAMED.class_] = 0
@@ -179,7 +193,8 @@ def _by_kind(wall: Wall, evidence: RunEvidence) -> dict[str, int]:
 
 
 def _completed(evidence: RunEvidence) -> Verdict:
-    """The verdict with where the time goes, and a gap for what a wall that could not be judged leaves open.
+    """The verdict with where the time goes, and a gap for what a wall that could not be judged
+    leaves open.
 
     No wall is an answer where all were judged. Without a wall it has no kind.
     """
@@ -208,7 +223,9 @@ def _completed(evidence: RunEvidence) -> Verdict:
 
 
 def _with_room(walls: Sequence[Wall], run: Run) -> tuple[Wall, ...]:
-    """Walls with whether the run has memory left; where nothing else bounds a cost it is the most itself."""
+    """Walls with whether the run has memory left; where nothing else bounds a cost it is the most
+    itself.
+    """
     room = _ROOM[run.tells("memory_short")]
     return tuple(
         structs.replace(

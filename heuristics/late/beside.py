@@ -24,10 +24,11 @@ _SCALED: Final = 1.4826
 
 
 def apart(cost_ns: FloatArray) -> tuple[int, ...]:
-    """The ranks that cost far more than all others: one, or up to half of them, as a host or a switch makes.
+    """The ranks that cost far more than all others: one, or up to half of them, as a host or a
+    switch makes.
 
-    The others, told from them by the widest gap, scatter by so little that none of these is among them by
-    chance.
+    The others, told from them by the widest gap, scatter by so little that none of these is among
+    them by chance.
     """
     order = np.argsort(np.nan_to_num(cost_ns), kind="stable")
     ordered = np.nan_to_num(cost_ns)[order]
@@ -50,7 +51,9 @@ def deviation(values: FloatArray) -> float:
 
 
 def standing_out(run: MeasuredRun, table: FloatArray) -> FloatArray:
-    """What stands out of a table of excess, shape (ranks, steps), and is worth to be said; 0 elsewhere."""
+    """What stands out of a table of excess, shape (ranks, steps), and is worth to be said; 0
+    elsewhere.
+    """
     known = np.nan_to_num(table)
     least_ns = max(COST.value * run.step_ns, STANDS_OUT.value * deviation(table))
     return np.where(known >= least_ns, known, 0.0)
@@ -86,7 +89,9 @@ def is_node(run: MeasuredRun, places: Sequence[int]) -> bool:
     return bool(not node.all() and (node == np.isin(np.arange(len(node)), places)).all())
 
 
-def participations(run: MeasuredRun, places: Sequence[int], by_step: Sequence[int] = ()) -> BoolArray:
+def participations(
+    run: MeasuredRun, places: Sequence[int], by_step: Sequence[int] = ()
+) -> BoolArray:
     """Those of the ranks that are late, in each step of the one that is; shape (p,)."""
     matched = run.together.matched
     if not by_step:
@@ -98,13 +103,16 @@ def participations(run: MeasuredRun, places: Sequence[int], by_step: Sequence[in
 
 
 def usual_work(run: MeasuredRun, chains: Chains, mine: BoolArray) -> IntArray:
-    """The work before each collective, shape (p,), that of `mine` at most as like ranks' between the two."""
+    """The work before each collective, shape (p,), that of `mine` at most as like ranks' between
+    the two.
+    """
     middle, known = usual(chains.own_ns, _between(run, chains), ~mine)
     return np.where(mine & known, np.minimum(chains.own_ns, middle), chains.own_ns)
 
 
 def beyond_usual(run: MeasuredRun, chains: Chains, values: IntArray, mine: BoolArray) -> IntArray:
-    """By how much the values of `mine` are above those of like ranks between the same two collectives.
+    """By how much the values of `mine` are above those of like ranks between the same two
+    collectives.
 
     0 for the others, and for what comes after nothing. Where nobody is like a rank, its values.
     """
@@ -114,5 +122,7 @@ def beyond_usual(run: MeasuredRun, chains: Chains, values: IntArray, mine: BoolA
 
 
 def _between(run: MeasuredRun, chains: Chains) -> IntArray:
-    """A number of each participation, the same for like ranks' work between the same two collectives."""
+    """A number of each participation, the same for like ranks' work between the same two
+    collectives.
+    """
     return group_of(run.role, np.where(chains.after == NO_ROW, UNKNOWN, run.role[chains.after]))

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heuristics.late.beside import apart, is_node, least_of, participations, standing_out, usual_work
+from heuristics.late.beside import (
+    apart,
+    is_node,
+    least_of,
+    participations,
+    standing_out,
+    usual_work,
+)
 from traces.arrays import FloatArray, IntArray
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -21,8 +28,8 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
 
 
 def _always(run: MeasuredRun) -> Iterator[Edit]:
-    """By the kernels of like ranks, whose steps then take as much longer; by those of all ranks where there
-    are nodes: one may be a stage.
+    """By the kernels of like ranks, whose steps then take as much longer; by those of all ranks
+    where there are nodes: one may be a stage.
     """
     longer_ns = run.excess.dense_ns + run.excess.grouped_ns
     for factor, most_ns in ((run.factor, longer_ns), (_across(run), np.inf)):
@@ -35,21 +42,27 @@ def _always(run: MeasuredRun) -> Iterator[Edit]:
 
 
 def _across(run: MeasuredRun) -> FloatArray:
-    """How many times as long a node's kernels take as those of all ranks; NaN where that is no whole node."""
+    """How many times as long a node's kernels take as those of all ranks; NaN where that is no
+    whole node.
+    """
     count = len(run.together.used)
     unknown = np.full(count, np.nan)
     if len(run.alike) < 2 or (run.nodes == run.nodes[0]).all():
         return unknown
-    factor = device_factors(run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),))
+    factor = device_factors(
+        run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),)
+    )
     if is_node(run, apart(np.nan_to_num(factor, nan=1.0))):
         return factor
     return unknown
 
 
 def slowed(run: MeasuredRun) -> FloatArray:
-    """What a GPU took longer in a step where all that it did took so much longer, experts' work as well.
+    """What a GPU took longer in a step where all that it did took so much longer, experts' work as
+    well.
 
-    Shape (ranks, steps), 0 elsewhere: a stop makes one kernel of many longer, and more tokens some of them.
+    Shape (ranks, steps), 0 elsewhere: a stop makes one kernel of many longer, and more tokens some
+    of them.
     """
     excess = run.excess
     grouped_ns = np.nan_to_num(run.grid.grouped_ns)
@@ -87,9 +100,14 @@ def _edit(
 
 
 def _at_usual_speed(
-    run: MeasuredRun, chains: Chains, places: tuple[int, ...], by_step: tuple[int, ...], factor: float
+    run: MeasuredRun,
+    chains: Chains,
+    places: tuple[int, ...],
+    by_step: tuple[int, ...],
+    factor: float,
 ) -> IntArray:
-    """The late rank's work with kernels that are as fast as those of like ranks; experts' as other products.
+    """The late rank's work with kernels that are as fast as those of like ranks; experts' as other
+    products.
 
     Those of ranks that wait are no measure: beside communication that waits kernels are slower.
     """
@@ -99,6 +117,10 @@ def _at_usual_speed(
     compute_ns = np.clip(matched.compute_ns, 0, own_ns)
     grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
     theirs = [one for one in run.alike if not {*one.places}.isdisjoint(places)]
-    products = np.fmax(device_factors(run.together.used, theirs, products=True), factor)[matched.place]
+    products = np.fmax(device_factors(run.together.used, theirs, products=True), factor)[
+        matched.place
+    ]
     less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
-    return np.where(mine, own_ns - np.rint(less_ns).astype(np.int64), usual_work(run, chains, all_mine))
+    return np.where(
+        mine, own_ns - np.rint(less_ns).astype(np.int64), usual_work(run, chains, all_mine)
+    )

@@ -38,7 +38,9 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
 
 
 def _balanced(run: MeasuredRun, chains: Chains) -> tuple[IntArray, IntArray]:
-    """Work before tokens are brought back, and what is moved, as even as a balancing loss makes it."""
+    """Work before tokens are brought back, and what is moved, as even as a balancing loss makes
+    it.
+    """
     matched, of_experts = run.together.matched, run.routing.of_experts
     first = matched.first
     grouped = np.maximum(matched.grouped_ns, 0).astype(np.float64)
@@ -61,20 +63,24 @@ def _balanced(run: MeasuredRun, chains: Chains) -> tuple[IntArray, IntArray]:
 def _moved_evenly(run: MeasuredRun, chains: Chains, told: BoolArray) -> IntArray:
     """Transfers of tokens where all ranks get as many; shape (p,).
 
-    Where each rank ends when its own data is there, the shortest is what all take. Where all end at once, all
-    wait for the rank that gets the most, and its part of the bytes is its part of the experts' work.
+    Where each rank ends when its own data is there, the shortest is what all take. Where all end at
+    once, all wait for the rank that gets the most, and its part of the bytes is its part of the
+    experts' work.
     """
     first, moving_ns = run.together.matched.first, chains.moving_ns
     shortest_ns, at_once = parts.least(moving_ns, first), ends_at_once(moving_ns, first)
     uneven = _uneven_around(run, told)
-    less = np.where(at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0)
+    less = np.where(
+        at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0
+    )
     latency_ns = np.clip(shortest_ns, 0, LASTS.value)
     even_ns = np.where(shortest_ns > 0, latency_ns + (shortest_ns - latency_ns) * less, shortest_ns)
     return parts.spread(np.rint(even_ns).astype(np.int64), first)
 
 
 def _uneven_around(run: MeasuredRun, told: BoolArray) -> FloatArray:
-    """Of each instance the fullest rank's experts' work over the mean, of what comes before it, else next.
+    """Of each instance the fullest rank's experts' work over the mean, of what comes before it,
+    else next.
 
     Shape (n,); 1 where nothing tells. Tokens come before the work on them and go back after it.
     """

@@ -23,7 +23,9 @@ from traces.sections.cause import Cause
 
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
-    """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between launches."""
+    """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between
+    launches.
+    """
     table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
     slow = apart(np.nan_to_num(ratio(pace_ns, run.alike), nan=1.0))
     if places := apart(means(table)):
@@ -49,7 +51,9 @@ def _edit(
     mine = participations(run, places, by_step)
 
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:
-        return chains.own_ns - beyond_usual(run, chains, _host_ns(run, chains), mine), chains.moving_ns
+        return chains.own_ns - beyond_usual(
+            run, chains, _host_ns(run, chains), mine
+        ), chains.moving_ns
 
     def whole(chains: Chains) -> tuple[IntArray, IntArray]:
         own_ns, moving_ns = edited(chains)
@@ -76,5 +80,9 @@ def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:
     begun = ByTime(recorded.place, recorded.rows.start_ns)
     until_ns = np.zeros(len(recorded.rows), dtype=np.int64)
     until_ns[begun.rows] = np.cumsum(np.maximum(recorded.rows.host_ns[begun.rows], 0))
-    last, before = (begun.before(matched.place, one) for one in (matched.start_ns, matched.end_ns[after]))
-    return np.where(after == NO_ROW, 0, np.clip(until_ns[last] - until_ns[before], 0, chains.own_ns))
+    last, before = (
+        begun.before(matched.place, one) for one in (matched.start_ns, matched.end_ns[after])
+    )
+    return np.where(
+        after == NO_ROW, 0, np.clip(until_ns[last] - until_ns[before], 0, chains.own_ns)
+    )

@@ -1,5 +1,5 @@
-"""Which cause it is: each proposes what to take away, the run is replayed without it, and the one that saves
-the most counts, where it saves more than resampled steps give by chance.
+"""Which cause it is: each proposes what to take away, the run is replayed without it, and the one
+that saves the most counts, where it saves more than resampled steps give by chance.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,9 @@ _STEADY: Final = (
 
 @frozen
 class Tried:
-    """A possible cause, replayed, and what it saves of a mean step; where it cannot be, what it costs."""
+    """A possible cause, replayed, and what it saves of a mean step; where it cannot be, what it
+    costs.
+    """
 
     edit: Edit
     replayed: Replayed | None
@@ -45,10 +47,14 @@ class Tried:
 
 
 def judged_by_replay(run: MeasuredRun) -> Tried | None:
-    """The cause; None where none saves enough. Pauses are of ranks that are not late for their own reason."""
+    """The cause; None where none saves enough. Pauses are of ranks that are not late for their own
+    reason.
+    """
     if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
         return None
-    steady = [one for propose in _STEADY for edit in propose(run) if (one := tried(run, edit)) is not None]
+    steady = [
+        one for propose in _STEADY for edit in propose(run) if (one := tried(run, edit)) is not None
+    ]
     worst = _most(run, [one for one in steady if one.replayed is not None])
     if worst is not None and worst.edit.cause is Cause.ROUTING_IMBALANCE:
         return worst  # what uneven work of experts holds up looks like pauses
@@ -59,14 +65,22 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
 
 
 def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
-    """What saves the most; of several that save as much, to a hundredth of the step, that of fewest ranks."""
+    """What saves the most; of several that save as much, to a hundredth of the step, that of fewest
+    ranks.
+    """
     most_ns = max((one.saved_ns for one in found), default=0.0)
     as_much = [one for one in found if one.saved_ns >= most_ns - COST.value * run.step_ns]
-    return min(as_much, key=lambda one: (len(one.edit.places) or len(run.nodes), -one.saved_ns), default=None)
+    return min(
+        as_much,
+        key=lambda one: (len(one.edit.places) or len(run.nodes), -one.saved_ns),
+        default=None,
+    )
 
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
-    """A cause that is no chance, and worth to be said: what it costs of its own, and what the run saves."""
+    """A cause that is no chance, and worth to be said: what it costs of its own, and what the run
+    saves.
+    """
     # All kernels of one step tell a device.
     several = edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
     least_ns = COST.value * run.step_ns
@@ -83,7 +97,9 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
 
 
 def _least(found: Tried, several: bool) -> Limit:
-    """Half a wall, of what comes once, of what any rank has now and then, and of what cannot be replayed."""
+    """Half a wall, of what comes once, of what any rank has now and then, and of what cannot be
+    replayed.
+    """
     if not several or found.edit.now_and_then or found.replayed is None:
         return HALF_A_WALL
     return COST
@@ -150,16 +166,19 @@ def unmatched(run: MeasuredRun) -> float:
 
 
 def at_least(values: FloatArray, edit: Edit) -> float:
-    """What the mean of these is at least, of steps drawn again; of one step that is known it is as it is.
+    """What the mean of these is at least, of steps drawn again; of one step that is known it is as
+    it is.
 
-    Deviations are widened for few values (T. Hesterberg, What Teachers Should Know About the Bootstrap, The
-    American Statistician 69, 2015).
+    Deviations are widened for few values (T. Hesterberg, What Teachers Should Know About the
+    Bootstrap, The American Statistician 69, 2015).
     """
     some = _drawn_from(values, edit)
     count = len(some)
     if not count:
         return 0.0
-    apart = (some[drawn_again(count)].mean(axis=1) - some.mean()) * np.sqrt(count / max(1, count - 1))
+    apart = (some[drawn_again(count)].mean(axis=1) - some.mean()) * np.sqrt(
+        count / max(1, count - 1)
+    )
     least = float(some.mean() + np.quantile(apart, CHANCE.value))
     return least * count / _known(values)
 

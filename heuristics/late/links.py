@@ -22,7 +22,8 @@ from traces.sections.cause import Cause
 SLOWER: Final = Limit(
     1.15,
     "times as long as like transfers",
-    "measured: of eight recorded ranks of another's run (dlrm8) one moves its data 1.15 times as long as the "
+    "measured: of eight recorded ranks of another's run (dlrm8) one moves its data 1.15 times as "
+    "long as the "
     "median, and nothing is wrong with it",
 )
 _LEAST: Final = 6
@@ -38,8 +39,9 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
 
 
 def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
-    """Ranks of groups that take longer than like ones: those with the most of that time, all of them, and
-    nodes that are in each such group. What is not slow beside groups without these ranks is spared.
+    """Ranks of groups that take longer than like ones: those with the most of that time, all of
+    them, and nodes that are in each such group. What is not slow beside groups without these ranks
+    is spared.
     """
     matched, count = run.together.matched, len(run.together.matched.groups)
     member: BoolArray = np.zeros((count, len(run.nodes)), dtype=np.bool_)
@@ -48,13 +50,17 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     apart_nodes = run.nodes[matched.place] != run.nodes[member.argmax(axis=1)][of_row]
     over_nodes = np.bincount(of_row, apart_nodes, minlength=count) > 0
     given = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
-    size_bytes = np.where(np.isin(matched.operation, EXCHANGES), 0, given)  # routing makes them differ
+    size_bytes = np.where(
+        np.isin(matched.operation, EXCHANGES), 0, given
+    )  # routing makes them differ
     what = programs_of(matched, run.step), matched.kind[matched.first[:-1]], size_bytes
     like = group_of(*what, run.step, over_nodes[matched.group].astype(np.int64))
     moved_ns = parts.median(run.waits.moving_ns, matched.first)
     usual_ns, seen = _usual(moved_ns, like)
     pair = group_of(like[matched.instance], matched.place)
-    twice = np.bincount(pair)[pair] > 1  # of a rank that is in two such groups, these are not side by side
+    twice = (
+        np.bincount(pair)[pair] > 1
+    )  # of a rank that is in two such groups, these are not side by side
     seen &= (np.bincount(like[matched.instance], twice)[like] == 0) | messages_of(matched)
     group = matched.group[seen]
     often = np.bincount(group, minlength=count)
@@ -102,7 +108,8 @@ def _of_exchanges(run: MeasuredRun) -> Iterator[Edit]:
     middle_ns = parts.spread(parts.median(moving_ns, matched.first), matched.first)
     count = len(run.nodes)
     took, beyond = (
-        parts.sums(one[rows], matched.place[rows], count) for one in (moving_ns, moving_ns - middle_ns)
+        parts.sums(one[rows], matched.place[rows], count)
+        for one in (moving_ns, moving_ns - middle_ns)
     )
     places = apart(beyond)
     if not places or np.bincount(matched.place[rows], minlength=count)[list(places)].min() < _LEAST:
@@ -123,10 +130,11 @@ def _apart_exchanges(matched: Matched, moving_ns: IntArray) -> BoolArray:
 
 
 def slowness(seen: FloatArray, size: IntArray, behind: IntArray) -> FloatArray:
-    """How slow a link is that moves `seen` times as long as the others of an exchange of `size` ranks.
+    """How slow a link is that moves `seen` times as long as the others of an exchange of `size`
+    ranks.
 
-    Of n ranks k are `behind` it: each of the others sends k / (n - 1) of its data by that link, and these
-    (n - k) / (n - 1).
+    Of n ranks k are `behind` it: each of the others sends k / (n - 1) of its data by that link, and
+    these (n - k) / (n - 1).
     """
     left = size - behind - seen * behind
     real = np.divide((seen - 1) * (size - 1), left, out=seen - 1, where=left > 0) + 1
@@ -143,8 +151,8 @@ def _edit(
 ) -> Edit:
     """Transfers as long as like ones that no slow link touches, or shorter by its factor.
 
-    Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another the others'
-    by what of their data passes it.
+    Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another
+    the others' by what of their data passes it.
     """
     matched, mine = run.together.matched, participations(run, places)
     first, size = matched.first, matched.sizes
@@ -154,7 +162,9 @@ def _edit(
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:
         moving_ns = chains.moving_ns
         middle, known = usual(moving_ns, run.role, ~touched)
-        exchanges = np.isin(matched.operation, EXCHANGES) & (size > 2) & ~ends_at_once(moving_ns, first)
+        exchanges = (
+            np.isin(matched.operation, EXCHANGES) & (size > 2) & ~ends_at_once(moving_ns, first)
+        )
         passes = np.where(mine, parts.spread(size - behind, first), parts.spread(behind, first))
         part = np.where(parts.spread(exchanges, first), passes / parts.spread(size - 1, first), 1.0)
         scaled = np.rint(moving_ns / (1 + (factor - 1) * part)).astype(np.int64)

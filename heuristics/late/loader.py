@@ -37,10 +37,14 @@ def _edit(run: MeasuredRun, places: tuple[int, ...], by_step: tuple[int, ...] = 
 
 
 def _late_start_ns(run: MeasuredRun, own_ns: IntArray) -> IntArray:
-    """By how much like ranks begin their step sooner, of the work that holds the late start; shape (p,)."""
+    """By how much like ranks begin their step sooner, of the work that holds the late start; shape
+    (p,).
+    """
     matched = run.together.matched
     beyond_ns = np.column_stack((run.excess.loader_ns, np.zeros(len(run.grid.later))))
-    of_step_ns = np.maximum(np.nan_to_num(beyond_ns), 0)[matched.place, own_step_of(matched, run.grid)]
+    of_step_ns = np.maximum(np.nan_to_num(beyond_ns), 0)[
+        matched.place, own_step_of(matched, run.grid)
+    ]
     late_ns = matched.recorded.rows.loader_ns[matched.at]
     holds = np.minimum(own_ns, late_ns) >= THROUGH.value * np.maximum(late_ns, of_step_ns)
     return np.where(holds, np.minimum(of_step_ns, own_ns), 0).astype(np.int64)

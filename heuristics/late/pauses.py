@@ -1,7 +1,9 @@
-"""Pauses of ranks, now here and now there: each is short, and all the ranks of a group wait for each.
+"""Pauses of ranks, now here and now there: each is short, and all the ranks of a group wait for
+each.
 
-No step need have one rank that stands out, so that they are added up: what a rank did before a collective
-beside what like ranks do there, in its group's step. No clock but each rank's own enters.
+No step need have one rank that stands out, so that they are added up: what a rank did before a
+collective beside what like ranks do there, in its group's step. No clock but each rank's own
+enters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +30,9 @@ _OFTEN = 3
 
 
 def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
-    """All pauses, and in each step the work of the rank that stands out; `without` those of some places."""
+    """All pauses, and in each step the work of the rank that stands out; `without` those of some
+    places.
+    """
     count, steps = run.grid.length_ns.shape
     matched = run.together.matched
     pause_ns = np.where(np.isin(matched.place, without), 0, pauses_of(run))
@@ -50,7 +54,9 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
 
 
 def _in_turn(run: MeasuredRun, without: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """In each step the rank that stands out the most, by its host or its kernels, and by how much; else 0."""
+    """In each step the rank that stands out the most, by its host or its kernels, and by how much;
+    else 0.
+    """
     excess = run.excess
     told = ~np.isnan(excess.dense_ns)
     dense_ns, host_ns = standing_out(run, excess.dense_ns), standing_out(run, excess.by_host_ns)
@@ -62,8 +68,8 @@ def _in_turn(run: MeasuredRun, without: Sequence[int]) -> tuple[IntArray, IntArr
 def pauses_of(run: MeasuredRun) -> IntArray:
     """What each participation's rank paused before it, shape (p,), mostly 0.
 
-    What all like ranks do longer in a step is no pause, and what a rank does equally long in all is none.
-    More work of experts is more tokens: left out.
+    What all like ranks do longer in a step is no pause, and what a rank does equally long in all is
+    none. More work of experts is more tokens: left out.
     """
     matched, chains, role, step = run.together.matched, run.chains, run.role, run.step
     has = chains.after != NO_ROW
@@ -73,9 +79,17 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
     between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
     middle_ns, known = usual(own_ns, between, has)
-    told = has & known & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
-    least_ns, _, _ = _between(own_ns[has], group_of(between, step[matched.instance]).astype(np.int64), has)
-    mine_ns, most_ns, count = _between(own_ns[has], group_of(between, matched.place).astype(np.int64), has)
+    told = (
+        has
+        & known
+        & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
+    )
+    least_ns, _, _ = _between(
+        own_ns[has], group_of(between, step[matched.instance]).astype(np.int64), has
+    )
+    mine_ns, most_ns, count = _between(
+        own_ns[has], group_of(between, matched.place).astype(np.int64), has
+    )
     steady = (count >= _OFTEN) & (most_ns - mine_ns < AT_ONCE.value)
     always_ns = np.where(steady, np.maximum(least_ns, mine_ns), least_ns)
     beyond_ns = np.where(told, own_ns - np.maximum(middle_ns, always_ns), 0)
@@ -84,8 +98,12 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     return np.where(beyond_ns >= least, beyond_ns, 0)
 
 
-def _between(own_ns: IntArray, part: IntArray, has: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Of each row the least and the most of its part, and how many it has: of rows that have one before."""
+def _between(
+    own_ns: IntArray, part: IntArray, has: BoolArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Of each row the least and the most of its part, and how many it has: of rows that have one
+    before.
+    """
     size = int(part.max()) + 1
     least_ns, most_ns = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
     np.minimum.at(least_ns, part[has], own_ns)

@@ -34,7 +34,16 @@ from traces.ranks.waiting.peers import bytes_of
 from traces.ranks.waiting.side_by_side import NO_STEPS, Alike, Grid, means, middles, rounded
 from traces.ranks.waiting.waits import NOBODY
 from traces.sections.cause import Cause, ProblemKind
-from traces.sections.run import ArrivesLast, Clocks, Late, LikeRanks, RankInRun, Run, RunProblem, RunWithout
+from traces.sections.run import (
+    ArrivesLast,
+    Clocks,
+    Late,
+    LikeRanks,
+    RankInRun,
+    Run,
+    RunProblem,
+    RunWithout,
+)
 from traces.spelling import percent
 
 _NO_WORLD: Final = gap(
@@ -44,14 +53,16 @@ _NONE_KNOWN: Final = gap("no communication was recorded", "record ranks that com
 
 
 def analyse_run(summaries: Sequence[RankSummary]) -> Run:
-    """Analyse a run; the order of the summaries does not matter. What repairs it is for others to say."""
+    """Analyse a run; the order of the summaries does not matter. What repairs it is for others to
+    say.
+    """
     return run_of(judge(summaries), [one.identity.trace for one in summaries])
 
 
 @frozen
 class JudgedRun:
-    """A run, what makes ranks late in it, None where nothing does, and which instances' waiting is of that,
-    shape (n,).
+    """A run, what makes ranks late in it, None where nothing does, and which instances' waiting is
+    of that, shape (n,).
     """
 
     measured: MeasuredRun
@@ -112,7 +123,9 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         pipeline=pipeline_of(used, matched, waits, grid),
         experts=experts_of(used, matched, grid, run.routing, run.factor),
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
-        complete_frac=or_gap(complete_frac(matched, all_ranks_seen=seen and size is not None), _NONE_KNOWN),
+        complete_frac=or_gap(
+            complete_frac(matched, all_ranks_seen=seen and size is not None), _NONE_KNOWN
+        ),
         late_exposed_by_kind_ns=late_exposed_ns,
         transfer_by_kind_ns=moving_ns,
         steps_per_column=by_step.steps_per_column,
@@ -149,7 +162,9 @@ def _like(one: Alike, grid: Grid) -> LikeRanks:
         has_experts=one.fingerprint.has_experts,
         has_embedding=one.fingerprint.has_embedding,
         has_loss=one.fingerprint.has_loss,
-        step_ns=or_gap(rounded(middles(grid.length_ns[list(one.places)].reshape(1, -1)))[0], NO_STEPS),
+        step_ns=or_gap(
+            rounded(middles(grid.length_ns[list(one.places)].reshape(1, -1)))[0], NO_STEPS
+        ),
     )
 
 
@@ -157,18 +172,29 @@ _NO_KIND: Final = gap("no sizes of this rank's collectives are recorded", "as fo
 
 
 def figures_of_ranks(
-    judged: JudgedRun, by_step: ByStep, late: Late | Missing, given: Sequence[Mapping[str, int]] | Missing
+    judged: JudgedRun,
+    by_step: ByStep,
+    late: Late | Missing,
+    given: Sequence[Mapping[str, int]] | Missing,
 ) -> tuple[RankInRun, ...]:
     """The figures of the ranks used, in their order. `given`: bytes that each gives, by kind.
 
-    Times are of a mean step of the run: waiting in collectives for others, and what others waited for this
-    one. `device_factor`: how many times as long its kernels take as those of ranks like it. `expert_ns`: its
-    grouped GEMMs.
+    Times are of a mean step of the run: waiting in collectives for others, and what others waited
+    for this one. `device_factor`: how many times as long its kernels take as those of ranks like
+    it. `expert_ns`: its grouped GEMMs.
     """
     together, grid, charged = judged.measured.together, judged.measured.grid, judged.charged
-    group_of = {place: number for number, group in enumerate(judged.measured.alike) for place in group.places}
+    group_of = {
+        place: number
+        for number, group in enumerate(judged.measured.alike)
+        for place in group.places
+    }
     steps, known = max(1, grid.step_count), judged.measured.aligned.clocks.aligned
-    unknown = late if isinstance(late, Missing) else gap("clocks could not be aligned", "record more steps")
+    unknown = (
+        late
+        if isinstance(late, Missing)
+        else gap("clocks could not be aligned", "record more steps")
+    )
     caused_ns, by_step_caused_ns = (charged.caused_ns // steps).tolist(), _whole(by_step.caused_ns)
     step_ns, waited_ns = rounded(middles(grid.length_ns)), (charged.waited_ns // steps).tolist()
     factor, expert_ns = judged.measured.factor.tolist(), rounded(means(grid.grouped_ns))
@@ -205,16 +231,24 @@ def _problem(one: Problem, names: Sequence[str]) -> RunProblem:
 
 
 def _late(judged: JudgedRun) -> Late | Missing:
-    """`wait_ns` is what the others waited for it in the steps of the run, all together, and `cost_ns` the
-    late rank's own time beyond like ranks in a mean step. `by_step`: of each step the place that was late,
-    where that changes. `group` is that of the ranks with more layers, for `PIPELINE_IMBALANCE`.
+    """`wait_ns` is what the others waited for it in the steps of the run, all together, and
+    `cost_ns` the late rank's own time beyond like ranks in a mean step. `by_step`: of each step the
+    place that was late, where that changes. `group` is that of the ranks with more layers, for
+    `PIPELINE_IMBALANCE`.
     """
     if (missing := _untold(judged)) is not None:
         return missing
     found = judged.found
     if found is None:
         return Late(
-            index=None, rank=None, cause=Cause.NONE, wait_ns=0, cost_ns=0, by_step=(), group=None, repair=""
+            index=None,
+            rank=None,
+            cause=Cause.NONE,
+            wait_ns=0,
+            cost_ns=0,
+            by_step=(),
+            group=None,
+            repair="",
         )
     one, used = found.edit, judged.measured.together.used
     place = None if one.place == UNKNOWN else one.place
@@ -249,12 +283,18 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     missed = unmatched(run)
     reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
     if missed >= COST.value:
-        reason = f"{percent(missed)} of the collectives were not matched, and the way of the delay runs there"
+        reason = (
+            f"{percent(missed)} of the collectives were not matched, and the way of the "
+            f"delay "
+            f"runs there"
+        )
     return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
 
 
 def _host(run: MeasuredRun, places: Sequence[int]) -> str | None:
-    """The node whose ranks these are, all of them and no other, counted by the devices of the ranks."""
+    """The node whose ranks these are, all of them and no other, counted by the devices of the
+    ranks.
+    """
     if not is_node(run, places):
         return None
     return f"node {distinct(run.nodes).tolist().index(run.nodes[places[0]])}"
@@ -275,7 +315,9 @@ def _untold(judged: JudgedRun) -> Missing | None:
         return gap(reason, "give the recordings of one run")
     waited = judged.measured.waits.wait_ns.any() or not together.all_ranks_seen
     if (judged.measured.waits.last == NOBODY).all() and waited:
-        reason = "of every group a rank is missing, and all that are here may have waited for that one"
+        reason = (
+            "of every group a rank is missing, and all that are here may have waited for that one"
+        )
         return gap(reason, "record every rank, or all ranks of some groups")
     if judged.measured.grid.step_count == 1:
         return gap("one step does not show who is always late", "record several steps")

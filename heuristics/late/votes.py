@@ -1,4 +1,5 @@
-"""Who is late where no steps are known: each collective is a vote, weighed by the waiting that it was.
+"""Who is late where no steps are known: each collective is a vote, weighed by the waiting that it
+was.
 
 It says what its last rank did longer than the others since the group's collective before.
 """
@@ -40,12 +41,18 @@ class Votes(Rows):
 
 
 def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
-    """One vote for each instance whose last rank is known, and before which its group had another."""
+    """One vote for each instance whose last rank is known, and before which its group had
+    another.
+    """
     first = matched.first
     last = np.where(waits.last == NOBODY, 0, waits.last)
     others = np.ones(len(matched.place), dtype=np.bool_)
     others[last[waits.last != NOBODY]] = False
-    told = (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN) if len(first) > 1 else others[:0]
+    told = (
+        (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN)
+        if len(first) > 1
+        else others[:0]
+    )
     late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, others)
     grouped = np.maximum(matched.grouped_ns, 0)
     before, at = matched.recorded.rows, matched.at
@@ -59,7 +66,9 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
 
 
 def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
-    """How much more of something the last rank did than the median of the others; 0 where it is not told."""
+    """How much more of something the last rank did than the median of the others; 0 where it is not
+    told.
+    """
     told = others & (values != UNKNOWN)
     known = parts.most(told, first)
     more = values[last] - parts.median(values, first, told)
@@ -82,7 +91,9 @@ def judged_by_votes(run: MeasuredRun) -> Tried | None:
     mine = (votes.place == place) & (votes.reason != UNKNOWN)
     if not mine.any():
         return None
-    by_reason = np.bincount(votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS))
+    by_reason = np.bincount(
+        votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS)
+    )
     cost_ns = float(by_place[place])
 
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:

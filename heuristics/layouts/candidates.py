@@ -1,4 +1,6 @@
-"""Every layout of a model that divides heads, experts, GPUs and the global batch, with its stages."""
+"""Every layout of a model that divides heads, experts, GPUs and the global batch, with its
+stages.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +19,8 @@ from traces.sizes.model import ModelSize
 EACH: Final = Limit(
     0.002,
     "of the step for each virtual stage or module",
-    "ours: of what costs alike the simpler; the bubble then chooses 4 virtual stages for DeepSeek-V3 on "
+    "ours: of what costs alike the simpler; the bubble then chooses 4 virtual stages for "
+    "DeepSeek-V3 on "
     "PP 4 and PP 8, and 8 for Mixtral, as published",
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
@@ -35,7 +38,9 @@ _OTHER_STAGES: Final[dict[str, Value]] = dict.fromkeys(
 
 @dataclass(frozen=True)
 class Sizes:
-    """One layout without what memory asks of it. `uneven_frac`: how much more the busiest stage does."""
+    """One layout without what memory asks of it. `uneven_frac`: how much more the busiest stage
+    does.
+    """
 
     gpus: int
     tp: int
@@ -76,9 +81,10 @@ class Sizes:
         """Knobs that set it."""
         virtual = self.vpp if self.vpp > 1 else None
         return {
-            TP: self.tp, CP: self.cp, PP: self.pp, VIRTUAL_STAGES: virtual, EP: self.ep, ETP: self.etp,
-            "sequence_parallel": self.tp > 1, MICRO_BATCH: self.micro_batch,
-            "pipeline_model_parallel_layout": self.letters, **_OTHER_STAGES,
+            TP: self.tp, CP: self.cp, PP: self.pp, VIRTUAL_STAGES: virtual,
+            EP: self.ep, ETP: self.etp, "sequence_parallel": self.tp > 1,
+            MICRO_BATCH: self.micro_batch, "pipeline_model_parallel_layout": self.letters,
+            **_OTHER_STAGES,
         }  # fmt: skip
 
 
@@ -92,9 +98,11 @@ class Asked:
 
 
 def candidates(asked: Asked) -> Iterator[Sizes]:
-    """All that divide, one for each set of parallel sizes and micro-batch, with its best virtual stages.
+    """All that divide, one for each set of parallel sizes and micro-batch, with its best virtual
+    stages.
 
-    ETP stays 1: the guides prefer EP for experts. CP is the guide's by the sequence length, or half of it.
+    ETP stays 1: the guides prefer EP for experts. CP is the guide's by the sequence length, or half
+    of it.
     """
     model, work = asked.model, work_of(asked.model)
     experts = model.expert_count or 1
@@ -139,14 +147,18 @@ def _with_batches(asked: Asked, work: Work, cut: tuple[int, int, int, int]) -> I
 
 @lru_cache(4096)
 def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] | None:
-    """The virtual stages that waste least: bubble, uneven stages, and transfers of each; None where none are.
+    """The virtual stages that waste least: bubble, uneven stages, and transfers of each; None where
+    none are.
 
-    Stages between the ends are of one length where they can be, as in every layout of Bridge's scripts.
+    Stages between the ends are of one length where they can be, as in every layout of Bridge's
+    scripts.
 
     Interleaved stages want a multiple of PP micro-batches (Megatron-Core, schedules.py).
     """
     layers = len(work.layers)
-    most = min(RECIPES["most_virtual"].whole, layers // pp) if pp > 1 and microbatches % pp == 0 else 1
+    most = (
+        min(RECIPES["most_virtual"].whole, layers // pp) if pp > 1 and microbatches % pp == 0 else 1
+    )
     best = None
     least = (True, float("inf"))
     for vpp in range(1, most + 1):

@@ -74,7 +74,9 @@ class Found:
 
 
 def find_layouts(wanted: Wanted) -> Found | Missing:
-    """Every layout that divides, held against memory and ranked; Missing names the sizes that are unknown."""
+    """Every layout that divides, held against memory and ranked; Missing names the sizes that are
+    unknown.
+    """
     base, assumed, taken = _completed(wanted)
     model = model_size(base)
     if isinstance(model, Missing):
@@ -84,7 +86,9 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     given = replace(wanted.given, gpu=wanted.gpu, precision=precision, world_size=wanted.gpus)
     run = Run(given=given, settings=base)
     domain = run.config.nvlink_domain or 8
-    machine = Machine(known_model.id if known_model else "", weight_of(model), wanted.gpu, wanted.gpus)
+    machine = Machine(
+        known_model.id if known_model else "", weight_of(model), wanted.gpu, wanted.gpus
+    )
     among = published() if wanted.published is None else wanted.published
     ranking = ranking_of(model, machine, precision, domain, among)
     capacity, costs = wanted.capacity_bytes, module_costs(model, run)
@@ -132,7 +136,9 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
 
 
 def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
-    """The settings with what a layout needs beside the model; what nobody gave, in words and as knobs."""
+    """The settings with what a layout needs beside the model; what nobody gave, in words and as
+    knobs.
+    """
     base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
     view = KnobView(base)
     taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
@@ -144,10 +150,16 @@ def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
         each = RECIPES["batch_of_a_gpu"].whole
         taken[GLOBAL_BATCH] = each * wanted.gpus
         assumed.append(say("layouts.batch-assumed", batch=f"{each * wanted.gpus:,}", each=each))
-    if not view.known("ddp.grad_reduce_in_fp32") and not view.known("mixed_precision.grad_reduce_in_fp32"):
+    if not view.known("ddp.grad_reduce_in_fp32") and not view.known(
+        "mixed_precision.grad_reduce_in_fp32"
+    ):
         taken["ddp.grad_reduce_in_fp32"] = True
         assumed.append(say("layouts.gradients"))
-    return base.changed(taken, "plan"), assumed, {k: v for k, v in taken.items() if k != MICRO_BATCH}
+    return (
+        base.changed(taken, "plan"),
+        assumed,
+        {k: v for k, v in taken.items() if k != MICRO_BATCH},
+    )
 
 
 def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator[str]:
@@ -207,7 +219,9 @@ def _legal(
 
 
 def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[PlannedLayout]:
-    """The run's own layout among the others: in the place of the same one, else where its cost puts it."""
+    """The run's own layout among the others: in the place of the same one, else where its cost puts
+    it.
+    """
     for place, one in enumerate(listed):
         if _sizes(one) == _sizes(own):
             return [*listed[:place], own, *listed[place + 1 :]]
@@ -217,4 +231,13 @@ def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[Plann
 
 
 def _sizes(one: PlannedLayout) -> tuple[object, ...]:
-    return one.tp, one.cp, one.pp, one.vpp, one.ep, one.etp, one.micro_batch, {*one.recompute_modules} or None
+    return (
+        one.tp,
+        one.cp,
+        one.pp,
+        one.vpp,
+        one.ep,
+        one.etp,
+        one.micro_batch,
+        {*one.recompute_modules} or None,
+    )

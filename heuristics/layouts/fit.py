@@ -1,7 +1,8 @@
-"""The least recompute with which a layout fits its GPUs, by the estimate of memory; None where none does.
+"""The least recompute with which a layout fits its GPUs, by the estimate of memory; None where none
+does.
 
-Modules are added by what they cost; whole layers come last, as the guides ask. What a module frees adds up,
-so few estimates find the set.
+Modules are added by what they cost; whole layers come last, as the guides ask. What a module frees
+adds up, so few estimates find the set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,9 @@ EVERYTHING: Final = Recompute("full", (), RECIPES["whole_layers"].value)
 
 @frozen
 class Fitted:
-    """A layout that fits, and what it takes. `kept`: bytes of its fullest rank without recompute."""
+    """A layout that fits, and what it takes. `kept`: bytes of its fullest rank without
+    recompute.
+    """
 
     sizes: Sizes
     recompute: Recompute
@@ -135,8 +138,9 @@ class Fitting:
         return round(self._experts / (sizes.ep * sizes.etp * sizes.pp) * each)
 
     def _worth_trying(self, plain: Sequence[MemoryEstimate]) -> list[Recompute]:
-        """Sets that should fit by the parts that each module frees, the cheapest first; then the largest set,
-        then whole layers."""
+        """Sets that should fit by the parts that each module frees, the cheapest first; then the
+        largest set, then whole layers.
+        """
         left = {one: max(map(partial(_left, one), plain)) for one in self._ladder}
         likely = sorted(
             (one for one, size in left.items() if size <= self._room),
@@ -174,5 +178,7 @@ def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
 def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
     sets = chain.from_iterable(combinations(costs, count) for count in range(1, len(costs) + 1))
-    found = (Recompute("selective", modules, sum(map(costs.__getitem__, modules))) for modules in sets)
+    found = (
+        Recompute("selective", modules, sum(map(costs.__getitem__, modules))) for modules in sets
+    )
     return tuple(sorted(found, key=lambda one: (one.cost_frac, len(one.modules))))

@@ -22,8 +22,12 @@ from traces.sizes.model import ModelSize
 _LETTERS: Final = compiled(r"[EtmL|*()\d, ]+")
 
 
-def own_layout(run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking) -> PlannedLayout | Missing:
-    """The run's own layout as it stands; Missing names what of it is unknown, or why it does not divide."""
+def own_layout(
+    run: Run, model: ModelSize, fitting: Fitting, ranking: Ranking
+) -> PlannedLayout | Missing:
+    """The run's own layout as it stands; Missing names what of it is unknown, or why it does not
+    divide.
+    """
     layout = layout_of(run.settings, model)
     if isinstance(layout, Missing):
         return layout
@@ -60,4 +64,6 @@ def _recompute(run: Run, fitting: Fitting) -> Recompute:
     modules = run.config.names("recompute_modules") or ()
     if granularity != "selective" or not modules:
         return NOTHING
-    return Recompute("selective", tuple(modules), sum(fitting.costs.get(one, 0.0) for one in modules))
+    return Recompute(
+        "selective", tuple(modules), sum(fitting.costs.get(one, 0.0) for one in modules)
+    )

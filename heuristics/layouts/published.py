@@ -1,7 +1,8 @@
-"""Layouts that NVIDIA published, with or without a throughput, and how near each is to a layout here.
+"""Layouts that NVIDIA published, with or without a throughput, and how near each is to a layout
+here.
 
-Near by the machine and the model: what decides a layout is how much of a model falls on how much memory, and
-how many GPUs a fast domain holds.
+Near by the machine and the model: what decides a layout is how much of a model falls on how much
+memory, and how many GPUs a fast domain holds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,9 +32,12 @@ SCRIPTS: Final = "Megatron-Bridge v0.6.0, scripts/performance: preset"
 LESSER: Final = Limit(
     0.5,
     "of a doubling",
-    "ours: GPUs, NVLink domains, active parameters and EP each decide less than what must fit in a memory",
+    "ours: GPUs, NVLink domains, active parameters and EP each decide less than what must fit in a "
+    "memory",
 )
-UNLIKE: Final = Limit(2.0, "doublings", "ours: two halvings or doublings of TP and PP leave nothing alike")
+UNLIKE: Final = Limit(
+    2.0, "doublings", "ours: two halvings or doublings of TP and PP leave nothing alike"
+)
 
 
 @frozen
@@ -67,7 +71,9 @@ class Published:
 
 @frozen
 class Machine:
-    """What a layout is asked for: the model by its id where it has one, its weight, the GPU and how many."""
+    """What a layout is asked for: the model by its id where it has one, its weight, the GPU and how
+    many.
+    """
 
     model: str
     weight: Weight
@@ -106,7 +112,9 @@ class _Group(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def published() -> tuple[Published, ...]:
-    """Every layout of a model whose sizes are known; a layout that several sources have stands once."""
+    """Every layout of a model whose sizes are known; a layout that several sources have stands
+    once.
+    """
     found: dict[Published, Published] = {}
     for one in (*_of_references(), *_of_table(), *_of_scripts()):
         if one.model in _weights():
@@ -130,15 +138,17 @@ def _of_references() -> Iterator[Published]:
         tp, pp, vpp, ep = sizes
         batch = (row.batch or "").split("/")
         micro_batch = (whole_number(batch[1]) or 1) if len(batch) == 3 else 1
-        yield Published(ids[row.model], row.gpu, row.gpus, tp, pp, 1, vpp, ep, micro_batch, row.source)
+        yield Published(
+            ids[row.model], row.gpu, row.gpus, tp, pp, 1, vpp, ep, micro_batch, row.source
+        )
 
 
 def _of_scripts() -> Iterator[Published]:
     for one in presets_of_scripts():
         size = one.sizes
         yield Published(
-            one.model, one.gpu.upper(), one.gpus, size["tp"], size["pp"], size["cp"], size["vp"], size["ep"],
-            size["mbs"], f"{SCRIPTS} {one.model}, {one.gpu}, {one.precision}",
+            one.model, one.gpu.upper(), one.gpus, size["tp"], size["pp"], size["cp"], size["vp"],
+            size["ep"], size["mbs"], f"{SCRIPTS} {one.model}, {one.gpu}, {one.precision}",
         )  # fmt: skip
 
 

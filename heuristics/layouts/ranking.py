@@ -1,6 +1,7 @@
 """What each rule of the ranking asks of a layout, by `ranking.toml`; their sum orders the list.
 
-A cost is a part of the time that the compute alone would need. It orders layouts; it predicts no step.
+A cost is a part of the time that the compute alone would need. It orders layouts; it predicts no
+step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +21,27 @@ from traces.sizes.peaks import peak, peak_precision
 from traces.sizes.throughput import flops_per_token
 
 REACHED: Final = Limit(
-    0.5, "of the peak", "ours: what large GEMMs in BF16 reach; published runs lie at 28 to 55 % in all"
+    0.5,
+    "of the peak",
+    "ours: what large GEMMs in BF16 reach; published runs lie at 28 to 55 % in all",
 )
 COLLECTIVES: Final = Limit(
     0.7, "of NVLink's rate", "ours: what NCCL's rings reach of 450 (H100) and 900 GB/s (B200)"
 )
-LINK: Final[Mapping[str, float]] = {"ampere": 300.0, "hopper": 450.0, "blackwell_nvl8": 900.0, "nvl72": 900.0}
+LINK: Final[Mapping[str, float]] = {
+    "ampere": 300.0,
+    "hopper": 450.0,
+    "blackwell_nvl8": 900.0,
+    "nvl72": 900.0,
+}
 """GB/s of one GPU in one direction: NVIDIA's datasheets."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What orders layouts of one model on one machine. `compute_s`: of a token, at the rate GEMMs reach."""
+    """What orders layouts of one model on one machine. `compute_s`: of a token, at the rate GEMMs
+    reach.
+    """
 
     model: ModelSize
     machine: Machine
@@ -50,7 +60,9 @@ class Ranking:
 
     def closest(self, one: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
         """Published layouts that speak most for this one, each layout once."""
-        found = sorted(((nearness(one.sizes, of), of) for of in self.near), key=lambda pair: -pair[0])
+        found = sorted(
+            ((nearness(one.sizes, of), of) for of in self.near), key=lambda pair: -pair[0]
+        )
         once: dict[tuple[str, str, str], tuple[Near, float]] = {}
         for value, of in found:
             once.setdefault((of.of.model, of.of.gpu, of.of.layout), (of, value))
@@ -80,7 +92,9 @@ def domains(of: Ranking, one: Fitted) -> int:
 
 
 def _token_bytes(of: Ranking) -> int:
-    """Of one copy of a token through all MoE layers: dispatch and combine, forward and backward, in BF16."""
+    """Of one copy of a token through all MoE layers: dispatch and combine, forward and backward, in
+    BF16.
+    """
     experts = of.model.experts
     if experts is None:
         return 0
@@ -94,7 +108,9 @@ def _copies(of: Ranking, ways: int) -> float:
 
 
 def _exchanged(hardware: str) -> float:
-    """GB/s at which tokens go over NVLink: as measured on Hopper and in a rack, else by the links."""
+    """GB/s at which tokens go over NVLink: as measured on Hopper and in a rack, else by the
+    links.
+    """
     if hardware == "nvl72":
         return RECIPES["hybridep_in_rack"].value
     return RECIPES["deepep_in_node"].value * LINK[hardware] / LINK["hopper"]

@@ -1,4 +1,6 @@
-"""One layout as a result has it: its costs and why, the nearest published ones, the lines to type."""
+"""One layout as a result has it: its costs and why, the nearest published ones, the lines to
+type.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -31,7 +33,9 @@ _SHOWN: Final = 0.001
 
 @frozen
 class Typed:
-    """A run as its files have it, and what the lines set beside a layout: what was assumed of it."""
+    """A run as its files have it, and what the lines set beside a layout: what was assumed of
+    it.
+    """
 
     run: Run
     more: Mapping[str, Value] = field(default_factory=dict)
@@ -57,7 +61,9 @@ def shown(
     sizes, costs = one.sizes, ranking.costs(one)
     unknown: tuple[str, ...] = ()
     if one.filled_frac * (1 + ERROR.value) > 1:
-        unknown = (say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac),)
+        unknown = (
+            say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac),
+        )
     return copied(
         PlannedLayout,
         sizes,
@@ -73,7 +79,9 @@ def shown(
         without_recompute_bytes=one.kept,
         cost_frac=sum(costs.values()),
         costs=tuple(
-            LayoutCost(id, cost, _text(id, one, ranking)) for id, cost in costs.items() if cost >= _SHOWN
+            LayoutCost(id, cost, _text(id, one, ranking))
+            for id, cost in costs.items()
+            if cost >= _SHOWN
         ),
         because=tuple(_because(one, ranking, capacity, dispatcher, reason)),
         nearest=tuple(_near(near, value) for near, value in ranking.closest(one)),
@@ -118,7 +126,9 @@ def _modules(one: Fitted) -> str:
     return ", ".join(one.recompute.modules) or "whole layers"
 
 
-def _because(one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reason: str) -> Iterator[str]:
+def _because(
+    one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reason: str
+) -> Iterator[str]:
     sizes, count = one.sizes, domains(ranking, one)
     if ranking.model.experts is not None:
         if sizes.ep == 1:
@@ -163,7 +173,11 @@ def _knobs(one: Fitted, typed: Typed, dispatcher: str) -> Knobs:
     """Beside stages by letters Megatron-LM takes no number of virtual ones, and Bridge wants it."""
     run = typed.run
     wanted = {**_lines(one, run, dispatcher), **typed.more}
-    virtual = {VIRTUAL_STAGES: wanted.pop(VIRTUAL_STAGES)} if one.sizes.letters and one.sizes.vpp > 1 else {}
+    virtual = (
+        {VIRTUAL_STAGES: wanted.pop(VIRTUAL_STAGES)}
+        if one.sizes.letters and one.sizes.vpp > 1
+        else {}
+    )
     return lines(Change(wanted, megatron_bridge=virtual), run)
 
 

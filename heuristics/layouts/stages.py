@@ -1,8 +1,9 @@
-"""Pipeline stages of a model by letters, so that each does about as much work, and how uneven they stay.
+"""Pipeline stages of a model by letters, so that each does about as much work, and how uneven they
+stay.
 
-Where layers divide and nothing else weighs, no letters are needed. Else every stage gets equally many layers
-and the last one, which has the loss and multi-token prediction, what is left: so NVIDIA writes the layouts of
-DeepSeek-V3 (Megatron-Bridge, perf_recipes/deepseek: Et*4|(t*4|)*14tmL).
+Where layers divide and nothing else weighs, no letters are needed. Else every stage gets equally
+many layers and the last one, which has the loss and multi-token prediction, what is left: so NVIDIA
+writes the layouts of DeepSeek-V3 (Megatron-Bridge, perf_recipes/deepseek: Et*4|(t*4|)*14tmL).
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,9 @@ HEAD: Final = Limit(
 
 @frozen
 class Work:
-    """About the time of a token, in operations: each decoder layer, multi-token prediction, the loss."""
+    """About the time of a token, in operations: each decoder layer, multi-token prediction, the
+    loss.
+    """
 
     layers: tuple[float, ...]
     prediction: float
@@ -62,7 +65,9 @@ def work_of(model: ModelSize) -> Work:
 
 @lru_cache(4096)
 def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
-    """The stages of `vpp` chunks on each of `pp` ranks; None where there are fewer layers than stages."""
+    """The stages of `vpp` chunks on each of `pp` ranks; None where there are fewer layers than
+    stages.
+    """
     count, stages = len(work.layers), pp * vpp
     if stages == 1:
         return Stages(None, 0.0)

@@ -1,9 +1,10 @@
-"""Whether a plan is allowed: by our rules, each change set judged whole, and by Megatron-Core itself.
+"""Whether a plan is allowed: by our rules, each change set judged whole, and by Megatron-Core
+itself.
 
-What was broken before does not count against a change. A fix that breaks a rule on its own may stand on an
-earlier one of the plan that mends what it breaks; it then names that step. One that only an earlier fix
-forbids is for a plan without that. Asking Megatron-Core is done by the caller, in a process of its own; here
-only what to ask and what the answers mean.
+What was broken before does not count against a change. A fix that breaks a rule on its own may
+stand on an earlier one of the plan that mends what it breaks; it then names that step. One that
+only an earlier fix forbids is for a plan without that. Asking Megatron-Core is done by the caller,
+in a process of its own; here only what to ask and what the answers mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +30,8 @@ from traces.texts import Texts
 class Allowed:
     """What the rules say of a fix.
 
-    `after`: ids of earlier fixes that it stands on. `broken`: rules it breaks whatever comes before it, or,
-    where `beside` names an earlier fix, once that is made.
+    `after`: ids of earlier fixes that it stands on. `broken`: rules it breaks whatever comes before
+    it, or, where `beside` names an earlier fix, once that is made.
     """
 
     after: Texts
@@ -43,14 +44,18 @@ def changed(run: Run, changes: Sequence[Values]) -> Run:
 
 
 class Permits:
-    """The rules a run's own configuration breaks, looked up once, and what a change adds to them."""
+    """The rules a run's own configuration breaks, looked up once, and what a change adds to
+    them.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._before = broken(run)
 
     def judge(self, change: Values, before: Mapping[str, Values]) -> Allowed:
-        """A fix by its change set; `before`: those of the fixes earlier in the plan, by id, in order."""
+        """A fix by its change set; `before`: those of the fixes earlier in the plan, by id, in
+        order.
+        """
         if not self._run.settings.by_knob:
             return Allowed((), ())
         alone = self._broken_by((change,))
@@ -60,7 +65,9 @@ class Permits:
         return self._beside(change, before, after)
 
     def _stands_on(self, change: Values, before: Mapping[str, Values]) -> Texts | None:
-        """The one earlier fix that mends what it breaks, else all of them; None where they do not."""
+        """The one earlier fix that mends what it breaks, else all of them; None where they do
+        not.
+        """
         for name, other in before.items():
             if not self._broken_by((other, change)):
                 return (name,)
@@ -69,7 +76,9 @@ class Permits:
         return None
 
     def _beside(self, change: Values, before: Mapping[str, Values], after: Texts) -> Allowed:
-        """Whether it goes with all that comes before it; else with which it does not, the last if several."""
+        """Whether it goes with all that comes before it; else with which it does not, the last if
+        several.
+        """
         together = self._broken_by((*before.values(), change)) if before else ()
         if not together:
             return Allowed(after, ())
@@ -93,7 +102,9 @@ OWN: Final = ""
 
 @frozen
 class Asked:
-    """A plan of which nothing is rejected, and the answers by fix id; `OWN` is the configuration itself."""
+    """A plan of which nothing is rejected, and the answers by fix id; `OWN` is the configuration
+    itself.
+    """
 
     plan: Plan
     answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
@@ -141,11 +152,15 @@ def _not_asked(why: str) -> tuple[Answer, ...]:
 
 
 def _weighed(run: Run, answer: Answer) -> Answer:
-    """A rejection by another release is none of the run's; of a part it may rest on what nobody said."""
+    """A rejection by another release is none of the run's; of a part it may rest on what nobody
+    said.
+    """
     if answer.answer != "rejected":
         return answer
     if run.config.core_text is not None and not _is_same(run, answer):
-        return replace(answer, answer="needs", text=say("plan.rejected-elsewhere", text=answer.text))
+        return replace(
+            answer, answer="needs", text=say("plan.rejected-elsewhere", text=answer.text)
+        )
     if is_whole(run.settings):
         return answer
     return replace(answer, answer="needs", text=say("plan.rejected-by-defaults", text=answer.text))
@@ -160,8 +175,8 @@ def _is_same(run: Run, answer: Answer) -> bool:
 def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -> Rejection | None:
     """Why a fix is rejected, in Megatron-Core's words.
 
-    What it says of the configuration itself is not new. Where the run's release is unknown, a knob that the
-    one that was asked does not have may be newer.
+    What it says of the configuration itself is not new. Where the run's release is unknown, a knob
+    that the one that was asked does not have may be newer.
     """
     old = {one.text for one in answers[OWN] if one.answer == "rejected"}
     for one in answers[name] if name != OWN else ():

@@ -19,7 +19,9 @@ from traces.training_log.log import OutOfMemory
 
 
 class Clue(Struct, frozen=True, forbid_unknown_fields=True):
-    """`fix` goes first for its wall where `when` holds, for a `reason`; for all walls if no `tuning`."""
+    """`fix` goes first for its wall where `when` holds, for a `reason`; for all walls if no
+    `tuning`.
+    """
 
     fix: str
     when: Condition
@@ -30,8 +32,12 @@ class Clue(Struct, frozen=True, forbid_unknown_fields=True):
 
 @fact
 def fragmented(run: Run) -> bool:
-    """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd sizes."""
-    if (run.cost_by_kind_ns.get("memory") or {}).get("allocator") or run.active.allocator_calls_per_step:
+    """Steady steps free and allocate, or much was reserved and not allocated: pieces of odd
+    sizes.
+    """
+    if (run.cost_by_kind_ns.get("memory") or {}).get(
+        "allocator"
+    ) or run.active.allocator_calls_per_step:
         return True
     if run.log is None:
         return False
@@ -47,7 +53,9 @@ def _unallocated(one: OutOfMemory) -> bool:
 
 @fact
 def overlap_is_at_hand(run: Run) -> bool:
-    """Expert all-to-all of plain alltoall costs most, no flex package is known, and one flag hides it."""
+    """Expert all-to-all of plain alltoall costs most, no flex package is known, and one flag hides
+    it.
+    """
     whole, experts = run.cost_ns("communication", ()), run.cost_ns("communication", EP_KINDS)
     if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
         return False

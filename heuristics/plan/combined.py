@@ -21,7 +21,11 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 
 def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
     return [
-        [rank.costs.together.joint(kinds) for kinds in several if isinstance(rank.costs.together, Together)]
+        [
+            rank.costs.together.joint(kinds)
+            for kinds in several
+            if isinstance(rank.costs.together, Together)
+        ]
         for rank, several in asked
     ]
 
@@ -31,8 +35,8 @@ def combined_of(
 ) -> tuple[Combined, ...] | Missing:
     """What sets of a plan's fixes save together, over the ranks that could be replayed.
 
-    A set is the first steps, then each pair, of the fixes whose own saving was replayed. Missing where a
-    recording is too large for it.
+    A set is the first steps, then each pair, of the fixes whose own saving was replayed. Missing
+    where a recording is too large for it.
     """
     sets = list(_sets(fixes))
     if not sets:
@@ -43,7 +47,9 @@ def combined_of(
     changes, asked = [], []
     for several in sets:
         kinds = {kind for one in several for kind in one.fix.changes(run)}
-        changes.append({one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds})
+        changes.append(
+            {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
+        )
     for rank in ranks:
         found = dict.fromkeys(_found(rank, known) for known in changes)
         asked.append((rank, list(found) if rank.costs.together else []))
@@ -66,10 +72,12 @@ def _combined(
     ranks: Sequence[Replayed],
     joints: Sequence[Mapping[Kinds, Joint]],
 ) -> Combined:
-    """The range of one set: on each rank the joint of its changes; of one not found, at most what it acts on.
+    """The range of one set: on each rank the joint of its changes; of one not found, at most what
+    it acts on.
 
-    Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at least the
-    largest of them. Its lower end may be below that of its best fix, where another may cost time.
+    Its upper end is at most the sum of its fixes' own, but for what they hide of each other, and at
+    least the largest of them. Its lower end may be below that of its best fix, where another may
+    cost time.
     """
     low_ns = high_ns = beyond_ns = whole_ns = 0
     for rank, joint_of in zip(ranks, joints, strict=True):

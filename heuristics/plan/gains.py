@@ -1,4 +1,6 @@
-"""What fixes give: of their wall's cost at most, by a replay alone or together, less what ranks wait for."""
+"""What fixes give: of their wall's cost at most, by a replay alone or together, less what ranks
+wait for.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +28,9 @@ Kinds = tuple[str, ...]
 
 @frozen
 class Replayed:
-    """One rank: its costs, the changes found in it, the length of its windows in ns, its place in the run."""
+    """One rank: its costs, the changes found in it, the length of its windows in ns, its place in
+    the run.
+    """
 
     costs: Costs
     changes: Sequence[Change]
@@ -36,10 +40,12 @@ class Replayed:
 
 @frozen
 class Gain:
-    """What one kind of change gives, as parts of all windows, from a pessimistic replay to a ceiling.
+    """What one kind of change gives, as parts of all windows, from a pessimistic replay to a
+    ceiling.
 
-    `low_frac` is negative where it may cost more than it gives, and None where no lower end can be defended,
-    as `because` says. `across`: it acts on several walls, so that what one of them costs is no bound.
+    `low_frac` is negative where it may cost more than it gives, and None where no lower end can be
+    defended, as `because` says. `across`: it acts on several walls, so that what one of them costs
+    is no bound.
     """
 
     low_frac: float | None
@@ -53,7 +59,9 @@ Gains = Mapping[str, Gain]
 
 
 def gains_of(ranks: Sequence[Replayed]) -> Gains:
-    """Kind of change -> its gain. A rank where it was not found gives nothing, or at most what it acts on."""
+    """Kind of change -> its gain. A rank where it was not found gives nothing, or at most what it
+    acts on.
+    """
     whole_ns, kinds = 0, set[str]()
     for rank in ranks:
         whole_ns += rank.window_ns
@@ -78,7 +86,9 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
 
 
 def most_ns(costs: Costs, change: Change) -> int:
-    """What the kinds that a change acts on cost a rank; all of the wall where its cost is not split."""
+    """What the kinds that a change acts on cost a rank; all of the wall where its cost is not
+    split.
+    """
     told = ((costs.of(wall), kinds) for wall, kinds in change.acts_on.items())
     return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)
 
@@ -88,7 +98,8 @@ PERHAPS: Final = {
     "pp_p2p": (SENDRECV, "sendrecv_of_stages"),
     "dp_all_gather": ("other_comm", "gathers_of_data"),
 }
-"""What communication of no known purpose may be, by kind of cost: its own kind, and the need for it."""
+"""What communication of no known purpose may be, by kind of cost: its own kind, and the need for
+it."""
 
 
 def planned_of(run: Run, fix: Fix, gains: Gains) -> Planned:
@@ -115,7 +126,9 @@ def planned_of(run: Run, fix: Fix, gains: Gains) -> Planned:
     return _less_waiting(run, planned, ceiling)
 
 
-def _replayed(planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Gains) -> Planned:
+def _replayed(
+    planned: Planned, ceiling_frac: float, changes: Sequence[str], gains: Gains
+) -> Planned:
     """With the range that the replay of its changes gives.
 
     Made together, several give at least what the best of them gives alone, and at most the sum.
@@ -131,7 +144,9 @@ def _replayed(planned: Planned, ceiling_frac: float, changes: Sequence[str], gai
         high = min(ceiling_frac, high)
     lows = [gain.low_frac for gain in found if gain.low_frac is not None]
     if not lows:
-        return replace(planned, ceiling_frac=high, low_because=found[0].because or say("plan.not-found"))
+        return replace(
+            planned, ceiling_frac=high, low_because=found[0].because or say("plan.not-found")
+        )
     return replace(planned, ceiling_frac=high, low_frac=min(high, max(lows)), low_because="")
 
 
@@ -164,7 +179,9 @@ def share_of(run: Run, wall: WallId, kinds: Kinds) -> float | None:
 
 
 def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
-    """The kind of cost that may belong to some kinds, and what would have to hold; None where none may."""
+    """The kind of cost that may belong to some kinds, and what would have to hold; None where none
+    may.
+    """
     kind = next((kind for kind in kinds if kind in PERHAPS), None)
     if kind is None:
         return None
@@ -206,7 +223,9 @@ def unmet(planned: Planned) -> list[Precondition]:
 
 
 def repairs(run: Run, wall: WallId, catalogue: Catalogue) -> tuple[Fix, ...]:
-    """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of communication."""
+    """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of
+    communication.
+    """
     if wall != "communication":
         return ()
     return tuple(catalogue[number] for number in run.repairs if number in catalogue)
@@ -219,7 +238,8 @@ def before_others(run: Run) -> Kinds:
 
 
 def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) -> Kinds:
-    """The id of the step that a headline asks for: the first that acts on the largest kind of its wall.
+    """The id of the step that a headline asks for: the first that acts on the largest kind of its
+    wall.
 
     `first`: that wall, if there is a headline of one; what costs nothing that is known has none.
     """
@@ -228,12 +248,16 @@ def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) 
         return ()
     mine = [one for one in chosen if one.fix.wall == wall and not (one.is_late or one.gains_little)]
     kinds = _largest_kinds(run, wall)
-    acting = [one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}]
+    acting = [
+        one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}
+    ]
     return ids_of((acting if kinds and acting else mine)[:1])
 
 
 def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
-    """The kinds of the family that a headline names: it costs more than all others; empty without one."""
+    """The kinds of the family that a headline names: it costs more than all others; empty without
+    one.
+    """
     by_kind = run.cost_by_kind_ns.get(wall) or {}
     family, ns = next(iter(by_family(by_kind).items()), ("", 0))
     is_named = ns > MOST.value * (run.cost_ns(wall, ()) or 0)
@@ -241,7 +265,9 @@ def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
 
 
 def acts_on(planned: Planned, run: Run) -> dict[str, float]:
-    """The kinds of its wall's cost that a fix can win, as parts of the windows; none that costs nothing."""
+    """The kinds of its wall's cost that a fix can win, as parts of the windows; none that costs
+    nothing.
+    """
     fix, by_kind = planned.fix, run.cost_by_kind_ns.get(planned.fix.wall) or {}
     if planned.ceiling_frac is None or not run.window_ns or fix.acts_on(run) is not None:
         return {}
@@ -268,18 +294,25 @@ def wide_because(planned: Planned, run: Run) -> str:
 
 
 def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:
-    """Another fix of communication: the replay of single ranks counts waiting for a late one as saved.
+    """Another fix of communication: the replay of single ranks counts waiting for a late one as
+    saved.
 
     `ceiling_frac`: what its kinds cost beside that waiting.
     """
     late, fix = run.late, planned.fix
     if late is None or not late.waits_ns or fix.wall != "communication" or ceiling_frac is None:
         return planned
-    high = planned.ceiling_frac if planned.ceiling_frac is None else min(planned.ceiling_frac, ceiling_frac)
+    high = (
+        planned.ceiling_frac
+        if planned.ceiling_frac is None
+        else min(planned.ceiling_frac, ceiling_frac)
+    )
     if planned.low_frac is None or not run.window_ns:
         return replace(planned, ceiling_frac=high)
     waits_ns = sum(ns for kind, ns in late.waits_ns.items() if not fix.kinds or kind in fix.kinds)
     low = planned.low_frac - waits_ns / run.window_ns
     if low <= 0 or high is None:
-        return replace(planned, ceiling_frac=high, low_frac=None, low_because=say("plan.mostly-waiting"))
+        return replace(
+            planned, ceiling_frac=high, low_frac=None, low_because=say("plan.mostly-waiting")
+        )
     return replace(planned, ceiling_frac=high, low_frac=min(low, high))

@@ -1,4 +1,6 @@
-"""Which fixes, in which order: the workflow's order for the wall, less what cannot help or is not allowed."""
+"""Which fixes, in which order: the workflow's order for the wall, less what cannot help or is not
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +44,25 @@ def make_plan(
 
     `levers`: the walls that may have some, with why no gain is proven and what would confirm one.
 
-    `walls`, the verdict's first: of two fixes that exclude each other the earlier wall's is chosen. The order
-    is then that of what they save for sure; but first what is set wrongly, what a run needs to fit, and one
-    fix for the first wall, of its largest kind.
+    `walls`, the verdict's first: of two fixes that exclude each other the earlier wall's is chosen.
+    The order is then that of what they save for sure; but first what is set wrongly, what a run
+    needs to fit, and one fix for the first wall, of its largest kind.
 
-    `gains`: what the kinds of change that were replayed give. `rejected`: fixes, by id, that the framework
-    itself was asked about and rejects.
+    `gains`: what the kinds of change that were replayed give. `rejected`: fixes, by id, that the
+    framework itself was asked about and rejects.
 
-    No fix in the plan has an unmet precondition, unless an earlier fix for the same wall meets it: what
-    another wall's fix would allow is for the next recording. No two exclude each other, none breaks a rule
-    once it is merged into the configuration, and each is planned or refused once.
+    No fix in the plan has an unmet precondition, unless an earlier fix for the same wall meets it:
+    what another wall's fix would allow is for the next recording. No two exclude each other, none
+    breaks a rule once it is merged into the configuration, and each is planned or refused once.
     """
     gains, rejected = gains or {}, rejected or {}
 
     if not walls:
         return levers_of(
-            run, levers or {}, catalogue, lambda one, why, fixes: _plan(one, why, fixes, {}, rejected)
+            run,
+            levers or {},
+            catalogue,
+            lambda one, why, fixes: _plan(one, why, fixes, {}, rejected),
         )
     make = partial(_in_order, walls=walls, catalogue=catalogue, gains=gains, rejected=rejected)
     return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), make(run), make)
@@ -95,7 +100,9 @@ def _plan(
     for wall in walls:
         seen = ids_of((*chosen, *refused))
         dominated = any(is_direct(run, fix) for fix in _ordered(run, wall, catalogue))
-        for planned in (_without_turns(one, never) for one in _wanted(run, wall, catalogue, gains, seen)):
+        for planned in (
+            _without_turns(one, never) for one in _wanted(run, wall, catalogue, gains, seen)
+        ):
             first = _before(run, planned, catalogue, {*ids_of(chosen)}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
             met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
@@ -129,7 +136,9 @@ def _wanted(
     gains: Gains,
     seen: Collection[str] = (),
 ) -> list[Planned]:
-    wanted = [planned_of(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen]
+    wanted = [
+        planned_of(run, fix, gains) for fix in _ordered(run, wall, catalogue) if fix.id not in seen
+    ]
     if run.does_not_fit and wall == "memory":  # room comes first there, not time
         return wanted
     return in_paying_order(wanted, before_others(run))
@@ -143,7 +152,9 @@ def _before(
     aside = [one.cure for one in waits if one.cure in catalogue and catalogue[one.cure].aside]
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
-    first = [made(run, planned_of(run, catalogue[number], gains)) for number in dict.fromkeys(aside)]
+    first = [
+        made(run, planned_of(run, catalogue[number], gains)) for number in dict.fromkeys(aside)
+    ]
     if any(map(unmet, first)):
         return []
     return first
@@ -153,20 +164,30 @@ def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
     return tuple(
         other.fix.id
         for other in chosen
-        if other is not planned and other.fix.wall == planned.fix.wall and _overlap(planned.fix, other.fix)
+        if other is not planned
+        and other.fix.wall == planned.fix.wall
+        and _overlap(planned.fix, other.fix)
     )
 
 
 def _overlap(one: Fix, other: Fix) -> bool:
     mine, its = wins_of(one), wins_of(other)
-    return not (one.direct == () or other.direct == ()) and (not mine or not its or bool({*mine} & {*its}))
+    return not (one.direct == () or other.direct == ()) and (
+        not mine or not its or bool({*mine} & {*its})
+    )
 
 
 def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
-    """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct ones."""
+    """The wall's fixes in its order, plug-ins' last; but what a clue names first, then the direct
+    ones.
+    """
     order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
     known = [catalogue[number] for number in order if number in catalogue]
-    known += [catalogue[fix.id] for fix in added_fixes().values() if fix.wall == wall and fix.id in catalogue]
+    known += [
+        catalogue[fix.id]
+        for fix in added_fixes().values()
+        if fix.wall == wall and fix.id in catalogue
+    ]
     known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
     fixes = [fix.of_run(fix, run) for fix in known]
     named = first_by_clue(run, wall)

@@ -17,14 +17,14 @@ from traces.texts import Texts
 class Planned:
     """A fix of the plan.
 
-    `knobs`: the lines of its `change`. `ceiling_frac`: no gain is above it, as part of the window: what it
-    acts on costs no more, and a replay of the change at its best gives no more; only the latter where it acts
-    on several walls. `low_frac`: what a pessimistic replay of it gives, negative where it may cost more than
-    it gives, None where no lower end can be defended, as `low_because` says and `low_cure` would change.
-    `replayed`: whether a replay of the change itself gave them; else the ceiling is only what it acts on.
-    `shares_with`: fixes of the plan
-    that act on the same costs, so that their gains do not add up. `after`: earlier fixes of the plan without
-    which the configuration forbids it.
+    `knobs`: the lines of its `change`. `ceiling_frac`: no gain is above it, as part of the window:
+    what it acts on costs no more, and a replay of the change at its best gives no more; only the
+    latter where it acts on several walls. `low_frac`: what a pessimistic replay of it gives,
+    negative where it may cost more than it gives, None where no lower end can be defended, as
+    `low_because` says and `low_cure` would change. `replayed`: whether a replay of the change
+    itself gave them; else the ceiling is only what it acts on. `shares_with`: fixes of the plan
+    that act on the same costs, so that their gains do not add up. `after`: earlier fixes of the
+    plan without which the configuration forbids it.
     """
 
     fix: Fix
@@ -53,8 +53,9 @@ class Planned:
 class Refused:
     """A fix that is not in the plan, why, and what would let it in.
 
-    `kind`: of what sort the reason is. `source`: who forbids it, empty where the fix's own sources say so.
-    `is_turn`: it only waits for its turn behind another. `is_set`: the run has all that it would change.
+    `kind`: of what sort the reason is. `source`: who forbids it, empty where the fix's own sources
+    say so. `is_turn`: it only waits for its turn behind another. `is_set`: the run has all that it
+    would change.
     """
 
     fix: Fix
@@ -68,7 +69,9 @@ class Refused:
 
 @frozen
 class Rejection:
-    """What the framework says of a fix that it rejects, in its own words, and which release says so."""
+    """What the framework says of a fix that it rejects, in its own words, and which release says
+    so.
+    """
 
     text: str
     source: str
@@ -76,7 +79,8 @@ class Rejection:
 
 @frozen
 class Plan:
-    """Fixes in the order to try; those refused; where no wall stands levers, whose gain nothing proves.
+    """Fixes in the order to try; those refused; where no wall stands levers, whose gain nothing
+    proves.
 
     `releases`: of the upgrades among its steps; the steps after them are for a run with these.
     """
@@ -94,9 +98,9 @@ def ids_of(several: Iterable[Planned | Refused]) -> Texts:
 def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:
     """Fixes by the saving that their replay defends, whatever their wall.
 
-    Those whose ids are in `first` lead, in its order. After the defended ones come those without a defended
-    saving, in the order they have, then those that gain little at most, then those that a recipe may have
-    already. One that others wait for stands before them.
+    Those whose ids are in `first` lead, in its order. After the defended ones come those without a
+    defended saving, in the order they have, then those that gain little at most, then those that a
+    recipe may have already. One that others wait for stands before them.
     """
     result: list[Planned] = []
     lead = {number: place for place, number in enumerate(dict.fromkeys(first))}

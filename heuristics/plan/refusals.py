@@ -32,10 +32,11 @@ from traces.spelling import gigabytes
 
 @dataclass
 class Considered:
-    """A fix that is considered for the place behind `earlier`, whose change is made when it is asked for.
+    """A fix that is considered for the place behind `earlier`, whose change is made when it is
+    asked for.
 
-    `met_by`: ids of fixes that meet what it waits for. `dominated`: one kind dominates the wall's cost.
-    `rejection`: what the framework itself says of it.
+    `met_by`: ids of fixes that meet what it waits for. `dominated`: one kind dominates the wall's
+    cost. `rejection`: what the framework itself says of it.
     """
 
     run: Run
@@ -65,7 +66,9 @@ class Considered:
 
 
 def refusals(one: Considered) -> Iterator[Refused]:
-    """Why a fix is not in the plan, the first reason first; from its rejection on its change is made."""
+    """Why a fix is not in the plan, the first reason first; from its rejection on its change is
+    made.
+    """
     refused = partial(Refused, one.fix)
     for need in unmet(one.planned):
         if not need.cure or need.cure not in one.met_by:
@@ -89,7 +92,9 @@ def refusals(one: Considered) -> Iterator[Refused]:
         yield refused("needs", say("plan.memory-not-short", room=one.run.tells("room_said")))
     room_left = room_for(one.run, one.values) if one.values else None
     if room_left and room_left.fits is False:
-        yield refused("needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory"))
+        yield refused(
+            "needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory")
+        )
     if one.allowed.broken:
         rule, first = one.allowed.broken[0], one.allowed.beside
         if first:
@@ -101,7 +106,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
 def _little(one: Considered) -> str:
     """What says that it acts on little of its wall.
 
-    Where one kind dominates the wall, a fix of others must act on a part of the windows worth asking about.
+    Where one kind dominates the wall, a fix of others must act on a part of the windows worth
+    asking about.
     """
     run, fix = one.run, one.fix
     share = share_of(run, fix.wall, fix.kinds)
@@ -127,16 +133,19 @@ def _is_set(one: Considered) -> bool:
 OUTSIDE_FRAC: Final = Limit(
     0.1,
     "part of the GPU's memory",
-    "ours: the CUDA context, NCCL, graphs and fragmentation lie outside what PyTorch reports as allocated; "
-    "GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated (Megatron-Bridge, CUDA graph card)",
+    "ours: the CUDA context, NCCL, graphs and fragmentation lie outside what PyTorch reports as "
+    "allocated; "
+    "GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated (Megatron-Bridge, CUDA "
+    "graph card)",
 )
 
 
 def room_for(run: Run, changes: Values) -> Room:
     """Whether changed knobs fit into the memory of a run's fullest rank.
 
-    By the peak of log or trace where there is one, which leaves the change alone to the estimate and its
-    error; else by the estimate of the whole: what it counts is too much, or fits with its error.
+    By the peak of log or trace where there is one, which leaves the change alone to the estimate
+    and its error; else by the estimate of the whole: what it counts is too much, or fits with its
+    error.
     """
     after = estimated(run.changed(changes))
     added, use = delta(estimated(run), after), memory_use(run)
@@ -170,7 +179,11 @@ def _outside(use: Use) -> int:
 
 def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: int | None) -> Room:
     """What a change frees where the run does not fit: enough, by the estimate of what is left."""
-    left = None if use is None or run.tells("ran_out") else Use(after.total_bytes, use.capacity_bytes, True)
+    left = (
+        None
+        if use is None or run.tells("ran_out")
+        else Use(after.total_bytes, use.capacity_bytes, True)
+    )
     if left is not None and left.most_frac <= 1:
         return Room(added, free, True, say("plan.room-freed", freed_bytes=-added))
     return Room(added, free, None, say("plan.room-freed-perhaps", freed_bytes=-added))

@@ -1,6 +1,8 @@
-"""Plans of a changed run: after an upgrade, where a release alone stands before the first fix, and of levers.
+"""Plans of a changed run: after an upgrade, where a release alone stands before the first fix, and
+of levers.
 
-Levers are fixes whose gain nothing proves, planned as those of a wall are, and called what they are.
+Levers are fixes whose gain nothing proves, planned as those of a wall are, and called what they
+are.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,10 +57,11 @@ IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "E
 def unlocked(
     run: Run, wall: WallId, wanted: Sequence[Planned], plan: Plan, make: Callable[[Run], Plan]
 ) -> Plan:
-    """The plan after an upgrade, where releases alone refuse the wall's first fix; else the plan as it is.
+    """The plan after an upgrade, where releases alone refuse the wall's first fix; else the plan as
+    it is.
 
-    `wanted`: the wall's fixes in their order. What follows the upgrade is judged on the upgraded run; what
-    both runs allow in the same words comes before it.
+    `wanted`: the wall's fixes in their order. What follows the upgrade is judged on the upgraded
+    run; what both runs allow in the same words comes before it.
     """
     planned = ids_of(plan.fixes)
     refused = {one.fix.id for one in plan.refused if one.kind == "needs"}
@@ -77,7 +80,9 @@ def unlocked(
 def _joined(
     now: Plan, upgrades: tuple[Planned, ...], later: Plan, releases: tuple[Release, ...], fix: str
 ) -> Plan:
-    """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it is."""
+    """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it
+    is.
+    """
     kept = {one.fix.id: one for one in later.fixes}
     before: dict[str, Planned] = {}
     for one in now.fixes:
@@ -85,7 +90,8 @@ def _joined(
             before[one.fix.id] = replace(one, shares_with=kept[one.fix.id].shares_with)
     rest = [one for one in later.fixes if one.fix.id not in before]
     after = (
-        replace(one, after=(*ids_of(upgrades), *one.after)) if one.fix.id == fix else one for one in rest
+        replace(one, after=(*ids_of(upgrades), *one.after)) if one.fix.id == fix else one
+        for one in rest
     )
     return replace(later, fixes=(*before.values(), *upgrades, *after), releases=releases)
 
@@ -110,12 +116,16 @@ def upgraded(run: Run, releases: Iterable[Release]) -> Run:
     for one in releases:
         given = replace(given, **{f"{one.package}_version": one.version})  # type: ignore[arg-type]
         if one.package == "core" and run.config.version_text("bridge") is not None:
-            given = replace(given, bridge_version=bridge_of_core(one.version) or given.bridge_version)
+            given = replace(
+                given, bridge_version=bridge_of_core(one.version) or given.bridge_version
+            )
     return replace(run, given=given)
 
 
 def _step(run: Run, release: Release, wall: WallId) -> Planned:
-    what = say("rules.later-release", package=PACKAGE_NAMES[release.package], release=release.version)
+    what = say(
+        "rules.later-release", package=PACKAGE_NAMES[release.package], release=release.version
+    )
     bridge = bridge_of_core(release.version) if release.package == "core" else None
     with_it = bridge and run.config.version_text("bridge") is not None
     fix = Fix(

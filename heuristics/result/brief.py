@@ -1,6 +1,8 @@
-"""A result in short, for programs: the verdict, what walls cost, the first steps, what the recording lacks.
+"""A result in short, for programs: the verdict, what walls cost, the first steps, what the
+recording lacks.
 
-Its keys mean what they mean in the whole document. What is null there is null here; the whole has the reason.
+Its keys mean what they mean in the whole document. What is null there is null here; the whole has
+the reason.
 """
 
 from typing import Annotated, Literal
@@ -17,7 +19,9 @@ from traces.texts import Texts
 
 
 class Fault(Section, frozen=True):
-    """What is wrong with the recording, or cannot be judged by it; `cure` is empty where there is none."""
+    """What is wrong with the recording, or cannot be judged by it; `cure` is empty where there is
+    none.
+    """
 
     text: str
     cure: str
@@ -52,8 +56,8 @@ class BriefArm(Section, frozen=True):
 class BriefFix(Section, frozen=True):
     """One step to take: a fix, or a correction of the configuration (`CFG-...`).
 
-    `knobs`: its lines for the framework in use, with the environment; empty where it has `arms`, is done by
-    hand, or its lines are too long for a short result.
+    `knobs`: its lines for the framework in use, with the environment; empty where it has `arms`, is
+    done by hand, or its lines are too long for a short result.
     """
 
     id: str
@@ -81,7 +85,9 @@ class Brief(Section, frozen=True, kw_only=True):
 
 
 class BriefLate(Section, frozen=True):
-    """Who makes the others wait. `ranks`: their numbers where recorded, the first eight; `count`: of all."""
+    """Who makes the others wait. `ranks`: their numbers where recorded, the first eight; `count`:
+    of all.
+    """
 
     cause: Cause
     host: str | None
@@ -105,7 +111,8 @@ class BriefHang(Section, frozen=True):
 
 
 class BriefRun(Section, frozen=True, kw_only=True):
-    """A short result of ranks put together, version 1.x: keys may be added, none may change. Below 4 kB.
+    """A short result of ranks put together, version 1.x: keys may be added, none may change. Below
+    4 kB.
 
     `late`: null where nobody can tell, with the reason in `faults`, which are four at most.
     """

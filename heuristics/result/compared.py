@@ -1,4 +1,6 @@
-"""The whole of one comparison: differences are new less base, positive is slower; integers are in ns."""
+"""The whole of one comparison: differences are new less base, positive is slower; integers are in
+ns.
+"""
 
 from typing import Annotated, Final, Literal
 
@@ -51,8 +53,8 @@ class Side(Section, frozen=True):
     """A run and the rank of it that is compared.
 
     `step_ns`: the mean of its used steps, or the window without steps; `budget_rows` add up to it.
-    `walls_told`: whether any wall could be judged. What its own result could not tell, it tells with its own
-    reason.
+    `walls_told`: whether any wall could be judged. What its own result could not tell, it tells
+    with its own reason.
     """
 
     name: FileName
@@ -86,7 +88,9 @@ Ends = tuple[int, int]
 
 
 class Difference(Section, frozen=True):
-    """One reason why two runs are not alike; `source`: of the rule, `ours` where nobody published it."""
+    """One reason why two runs are not alike; `source`: of the rule, `ours` where nobody published
+    it.
+    """
 
     what: Said
     base: Said
@@ -97,17 +101,21 @@ class Difference(Section, frozen=True):
 
 
 class Comparable(Section, frozen=True):
-    """`state` is the worst of the differences, `yes` without any. Those that forbid it stand first."""
+    """`state` is the worst of the differences, `yes` without any. Those that forbid it stand
+    first.
+    """
 
     state: State
     differences: tuple[Difference, ...]
 
 
 class ComparedSize(Section, frozen=True):
-    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how sure.
+    """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how
+    sure.
 
-    `base_mean_ns`: with several recordings of base the mean of their means. `shows_ns`: about the smallest
-    difference that could have been shown. `p_frac`: of the permutation test, null where none was made.
+    `base_mean_ns`: with several recordings of base the mean of their means. `shows_ns`: about the
+    smallest difference that could have been shown. `p_frac`: of the permutation test, null where
+    none was made.
     """
 
     source: Literal["log", "trace"]
@@ -142,8 +150,9 @@ class ComparedSize(Section, frozen=True):
 class ComparedRow(Section, frozen=True):
     """One row of both sides; `count_ns`, `duration_ns` and `overlap_ns` add up to `delta_ns`.
 
-    `row` is as in the ledger, or `noise`, which has no interval and names the rows in it in `parts`.
-    `share_frac`: of all that its list moved, up and down, with the row's sign; None where nothing moved.
+    `row` is as in the ledger, or `noise`, which has no interval and names the rows in it in
+    `parts`. `share_frac`: of all that its list moved, up and down, with the row's sign; None where
+    nothing moved.
     """
 
     row: Key
@@ -162,7 +171,9 @@ class ComparedRow(Section, frozen=True):
 
 
 class LayerDelta(Section, frozen=True):
-    """One MoE layer, all modules and passes, wall time per step; `module`: the one that moved most."""
+    """One MoE layer, all modules and passes, wall time per step; `module`: the one that moved
+    most.
+    """
 
     layer: Count
     delta_ns: int
@@ -173,12 +184,14 @@ class LayerDelta(Section, frozen=True):
 
 
 class KernelDelta(Section, frozen=True):
-    """Kernels of one name (and grid), per step: work, not wall time. `each_ns`: mean duration of one.
+    """Kernels of one name (and grid), per step: work, not wall time. `each_ns`: mean duration of
+    one.
 
-    `change`: `slower` and `faster` where the mean duration moved, `more` and `fewer` where the count did, of
-    both what moves more work; `grid` where a name has another grid on each side (both are told; None where
-    its grids change from step to step). `new` and `gone`: on one side only, or below the end of the list of
-    the other. `key` ends with its first word (`comm`) where the sides resolve one kernel differently.
+    `change`: `slower` and `faster` where the mean duration moved, `more` and `fewer` where the
+    count did, of both what moves more work; `grid` where a name has another grid on each side (both
+    are told; None where its grids change from step to step). `new` and `gone`: on one side only, or
+    below the end of the list of the other. `key` ends with its first word (`comm`) where the sides
+    resolve one kernel differently.
     """
 
     name: Recorded
@@ -196,8 +209,8 @@ class KernelDelta(Section, frozen=True):
 class Change(Section, frozen=True):
     """One thing that differs, whatever shows it.
 
-    `what` is a knob, `version.nccl`, `gpu`, `detected.dispatcher` and the like. A side that says nothing of
-    it, or null, has None; a withheld text differs without being shown.
+    `what` is a knob, `version.nccl`, `gpu`, `detected.dispatcher` and the like. A side that says
+    nothing of it, or null, has None; a withheld text differs without being shown.
     """
 
     what: Key
@@ -231,11 +244,12 @@ class PossibleCause(Section, frozen=True):
 class Suspect(PossibleCause, frozen=True):
     """A cause that two recordings show, by the `rows` it can move and that moved its way.
 
-    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob (`knob.moe_token_dispatcher_type`), what
-    else changed (`version.torch`) or, without a proven cause, the row (`row.compute.gemm`). `confidence`:
-    high where it is said and the trace shows it, medium where one of the two, low where it is only
-    consistent. `explains_ns`: the sum of its rows per step. `source`: where the rule comes from. `seen`: of
-    `because` what is more than the figures of its rows.
+    `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob
+    (`knob.moe_token_dispatcher_type`), what else changed (`version.torch`) or, without a proven
+    cause, the row (`row.compute.gemm`). `confidence`: high where it is said and the trace shows it,
+    medium where one of the two, low where it is only consistent. `explains_ns`: the sum of its rows
+    per step. `source`: where the rule comes from. `seen`: of `because` what is more than the
+    figures of its rows.
     """
 
     rows: Keys
@@ -266,12 +280,13 @@ class Worked(Section, frozen=True):
 
 
 class Exchange(Section, frozen=True):
-    """Work that stands in the same places of both steps, over all layers. `key`: what most of it is.
+    """Work that stands in the same places of both steps, over all layers. `key`: what most of it
+    is.
 
     `base` and `new` list the kernels with the most work; the counts and times are of all.
 
-    `change`: `exchanged` where a side does it by other kernels; `more` or `fewer` of the same; `new` and
-    `gone` where one side alone has it. `phase` None where it is of several, or not known.
+    `change`: `exchanged` where a side does it by other kernels; `more` or `fewer` of the same;
+    `new` and `gone` where one side alone has it. `phase` None where it is of several, or not known.
     """
 
     change: ExchangeChange
@@ -296,7 +311,8 @@ class ExchangeSum(Section, frozen=True):
 
 
 class Exchanges(Section, frozen=True):
-    """One typical step of each side, aligned in the order of launches: what one does by other kernels.
+    """One typical step of each side, aligned in the order of launches: what one does by other
+    kernels.
 
     `rows`, the largest difference first, `same` (the same kernels, as many, in the same places) and
     `left_out` (the `left_out_rows` smallest) add up to the work of both steps exactly.
@@ -324,7 +340,8 @@ def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
 
 
 class TwoRuns(OfKind, frozen=True, kw_only=True):
-    """A comparison of two runs, whatever the evidence: recordings (`Compared`), or configurations and logs.
+    """A comparison of two runs, whatever the evidence: recordings (`Compared`), or configurations
+    and logs.
 
     `record`: what would decide, where it is undecided; `gate` is None where none was asked.
     """
@@ -344,11 +361,11 @@ class TwoRuns(OfKind, frozen=True, kw_only=True):
 
 
 class Compared(TwoRuns, frozen=True, kw_only=True):
-    """Two recordings compared, version 1.x of its JSON document: keys may be added, none may change.
+    """Two recordings compared, version 1.x of its JSON document: keys may be added, none may
+    change.
 
-    `attribution` adds up to `step_delta_ns`, its last row being `noise`, of which `scattered` are the rows
-    that are much of the difference.
-    `run` is there where both sides hold several ranks.
+    `attribution` adds up to `step_delta_ns`, its last row being `noise`, of which `scattered` are
+    the rows that are much of the difference. `run` is there where both sides hold several ranks.
     """
 
     kind: Literal["comparison"]

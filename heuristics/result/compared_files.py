@@ -1,7 +1,7 @@
 """Two runs compared by their configurations and logs alone: the whole of it, as one document.
 
-Keys that a comparison of recordings has too (compared.py) mean the same here. Differences are new less base,
-positive is slower; integers of time are in ns.
+Keys that a comparison of recordings has too (compared.py) mean the same here. Differences are new
+less base, positive is slower; integers of time are in ns.
 """
 
 from typing import Literal
@@ -15,11 +15,12 @@ DriftState = Literal["rising", "falling", "none"]
 
 
 class DriftOf(Section, frozen=True):
-    """How a figure of a log moves from its first iteration to its last, by a line through its blocks.
+    """How a figure of a log moves from its first iteration to its last, by a line through its
+    blocks.
 
-    `change` is from `first` to `last`, in the figure's unit, `each_low` to `each_high` its 95 % interval per
-    iteration. `chance`: how likely unordered values show as much. `jump_at`: the iteration at which it jumps
-    once, where that fits better than a line.
+    `change` is from `first` to `last`, in the figure's unit, `each_low` to `each_high` its 95 %
+    interval per iteration. `chance`: how likely unordered values show as much. `jump_at`: the
+    iteration at which it jumps once, where that fits better than a line.
     """
 
     state: DriftState
@@ -36,7 +37,9 @@ class DriftOf(Section, frozen=True):
 
 
 class MemoryOf(Section, frozen=True):
-    """One figure of memory that a log reports: the most of any report, and how one rank's reports move."""
+    """One figure of memory that a log reports: the most of any report, and how one rank's reports
+    move.
+    """
 
     figure: Literal["allocated", "peak_allocated", "reserved", "peak_reserved"]
     most_bytes: Bytes
@@ -45,10 +48,11 @@ class MemoryOf(Section, frozen=True):
 
 
 class FilesLog(Section, frozen=True):
-    """What a log says of a run's steps; warm-up and what is far above the rest are `left_out`, by reason.
+    """What a log says of a run's steps; warm-up and what is far above the rest are `left_out`, by
+    reason.
 
-    `low_ns` and `high_ns` hold the middle 80 % of the steady iterations. `out_of_memory`: how many such
-    errors it holds.
+    `low_ns` and `high_ns` hold the middle 80 % of the steady iterations. `out_of_memory`: how many
+    such errors it holds.
     """
 
     name: FileName
@@ -70,7 +74,9 @@ class FilesLog(Section, frozen=True):
 
 
 class FilesSide(Section, frozen=True):
-    """One side. `config`: the name of its file, None without one. `defaults_count`: settings at a default."""
+    """One side. `config`: the name of its file, None without one. `defaults_count`: settings at a
+    default.
+    """
 
     name: FileName
     config: FileName | None
@@ -87,8 +93,8 @@ class FilesSide(Section, frozen=True):
 class EffectiveChange(Change, frozen=True):
     """One setting, version or variable that the two runs have otherwise.
 
-    `base_said`, `new_said`: where it was set, `default` where nobody did. `effect`: `none` where it differs
-    and does nothing on either side, as `because` says.
+    `base_said`, `new_said`: where it was set, `default` where nobody did. `effect`: `none` where it
+    differs and does nothing on either side, as `because` says.
     """
 
     source: Literal["configuration", "log", "given"]
@@ -101,7 +107,8 @@ class EffectiveChange(Change, frozen=True):
 class MeasuredElsewhere(Section, frozen=True):
     """One published measurement of the same change, in the direction in which it was made here.
 
-    `here`: whether it was made on the same GPU and model, on the same generation of GPUs, or on others.
+    `here`: whether it was made on the same GPU and model, on the same generation of GPUs, or on
+    others.
     """
 
     of: Said
@@ -114,10 +121,11 @@ class MeasuredElsewhere(Section, frozen=True):
 class Explanation(PossibleCause, frozen=True):
     """A known change that the two configurations make, with what it did elsewhere.
 
-    `explains`: what of the difference between the logs it can explain. `step_low_frac` to `step_high_frac`:
-    what it does to a step here, by the nearest measurements, taken wider as they were made elsewhere. `fit`:
-    `covers` where the size observed is in that range, `direction` where only its direction is, `against`
-    where neither, `open` where no size is known. `knobs`: the settings that differ for it.
+    `explains`: what of the difference between the logs it can explain. `step_low_frac` to
+    `step_high_frac`: what it does to a step here, by the nearest measurements, taken wider as they
+    were made elsewhere. `fit`: `covers` where the size observed is in that range, `direction` where
+    only its direction is, `against` where neither, `open` where no size is known. `knobs`: the
+    settings that differ for it.
     """
 
     knobs: Keys
@@ -129,7 +137,9 @@ class Explanation(PossibleCause, frozen=True):
 
 
 class Together(Section, frozen=True):
-    """All explanations of the step at once: what their ranges come to, and whether that covers the size."""
+    """All explanations of the step at once: what their ranges come to, and whether that covers the
+    size.
+    """
 
     ids: Keys
     step_low_frac: float

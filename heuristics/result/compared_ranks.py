@@ -32,7 +32,9 @@ class Place(Section, frozen=True):
 
 
 class ComparedGroup(Section, frozen=True):
-    """Ranks that do the same work on both sides, by the numbers of their groups, and their median step."""
+    """Ranks that do the same work on both sides, by the numbers of their groups, and their median
+    step.
+    """
 
     base_group: Count
     new_group: Count
@@ -64,7 +66,9 @@ class ComparedLate(Section, frozen=True):
 
 
 class ComparedRun(Section, frozen=True):
-    """Several ranks of both runs. `ranks`: matched ones, first those that others wait for more, or less."""
+    """Several ranks of both runs. `ranks`: matched ones, first those that others wait for more, or
+    less.
+    """
 
     base_ranks: Count
     new_ranks: Count

@@ -17,7 +17,8 @@ class BaseRun(Section, frozen=True):
 class BetweenRuns(Section, frozen=True):
     """Recordings of one thing as base, that of the page first, and how they vary from run to run.
 
-    `std_ns`: the standard deviation of their means. `half_ns`: half of the interval that this alone makes.
+    `std_ns`: the standard deviation of their means. `half_ns`: half of the interval that this alone
+    makes.
     """
 
     runs: tuple[BaseRun, ...]
@@ -29,7 +30,9 @@ WholePart = Literal["steps", "warm_up", "hiccups", "before", "between", "after"]
 
 
 class WholeRow(Section, frozen=True):
-    """A part of all that was recorded; `base_count` and `new_count`: of its steps, null where it has none."""
+    """A part of all that was recorded; `base_count` and `new_count`: of its steps, null where it
+    has none.
+    """
 
     part: WholePart
     base_ns: Ns
@@ -42,8 +45,9 @@ class WholeRow(Section, frozen=True):
 class Whole(Section, frozen=True):
     """All that was recorded of both sides, not per step; `rows` add up to it on each side.
 
-    `steps` are whole ones, and of hiccups and warm-up what a usual step takes; what they take beyond is
-    theirs. `before`, `between` and `after`: in no step, those left out for other reasons included.
+    `steps` are whole ones, and of hiccups and warm-up what a usual step takes; what they take
+    beyond is theirs. `before`, `between` and `after`: in no step, those left out for other reasons
+    included.
     """
 
     base_ns: Ns

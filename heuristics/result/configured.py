@@ -29,21 +29,21 @@ FindingState = Literal[
     "does_not_fit",
     "may_not_fit",
 ]
-"""Asked for and not running; refused or skipped by the framework; another setting wins; has no effect as it
-stands; runs unasked; left off by default where it would help; a name nobody reads; refused as a whole;
-recorded otherwise than it runs; the log says another value; the trace counts otherwise; steps get longer and
-longer; an error that no row explains; the estimate of memory is more than the GPU has, by more than its error
-or by less."""
+"""Asked for and not running; refused or skipped by the framework; another setting wins; has no
+effect as it stands; runs unasked; left off by default where it would help; a name nobody reads;
+refused as a whole; recorded otherwise than it runs; the log says another value; the trace counts
+otherwise; steps get longer and longer; an error that no row explains; the estimate of memory is
+more than the GPU has, by more than its error or by less."""
 FailureState = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
-"""Rejected: refused before the first step. Skipped: asked for, and left off with a word or without one.
-Ineffective: on, or thought to be, without the effect."""
+"""Rejected: refused before the first step. Skipped: asked for, and left off with a word or without
+one. Ineffective: on, or thought to be, without the effect."""
 IncidentState = Literal["seen", "met", "possible"]
 """A line of the log shows it; the run is as it asks for; nothing known speaks against it."""
 Band = Literal["below", "untuned", "between", "tuned", "above"]
 """Where a guide places an MFU."""
 DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]
-"""Refused by the framework; what was asked for is not what runs; another contradiction or failure; allowed
-with a warning; a setting that does nothing. Heaviest first."""
+"""Refused by the framework; what was asked for is not what runs; another contradiction or failure;
+allowed with a warning; a setting that does nothing. Heaviest first."""
 
 
 class Versions(Section, frozen=True):
@@ -56,7 +56,9 @@ class Versions(Section, frozen=True):
 
 
 class Setting(Section, frozen=True):
-    """One knob. `withheld`: the value is a text that is not shown, as it may be a path or a name."""
+    """One knob. `withheld`: the value is a text that is not shown, as it may be a path or a
+    name.
+    """
 
     knob: Key
     value: Given
@@ -74,7 +76,9 @@ class Problem(Section, frozen=True):
 
 
 class Configuration(Section, frozen=True):
-    """The configuration as it was understood. `legal`: Missing where too little of the file was read."""
+    """The configuration as it was understood. `legal`: Missing where too little of the file was
+    read.
+    """
 
     framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
     legal: OrMissing[bool]
@@ -85,7 +89,9 @@ class Configuration(Section, frozen=True):
 
 
 class ConfigFinding(Section, frozen=True):
-    """A contradiction, or a failure of the log with its cause and cure. `same_as`: the rule that tells it."""
+    """A contradiction, or a failure of the log with its cause and cure. `same_as`: the rule that
+    tells it.
+    """
 
     id: Key
     state: FindingState | FailureState
@@ -98,8 +104,8 @@ class ConfigFinding(Section, frozen=True):
 class Sighting(Section, frozen=True):
     """Where a defect was seen.
 
-    `what` and `where`: a setting and where it was set, an id and the line of the log, the evidence, or the
-    answer of Megatron-Core and what was asked.
+    `what` and `where`: a setting and where it was set, an id and the line of the log, the evidence,
+    or the answer of Megatron-Core and what was asked.
     """
 
     source: Literal["configuration", "log", "evidence", "megatron_core"]
@@ -110,10 +116,10 @@ class Sighting(Section, frozen=True):
 class Defect(Section, frozen=True):
     """One defect, once. `id`: what `explain` takes. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
 
-    `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first without.
-    `set`: settings that correct it, where their values do not depend on the run; "null" in a document is
-    null. `also`: what the same cure corrects. `of`: ids of rules, findings, failures and steps of the
-    workflow that tell the same.
+    `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first
+    without. `set`: settings that correct it, where their values do not depend on the run; "null" in
+    a document is null. `also`: what the same cure corrects. `of`: ids of rules, findings, failures
+    and steps of the workflow that tell the same.
     """
 
     id: Key
@@ -137,10 +143,10 @@ class Defect(Section, frozen=True):
 class Incident(Section, frozen=True):
     """A published hang, crash, regression or wrong result, as far as this run has it.
 
-    `state`: a line of the log shows it; the run is as it asks for; or all known fits and `only_if` is open.
-    `what`: what happens and why; `cure`: what helps, `set` settings that do, `fix` the catalogue's id.
-    `releases`: affected ones by package. `seen`: lines, versions and settings that fit. `explains`: ids of
-    findings that it tells better.
+    `state`: a line of the log shows it; the run is as it asks for; or all known fits and `only_if`
+    is open. `what`: what happens and why; `cure`: what helps, `set` settings that do, `fix` the
+    catalogue's id. `releases`: affected ones by package. `seen`: lines, versions and settings that
+    fit. `explains`: ids of findings that it tells better.
     """
 
     id: Key
@@ -166,7 +172,9 @@ class SetAt(Section, frozen=True):
 
 
 class BrokenRule(Section, frozen=True):
-    """A rule of these versions that the configuration breaks. `same_as`: the finding that tells it better."""
+    """A rule of these versions that the configuration breaks. `same_as`: the finding that tells it
+    better.
+    """
 
     id: Key
     level: Literal["error", "warning", "ignored"]
@@ -181,7 +189,8 @@ class BrokenRule(Section, frozen=True):
 class UndecidedRule(Section, frozen=True):
     """A rule that needs to know more. `broken_by_default`: it is broken where all it asks is off.
 
-    `waits_for`: options of the machine and its packages that decide it, where all else it asks is off.
+    `waits_for`: options of the machine and its packages that decide it, where all else it asks is
+    off.
     """
 
     id: Key
@@ -199,7 +208,8 @@ class Rules(Section, frozen=True):
 
 
 class WorkflowStep(Section, frozen=True):
-    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the same.
+    """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the
+    same.
 
     `guide_only`: a guide asks for it: a run in state `violated` differs from it, and is as legal.
     """
@@ -220,8 +230,8 @@ class WorkflowStep(Section, frozen=True):
 class Experiment(Section, frozen=True):
     """One run to make. `fix`: the catalogue's id, empty for the baseline and the whole winner.
 
-    `variable`: all that changes; `holds`: what stays as it is. `measure`: what to note, over `step_count`
-    unprofiled steps. `next`: what comes after it.
+    `variable`: all that changes; `holds`: what stays as it is. `measure`: what to note, over
+    `step_count` unprofiled steps. `next`: what comes after it.
     """
 
     title: Said
@@ -242,10 +252,11 @@ class Experiments(Section, frozen=True):
 
 
 class GroupedSpeed(Section, frozen=True):
-    """The experts' grouped GEMMs of one GPU in a mean step: FLOP by the configuration, time as recorded.
+    """The experts' grouped GEMMs of one GPU in a mean step: FLOP by the configuration, time as
+    recorded.
 
-    Tokens are taken to be spread evenly, and what is recomputed is counted. `peak_frac`: of the dense peak in
-    the run's precision.
+    Tokens are taken to be spread evenly, and what is recomputed is counted. `peak_frac`: of the
+    dense peak in the run's precision.
     """
 
     flop: Count
@@ -258,9 +269,9 @@ class GroupedSpeed(Section, frozen=True):
 class Throughput(Section, frozen=True):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
-    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the guide places
-    the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for others. `grouped_gemm`:
-    left out where the configuration or the recording does not tell it.
+    `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the
+    guide places the MFU of DeepSeek-V3 on GB200 or GB300, the one shape it speaks of; left out for
+    others. `grouped_gemm`: left out where the configuration or the recording does not tell it.
     """
 
     step_ns: Ns

@@ -26,7 +26,8 @@ Conclusion = Literal[
     "other_extent",
     "not_comparable",
 ]
-"""What an outcome means: of one that is met or more the first two, of one that missed the next four."""
+"""What an outcome means: of one that is met or more the first two, of one that missed the next
+four."""
 
 
 class ExpectedPart(Section, frozen=True):
@@ -51,13 +52,14 @@ class ExpectedExtent(Section, frozen=True):
 
 
 class Expected(Section, frozen=True):
-    """A fix that the new side has and base lacks: what it was to gain of a step, and what the step gained.
+    """A fix that the new side has and base lacks: what it was to gain of a step, and what the step
+    gained.
 
-    `fixes`: several only where the plan of base has a range for them together. `by`: how the new side is
-    known to have it. `predicted_ns`: by the plan of base or as given; `outcome`: by the step alone, as time
-    that a fix takes away from its `part` may come back in the rows that `grew`. `together_with`: what else
-    changed and can explain what moved: a fix is not judged beside it. `extent`: where the new run has other
-    values of its setting than planned.
+    `fixes`: several only where the plan of base has a range for them together. `by`: how the new
+    side is known to have it. `predicted_ns`: by the plan of base or as given; `outcome`: by the
+    step alone, as time that a fix takes away from its `part` may come back in the rows that `grew`.
+    `together_with`: what else changed and can explain what moved: a fix is not judged beside it.
+    `extent`: where the new run has other values of its setting than planned.
     """
 
     fixes: Keys

@@ -12,7 +12,9 @@ GateAnswer = Literal["pass", "fail"]
 
 
 class Gate(Section, frozen=True):
-    """A limit on slowing down. `answer`: whether it lets pass; of an undecided state as it was asked to."""
+    """A limit on slowing down. `answer`: whether it lets pass; of an undecided state as it was
+    asked to.
+    """
 
     limit_frac: float
     state: GateState
@@ -21,7 +23,9 @@ class Gate(Section, frozen=True):
 
     @property
     def lets_pass(self) -> bool:
-        """Whether it lets pass; an earlier result, which has no answer, does so where its state is passed."""
+        """Whether it lets pass; an earlier result, which has no answer, does so where its state is
+        passed.
+        """
         if self.answer is UNSET:
             return self.state == "passed"
         return self.answer == "pass"

@@ -34,8 +34,8 @@ ReasonId = Literal[
 ]
 """Why a verdict is not surer, the most decisive first."""
 Refusal = Literal["needs", "absent", "excluded", "forbidden", "rejected", "little", "nothing"]
-"""Why a fix is not in the plan: it needs something, another excludes it, rules or the framework reject it,
-what it acts on is little, or what it could win costs nothing."""
+"""Why a fix is not in the plan: it needs something, another excludes it, rules or the framework
+reject it, what it acts on is little, or what it could win costs nothing."""
 
 
 class Reason(Section, frozen=True):
@@ -46,7 +46,9 @@ class Reason(Section, frozen=True):
 
 
 class Verdict(Section, frozen=True):
-    """The one wall, or an honest none. `does_not_fit`: memory is too small, so its wall comes first."""
+    """The one wall, or an honest none. `does_not_fit`: memory is too small, so its wall comes
+    first.
+    """
 
     wall: OrMissing[WallId]
     kind: OrMissing[Key]
@@ -67,7 +69,9 @@ class Verdict(Section, frozen=True):
 
 
 class Evidence(Section, frozen=True):
-    """One measured value; `limit` is None for context, a place is None where no single one shows it."""
+    """One measured value; `limit` is None for context, a place is None where no single one shows
+    it.
+    """
 
     measure: Key
     value: float
@@ -81,7 +85,9 @@ class Evidence(Section, frozen=True):
 
 
 class Wall(Section, frozen=True):
-    """One wall: what it costs at most. `room`: of the memory wall, whether the run has memory left."""
+    """One wall: what it costs at most. `room`: of the memory wall, whether the run has memory
+    left.
+    """
 
     id: WallId
     outcome: Outcome
@@ -103,8 +109,8 @@ class Knobs(Section, frozen=True):
     """One change in its spellings.
 
     Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
-    (scripts/performance; for a run of theirs with overrides for what no flag sets), and environment or
-    launcher; code of PyTorch where the run is not Megatron's.
+    (scripts/performance; for a run of theirs with overrides for what no flag sets), and environment
+    or launcher; code of PyTorch where the run is not Megatron's.
     """
 
     megatron_lm: tuple[Typed, ...]
@@ -140,8 +146,8 @@ class Checked(Section, frozen=True):
 class Room(Section, frozen=True):
     """Whether a change fits. `delta_bytes`: what it adds (below zero: frees).
 
-    `free_bytes`: room there is now, its margin kept. `fits` is None where one of them is unknown; `because`
-    says it in one sentence.
+    `free_bytes`: room there is now, its margin kept. `fits` is None where one of them is unknown;
+    `because` says it in one sentence.
     """
 
     delta_bytes: int | None
@@ -153,7 +159,8 @@ class Room(Section, frozen=True):
 class KnownIssue(Section, frozen=True):
     """A published hang, crash or regression that this change can meet here.
 
-    `releases`: by package. `only_if`: what decides and is not known of the run; empty: all of it fits.
+    `releases`: by package. `only_if`: what decides and is not known of the run; empty: all of it
+    fits.
     """
 
     id: Key
@@ -169,11 +176,11 @@ class Fix(Section, frozen=True):
     """One change to try; the lower end of `gain_frac` is null where no lower end can be defended.
 
     `first_because`: what puts it before the usual order of its wall, empty where nothing does.
-    `gain_replayed`: whether a replay of the change gives its range; else the upper end is what it acts on.
-    `per_token`: whether only times per token compare, since a step does more with it. `how`: sentences on
-    what no line of its knobs can say. `acts_on`: the kinds of its wall's cost that it acts on, as parts of
-    the windows; empty where it acts on none of them. `wide_because`: what makes its range wide, and what
-    narrows it; empty where the range decides.
+    `gain_replayed`: whether a replay of the change gives its range; else the upper end is what it
+    acts on. `per_token`: whether only times per token compare, since a step does more with it.
+    `how`: sentences on what no line of its knobs can say. `acts_on`: the kinds of its wall's cost
+    that it acts on, as parts of the windows; empty where it acts on none of them. `wide_because`:
+    what makes its range wide, and what narrows it; empty where the range decides.
     """
 
     id: Key
@@ -221,7 +228,9 @@ class Refused(Section, frozen=True):
 
 
 class Choice(Section, frozen=True):
-    """What the guides choose; `other`: what their other edition says, empty where it says the same."""
+    """What the guides choose; `other`: what their other edition says, empty where it says the
+    same.
+    """
 
     about: Said
     answer: Said

@@ -1,4 +1,6 @@
-"""Layouts of a model on some GPUs, in the order to try them: the whole of `plan`, as one document."""
+"""Layouts of a model on some GPUs, in the order to try them: the whole of `plan`, as one
+document.
+"""
 
 from typing import Literal
 
@@ -23,7 +25,9 @@ class LayoutCost(Section, frozen=True):
 
 
 class NearRun(Section, frozen=True):
-    """A published run whose layout is near this one, and how near: 1 is the same on the same machine."""
+    """A published run whose layout is near this one, and how near: 1 is the same on the same
+    machine.
+    """
 
     text: Said
     layout: Said
@@ -32,10 +36,12 @@ class NearRun(Section, frozen=True):
 
 
 class PlannedLayout(Section, frozen=True):
-    """One layout. `own`: the given configuration's. `stages`: its stages by letters, where they are uneven.
+    """One layout. `own`: the given configuration's. `stages`: its stages by letters, where they are
+    uneven.
 
-    `cost_frac`: the sum of `costs`, which orders the list and is no prediction. `without_recompute_bytes`:
-    the same layout when everything is kept. `broken`: rules that refuse it, of the own layout alone.
+    `cost_frac`: the sum of `costs`, which orders the list and is no prediction.
+    `without_recompute_bytes`: the same layout when everything is kept. `broken`: rules that refuse
+    it, of the own layout alone.
     """
 
     place: Count
@@ -67,7 +73,9 @@ class PlannedLayout(Section, frozen=True):
 
 
 class CountedLayouts(Section, frozen=True):
-    """How many layouts were looked at: that divide, are too large in every way, are refused by a rule."""
+    """How many layouts were looked at: that divide, are too large in every way, are refused by a
+    rule.
+    """
 
     divide: Count
     too_large: Count

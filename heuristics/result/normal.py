@@ -10,10 +10,10 @@ class NormalThroughput(Section, frozen=True):
     """A range of one GPU's rates for this model, GPU and these settings.
 
     `mfu_low_frac`, `mfu_high_frac`: of the peak in the run's precision, null where none is known.
-    `step_low_ns`, `step_high_ns`: with the run's batch and GPUs, null where those are not known. `counted`:
-    measured changes that bring the published runs here; `not_counted`: what else differs. `standing`: where
-    the measured throughput lies, null where none was; `replayed_tokens_high`: tokens/s at most without the
-    largest wall.
+    `step_low_ns`, `step_high_ns`: with the run's batch and GPUs, null where those are not known.
+    `counted`: measured changes that bring the published runs here; `not_counted`: what else
+    differs. `standing`: where the measured throughput lies, null where none was;
+    `replayed_tokens_high`: tokens/s at most without the largest wall.
     """
 
     tokens_low: float

@@ -34,12 +34,12 @@ from traces.texts import CommandLine, FileName, Given, Key, Sentences
 class Result(Section, frozen=True, kw_only=True):
     """One result, version 1.x of the JSON document: keys may be added, none may change.
 
-    `missing`: every gap, by its path in the document; a parent's entry covers what is under it. `about`: the
-    configuration's file, `judged`: whether walls are; both are absent from the result of a trace.
-    `run`: what several ranks show together, absent of one rank.
-    `hang`: where the run hangs, `witness`: what files beside the recordings hold (`--witness`); both are
-    absent where nothing shows any. `memory_snapshot`: of `--memory-snapshot`, absent without.
-    `forced_routing`: options, configuration or log say that routing is forced to balance.
+    `missing`: every gap, by its path in the document; a parent's entry covers what is under it.
+    `about`: the configuration's file, `judged`: whether walls are; both are absent from the result
+    of a trace. `run`: what several ranks show together, absent of one rank. `hang`: where the run
+    hangs, `witness`: what files beside the recordings hold (`--witness`); both are absent where
+    nothing shows any. `memory_snapshot`: of `--memory-snapshot`, absent without. `forced_routing`:
+    options, configuration or log say that routing is forced to balance.
     """
 
     schema_version: SchemaVersion
@@ -82,8 +82,8 @@ class Result(Section, frozen=True, kw_only=True):
 class Merged(Section, frozen=True, kw_only=True):
     """What `moe-diag merge` writes, version 1.x: keys may be added, none may change.
 
-    `traces`: of each rank the name of its recording. Where `run` names a place in `ranks[]`, it is a place in
-    this list and in `run.ranks`.
+    `traces`: of each rank the name of its recording. Where `run` names a place in `ranks[]`, it is
+    a place in this list and in `run.ranks`.
     """
 
     schema_version: SchemaVersion

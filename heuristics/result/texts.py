@@ -1,4 +1,6 @@
-"""Every text of a typed result, by the kind that its type says, and the result with some of them changed."""
+"""Every text of a typed result, by the kind that its type says, and the result with some of them
+changed.
+"""
 
 from __future__ import annotations
 
@@ -82,11 +84,15 @@ def _walk(kind: inspect.Type) -> _Walk | None:
     """What changes the texts of a type; None where it has none."""
     match kind:
         case inspect.Metadata(extra={"text": TextKind() as text}):
-            return lambda value, change: value if value is None or value is UNSET else change(text, value)
+            return lambda value, change: (
+                value if value is None or value is UNSET else change(text, value)
+            )
         case inspect.Metadata():
             return _walk(kind.type)
         case inspect.StructType():
-            return lambda value, change: _in_struct(value, change) if isinstance(value, Struct) else value
+            return lambda value, change: (
+                _in_struct(value, change) if isinstance(value, Struct) else value
+            )
         case inspect.DataclassType(cls=cls) if cls is Missing:
             return _gap
         case inspect.UnionType(types=types):
@@ -143,7 +149,9 @@ def _of_list(walk: _Walk) -> _Walk:
                 raise error.within(f"[{place}]") from None
         if all(one is old for one, old in zip(new, value, strict=True)):
             return value
-        return tuple(one for one, old in zip(new, value, strict=True) if one is not None or old is None)
+        return tuple(
+            one for one, old in zip(new, value, strict=True) if one is not None or old is None
+        )
 
     return of
 

@@ -15,7 +15,9 @@ SchemaVersion = Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
 
 
 class Tool(Section, frozen=True):
-    """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had two."""
+    """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had
+    two.
+    """
 
     name: Literal["moe-diag"]
     version: Release
@@ -31,7 +33,8 @@ class OfKind(Section, frozen=True, kw_only=True):
     """How a document that names its kind begins."""
 
     one_path_a_list: ClassVar[bool] = True
-    """In `missing`, what stands in the same place of a list is one entry: `attribution[*].count_ns`."""
+    """In `missing`, what stands in the same place of a list is one entry:
+    `attribution[*].count_ns`."""
 
     schema_version: SchemaVersion
     tool: Tool

@@ -1,1 +1,3 @@
-"""Which configurations are refused, and by whom: our rules by version, and a configuration after a change."""
+"""Which configurations are refused, and by whom: our rules by version, and a configuration after a
+change.
+"""

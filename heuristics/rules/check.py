@@ -1,4 +1,6 @@
-"""A configuration against all rules of its versions; and a configuration after a change, judged whole."""
+"""A configuration against all rules of its versions; and a configuration after a change, judged
+whole.
+"""
 
 from functools import cache
 from typing import Final, get_args
@@ -17,7 +19,10 @@ from traces.settings.settings import Values
 from traces.texts import Texts
 
 OF_MACHINE: Final = frozenset(
-    map(option_of, ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)))
+    map(
+        option_of,
+        ("gpu", "nvlink_domain", "container", *(f"{package}_version" for package in PACKAGES)),
+    )
 )
 """Options of facts that a configuration rests on and no file of it says."""
 
@@ -35,7 +40,9 @@ class Asked:
 
 
 def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
-    """What rules about the changed knobs ask of a run once it is changed, those that speak of such a run."""
+    """What rules about the changed knobs ask of a run once it is changed, those that speak of such
+    a run.
+    """
     config = run.changed(changes).view(Trust.CHECKED)
     releases = releases_of(config)
     return tuple(
@@ -47,11 +54,15 @@ def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
 
 @cache
 def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
-    return tuple(rule for rule in rules().values() if rule.level != "guide" and knobs & {*rule.knobs})
+    return tuple(
+        rule for rule in rules().values() if rule.level != "guide" and knobs & {*rule.knobs}
+    )
 
 
 def check_rules(run: Run) -> tuple[Rule, ...]:
-    """What a run's configuration breaks for certain: errors, then warnings, then what is ignored."""
+    """What a run's configuration breaks for certain: errors, then warnings, then what is
+    ignored.
+    """
     found: tuple[Rule, ...] = run.tells("broken_rules")
     return found
 
@@ -107,8 +118,11 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
 def _with_defaults(run: Run, asks: Texts) -> Config:
     """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
-    defaults = {knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None}
-    # off where nothing sets it, though the table gives it no default: in Megatron-LM it follows from others
+    defaults = {
+        knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None
+    }
+    # off where nothing sets it, though the table gives it no default: in Megatron-LM it follows
+    # from others
     defaults |= {VIRTUAL_STAGES: (None,)} if VIRTUAL_STAGES in asks else {}
     off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
     return run.changed(off).view(Trust.CHECKED)
@@ -128,5 +142,7 @@ def limits(backend: str) -> tuple[Rule, ...]:
 
 
 def past_limit(rule: Rule, config: Config) -> bool | None:
-    """Whether a run would be past a limit with that backend, whatever its framework; None where unknown."""
+    """Whether a run would be past a limit with that backend, whatever its framework; None where
+    unknown.
+    """
     return all_of(rule.in_force(releases_of(config)), negated(rule.holds(config)))

@@ -1,15 +1,16 @@
-"""The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, evaluated with three values.
+"""The language of conditions: `ep_overlap and torch < '2.6.0'`, parsed once, with three values.
 
-A name is a knob's id, a fact or a field of one (`recompute_guide.granularity`), a limit (`WALL`, or with
-its file `guides.parallel.LONG`), a row of `recipes.X`, `active.X` (a field of what runs as far as is known),
-`observed.X` (of what a trace shows, as it stands), `run.X` or `config.X` (a question to the configuration).
-None is unknown: it goes through `and`, `or`, `not` and comparisons, so that an unknown name never breaks a
-rule; `unknown` says so, `known(a, b)` tells whether all are known, `first(a, b)` is the first that is,
-`where(a)` what set a knob, `line('a')` where a log has a line. A knob that is null is off, is `None`
-(`mtp_num_layers is None`), and in an order (`mtp_num_layers > 1`) neither above nor below any number.
+A name is a knob's id, a fact or a field of one (`recompute_guide.granularity`), a limit (`WALL`, or
+with its file `guides.parallel.LONG`), a row of `recipes.X`, `active.X` (a field of what runs as far
+as is known), `observed.X` (of what a trace shows, as it stands), `run.X` or `config.X` (a question
+to the configuration). None is unknown: it goes through `and`, `or`, `not` and comparisons, so that
+an unknown name never breaks a rule; `unknown` says so, `known(a, b)` tells whether all are known,
+`first(a, b)` is the first that is, `where(a)` what set a knob, `line('a')` where a log has a line.
+A knob that is null is off, is `None` (`mtp_num_layers is None`), and in an order (`mtp_num_layers >
+1`) neither above nor below any number.
 
-Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two. Facts
-that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
+Tables ask a configuration, or by facts of its own what has one: a run, a case, a difference of two.
+Facts that conditions and texts can say are rows of `heuristics/facts/facts.toml`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _FIELD: Final = compiled(r"\{(.+?)\}")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A part of a condition. `of`: its value. `name`: of a knob or `fact`. `parts`: what it is made of."""
+    """A part of a condition. `of`: its value. `name`: of a knob or `fact`. `parts`: within it."""
 
     of: Evaluated
     parts: tuple[Term, ...] = ()
@@ -66,7 +67,9 @@ class Condition:
         self.text, self.term = text, term
         self.named = tuple({one.name: one for one in _named(term)}.values())
         """Knobs and facts in it, in its order."""
-        self.words = frozenset(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        self.words = frozenset(
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
+        )
         """Texts that it compares with."""
 
     def holds(self, of: Asked) -> bool | None:
@@ -95,7 +98,9 @@ class Condition:
         return _knobs(self)
 
     def figures(self, config: Config) -> str:
-        """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known ones."""
+        """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known
+        ones.
+        """
         names = {one.name: say(f"facts.{one.name}") if one.fact else one.name for one in self.named}
         return ", ".join(f"{names[one.name]} {self._shown(one, config)}" for one in self.named)
 
@@ -111,7 +116,9 @@ class Condition:
             return "off"
         known = {*self.words, *(knobs()[name].choices if name in knobs() else ())}
         if isinstance(value, tuple):
-            return ", ".join(str(one) for one in value if one in known) or ("others" if value else "none")
+            return ", ".join(str(one) for one in value if one in known) or (
+                "others" if value else "none"
+            )
         if not isinstance(value, str) or value in known:
             return str(value)
         return "another value"
@@ -139,7 +146,9 @@ class Language:
             enter(name, partial(self._answer, cases), view, option=cases[0].option)
 
     def condition(self, text: str) -> Condition:
-        """A condition by its text. ValueError: a name that nobody knows, or a form that is none of ours."""
+        """A condition by its text. ValueError: a name that nobody knows, or a form that is none of
+        ours.
+        """
         if text not in self._conditions:
             try:
                 tree = ast.parse(text, mode="eval").body
@@ -149,7 +158,9 @@ class Language:
         return self._conditions[text]
 
     def named(self, name: str) -> Term:
-        """A name as a term: None where unknown, NULL where it is null. ValueError: no such name here."""
+        """A name as a term: None where unknown, NULL where it is null. ValueError: no such name
+        here.
+        """
         room, _, own = name.rpartition(".")
         number = RECIPES[own] if room == "recipes" else _limit(name)
         if number is not None:
@@ -226,11 +237,15 @@ class Language:
             case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
                 name = ast.unparse(knob)
                 return Term(lambda c: self._ways[Config](c).where(name))
-            case ast.Call(func=ast.Name(id="line"), args=[ast.Constant(value=str() as id)], keywords=[]):
+            case ast.Call(
+                func=ast.Name(id="line"), args=[ast.Constant(value=str() as id)], keywords=[]
+            ):
                 return Term(lambda c: c.line_of(id))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
-                return Term(lambda c: None if (found := truth(term.of(c))) is None else not found, (term,))
+                return Term(
+                    lambda c: None if (found := truth(term.of(c))) is None else not found, (term,)
+                )
             case ast.BoolOp(op=op, values=values_):
                 terms = tuple(map(self._compiled, values_))
                 return Term(_joined(terms, isinstance(op, ast.Or)), terms)
@@ -265,7 +280,9 @@ READERS: Final = CONFIGURED.readers
 
 
 def _question(name: str) -> Evaluated:
-    """A name that is no fact. ValueError: nor a field of what runs, a question to a configuration, a knob."""
+    """A name that is no fact. ValueError: nor a field of what runs, a question to a configuration,
+    a knob.
+    """
     home, _, own = name.partition(".")
     if home == "env":
         return lambda config: config.env(own)
@@ -292,7 +309,9 @@ def _value(name: str, config: Config) -> object:
 
 
 def _field(of: Evaluated, path: str, asked: Any) -> object:
-    """A field of a value, or what a mapping has of that name, by its path; None where what has it is."""
+    """A field of a value, or what a mapping has of that name, by its path; None where what has it
+    is.
+    """
     found = of(asked)
     for name in filter(None, path.split(".")):
         if isinstance(found, Mapping):
@@ -310,7 +329,9 @@ def _first(terms: tuple[Term, ...], asked: Any) -> object:
 
 
 def _limit(name: str) -> Limit | None:
-    """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share; None of other names."""
+    """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share; None of other
+    names.
+    """
     room, _, own = name.rpartition(".")
     if room == "env" or not own.isidentifier() or not own.isupper():
         return None

@@ -1,4 +1,6 @@
-"""A rule's cure in one run: judged again with the whole configuration, until it breaks nothing new."""
+"""A rule's cure in one run: judged again with the whole configuration, until it breaks nothing
+new.
+"""
 
 from typing import Final
 
@@ -15,7 +17,8 @@ _PLAIN_RECIPE: Final[Values] = {"mixed_precision": "bf16_mixed"}
 
 @frozen
 class Cure:
-    """Settings that meet a rule in a run. `beside`: the part of them that the rule itself does not name.
+    """Settings that meet a rule in a run. `beside`: the part of them that the rule itself does not
+    name.
 
     `then`: rules that its settings would break and no setting meets; `set` is then empty.
     """
@@ -29,7 +32,9 @@ def cure_in(run: Run, rule: Rule) -> Cure:
     """The rule's own settings, with those that other rules ask for then."""
     own = _in_run(run, rule.set)
     values, before = dict(own), broken(run) - {rule.id}
-    while values and (new := [one for one in check_rules(run.changed(values)) if _is_new(one, before)]):
+    while values and (
+        new := [one for one in check_rules(run.changed(values)) if _is_new(one, before)]
+    ):
         added = next((more for one in new if (more := _more(run, one, rule, values))), None)
         if added is None:
             return Cure({}, {}, tuple(one for one in new if one.id != rule.id))
@@ -45,7 +50,9 @@ def _more(run: Run, one: Rule, rule: Rule, values: Values) -> dict[str, Value]:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
     asked = {**_in_run(run, one.set)}
     if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
-        asked = dict(_PLAIN_RECIPE) if any(knob in values and not values[knob] for knob in _LOW) else {}
+        asked = (
+            dict(_PLAIN_RECIPE) if any(knob in values and not values[knob] for knob in _LOW) else {}
+        )
         asked = asked if run.settings.value("mixed_precision") else {}
     if any(knob in values and values[knob] != value for knob, value in asked.items()):
         return {}

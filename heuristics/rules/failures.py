@@ -1,4 +1,6 @@
-"""What went wrong in a run: what rules and the rows of `failures.toml` say of the lines of its log."""
+"""What went wrong in a run: what rules and the rows of `failures.toml` say of the lines of its
+log.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -48,7 +50,8 @@ def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
 
 
 def in_pieces(log: TrainingLog) -> LoggedMemory | None:
-    """The report whose unused fragments would have held what an error asked for, or are much of the GPU's.
+    """The report whose unused fragments would have held what an error asked for, or are much of the
+    GPU's.
 
     Errors that say what was allocated tell it better.
     """
@@ -75,7 +78,9 @@ def _too_much(log: TrainingLog, config: Config) -> Seen | None:
 
 
 def _graph_memory(log: TrainingLog, config: Config) -> Seen | None:
-    """Out of memory in a capture, with graphs' private pools, or after a capture that went through."""
+    """Out of memory in a capture, with graphs' private pools, or after a capture that went
+    through.
+    """
     captured = log.first("graph-captured", "graph-built")
     for error in log.out_of_memory:
         after = captured is not None and captured.line < error.line
@@ -87,7 +92,9 @@ def _graph_memory(log: TrainingLog, config: Config) -> Seen | None:
 def _graph_access(log: TrainingLog, config: Config) -> Seen | None:
     """An illegal access with graphs, where the configuration does not rule the known cause out."""
     message = log.first("illegal-access")
-    graphs = config.graph_impl not in (None, "none") or log.first("graph-captured", "graph-capture-begins")
+    graphs = config.graph_impl not in (None, "none") or log.first(
+        "graph-captured", "graph-capture-begins"
+    )
     segments = config.env("PYTORCH_CUDA_ALLOC_CONF")
     ruled_out = segments and "expandable_segments:True" not in segments
     if message is None or not graphs or ruled_out or config.env_is("NCCL_GRAPH_REGISTER", "0"):
@@ -108,11 +115,11 @@ SIGNS: Final[Mapping[str, Callable[[TrainingLog, Config], Seen | None]]] = {
 class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something a log shows, explained.
 
-    `text`: the likely cause. `confirm`: how to be sure. `cure`: what to do, in words; `set`: settings that
-    do it, by the knob's id, where their values do not depend on the run. `fix`: the catalogue's id, or
-    `CFG-n` (the configuration), `ENV-n` (upgrade or environment), `CAP-n` (record again). `rule`: the one
-    that is broken. `line`: of the log, None where only the configuration tells. No text holds anything of the
-    log but our own words.
+    `text`: the likely cause. `confirm`: how to be sure. `cure`: what to do, in words; `set`:
+    settings that do it, by the knob's id, where their values do not depend on the run. `fix`: the
+    catalogue's id, or `CFG-n` (the configuration), `ENV-n` (upgrade or environment), `CAP-n`
+    (record again). `rule`: the one that is broken. `line`: of the log, None where only the
+    configuration tells. No text holds anything of the log but our own words.
     """
 
     id: str

@@ -1,4 +1,5 @@
-"""All rules, read once from the tables beside this file and from plug-ins; the verdict of each by version.
+"""All rules, read once from the tables beside this file and from plug-ins; the verdict of each by
+version.
 
 A plug-in's rules are rows of the TOML files in its package, written as these tables.
 """
@@ -32,9 +33,9 @@ Level = Literal["error", "warning", "ignored"]
 """`ignored`: the framework changes the setting, or drops it, without an error."""
 
 By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher", "te", "ours"]
-"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, each of these
-two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`), Transformer Engine (`te`), or
-nobody but us before the run fails."""
+"""Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, each
+of these two (`arguments`), Megatron-Core while it builds or runs a layer (`dispatcher`),
+Transformer Engine (`te`), or nobody but us before the run fails."""
 
 _FRAMEWORKS: Final = ("megatron_lm", "megatron_bridge")
 _UPGRADES: Final[Mapping[Package, str]] = {"te": "ENV-3", "torch": "ENV-1"}
@@ -43,10 +44,25 @@ _UPGRADES: Final[Mapping[Package, str]] = {"te": "ENV-3", "torch": "ENV-1"}
 
 _READ: Final = (
     ("Megatron-Core, ", "Megatron-LM, megatron/core/", "core_v", "0.12.0", "0.20.0", "d98e8a64"),
-    ("Megatron-LM, training/", "Megatron-LM, megatron/training/", "core_v", "0.12.0", "0.20.0", "d98e8a64"),
-    ("Megatron-Bridge, ", "Megatron-Bridge, src/megatron/bridge/", "v", "0.3.1", "0.7.0", "067f987d"),
+    (
+        "Megatron-LM, training/",
+        "Megatron-LM, megatron/training/",
+        "core_v",
+        "0.12.0",
+        "0.20.0",
+        "d98e8a64",
+    ),
+    (
+        "Megatron-Bridge, ",
+        "Megatron-Bridge, src/megatron/bridge/",
+        "v",
+        "0.3.1",
+        "0.7.0",
+        "067f987d",
+    ),
 )
-"""What was read for messages: a place as rules name it, by its path, from the oldest release to main.
+"""What was read for messages: a place as rules name it, by its path, from the oldest release to
+main.
 
 The tag before a release, the oldest, the one that main will be, and main.
 """
@@ -74,19 +90,20 @@ def releases_of(config: Config) -> Releases:
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row of the tables, under its id.
 
-    `feature`: the rule is about runs that have it; then `needs` must hold, or `forbids` must not. `text`:
-    the sentence of every view. `level`: `guide` where only a published guide asks for it. `since`, `until`:
-    the first release that has the rule and the first that has it no more, None without; of Megatron-Core
-    (and so Megatron-LM), of Megatron-Bridge where that refuses. `message`: texts of which one stands in the
-    exception that a log shows, as the framework has them; `printed`: the files and releases that print it,
-    where these are not those of `source` from `since` on; `lines`: ids of `known_lines.toml`, of messages
-    that other rules print as well. `cure`: what would meet it in any run, where `set`, `cures` or the release
-    that it needs do not say it; `cures`: its ways, each with what a run must have for it; `example`: values
-    that do in this run, by name; `set`: knobs that do, where their values do not depend on the run; `along`:
-    who switches the feature on sets them with it. `fix`: the catalogue's id, `CFG-n` or `ENV-n`. `guide`:
-    where a published guide asks for it. `same`: ids of findings and of steps of the workflow that tell the
-    same. `source`: names of `sources.toml` stand in braces; without one it is that of `by`. `by`: without it,
-    who refuses at the place that `source` names first.
+    `feature`: the rule is about runs that have it; then `needs` must hold, or `forbids` must not.
+    `text`: the sentence of every view. `level`: `guide` where only a published guide asks for it.
+    `since`, `until`: the first release that has the rule and the first that has it no more, None
+    without; of Megatron-Core (and so Megatron-LM), of Megatron-Bridge where that refuses.
+    `message`: texts of which one stands in the exception that a log shows, as the framework has
+    them; `printed`: the files and releases that print it, where these are not those of `source`
+    from `since` on; `lines`: ids of `known_lines.toml`, of messages that other rules print as well.
+    `cure`: what would meet it in any run, where `set`, `cures` or the release that it needs do not
+    say it; `cures`: its ways, each with what a run must have for it; `example`: values that do in
+    this run, by name; `set`: knobs that do, where their values do not depend on the run; `along`:
+    who switches the feature on sets them with it. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
+    `guide`: where a published guide asks for it. `same`: ids of findings and of steps of the
+    workflow that tell the same. `source`: names of `sources.toml` stand in braces; without one it
+    is that of `by`. `by`: without it, who refuses at the place that `source` names first.
     """
 
     id: str
@@ -106,14 +123,21 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     set: Values = {}
     along: bool = False
     cures: Mapping[str, Condition] = {}
-    example: Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None = None
+    example: (
+        Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None
+    ) = None
     fix: str = ""
     guide: str = ""
     same: Texts = ()
 
     def __post_init__(self) -> None:
         if self.by == "core":
-            named = (by for by, at in sources().items() for one in at if self.source.startswith(f"{{{one}}}"))
+            named = (
+                by
+                for by, at in sources().items()
+                for one in at
+                if self.source.startswith(f"{{{one}}}")
+            )
             force_setattr(self, "by", next(named, "core"))
         places = {name: place for several in sources().values() for name, place in several.items()}
         try:
@@ -122,7 +146,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
         cure = self.cure or alternatives(self.cures)
-        cure = cure or " and ".join(words_of(knob, value, self.by) for knob, value in self.set.items())
+        cure = cure or " and ".join(
+            words_of(knob, value, self.by) for knob, value in self.set.items()
+        )
         if not cure and (needed := self.needs_release):
             cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
@@ -155,7 +181,10 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
-        cure = alternatives(way for way, needed in self.cures.items() if needed.holds(config)) or self.cure
+        cure = (
+            alternatives(way for way, needed in self.cures.items() if needed.holds(config))
+            or self.cure
+        )
         example = DICTIONARY[self.example].of(config) if self.example else None
         if example:
             return say("rules.in-this-run", cure=cure, example=example)
@@ -175,7 +204,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return KnownLine(self.message, printed, self.id)
 
     def _printed(self, source: str) -> str:
-        """A place of `source` by its path, with the releases that were read and print the message."""
+        """A place of `source` by its path, with the releases that were read and print the
+        message.
+        """
         for place, path, tag, oldest, next_one, main in _READ:
             if source.startswith(place):
                 own = (tag == "v") == (self.by == "megatron_bridge")
@@ -220,13 +251,17 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
 
     def in_force(self, of: Releases) -> bool | None:
-        """Whether the releases have it; None where the release is unknown and the newest has it no more."""
+        """Whether the releases have it; None where the release is unknown and the newest has it no
+        more.
+        """
         release = of.bridge if self.by == "megatron_bridge" else of.core
         if release is None:
             if self.until:
                 return None
             return True
-        return (self.since is None or self.since <= release) and (self.until is None or release < self.until)
+        return (self.since is None or self.since <= release) and (
+            self.until is None or release < self.until
+        )
 
     def applies(self, of: Releases) -> bool | None:
         """Whether these releases and this framework have it; None where that is unknown."""
@@ -241,7 +276,8 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def verdict(self, config: Config) -> bool | None:
         """Whether a configuration breaks it in its version and framework; None where unknown.
 
-        An unknown version counts as the newest; a rule that the newest no longer has is then unknown.
+        An unknown version counts as the newest; a rule that the newest no longer has is then
+        unknown.
         """
         applies = self.applies(releases_of(config))
         broken = applies is not False and self.broken(config)
@@ -294,7 +330,16 @@ def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
 
 
 SUBJECTS: Final = (
-    *("layout", "pipeline", "router", "dispatcher", "flex", "ep_overlap", "delayed_wgrad", "graphs"),
+    *(
+        "layout",
+        "pipeline",
+        "router",
+        "dispatcher",
+        "flex",
+        "ep_overlap",
+        "delayed_wgrad",
+        "graphs",
+    ),
     *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "training"),
     *("environment", "reported"),
 )

@@ -1,4 +1,6 @@
-"""Values of the language of conditions: null, what is true, what compares and adds up; else unknown."""
+"""Values of the language of conditions: null, what is true, what compares and adds up; else
+unknown.
+"""
 
 import ast
 import operator

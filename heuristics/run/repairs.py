@@ -27,7 +27,9 @@ REPAIRS: Final = read_table("heuristics.run", "causes.toml", dict[Cause, Repair]
 
 
 def comes_first(saved_frac: float | None) -> bool:
-    """Whether a repair comes before all other changes: the run replayed without its cause is that shorter."""
+    """Whether a repair comes before all other changes: the run replayed without its cause is that
+    shorter.
+    """
     return saved_frac is not None and saved_frac >= HALF_A_WALL.value
 
 
@@ -50,10 +52,12 @@ def advised(hang: Hang) -> Hang:
 
 @frozen
 class LateRank:
-    """Why ranks wait, as far as a plan minds. `saved_frac`: of the run's step, replayed without the cause.
+    """Why ranks wait, as far as a plan minds. `saved_frac`: of the run's step, replayed without the
+    cause.
 
-    `waits_ns`: by kind of communication, exposed waiting for the late rank over all ranks; no other exchange
-    and no overlap shortens it. `exposed_ns`: all exposed communication of the same ranks, by kind.
+    `waits_ns`: by kind of communication, exposed waiting for the late rank over all ranks; no other
+    exchange and no overlap shortens it. `exposed_ns`: all exposed communication of the same ranks,
+    by kind.
     """
 
     cause: Cause

@@ -1,4 +1,6 @@
-"""A run as opinions see it: what is observed, what is given and configured. None is unknown, never no."""
+"""A run as opinions see it: what is observed, what is given and configured. None is unknown, never
+no.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Run(Remembering):
     observed: Observed = field(default_factory=Observed)
     given: Given = field(default_factory=Given)
     cost_by_kind_ns: Mapping[WallId, Mapping[str, int]] = field(default_factory=dict)
-    """What each wall would give back at most, by kind; a wall that could not be measured is not in it."""
+    """What each wall would give back at most, by kind; a wall that could not be measured is not in
+    it."""
     window_ns: int = 0
     total_ns: Mapping[WallId, int] = field(default_factory=dict)
     """What each wall would give back at most; kinds taken away alone need not add up to it."""
@@ -43,11 +46,13 @@ class Run(Remembering):
     """What files configure, the configuration over the log; `config` is where all sources meet."""
     log: TrainingLog | None = None
     framework: Framework = "megatron"
-    """Whose settings a plan may name: what the trace shows, Megatron where its configuration was given."""
+    """Whose settings a plan may name: what the trace shows, Megatron where its configuration was
+    given."""
     idle_frac: float | None = None
     """The share of its windows in which nothing ran."""
     late: LateRank | None = None
-    """Why ranks wait for each other, by several of them; None where nobody is late or nobody can tell."""
+    """Why ranks wait for each other, by several of them; None where nobody is late or nobody can
+    tell."""
 
     views: dict[Trust, Config] = field(default_factory=dict, init=False, repr=False, compare=False)
     after: dict[object, Run] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -91,10 +96,11 @@ class Run(Remembering):
         return ()
 
     def changed(self, changes: Values) -> Run:
-        """The run with a set of changes merged into its whole configuration, what was given as well.
+        """The run with a set of changes merged into its whole configuration, what was given as
+        well.
 
-        What the trace shows is of the run as it was: nothing of it is taken away. The same changes give the
-        same run, with all that was asked of it before.
+        What the trace shows is of the run as it was: nothing of it is taken away. The same changes
+        give the same run, with all that was asked of it before.
         """
         key = tuple((knob, type(value), value) for knob, value in changes.items())
         if key not in self.after:
@@ -107,13 +113,17 @@ class Run(Remembering):
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 
     def seen_ns(self, wall: WallId, kinds: Texts) -> int | None:
-        """What some kinds of a wall cost together; None where its costs are not told apart by kind."""
+        """What some kinds of a wall cost together; None where its costs are not told apart by
+        kind.
+        """
         if self.cost_by_kind_ns.get(wall):
             return self.cost_ns(wall, kinds)
         return None
 
     def cost_ns(self, wall: WallId, kinds: Texts) -> int | None:
-        """What some kinds of a wall cost together, all of them if none is named; None where not measured."""
+        """What some kinds of a wall cost together, all of them if none is named; None where not
+        measured.
+        """
         by_kind = self.cost_by_kind_ns.get(wall)
         if by_kind is None:
             return None

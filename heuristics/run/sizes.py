@@ -17,8 +17,8 @@ OTHER_LAYOUTS: Final = (
     "account_for_embedding_in_pipeline_split",
     "account_for_loss_in_pipeline_split",
 )
-"""What says the layers of a stage another way, of which Megatron-LM takes one only, and Bridge none beside a
-layout."""
+"""What says the layers of a stage another way, of which Megatron-LM takes one only, and Bridge none
+beside a layout."""
 _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
@@ -29,7 +29,9 @@ def doubled_micro_batch(run: Run) -> int | None:
 
 
 def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
-    """Whether twice the micro-batch, over `ranks_times` the data-parallel ranks, divides the global batch."""
+    """Whether twice the micro-batch, over `ranks_times` the data-parallel ranks, divides the global
+    batch.
+    """
     micro, ranks, batch = doubled_micro_batch(run), run.config.dp, run.config.global_batch
     if micro is None or ranks is None or batch is None:
         return None
@@ -37,7 +39,9 @@ def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:
 
 
 def experts_divide(run: Run, ep: int) -> bool | None:
-    """Whether EP divides the experts, and with ETP and PP the ranks; None where the experts are unknown."""
+    """Whether EP divides the experts, and with ETP and PP the ranks; None where the experts are
+    unknown.
+    """
     experts, world = run.config.positive("num_moe_experts"), run.config.world
     etp, pp = run.config.expert_tensor_size, run.config.pp
     parted = world is not None and etp is not None and pp is not None and world % (ep * etp * pp)
@@ -50,7 +54,9 @@ def experts_divide(run: Run, ep: int) -> bool | None:
 
 @fact
 def wider_ep(run: Run) -> int | None:
-    """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None otherwise."""
+    """Twice the EP, where experts are spread and the NVLink domain is known to hold it; None
+    otherwise.
+    """
     ep, domain = run.config.ep, run.config.nvlink_domain
     if not run.tells("seems_moe") or ep is None or domain is None:
         return None
@@ -61,7 +67,8 @@ def wider_ep(run: Run) -> int | None:
 
 
 def deeper(run: Run) -> Iterator[dict[str, Value]]:
-    """More stages, the fewest first: multiples of PP that ranks allow, each with what cuts its layers.
+    """More stages, the fewest first: multiples of PP that ranks allow, each with what cuts its
+    layers.
 
     Where layers do not divide over stages and virtual stages, a layout names the stages; from
     Megatron-Core 0.13 on. Where the layers are unknown, twice the PP.
@@ -88,7 +95,9 @@ def deeper(run: Run) -> Iterator[dict[str, Value]]:
 
 
 def fewer_stages(run: Run) -> int | None:
-    """Half the PP, where layers divide; None where a layout names the stages, or PP is 1 or unknown."""
+    """Half the PP, where layers divide; None where a layout names the stages, or PP is 1 or
+    unknown.
+    """
     pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
     if pp is None or pp % 2 or run.config.pp_layout:
         return None
@@ -108,9 +117,11 @@ def _ranks_allow(run: Run, pp: int) -> bool:
 
 
 def virtual_stages(run: Run) -> int | None:
-    """Virtual stages a rank to try: the middle one of the divisors of its layers above 1; None where none.
+    """Virtual stages a rank to try: the middle one of the divisors of its layers above 1; None
+    where none.
 
-    Megatron-Core's MoE guide: more of them, smaller bubbles and more transfers; a middle value is usual.
+    Megatron-Core's MoE guide: more of them, smaller bubbles and more transfers; a middle value is
+    usual.
     """
     layers, pp = run.config.positive("num_layers"), run.config.pp
     if layers is None or pp is None or layers % pp:
@@ -129,7 +140,11 @@ def present_layout(run: Run) -> str | None:
     (megatron/core/transformer/transformer_block.py, get_num_layers_to_build).
     """
     layers, pp, config = run.config.positive("num_layers"), run.config.pp, run.config
-    if layers is None or pp is None or any(config.first(knob) is not None for knob in OTHER_LAYOUTS[:3]):
+    if (
+        layers is None
+        or pp is None
+        or any(config.first(knob) is not None for knob in OTHER_LAYOUTS[:3])
+    ):
         return None
     stages = pp * (config.vpp or 1)
     first, last = (config.on(knob) is True for knob in OTHER_LAYOUTS[3:])
@@ -145,14 +160,17 @@ def present_layout(run: Run) -> str | None:
 def even_layout(run: Run, virtual: int | None = None) -> tuple[str, int] | None:
     """Stages of equal length, embedding and loss counted as layers, and how many a rank holds.
 
-    `virtual` stages; else as many as there are, else a few. None where sizes are unknown, or layers too few.
+    `virtual` stages; else as many as there are, else a few. None where sizes are unknown, or layers
+    too few.
     """
     layers, pp = run.config.positive("num_layers"), run.config.pp
     if layers is None or pp is None:
         return None
     extra = [_PREDICTION * mtp] if (mtp := run.config.positive("mtp_num_layers")) else []
     parts = [_EMBEDDING, *[_LAYER] * layers, *extra, _LOSS]
-    usual = min(RECIPES["virtual_stages"].value, len(parts) // (pp * RECIPES["layers_a_stage"].value))
+    usual = min(
+        RECIPES["virtual_stages"].value, len(parts) // (pp * RECIPES["layers_a_stage"].value)
+    )
     if virtual is None:
         virtual = run.config.vpp if run.config.vpp and run.config.vpp > 1 else max(1, int(usual))
     stages = pp * virtual

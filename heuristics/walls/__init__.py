@@ -1,4 +1,6 @@
-"""One file a wall: what it is, how we tell, what it is not, references; limits with `because`; judge()."""
+"""One file a wall: what it is, how we tell, what it is not, references; limits with `because`;
+judge().
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -1,16 +1,17 @@
 """Where the time goes, and which walls may be worth a try although no gain of theirs is proven.
 
-Bound: compute, communication, host overhead or memory, whichever takes most of the time. What it is: of every
-instant without compute the reason the account gives, of every instant with compute that it is first work or
-done again. How we tell: by wall time, so hidden communication counts as compute and nothing counts twice.
-Without an account only compute and exposed communication are told, and only where one of them fills over half
-of the windows: then nothing else can be larger. What it is not: a wall. A compute-bound step may have nothing
-to remove.
+Bound: compute, communication, host overhead or memory, whichever takes most of the time. What it
+is: of every instant without compute the reason the account gives, of every instant with compute
+that it is first work or done again. How we tell: by wall time, so hidden communication counts as
+compute and nothing counts twice. Without an account only compute and exposed communication are
+told, and only where one of them fills over half of the windows: then nothing else can be larger.
+What it is not: a wall. A compute-bound step may have nothing to remove.
 
-Unproven: a step that is bound by compute, where nothing removable costs much, has levers that make the work
-itself shorter. Figures that were given may leave a wall undecided and still point at it: much idle time of no
-known cause, memory near its end, communication of which only a sum is known. A trace that leaves a wall
-undecided points at nothing: what keeps it from being replayed puts its other figures in doubt as well.
+Unproven: a step that is bound by compute, where nothing removable costs much, has levers that make
+the work itself shorter. Figures that were given may leave a wall undecided and still point at it:
+much idle time of no known cause, memory near its end, communication of which only a sum is known. A
+trace that leaves a wall undecided points at nothing: what keeps it from being replayed puts its
+other figures in doubt as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +68,9 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
     waits_ns = rank.exposed_comm_ns if rank.blocked_ns is None else rank.blocked_ns
     if host is None or compute_ns is None or waits_ns is None or rank.recomputed_ns is None:
         return None
-    copies_ns = (known(memory.offload_exposed_ns) or 0) + (known(memory.host_resident_exposed_ns) or 0)
+    copies_ns = (known(memory.offload_exposed_ns) or 0) + (
+        known(memory.host_resident_exposed_ns) or 0
+    )
     return {
         "memory": rank.recomputed_ns + copies_ns + (rank.starved_ns or {}).get("allocator", 0),
         "communication": waits_ns,
@@ -77,12 +80,16 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
 
 
 def _over_half(told: Ranks, window_ns: int, blind: Figures | None) -> Bound:
-    """The bound where only compute and exposed communication are told. `blind`: a rank that tells neither."""
+    """The bound where only compute and exposed communication are told. `blind`: a rank that tells
+    neither.
+    """
     compute = [rank.budget_ns.get("compute") for rank in told]
     exposed = [rank.exposed_comm_ns for rank in told]
     if told and all(one is None for one in (*compute, *exposed)):
         return Bound(None, say("walls.bound-not-given"), "give budget_frac")
-    compute_frac, exposed_frac = (sum(ns or 0 for ns in one) / window_ns for one in (compute, exposed))
+    compute_frac, exposed_frac = (
+        sum(ns or 0 for ns in one) / window_ns for one in (compute, exposed)
+    )
     if compute_frac > MOST.value:
         return Bound("compute", say("walls.bound-by-compute", part_frac=compute_frac))
     if exposed_frac > MOST.value:
@@ -95,7 +102,9 @@ def _over_half(told: Ranks, window_ns: int, blind: Figures | None) -> Bound:
 
 def largest_bucket(ranks: Ranks) -> tuple[Bucket, float] | None:
     """Largest bucket of a run and its share of the windows; of equals the first."""
-    total_ns = {name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)}
+    total_ns = {
+        name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)
+    }
     name: Bucket = max(total_ns, key=lambda bucket: total_ns[bucket])
     known = any(rank.budget_ns for rank in ranks)
     if known:
@@ -119,7 +128,9 @@ def unproven(walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
     return {"compute": Missing("verdict.bound", reason, compute.cure)}
 
 
-def unproven_by_figures(ranks: Ranks, walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
+def unproven_by_figures(
+    ranks: Ranks, walls: Sequence[Wall], bound: Bound
+) -> Mapping[WallId, Missing]:
     """Walls that figures leave undecided and point at, the largest sign first; else compute."""
     found = [
         (sign[0], wall.id, Missing("symptoms", sign[1], wall.cure))
@@ -145,7 +156,9 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     if wall == "compute":
         return None
     memories = [rank.memory for rank in ranks]
-    paid_ns = sum((known(one.offload_exposed_ns) or 0) + (known(one.recompute_ns) or 0) for one in memories)
+    paid_ns = sum(
+        (known(one.offload_exposed_ns) or 0) + (known(one.recompute_ns) or 0) for one in memories
+    )
     if paid := paid_ns / sum(rank.window_ns for rank in ranks):
         return paid, say("walls.sign-paid", part_frac=paid)
     used = max(one.peak_frac or 0.0 for one in memories)

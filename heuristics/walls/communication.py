@@ -1,18 +1,19 @@
 """The communication wall: the step waits for data of other GPUs.
 
-What is removed to measure it: communication takes no GPU time; its launches stay. How we tell: by replay, so
-communication that runs under compute, or behind a host that is later still, costs nothing. Its kind is the
-kind whose absence alone would win most: expert all-to-all, then data, tensor, pipeline, context parallelism.
+What is removed to measure it: communication takes no GPU time; its launches stay. How we tell: by
+replay, so communication that runs under compute, or behind a host that is later still, costs
+nothing. Its kind is the kind whose absence alone would win most: expert all-to-all, then data,
+tensor, pipeline, context parallelism.
 
-Kernels of unknown class may be communication: while they take more than a twentieth of the windows it is
-never clear, and costs between nothing and all of their time more.
+Kernels of unknown class may be communication: while they take more than a twentieth of the windows
+it is never clear, and costs between nothing and all of their time more.
 
-What it is not: the sum of communication kernels, nor exposed time (the host may be the limit behind it, and
-compute beside it may be slowed), nor bandwidth: from one rank waiting for a late peer and moving data look
-the same. Where waits that no edge explains could make it a wall, it is not clear: where events are not
-recorded, those are mostly waits for communication (in simulated runs the true cost was the replayed one plus
-their share).
-References: Megatron-Bridge, skill nsys-analysis (exposed is not blocking; ceilings, not forecasts).
+What it is not: the sum of communication kernels, nor exposed time (the host may be the limit behind
+it, and compute beside it may be slowed), nor bandwidth: from one rank waiting for a late peer and
+moving data look the same. Where waits that no edge explains could make it a wall, it is not clear:
+where events are not recorded, those are mostly waits for communication (in simulated runs the true
+cost was the replayed one plus their share). References: Megatron-Bridge, skill nsys-analysis
+(exposed is not blocking; ceilings, not forecasts).
 """
 
 from dataclasses import replace
@@ -57,7 +58,9 @@ def doubted(costs: RunCosts, told: Price) -> Price:
         return told
     reason = say("walls.unexplained-communication", part_frac=unexplained)
     why = Missing("replay", reason, cure("events", costs.recorder))
-    return replace(told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False))
+    return replace(
+        told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False)
+    )
 
 
 def _longest(ranks: Ranks) -> list[Evidence]:

@@ -1,19 +1,20 @@
 """The compute wall: kernels run, but leave SMs without work, or tensor cores without matrices.
 
-What is removed to measure it: kernels with fewer blocks than the GPU has SMs take blocks / SMs of their time,
-and FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it (kind
-`no_tensor_cores`). Other matrix work in FP32 or TF32 (convolutions, attention), on a GPU with tensor cores
-for 16 bits, takes its peak now / that of BF16, or FP16 before Ampere (kind `low_precision_unused`).
+What is removed to measure it: kernels with fewer blocks than the GPU has SMs take blocks / SMs of
+their time, and FP32 GEMMs without tensor cores, on a GPU that has TF32, take FP32 / TF32 peak of it
+(kind `no_tensor_cores`). Other matrix work in FP32 or TF32 (convolutions, attention), on a GPU with
+tensor cores for 16 bits, takes its peak now / that of BF16, or FP16 before Ampere (kind
+`low_precision_unused`).
 
-How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to it. Tails, short
-kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs would show a
-false wall of 4 to 20 % (measured on real recordings).
+How we tell: by the launch, by names and by replay; a ceiling, so the range is from 0 to it. Tails,
+short kernels and one GEMM per expert are evidence, not cost: by a tail formula ordinary dense runs
+would show a false wall of 4 to 20 % (measured on real recordings).
 
-What it is not: low occupancy of persistent kernels (nvjet, CUTLASS's TMA GEMMs, FlashAttention 3, grouped
-GEMM), whose grid is the number of SMs by design; nor a step that is mostly compute: that is bound by
-compute, and has levers (precision, larger shapes), not a wall.
-References: CUDA C++ Best Practices Guide, execution configuration; Megatron-Core's MoE guide, grouped GEMM;
-NVIDIA's data sheets (peak rates).
+What it is not: low occupancy of persistent kernels (nvjet, CUTLASS's TMA GEMMs, FlashAttention 3,
+grouped GEMM), whose grid is the number of SMs by design; nor a step that is mostly compute: that is
+bound by compute, and has levers (precision, larger shapes), not a wall. References: CUDA C++ Best
+Practices Guide, execution configuration; Megatron-Core's MoE guide, grouped GEMM; NVIDIA's data
+sheets (peak rates).
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,10 +46,12 @@ def doubted(costs: RunCosts, told: Price) -> Price:
 def _doubts(costs: Sequence[RankCosts]) -> Iterator[Missing]:
     """Why the price may be more.
 
-    Matrix work could use tensor cores, and nothing says how much faster; how many blocks fill this GPU is
-    unknown; or much matrix work is in FP32, and the replay hardly shrinks with GPU work.
+    Matrix work could use tensor cores, and nothing says how much faster; how many blocks fill this
+    GPU is unknown; or much matrix work is in FP32, and the replay hardly shrinks with GPU work.
     """
-    ranks = [(one.rank, one.rank.tensor_cores, WALL.value * one.rank.budget.window_ns) for one in costs]
+    ranks = [
+        (one.rank, one.rank.tensor_cores, WALL.value * one.rank.budget.window_ns) for one in costs
+    ]
     for _, use, much_ns in ranks:
         if use.tf32 is True and known(use.fp32_to_tf32_frac) is None and use.simt_ns >= much_ns:
             yield Missing("compute", say("walls.no-peaks-for-gemms"), say("walls.try-tf32"))
@@ -80,7 +83,10 @@ def _tensor_cores(ranks: Ranks) -> Iterator[Evidence]:
 
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
-    work_ns, judged_ns = sum(rank.work_ns or 0 for rank in ranks), sum(rank.judged_ns for rank in ranks)
+    work_ns, judged_ns = (
+        sum(rank.work_ns or 0 for rank in ranks),
+        sum(rank.judged_ns for rank in ranks),
+    )
     under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
     if work_ns and under:
         yield shown("under_filled_frac", sum(under) / work_ns)

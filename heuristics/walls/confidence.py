@@ -19,7 +19,9 @@ OFF: Final = Limit(
     0.02, "fraction of the window", "a replay without unexplained waits is to come back within it"
 )
 PROFILER_CALL: Final = Limit(
-    1_000, "ns per recorded call or range", "ours, not measured: what recording one costs its thread"
+    1_000,
+    "ns per recorded call or range",
+    "ours, not measured: what recording one costs its thread",
 )
 
 _LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
@@ -30,7 +32,9 @@ def level_of(reasons: Sequence[Reason]) -> Level:
     return _LEVELS[min(len(reasons), 2)]
 
 
-def with_confidence(verdict: Verdict, reasons: tuple[Reason, ...], level: Level | None = None) -> Verdict:
+def with_confidence(
+    verdict: Verdict, reasons: tuple[Reason, ...], level: Level | None = None
+) -> Verdict:
     """The verdict with how sure it is; `level`: where something else than the reasons tells it."""
     return replace(
         verdict,
@@ -43,7 +47,9 @@ def with_confidence(verdict: Verdict, reasons: tuple[Reason, ...], level: Level 
 def reasons_against(
     wall: WallId, costs: RunCosts, walls: Walls, together: Run | None = None
 ) -> Iterator[Reason]:
-    """Why the verdict `wall` is not surer, over all ranks measured; `together`: what several show."""
+    """Why the verdict `wall` is not surer, over all ranks measured; `together`: what several
+    show.
+    """
     if costs.startup is not None:
         yield Reason("startup", say("walls.startup", part_frac=costs.startup.frac))
     yield from _about_steps(costs.ranks)
@@ -112,7 +118,9 @@ def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
 
 
 def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
-    told = [(one.rank.recorded_host_rows, one.replays.host_overhead.ns) for one in ranks if one.replays]
+    told = [
+        (one.rank.recorded_host_rows, one.replays.host_overhead.ns) for one in ranks if one.replays
+    ]
     rows, cost_ns = sum(rows for rows, _ in told), sum(ns for _, ns in told)
     rows_ns = rows * PROFILER_CALL.value
     if rows_ns > QUARTER.value * cost_ns:

@@ -1,18 +1,19 @@
 """The memory wall: the step pays for fitting into the GPU's memory.
 
-What is removed to measure it: what is computed a second time is gone whole, with its collectives, copies and
-synchronisations; offload copies, copies of what lives in host memory and, after the first step, allocator
-calls are gone. How we tell: by replay.
+What is removed to measure it: what is computed a second time is gone whole, with its collectives,
+copies and synchronisations; offload copies, copies of what lives in host memory and, after the
+first step, allocator calls are gone. How we tell: by replay.
 
-Cost and capacity are two things. The cost shows in any trace and decides alone; whether there is room is a
-second answer beside it. A part that cannot be seen is bounded: the wall is a finding where the least that it
-costs reaches the limit, clear where the most stays below it, else both ends are said.
+Cost and capacity are two things. The cost shows in any trace and decides alone; whether there is
+room is a second answer beside it. A part that cannot be seen is bounded: the wall is a finding
+where the least that it costs reaches the limit, clear where the most stays below it, else both ends
+are said.
 
-The allocator giving memory back and asking again in steady steps is hard evidence that the run does not
-fit, and comes before any larger wall: what does not fit cannot be tuned. Where that costs nothing and memory
-has room it is none: a cache was cleared by hand; whether it has room must be recorded. What it is not: a
-high peak; PyTorch keeps nearly all memory by design.
-References: Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
+The allocator giving memory back and asking again in steady steps is hard evidence that the run does
+not fit, and comes before any larger wall: what does not fit cannot be tuned. Where that costs
+nothing and memory has room it is none: a cache was cleared by hand; whether it has room must be
+recorded. What it is not: a high peak; PyTorch keeps nearly all memory by design. References:
+Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +45,9 @@ _RETRIED: Final = "allocator_retry_frac"
 
 
 def does_not_fit(walls: Sequence[Wall]) -> bool:
-    """Whether the allocator gives memory back and asks again in most steps, which costs or finds no room."""
+    """Whether the allocator gives memory back and asks again in most steps, which costs or finds no
+    room.
+    """
     return any(
         one.measure == _RETRIED and one.value >= MOST.value
         for wall in walls
@@ -66,7 +69,9 @@ def judge(ranks: Ranks, told: Priced) -> Wall:
             return structs.replace(result, outcome="finding")
         if (tight := _without_room(result, _used_frac(ranks))) is not None:
             return tight
-    if result.outcome == "finding" or (isinstance(told, Unpriced) and result.outcome == "unmeasurable"):
+    if result.outcome == "finding" or (
+        isinstance(told, Unpriced) and result.outcome == "unmeasurable"
+    ):
         return result
     return _bounded(result, told, ranks)
 
@@ -110,7 +115,9 @@ def without_price(wall: Wall) -> Wall:
 def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gaps = [(rank, gap) for rank in ranks if isinstance(gap := rank.memory.recompute_ns, Missing)]
-    told_ns = [rank.recompute_at_most_ns for rank, _ in gaps if rank.recompute_at_most_ns is not None]
+    told_ns = [
+        rank.recompute_at_most_ns for rank, _ in gaps if rank.recompute_at_most_ns is not None
+    ]
     is_bounded = len(told_ns) == len(gaps)  # all that is unseen of recompute
     proven = told if isinstance(told, Price) and told.at_least is None else None
     by_partition = proven is None and is_bounded  # what is unseen of recompute is in its bound
@@ -138,11 +145,17 @@ def doubted(costs: RunCosts, told: Price) -> Price:
     ):
         return told
     return replace(
-        told, at_least=Missing("memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder))
+        told,
+        at_least=Missing("memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder)),
     )
 
 
-_PARTS: Final = ("recompute_frac", "offload_exposed_frac", "host_resident_exposed_frac", "allocator_frac")
+_PARTS: Final = (
+    "recompute_frac",
+    "offload_exposed_frac",
+    "host_resident_exposed_frac",
+    "allocator_frac",
+)
 
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
@@ -155,7 +168,9 @@ def _context(ranks: Ranks) -> Iterator[Evidence]:
 
 
 def _traffic(memories: Sequence[Memory]) -> Iterator[Evidence]:
-    """How much the copies of each kind move a GPU, and how fast: means over the ranks that have any."""
+    """How much the copies of each kind move a GPU, and how fast: means over the ranks that have
+    any.
+    """
     for kind in ("offload", "host_resident"):
         keys = (f"{kind}_copies", f"{kind}_bytes", f"{kind}_union_ns")
         uses = [[known(getattr(one, key)) for key in keys] for one in memories]

@@ -1,4 +1,6 @@
-"""What stands next once the verdict's wall is gone: costs are replayed again in what is left of the run."""
+"""What stands next once the verdict's wall is gone: costs are replayed again in what is left of the
+run.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,17 +17,22 @@ from traces.sections.tables import WallId
 from traces.spelling import spoken
 
 
-def with_next(verdict: Verdict, wall: WallId | Missing | None, frac: float | None, because: str) -> Verdict:
+def with_next(
+    verdict: Verdict, wall: WallId | Missing | None, frac: float | None, because: str
+) -> Verdict:
     """The verdict with what comes after it, and its ceiling as part of what is left.
 
-    Without a wall a gap says why something larger may hide, and None that nothing does; `because`: in words.
+    Without a wall a gap says why something larger may hide, and None that nothing does; `because`:
+    in words.
     """
     part = wall if isinstance(wall, Missing) else frac
     return structs.replace(verdict, next_wall=wall, next_wall_frac=part, next_because=because)
 
 
 def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[Wall]) -> Verdict:
-    """With the largest cost of the other walls in the run without the first, from a tenth of that run up."""
+    """With the largest cost of the other walls in the run without the first, from a tenth of that
+    run up.
+    """
     others = [wall for wall in walls if wall.id != first]
     blind = [wall for wall in others if known(wall.cost_frac) is None]
     unjudged, name = ", ".join(spoken(one.id) for one in blind), spoken(first)
@@ -38,7 +45,9 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
     fracs = {one: frac for one in seen if (frac := _frac(replayed, one)) is not None}
     wall = max(fracs, key=lambda one: fracs[one], default=None)
     if wall is None or fracs[wall] < WALL.value:
-        said = say("walls.none-next", first=name if first == "host_overhead" else f"{first} overhead")
+        said = say(
+            "walls.none-next", first=name if first == "host_overhead" else f"{first} overhead"
+        )
         if blind:
             said += say("walls.but-unjudged", walls=unjudged)
         if wall is not None and fracs[wall] >= LITTLE.value:
@@ -56,8 +65,8 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
 def _left(one: RankCosts, first: WallId) -> Without | None:
     """The run of a rank without the first wall; where that costs little there, the run as it is.
 
-    Less the start-up that is left out, of which a run without host overhead holds the profiler's part alone.
-    None where it costs much, and what is left was not replayed.
+    Less the start-up that is left out, of which a run without host overhead holds the profiler's
+    part alone. None where it costs much, and what is left was not replayed.
     """
     start, judged_ns = one.start, one.start.judged_ns
     if one.replays and (without := one.replays.without.get(first)) is not None:

@@ -1,7 +1,7 @@
 """What a wall costs, and what its judge answers: a wall as the result has it, with its evidence.
 
-A price is the replayed cost of an overhead, added up over the ranks of a run and their windows less start-up.
-A row of the ledger belongs to the wall whose overhead, taken away, would shrink it.
+A price is the replayed cost of an overhead, added up over the ranks of a run and their windows less
+start-up. A row of the ledger belongs to the wall whose overhead, taken away, would shrink it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ UNNAMED: Final = "unknown_kernels"
 class RankCosts:
     """What replays tell of one rank: made once, and asked by all that follows.
 
-    `replays`: None where they are refused, or there are none. `by_wall`: what each wall costs, start-up left
-    out; without those that the rank cannot tell.
+    `replays`: None where they are refused, or there are none. `by_wall`: what each wall costs,
+    start-up left out; without those that the rank cannot tell.
     """
 
     place: int
@@ -101,15 +101,20 @@ class RunCosts:
         return [one.replays for one in self.ranks if one.replays is not None]
 
     def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
-        """The most that a wall can cost where no proven replay tells its cost, as part of what is judged.
+        """The most that a wall can cost where no proven replay tells its cost, as part of what is
+        judged.
 
-        Each rank adds its proven cost, or else the bound of its partition; None where a rank has neither, or
-        all are proven. `proofs_hold` False: no replay tells it, whatever its proofs say.
+        Each rank adds its proven cost, or else the bound of its partition; None where a rank has
+        neither, or all are proven. `proofs_hold` False: no replay tells it, whatever its proofs
+        say.
         """
         proven = [one.proven_ns(wall) if proofs_hold else None for one in self.ranks]
         if None not in proven:
             return None
-        most = [one.most_ns(wall) if ns is None else ns for one, ns in zip(self.ranks, proven, strict=True)]
+        most = [
+            one.most_ns(wall) if ns is None else ns
+            for one, ns in zip(self.ranks, proven, strict=True)
+        ]
         told = [ns for ns in most if ns is not None]
         whole_ns = sum(one.start.judged_ns for one in self.ranks)
         if len(told) < len(most):
@@ -143,7 +148,8 @@ def _bound_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
 
 
 def _most_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
-    """The most that what was seen can cost: graphs hide communication from its bound, not what is beside.
+    """The most that what was seen can cost: graphs hide communication from its bound, not what is
+    beside.
 
     What is computed again takes the gaps between along, which memory's bound does not count.
     """
@@ -156,7 +162,9 @@ def _most_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
 
 
 def _capped(cost: Cost, bound: int | None) -> Cost:
-    """A cost within its bound: what a replay saves in steps that are left out is no cost of the others."""
+    """A cost within its bound: what a replay saves in steps that are left out is no cost of the
+    others.
+    """
     if bound is None:
         return cost
     return replace(cost, ns=min(cost.ns, bound))
@@ -164,11 +172,13 @@ def _capped(cost: Cost, bound: int | None) -> Cost:
 
 @frozen
 class Price:
-    """One overhead's ceiling over the ranks that could be replayed; `rank` is the one it costs most.
+    """One overhead's ceiling over the ranks that could be replayed; `rank` is the one it costs
+    most.
 
-    `steady_frac`: the same in the steps after the first, None with fewer than three. `at_least`: why it may
-    be more; `at_most_frac`: the most that it can then be, None where nothing bounds it or the price itself is
-    the most. `rank` and `steady_frac` are None too where figures were given in place of a trace.
+    `steady_frac`: the same in the steps after the first, None with fewer than three. `at_least`:
+    why it may be more; `at_most_frac`: the most that it can then be, None where nothing bounds it
+    or the price itself is the most. `rank` and `steady_frac` are None too where figures were given
+    in place of a trace.
     """
 
     ns: int
@@ -217,7 +227,9 @@ def price(costs: RunCosts, wall: WallId) -> Priced:
 
 
 def _opaque(costs: RunCosts) -> Missing | None:
-    """Why only the host can be judged: graphs recorded whole take enough of the windows to hide a wall."""
+    """Why only the host can be judged: graphs recorded whole take enough of the windows to hide a
+    wall.
+    """
     budgets = [one.rank.budget for one in costs.ranks]
     replays_ns = sum(one.compute_by_class_ns.get(GRAPH_REPLAY, 0) for one in budgets)
     if replays_ns < WALL.value * sum(one.window_ns for one in budgets):
@@ -239,7 +251,9 @@ def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
 
 
 def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
-    """Why the price may be more than it seems: a rank has none, or the least elastic of those in doubt."""
+    """Why the price may be more than it seems: a rank has none, or the least elastic of those in
+    doubt.
+    """
     blind = next((one for one in ranks if wall not in one.by_wall), None)
     if blind is not None:
         return _why(blind, wall)
@@ -253,7 +267,9 @@ def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
 
 
 def unnamed_doubt(ranks: Sequence[RankCosts]) -> Missing | None:
-    """Why communication may cost more: kernels of unknown class, which perhaps or probably are; None: few."""
+    """Why communication may cost more: kernels of unknown class, which perhaps or probably are;
+    None: few.
+    """
     having = [one for one in ranks if one.unnamed_ns]
     if not having:
         return None
@@ -290,15 +306,23 @@ MEASURES: Final = read_table("heuristics.walls", "evidence.toml", dict[str, Meas
 
 
 def shown(measure: str, value: float, limit: float | None = None) -> Evidence:
-    """A value of the table that no single place shows; `limit`: what it is held against, None for context."""
+    """A value of the table that no single place shows; `limit`: what it is held against, None for
+    context.
+    """
     row = MEASURES[measure]
     return Evidence(measure, value, row.unit, limit, row.because, None, None, None, None)
 
 
 def held(
-    measure: str, value: float, limit: Limit, rank: int | None = None, because: str = "", unit: str = ""
+    measure: str,
+    value: float,
+    limit: Limit,
+    rank: int | None = None,
+    because: str = "",
+    unit: str = "",
 ) -> Evidence:
-    """A value against its limit, which says why. `rank`: the place in the document that shows it best.
+    """A value against its limit, which says why. `rank`: the place in the document that shows it
+    best.
 
     `unit`: of what it is a part, where the limit is a word for parts of anything.
     """
@@ -307,7 +331,9 @@ def held(
 
 
 def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
-    """The row's length as part of the windows, over the ranks that tell it; nothing where none does."""
+    """The row's length as part of the windows, over the ranks that tell it; nothing where none
+    does.
+    """
     frac = frac_of(ranks, MEASURES[measure].of)
     if frac is None:
         return []
@@ -315,14 +341,16 @@ def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
 
 
 def only_in_first_step(wall: Wall) -> bool:
-    return any(one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence)
+    return any(
+        one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence
+    )
 
 
 def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
-    A cost that is unknown, or may be more than it seems, is clear only where even the most it can be is below
-    the limit.
+    A cost that is unknown, or may be more than it seems, is clear only where even the most it can
+    be is below the limit.
     """
     most = told.at_most_frac
     is_bounded = most is not None and most < WALL.value
@@ -354,7 +382,9 @@ _ROWS: Final = read_table("heuristics.walls", "rows.toml", dict[str, dict[str, W
 
 
 def wall_of(row: str) -> WallId | None:
-    """The wall of a row such as `compute.gemm`, `idle.launch_starved.python`, `moe.dispatch.backward`."""
+    """The wall of a row such as `compute.gemm`, `idle.launch_starved.python`,
+    `moe.dispatch.backward`.
+    """
     row = row.removeprefix("idle.")
     head, _, rest = row.partition(".")
     if head == "moe":

@@ -19,7 +19,9 @@ from traces.sections.tables import WallId
 from traces.spelling import spoken
 from traces.texts import Texts
 
-NEAR: Final = Limit(0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily")
+NEAR: Final = Limit(
+    0.03, "fraction of the windows", "ours: costs nearer than 3 points change places easily"
+)
 FAMILIES: Final[Mapping[str, Texts]] = {
     "ep_a2a": ("ep_dispatch", "ep_combine", "ep_a2a", "ep_control"),
     "dp": ("dp_reduce_scatter", "dp_all_gather"),
@@ -55,12 +57,16 @@ def find_verdict(costs: RunCosts, walls: Walls, together: Run | None = None) -> 
 def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.0) -> Verdict:
     """The finding with the largest cost; memory before it where the run does not fit.
 
-    `out_of_memory`: something else than the walls says that it does not fit; `error_frac`: how far the prices
-    may be off, as part of the windows. How sure that is, what comes after it and where the time goes is left
-    open: all rest on what was recorded.
+    `out_of_memory`: something else than the walls says that it does not fit; `error_frac`: how far
+    the prices may be off, as part of the windows. How sure that is, what comes after it and where
+    the time goes is left open: all rest on what was recorded.
     """
     first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
-    told = [wall for wall in walls if known(wall.cost_frac) is not None and wall.outcome != "unmeasurable"]
+    told = [
+        wall
+        for wall in walls
+        if known(wall.cost_frac) is not None and wall.outcome != "unmeasurable"
+    ]
     told.sort(key=lambda wall: -_frac(wall))
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))
@@ -94,7 +100,9 @@ def _none(walls: Walls, told: Walls) -> Verdict:
     nearest, said = told[0], say("walls.no-wall")
     if (frac := _frac(nearest)) >= LITTLE.value:
         said += say("walls.nearest", wall=spoken(nearest.id), part_frac=frac)
-    unjudged = [f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None]
+    unjudged = [
+        f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None
+    ]
     if unjudged:
         said += say("walls.unjudged", walls=", ".join(unjudged))
     runner_up = nearest.id if _ns(nearest) else None
@@ -129,12 +137,16 @@ def _most(wall: Wall) -> str:
 
 
 def _kind(wall: Wall) -> str | None:
-    """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then data."""
+    """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then
+    data.
+    """
     return next(iter(by_family(known(wall.cost_by_kind_ns) or {})), None)
 
 
 def by_family(by_kind_ns: Mapping[str, int]) -> dict[str, int]:
-    """Costs by kind, largest first, those of one operation together under its name; none that is zero."""
+    """Costs by kind, largest first, those of one operation together under its name; none that is
+    zero.
+    """
     family_of = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
     together = Counter[str](dict.fromkeys(FAMILIES, 0))
     for kind, ns in by_kind_ns.items():

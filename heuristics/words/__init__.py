@@ -1,4 +1,6 @@
-"""What opinions say: each sentence once, in a table by subject; Python gives its code and its figures."""
+"""What opinions say: each sentence once, in a table by subject; Python gives its code and its
+figures.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,7 +10,11 @@ from traces.missing import Missing, gap
 from traces.spelling import gigabytes, in_ms, percent
 from traces.toml_tables import read_table
 
-_SPELLED: Final[dict[str, Callable[[Any], str]]] = {"ns": in_ms, "frac": percent, "bytes": gigabytes}
+_SPELLED: Final[dict[str, Callable[[Any], str]]] = {
+    "ns": in_ms,
+    "frac": percent,
+    "bytes": gigabytes,
+}
 
 
 @cache
@@ -19,17 +25,24 @@ def sentences(subject: str) -> dict[str, str]:
 def say(code: str, **figures: object) -> str:
     """The sentence of a code `subject.name`, with its figures spelled.
 
-    Raises KeyError where the table has no such code, or the sentence asks for a figure that is not given.
+    Raises KeyError where the table has no such code, or the sentence asks for a figure that is not
+    given.
     """
     subject, name = code.split(".")
-    return sentences(subject)[name].format_map({key: spelled(key, value) for key, value in figures.items()})
+    return sentences(subject)[name].format_map(
+        {key: spelled(key, value) for key, value in figures.items()}
+    )
 
 
 def spelled(name: str, figure: object) -> str:
-    """A figure by its name: `*_ns` in ms, `*_frac` as a share, `*_bytes` in GB, others as they are."""
+    """A figure by its name: `*_ns` in ms, `*_frac` as a share, `*_bytes` in GB, others as they
+    are.
+    """
     return _SPELLED.get(name.rpartition("_")[2], str)(figure)
 
 
 def lacking(code: str, *, cure: str = "", **figures: object) -> Missing:
-    """Why something is not known, by a sentence; its cure is that of `CODE-cure`, or of another code."""
+    """Why something is not known, by a sentence; its cure is that of `CODE-cure`, or of another
+    code.
+    """
     return gap(say(code, **figures), say(cure or f"{code}-cure", **figures))

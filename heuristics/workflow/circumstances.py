@@ -1,4 +1,6 @@
-"""What the workflow asks of a run and says of it, by the names that its table uses; how a run is cut."""
+"""What the workflow asks of a run and says of it, by the names that its table uses; how a run is
+cut.
+"""
 
 from typing import Final
 
@@ -51,12 +53,18 @@ def on_cpu(run: Run) -> str | None:
 
 @fact
 def widest_ep(run: Run) -> int | None:
-    """Largest EP that experts, ranks and one NVLink domain allow with ETP1; None where one is unknown."""
+    """Largest EP that experts, ranks and one NVLink domain allow with ETP1; None where one is
+    unknown.
+    """
     c, experts = run.config, run.config.positive("num_moe_experts")
     if not c.world or not c.pp or not experts or not c.nvlink_domain:
         return None
     ranks, domain = c.world // c.pp, c.nvlink_domain
-    return max(size for size in range(1, min(experts, domain) + 1) if not experts % size and not ranks % size)
+    return max(
+        size
+        for size in range(1, min(experts, domain) + 1)
+        if not experts % size and not ranks % size
+    )
 
 
 def _overlaps(run: Run, state: bool) -> str:

@@ -1,4 +1,6 @@
-"""A plan as experiments: the baseline first, then one variable at a time, and the whole winner last."""
+"""A plan as experiments: the baseline first, then one variable at a time, and the whole winner
+last.
+"""
 
 from collections.abc import Collection
 from typing import Final
@@ -19,7 +21,8 @@ from traces.spelling import spoken
 STEPS: Final = Limit(
     50,
     "unprofiled steps",
-    "Megatron-Bridge, docs/training/moe-optimization.md, Phase 5: the best one runs at least 50 steps",
+    "Megatron-Bridge, docs/training/moe-optimization.md, Phase 5: the best one runs at least 50 "
+    "steps",
 )
 _OF_EXPERTS: Final = ("routing mode", "dispatcher")
 """What only a run with experts can hold fixed."""
@@ -59,7 +62,9 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
         "container and versions": "",
     }
     without = {*varied, *(_OF_EXPERTS if run.active.moe is False else ())}
-    return tuple(f"{name} ({now})" if now else name for name, now in held.items() if name not in without)
+    return tuple(
+        f"{name} ({now})" if now else name for name, now in held.items() if name not in without
+    )
 
 
 def _refused_knobs(run: Run) -> frozenset[str]:

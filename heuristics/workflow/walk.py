@@ -1,4 +1,6 @@
-"""The workflow walked: every rule on one run, in the order of the documents, by table and by our rules."""
+"""The workflow walked: every rule on one run, in the order of the documents, by table and by our
+rules.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,8 +32,9 @@ _OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgra
 class Judged(Struct, frozen=True, forbid_unknown_fields=True):
     """What a rule says of a run; of a row of its table: what it says where `when` holds.
 
-    `because`: the reason, with its figures. `advice`: what to do, empty where nothing is. `fix`: the
-    catalogue's id of that change, empty where it has none. `tells`: where unknown, what to give to be told.
+    `because`: the reason, with its figures. `advice`: what to do, empty where nothing is. `fix`:
+    the catalogue's id of that change, empty where it has none. `tells`: where unknown, what to give
+    to be told.
     """
 
     state: RuleState
@@ -46,7 +49,8 @@ class Judged(Struct, frozen=True, forbid_unknown_fields=True):
 class WorkflowRule:
     """One rule. `seed`: the number of the document it is from, then its section.
 
-    `guide_only`: a guide asks for it, so that a run which differs is as legal. `moe`: it is about experts.
+    `guide_only`: a guide asks for it, so that a run which differs is as legal. `moe`: it is about
+    experts.
     """
 
     id: str
@@ -116,15 +120,21 @@ def _unknown(figures: str, rule: Rule, config: Config) -> Judged:
 
 
 def _rules() -> Iterator[WorkflowRule]:
-    """Phase by phase; prerequisites: those of our rules that a guide lists, before the table's own."""
+    """Phase by phase; prerequisites: those of our rules that a guide lists, before the table's
+    own.
+    """
     for phase, rows in _ROWS.items():
         for rule in rules().values() if phase == "prerequisites" else ():
             if rule.guide:
                 of_experts = any(knob.startswith(_OF_EXPERTS) for knob in rule.knobs)
                 is_guide, judge = rule.level == "guide", partial(_by_rule, rule)
-                yield WorkflowRule(rule.id, phase, rule.text, rule.guide, judge, is_guide, of_experts)
+                yield WorkflowRule(
+                    rule.id, phase, rule.text, rule.guide, judge, is_guide, of_experts
+                )
         for row in rows.values():
-            yield WorkflowRule(row.id, phase, row.title, row.seed, partial(_by_row, row), moe=row.moe)
+            yield WorkflowRule(
+                row.id, phase, row.title, row.seed, partial(_by_row, row), moe=row.moe
+            )
 
 
 RULES: Final = tuple(_rules())

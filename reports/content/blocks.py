@@ -1,7 +1,7 @@
 """What a page is made of. A block says what something is; how it looks is each writer's.
 
-Words are spans: plain text, `Code` (what is typed or was recorded, always escaped and never wrapped within a
-word) and `Term` (a key of the document under its human name).
+Words are spans: plain text, `Code` (what is typed or was recorded, always escaped and never wrapped
+within a word) and `Term` (a key of the document under its human name).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from traces.frozen import frozen
 
 @frozen
 class Code:
-    """A name, a flag or a command exactly as typed or recorded; `whole`: what a name was cut from."""
+    """A name, a flag or a command exactly as typed or recorded; `whole`: what a name was cut
+    from.
+    """
 
     text: str
     whole: str = ""
@@ -24,7 +26,9 @@ class Code:
 
 @frozen
 class Term:
-    """A key of the document: shown by its name in `measures.toml`, the key in a tooltip or with `--keys`."""
+    """A key of the document: shown by its name in `measures.toml`, the key in a tooltip or with
+    `--keys`.
+    """
 
     key: str
 
@@ -52,7 +56,9 @@ class Tone(Enum):
 
 
 class Hue(Enum):
-    """What a piece of time is, alike in every bar, table and picture; `figures/palette` has the colours."""
+    """What a piece of time is, alike in every bar, table and picture; `figures/palette` has the
+    colours.
+    """
 
     COMPUTE = "compute"
     COMMUNICATION = "communication"
@@ -65,9 +71,11 @@ class Hue(Enum):
 
 @frozen
 class Headline:
-    """The one sentence. `label` stands before it in capitals: SLOWED BY, NO BOTTLENECK, NOT STEADY STATE.
+    """The one sentence. `label` stands before it in capitals: SLOWED BY, NO BOTTLENECK, NOT STEADY
+    STATE.
 
-    `figure`: the one number that leads it, large where there is room, and `amount` the same in its unit.
+    `figure`: the one number that leads it, large where there is room, and `amount` the same in its
+    unit.
     """
 
     label: str
@@ -86,7 +94,8 @@ class Headline:
 
 @frozen
 class Sentence:
-    """One sentence or a few. `label`: two or three words in front, such as `Top kernels`; may be empty.
+    """One sentence or a few. `label`: two or three words in front, such as `Top kernels`; may be
+    empty.
 
     `whole`: what a short page does not cut, however narrow it is.
     """
@@ -99,7 +108,9 @@ class Sentence:
 
 @frozen
 class Items:
-    """A list of sentences; numbered where their order matters. `whole`: none of them is cut short."""
+    """A list of sentences; numbered where their order matters. `whole`: none of them is cut
+    short.
+    """
 
     items: tuple[Words, ...]
     title: str = ""
@@ -115,7 +126,8 @@ def items(title: str, entries: Iterable[str | Words], numbered: bool = False) ->
 
 @frozen
 class Quantity:
-    """A number as people read it, its unit apart; `share` draws a bar beside it where it is a share.
+    """A number as people read it, its unit apart; `share` draws a bar beside it where it is a
+    share.
 
     `text` is empty where the value does not apply and `unknown` where it could not be told.
     """
@@ -127,7 +139,8 @@ class Quantity:
 
 Cell = Words | Quantity
 Entry = Cell | Span
-"""A cell as `table` takes it: one span, or a text in a column of numbers, may stand for the whole."""
+"""A cell as `table` takes it: one span, or a text in a column of numbers, may stand for the
+whole."""
 
 
 @frozen
@@ -140,7 +153,9 @@ class Column:
 
 @frozen
 class Row:
-    """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a wall."""
+    """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a
+    wall.
+    """
 
     cells: tuple[Cell, ...]
     depth: int = 0
@@ -150,7 +165,9 @@ class Row:
 
 @frozen
 class Table:
-    """Rows under columns. `total` closes it where the rows add up; `left_out` says how many rows were cut."""
+    """Rows under columns. `total` closes it where the rows add up; `left_out` says how many rows
+    were cut.
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -165,7 +182,10 @@ ALL_BUT_FIRST: Final = range(1, 99)
 
 
 def row(
-    cells: Sequence[Entry], numbers: Container[int] = ALL_BUT_FIRST, tone: Tone = Tone.PLAIN, id: str = ""
+    cells: Sequence[Entry],
+    numbers: Container[int] = ALL_BUT_FIRST,
+    tone: Tone = Tone.PLAIN,
+    id: str = "",
 ) -> Row:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
     made: list[Cell] = []
@@ -221,7 +241,9 @@ class CodeBlock:
 
 @frozen
 class Drawing:
-    """Lines drawn in characters of one width, kept as they are; `plane`: the same for what can draw."""
+    """Lines drawn in characters of one width, kept as they are; `plane`: the same for what can
+    draw.
+    """
 
     lines: tuple[str, ...]
     plane: Plane | None = None
@@ -231,7 +253,8 @@ class Drawing:
 class Spelling:
     """One change as one framework writes it; `id`: megatron_lm, megatron_bridge, environment, ...
 
-    `arm`: whether it is one of several changes to measure against each other, which its name tells apart.
+    `arm`: whether it is one of several changes to measure against each other, which its name tells
+    apart.
     """
 
     id: str
@@ -242,11 +265,13 @@ class Spelling:
 
 @frozen
 class Step:
-    """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed range.
+    """One step of the plan. `id`: the fix (`COM-2`), which `explain` knows; `saves`: its replayed
+    range.
 
-    `spellings`: the framework in use first; short pages show `in_use` alone. `notes`: the precondition that
-    matters; `low`, `high`: the range as shares of the step, for a drawn bar, None where not known;
-    `replayed`: whether it is the change's own, else `high` is only what the change acts on.
+    `spellings`: the framework in use first; short pages show `in_use` alone. `notes`: the
+    precondition that matters; `low`, `high`: the range as shares of the step, for a drawn bar, None
+    where not known; `replayed`: whether it is the change's own, else `high` is only what the change
+    acts on.
     """
 
     id: str
@@ -268,7 +293,9 @@ class Step:
 
 @frozen
 class Plan:
-    """What to do, in the order that pays. `together`: what all listed steps win, one replayed figure."""
+    """What to do, in the order that pays. `together`: what all listed steps win, one replayed
+    figure.
+    """
 
     title: str
     steps: tuple[Step, ...]
@@ -278,7 +305,9 @@ class Plan:
 
 @frozen
 class Command:
-    """The next thing to type, filled in. `moment`: the stretch of the page's timeline it is of, in ns."""
+    """The next thing to type, filled in. `moment`: the stretch of the page's timeline it is of, in
+    ns.
+    """
 
     said: Words
     line: str
@@ -303,4 +332,6 @@ class Part:
     id: str
 
 
-Block = Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
+Block = (
+    Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
+)

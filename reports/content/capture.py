@@ -1,4 +1,6 @@
-"""How to record a run for a question, as a page: what to type, and what each option is for and costs."""
+"""How to record a run for a question, as a page: what to type, and what each option is for and
+costs.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -56,7 +58,9 @@ def commands(how: Recording) -> Iterator[Block]:
         yield Sentence(words("Save this as ", Code(SCRIPT), ":"))
         yield CodeBlock(how.script)
     yield Sentence(
-        words("Start the training like this, with your own command in place of ", Code(PROGRAM), ":")
+        words(
+            "Start the training like this, with your own command in place of ", Code(PROGRAM), ":"
+        )
     )
     yield CodeBlock((how.start,))
     yield from _before(how.options, "nsys")

@@ -1,4 +1,6 @@
-"""What is wrong with a configuration, one entry a defect: what it is, its cure, where it was seen."""
+"""What is wrong with a configuration, one entry a defect: what it is, its cure, where it was
+seen.
+"""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -37,8 +39,8 @@ class Weight(IntEnum):
 class Defect:
     """One entry. `id`: what `explain` takes; empty where nothing more is known of it.
 
-    `seen`: how it is known, with each part; `places`: only where to look, as a first screen has it. `more`:
-    what else there is to say of it.
+    `seen`: how it is known, with each part; `places`: only where to look, as a first screen has it.
+    `more`: what else there is to say of it.
     """
 
     id: str
@@ -113,17 +115,22 @@ def first_errors(result: Result) -> tuple[Words, ...]:
 
 
 def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
-    """What each tier says of a configuration or a change, one sentence each; one reason is said once."""
+    """What each tier says of a configuration or a change, one sentence each; one reason is said
+    once.
+    """
     asked = [one for one in answers if one.tier != "rules"]
     is_silent = {one.answer for one in asked} == {"not_checked"}
     said = []
     for one in answers:
         text = one.text.rstrip(".")
-        if one.tier == "rules" and one.answer == "ok" and text:  # of rules that we know, no framework
+        if (
+            one.tier == "rules" and one.answer == "ok" and text
+        ):  # of rules that we know, no framework
             said.append(f"{words_of('tier')[one.tier]}: {text}.")
         elif one.tier == "rules" or not is_silent:
             said.append(
-                f"{words_of('tier')[one.tier]}: {words_of('answer')[one.answer]}{optional(': {}', text)}."
+                f"{words_of('tier')[one.tier]}: "
+                f"{words_of('answer')[one.answer]}{optional(': {}', text)}."
             )
     if is_silent:
         said.append(f"Megatron-Core was not asked: {asked[0].text.rstrip('.')}.")

@@ -76,7 +76,9 @@ def number_tables(result: Result) -> Iterator[Block]:
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
     if log.overlaps_on:
-        named = joined(words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items())
+        named = joined(
+            words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()
+        )
         yield statement(around("Set up, by the log's own lines: ", named, "."), "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
@@ -86,7 +88,8 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
     if last is not None and planned is not None and last < planned:
         of += f"; it ends at iteration {last:,} of {planned:,}"
     said = (
-        f"{duration(step)} a step in the log ({of}){optional('; peak memory {}', peak or None, gigabytes)}."
+        f"{duration(step)} a step in the log "
+        f"({of}){optional('; peak memory {}', peak or None, gigabytes)}."
     )
     for trace in result.traces:
         longer = known(trace.capture.perturbation_frac)
@@ -102,11 +105,13 @@ def _throughput(result: Result) -> Iterator[Sentence]:
         yield from _unknown(found, "Throughput", known(result.configuration))
     elif found is not None:
         said = (
-            f"{rounded(found.tokens_per_s_per_gpu)} tokens/s and {rounded(found.model_tflops_per_gpu)} model"
+            f"{rounded(found.tokens_per_s_per_gpu)} tokens/s and "
+            f"{rounded(found.model_tflops_per_gpu)} model"
         )
         said += f" TFLOP/s per GPU at {duration(found.step_ns)} a step"
         if of_peak := mfu_words(found):
-            said += f"; MFU {of_peak}{optional(', {}', found.mfu_band, words_of('mfu_band').__getitem__)}"
+            band = optional(", {}", found.mfu_band, words_of("mfu_band").__getitem__)
+            said += f"; MFU {of_peak}{band}"
         yield statement(f"{said}.", "Throughput")
         if said := grouped_words(found):
             yield statement(said, "Experts")
@@ -126,7 +131,11 @@ def grouped_words(found: Throughput) -> str:
     """How fast grouped GEMMs ran; empty where that is not known."""
     if not isinstance(speed := found.grouped_gemm, GroupedSpeed):
         return ""
-    said = f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, {duration(speed.work_ns)} of a step"
+    said = (
+        f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, "
+        f"{duration(speed.work_ns)} "
+        f"of a step"
+    )
     if (share := known(speed.peak_frac)) is not None:
         said += f" and {percent(share)} of the peak"
     return f"{said}, by the configuration's sizes and for tokens spread evenly."
@@ -139,7 +148,10 @@ def _nearest(found: Nearest) -> str:
         f"{words_of('aspect')[one.what]} {one.here} ({one.published})" for one in found.differs
     )
     unknown = ", ".join(words_of("aspect")[one] for one in found.unknown_settings)
-    said = f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run ({run})."
+    said = (
+        f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run "
+        f"({run})."
+    )
     said += optional(" Different here (published): {}.", differs) or " No known setting differs."
     return said + optional(" Not known of both: {}.", unknown)
 
@@ -160,7 +172,9 @@ def _memory(result: Result) -> Iterator[Sentence]:
 
 def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
     if configuration is not None and is_written(configuration):
-        yield statement(f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}.", label)
+        yield statement(
+            f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}.", label
+        )
 
 
 def memory_table(found: MemoryEstimate) -> Table:

@@ -1,4 +1,6 @@
-"""What NVIDIA's guides say of a configuration: the workflow rule by rule, what they choose, experiments."""
+"""What NVIDIA's guides say of a configuration: the workflow rule by rule, what they choose,
+experiments.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -78,9 +80,15 @@ def workflow_rules(result: Result) -> Iterator[Block]:
         rules = tuple(step_words(one) for one in listed if _state(one) == state)
         if rules:
             title = f"{counted(len(rules), 'rule')} {name}"
-            yield Items(rules, title) if state in OPEN else Fold(title, (Items(rules),), f"workflow-{state}")
+            yield (
+                Items(rules, title)
+                if state in OPEN
+                else Fold(title, (Items(rules),), f"workflow-{state}")
+            )
     if undecided := unchecked(result):
-        yield Fold("Rules of these releases that could not be checked", (Items(undecided),), "undecided")
+        yield Fold(
+            "Rules of these releases that could not be checked", (Items(undecided),), "undecided"
+        )
 
 
 def choice_line(result: Result) -> Iterator[Block]:
@@ -88,7 +96,9 @@ def choice_line(result: Result) -> Iterator[Block]:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
         yield statement(f"NVIDIA's guides choose {chosen}.", "Guides")
-        yield Sentence(words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why")
+        yield Sentence(
+            words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why"
+        )
 
 
 def choices(result: Result) -> Iterator[Block]:
@@ -130,5 +140,7 @@ def experiment_blocks(result: Result) -> Iterator[Block]:
         changes.append(words(start, said))
     yield from items("Experiments, one change each", changes, numbered=True)
     steps = counted(runs[0].step_count, "step")
-    yield statement(f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}.")
+    yield statement(
+        f"Each over {steps} without the profiler. Keep fixed: {', '.join(runs[0].holds)}."
+    )
     yield statement(f"Note each time: {'; '.join(runs[0].measure)}.")

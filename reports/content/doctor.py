@@ -1,4 +1,6 @@
-"""Is a recording good enough, as a page: what it holds and lacks, a grade for each wall, how to record."""
+"""Is a recording good enough, as a page: what it holds and lacks, a grade for each wall, how to
+record.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -57,7 +59,9 @@ def page(
     counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
     launched = "{} of the kernels have their launch recorded."
     note = optional(launched, capture.correlation_frac, percent)
-    wrong = (words_of("trap")[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps)
+    wrong = (
+        words_of("trap")[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps
+    )
     grades = []
     for one in walls:
         cells = (name_of(one.wall), one.grade, "; ".join(one.because))
@@ -100,7 +104,9 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     blocks = (
         Headline(counted(len(rows), "recording").upper(), words(f"{said}."), tone),
         table("Good enough for", ("Recording", "A diagnosis", "Walls, or why not"), rows, ()),
-        Command(words("One of them, with what it lacks and how to record that:"), "moe-diag doctor FILE"),
+        Command(
+            words("One of them, with what it lacks and how to record that:"), "moe-diag doctor FILE"
+        ),
     )
     return Page(words(Code(name)), words("examined one by one"), blocks, Detail.FULL)
 
@@ -114,7 +120,8 @@ def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[
         if offset_ns:
             apart = f"{when(offset_ns < 0, '-')}{duration(abs(offset_ns))}"
             lacks.append(
-                f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so host and "
+                f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so "
+                f"host and "
                 f"GPU clocks may differ by about {apart}: why no compute ran is unknown."
             )
     how = f"Cure: {cure('graphs', info.kind)}."

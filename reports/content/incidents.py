@@ -1,4 +1,6 @@
-"""Published troubles of a run, one entry each: what happens and why, what helps, how it is known."""
+"""Published troubles of a run, one entry each: what happens and why, what helps, how it is
+known.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -28,7 +30,10 @@ def met_incidents(result: Result) -> Iterator[Block]:
     met = [one for one in result.incidents or () if one.state == "met"]
     for one in met[:1]:
         more = beyond(len(met), 1, " {}.", "more entry", "more entries")
-        said = f"{_condition(one)}{words_of('incident')[one.kind]}. Cure: {ended(cure_with_fix(one))}{more}"
+        said = (
+            f"{_condition(one)}{words_of('incident')[one.kind]}. Cure: "
+            f"{ended(cure_with_fix(one))}{more}"
+        )
         yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE, whole=True)
 
 
@@ -47,7 +52,9 @@ def incident_items(result: Result, detail: Detail) -> Iterator[Block]:
 def _listed(
     result: Result, title: str, incidents: Sequence[Incident], detail: Detail, left: str = ""
 ) -> Iterator[Items]:
-    """On a first screen without every place where they were seen. `left`: what the last one ends with."""
+    """On a first screen without every place where they were seen. `left`: what the last one ends
+    with.
+    """
     entries = [incident_words(one, detail, values_of(result)) for one in incidents]
     if entries:
         entries[-1] = words(entries[-1], left)
@@ -56,7 +63,9 @@ def _listed(
 
 def incident_words(one: Incident, detail: Detail, values: Mapping[str, str]) -> Words:
     """`values`: of settings, in words."""
-    said = words(Code(one.id), f": {_condition(one)}{ended(one.what)} Cure: {ended(cure_with_fix(one))}")
+    said = words(
+        Code(one.id), f": {_condition(one)}{ended(one.what)} Cure: {ended(cure_with_fix(one))}"
+    )
     seen = [words(f"{at.where} of the log") for at in one.seen if at.source == "log"]
     seen += [words(at.what) for at in one.seen if at.source == "evidence"]
     if detail is Detail.FULL or not seen:

@@ -60,14 +60,20 @@ def page(found: Layouts, detail: Detail) -> Page:
         blocks += items("Sources of the published layouts", sources)
         blocks.append(statement(redaction_words(found.redacted)))
     elif found.layouts:
-        blocks.append(Command(("Why this order, every layout with its lines:",), f"{found.command} --full"))
+        blocks.append(
+            Command(("Why this order, every layout with its lines:",), f"{found.command} --full")
+        )
     more = "--full: every layout, its memory and lines | -f json | page: -o out.html"
     parameters = (
-        f"{billions(found.parameters_count)} billion parameters, {billions(found.active_count)} active"
+        f"{billions(found.parameters_count)} billion parameters, "
+        f"{billions(found.active_count)} active"
     )
     size = gigabytes(found.capacity_bytes)
     run = f"{found.gpus:,} {found.gpu} of {size}, NVLink domain {found.nvlink_domain}"
-    batch = f"global batch {found.global_batch:,} x {found.seq_length:,} tokens, {found.precision.upper()}"
+    batch = (
+        f"global batch {found.global_batch:,} x {found.seq_length:,} tokens, "
+        f"{found.precision.upper()}"
+    )
     facts = words(f"{parameters}; {run}; {batch}")
     return Page(words(Code(found.about)), facts, tuple(blocks), detail, when(not everything, more))
 
@@ -86,18 +92,32 @@ def _headline(found: Layouts) -> Headline:
     what = ", ".join(first.recompute_modules) or "whole layers"
     recompute = "Nothing is recomputed." if first.recompute == "none" else f"Recompute: {what}."
     capacity = gigabytes(found.capacity_bytes)
-    held = optional(f"{{}} of {capacity}", first.memory, lambda memory: gigabytes(memory.total_bytes))
+    held = optional(
+        f"{{}} of {capacity}", first.memory, lambda memory: gigabytes(memory.total_bytes)
+    )
     under = (
         words(f"{held} by the estimate ({percent(first.filled_frac)}). {recompute}"),
-        words(f"{counts.divide:,} layouts divide, {counts.fit:,} fit. Ordered by rules: nothing was run."),
+        words(
+            f"{counts.divide:,} layouts divide, {counts.fit:,} fit. Ordered by rules: nothing was "
+            f"run."
+        ),
     )
     return Headline("TRY FIRST", words(said), Tone.GOOD, under)
 
 
 def layout_words(one: PlannedLayout) -> str:
     """The parallel sizes of a layout: `TP 1, PP 4, VPP 4, EP 64`."""
-    sizes = {"TP": one.tp, "CP": one.cp, "PP": one.pp, "VPP": one.vpp or 1, "EP": one.ep, "ETP": one.etp}
-    shown = [f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("TP", "PP", "EP")]
+    sizes = {
+        "TP": one.tp,
+        "CP": one.cp,
+        "PP": one.pp,
+        "VPP": one.vpp or 1,
+        "EP": one.ep,
+        "ETP": one.etp,
+    }
+    shown = [
+        f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("TP", "PP", "EP")
+    ]
     return ", ".join(shown)
 
 
@@ -109,7 +129,9 @@ def _table(found: Layouts, everything: bool) -> Table:
             rows.append(_row(one))
             tight |= one.room == "tight"
     left_out = len(found.layouts) - len(rows)
-    return table("Layouts", _HEADS, rows, _NUMBERS, when(tight, "!: nearly full."), left_out=left_out)
+    return table(
+        "Layouts", _HEADS, rows, _NUMBERS, when(tight, "!: nearly full."), left_out=left_out
+    )
 
 
 def _row(one: PlannedLayout) -> Row:
@@ -155,7 +177,9 @@ def _packed(flags: tuple[str, ...]) -> Iterator[str]:
 def _layout(one: PlannedLayout) -> Part:
     blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
     blocks += items("Refused by", one.broken)
-    rows = ((cost.text, percent(cost.frac)) for cost in sorted(one.costs, key=lambda cost: -cost.frac))
+    rows = (
+        (cost.text, percent(cost.frac)) for cost in sorted(one.costs, key=lambda cost: -cost.frac)
+    )
     blocks.append(table("What orders it, of the compute time; no forecast", ("Rule", "Cost"), rows))
     if memory := known(one.memory):
         blocks.append(memory_table(memory))

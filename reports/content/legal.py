@@ -1,4 +1,6 @@
-"""Whether a configuration is legal: the answer in a headline, what it rests on, and what it waits for."""
+"""Whether a configuration is legal: the answer in a headline, what it rests on, and what it waits
+for.
+"""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -58,7 +60,9 @@ def _only_if(result: Result) -> str:
 
 
 def conditions(result: Result, detail: Detail) -> Iterator[Block]:
-    """Under which conditions nothing refuses it: settings left out, then facts that it waits for."""
+    """Under which conditions nothing refuses it: settings left out, then facts that it waits
+    for.
+    """
     configuration = known(result.configuration)
     if configuration is None or isinstance(configuration.legal, Missing):
         return
@@ -72,7 +76,9 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     for one in waiting:
         by_options.setdefault(one.waits_for, []).append(one)
     waits = []
-    for asks, rules in sorted(by_options.items()):  # an option with the first rule that waits for it
+    for asks, rules in sorted(
+        by_options.items()
+    ):  # an option with the first rule that waits for it
         more = beyond(len(rules), 1, " (and {})", "more rule")
         waits.append(words(codes(asks), f": {rules[0].text.rstrip('.')}{more}."))
     if waits:
@@ -106,7 +112,9 @@ def unchecked(result: Result) -> tuple[Words, ...]:
 
 
 def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_asked: str) -> Words:
-    """With what would tell; of a GPU that was given, and of which no table has the figure, that none does."""
+    """With what would tell; of a GPU that was given, and of which no table has the figure, that
+    none does.
+    """
     if {*asks} <= {*map(option_of, result.given)}:
         return words(Code(one.id), f": {ended(one.text)} What was given is in no table of it.")
     return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(asks), ".")
@@ -127,7 +135,11 @@ def other_program(configuration: Configuration) -> str:
 
 def legal_words(result: Result, configuration: Configuration) -> str:
     if program := other_program(configuration):
-        return f"A configuration of {program}, of which little is read: whether it is legal is not checked."
+        return (
+            f"A configuration of {program}, of which little is read: whether it is legal is "
+            f"not "
+            f"checked."
+        )
     if isinstance(configuration.legal, Missing):
         return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"
     told = configuration.versions
@@ -135,36 +147,54 @@ def legal_words(result: Result, configuration: Configuration) -> str:
     if is_before_tables(known(told.core)):
         oldest = ".".join(map(str, FIRST[:2]))
         core += f" (checked by the rules of {oldest}, the oldest that are known)"
-    others = {"Megatron-Bridge {}": told.bridge, "PyTorch {}": told.torch, "Transformer Engine {}": told.te}
+    others = {
+        "Megatron-Bridge {}": told.bridge,
+        "PyTorch {}": told.torch,
+        "Transformer Engine {}": told.te,
+    }
     versions = filter(None, (core, *(optional(name, version) for name, version in others.items())))
     of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
         return _errors(result, of)
     if not is_written(configuration):
-        return "No configuration was given; only what the trace shows of it is known. Give --config FILE."
+        return (
+            "No configuration was given; only what the trace shows of it is known. Give "
+            "--config FILE."
+        )
     said = f"No rule that could be checked is broken, for {of}."
     if recipe_known(configuration):
         return said
-    return f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to check them."
+    return (
+        f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to "
+        f"check them."
+    )
 
 
 def _errors(result: Result, of: str) -> str:
     weights = [one.weight for one in defects(result)]
     rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
     if not rejected:
-        later = "no framework rejects this configuration at its start; it fails later, while it runs."
+        later = (
+            "no framework rejects this configuration at its start; it fails later, while it runs."
+        )
         return f"{counted(fails, 'error')} for {of}: {later}"
     said = f"{counted(rejected, 'error')} for {of}: Megatron rejects this configuration."
     also = " Fix first has {}, which Megatron does not reject."
-    return said + beyond(fails + weights.count(Weight.NOT_AS_WRITTEN), 0, also, "more entry", "more entries")
+    return said + beyond(
+        fails + weights.count(Weight.NOT_AS_WRITTEN), 0, also, "more entry", "more entries"
+    )
 
 
 def recipe_known(configuration: Configuration) -> bool:
     """Whether the values of the recipe that a command names are known; so where it names none."""
-    return not any(one.knob == _RECIPE_KNOWN and one.value is False for one in configuration.settings)
+    return not any(
+        one.knob == _RECIPE_KNOWN and one.value is False for one in configuration.settings
+    )
 
 
 def is_written(configuration: Configuration) -> bool:
     said = {one.said for one in configuration.settings} - _OF_THE_RUN
     framed = known(configuration.framework) is not None
-    return bool(configuration.problems) or (framed and any(not one.startswith("--") for one in said))
+    return bool(configuration.problems) or (
+        framed and any(not one.startswith("--") for one in said)
+    )

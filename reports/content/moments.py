@@ -31,14 +31,16 @@ def moments(wall: Wall) -> Iterator[Moment]:
     for one in wall.evidence:
         if one.start_ns is not None and one.end_ns is not None:
             shows = name_of(one.measure)
-            yield Moment(f"{name_of(wall.id)}: {shows}", shows, one.rank or 0, one.start_ns, one.end_ns)
+            yield Moment(
+                f"{name_of(wall.id)}: {shows}", shows, one.rank or 0, one.start_ns, one.end_ns
+            )
 
 
 def moment_of(result: Result, finding: str) -> Moment:
     """The moment of a wall, of a fix by its wall, or of the n-th evidence of a wall (`wall:2`).
 
-    A wall that no single moment shows is seen in any step: the first used one. Raises `UsageError` for a
-    finding that the result does not have.
+    A wall that no single moment shows is seen in any step: the first used one. Raises `UsageError`
+    for a finding that the result does not have.
     """
     name, _, number = finding.strip().partition(":")
     wall = _wall(result, name)
@@ -46,8 +48,14 @@ def moment_of(result: Result, finding: str) -> Moment:
     if number:
         place = whole_number(number)
         if place is None or not 1 <= place <= len(there):
-            has = f"It has 1 to {len(there)}" if there else f"It has none; --at {wall.id} shows a step"
-            raise UsageError(f"--at {printable(finding, 60)}: no such evidence of {name_of(wall.id)}. {has}.")
+            has = (
+                f"It has 1 to {len(there)}"
+                if there
+                else f"It has none; --at {wall.id} shows a step"
+            )
+            raise UsageError(
+                f"--at {printable(finding, 60)}: no such evidence of {name_of(wall.id)}. {has}."
+            )
         return there[place - 1]
     if there:
         return there[0]

@@ -1,6 +1,8 @@
-"""How things are called, alike on every page: keys, foreign kernels, rows of the step with their hue, lists.
+"""How things are called, alike on every page: keys, foreign kernels, rows of the step with their
+hue, lists.
 
-Keys have their names in `measures.toml`. A published issue is one sentence; `plain` is for text alone.
+Keys have their names in `measures.toml`. A published issue is one sentence; `plain` is for text
+alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
@@ -14,7 +16,18 @@ from heuristics.result.compared_ranks import Place
 from heuristics.result.configured import Setting
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
-from reports.content.blocks import Cell, Code, Hue, Quantity, Sentence, Span, Term, Tone, Words, words
+from reports.content.blocks import (
+    Cell,
+    Code,
+    Hue,
+    Quantity,
+    Sentence,
+    Span,
+    Term,
+    Tone,
+    Words,
+    words,
+)
 from reports.measures import named
 from traces.missing import Missing, OrMissing, known
 from traces.patterns import LETTERS, compiled
@@ -25,7 +38,9 @@ from traces.settings.knobs import knobs
 from traces.spelling import counted, gpu_model, numbers, percent, printable
 
 
-def statement(said: Span | Words, label: str = "", tone: Tone = Tone.PLAIN, whole: bool = False) -> Sentence:
+def statement(
+    said: Span | Words, label: str = "", tone: Tone = Tone.PLAIN, whole: bool = False
+) -> Sentence:
     """A sentence of a text or of words."""
     return Sentence(words(said), label, tone, whole)
 
@@ -69,7 +84,9 @@ def told(value: OrMissing[Known], written: Callable[[Known], str] = str) -> str:
     return written(one)
 
 
-def optional(text: str, value: OrMissing[Known] | UnsetType, written: Callable[[Known], object] = str) -> str:
+def optional(
+    text: str, value: OrMissing[Known] | UnsetType, written: Callable[[Known], object] = str
+) -> str:
     """The text with the value in its gap; nothing where that is empty, absent or not known."""
     one = known(value)
     if one is None or (isinstance(one, Sized) and not one):
@@ -116,7 +133,8 @@ _NAMELESS: Final = compiled(r"<unnamed>|\(anonymous namespace\)")
 _SHARED: Final = compiled(r"(?i)^(?:\w*traits|at|native|kernel|lambda)$")
 """Words of templates that say nothing of a kernel: what stands before them in their path may."""
 _FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
-"""Template arguments that many functions share: shown after the function, which is what one searches for."""
+"""Template arguments that many functions share: shown after the function, which is what one
+searches for."""
 _PLAIN: Final = frozenset(
     {"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"}
 )
@@ -160,7 +178,9 @@ _KEY: Final = compiled(r"([a-z][a-z0-9]*(?:[._][a-z0-9]+)+)(?:[.:-](?:[./:-].*)?
 
 
 def keyed(text: str) -> Words:
-    """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are code."""
+    """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are
+    code.
+    """
     found, place = list[Span](), 0
     for chunk in _CHUNK.finditer(text):
         key = _KEY.fullmatch(chunk[0])
@@ -214,7 +234,9 @@ def is_set(result: Result, knob: str) -> bool:
 
 
 def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
-    """A kernel in a few characters: without its types, or by its template argument where that names it."""
+    """A kernel in a few characters: without its types, or by its template argument where that names
+    it.
+    """
     bare = _NAMELESS.sub("", printable(recorded, 400)).removeprefix("void ")
     head, _, inside = bare.partition("<")
     base = head.partition("(")[0].rpartition("::")[2].strip()
@@ -256,7 +278,9 @@ def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
 
 
 def plain(said: Words) -> str:
-    """The words one after the other; keys by their names. What is foreign is as foreign as before."""
+    """The words one after the other; keys by their names. What is foreign is as foreign as
+    before.
+    """
     texts: list[str] = []
     for one in said:
         if isinstance(one, Term):
@@ -274,7 +298,8 @@ def cell_text(cell: Cell) -> str:
 
 
 def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
-    """Where it was met, what happens, what helps, and its source. `of_a_run`: with what is unknown of it.
+    """Where it was met, what happens, what helps, and its source. `of_a_run`: with what is unknown
+    of it.
 
     The first package stands for all: their releases are the same in time.
     """
@@ -308,7 +333,8 @@ PIECES: Final = (
     ("idle.", "other idle", Hue.IDLE),
     ("idle", "nothing recorded", Hue.IDLE),
 )
-"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its colour."""
+"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its
+colour."""
 HUE_NAMES: Final[dict[Hue, str]] = {
     Hue.COMPUTE: "compute",
     Hue.COMMUNICATION: "communication",
@@ -329,5 +355,7 @@ WALL_HUES: Final[dict[WallId, Hue]] = {
 
 def hue_of(row: str) -> Hue:
     """The colour of a row of the step; a comparison names idle rows without their first word."""
-    of = (hue for begin, _, hue in PIECES if row.startswith(begin) or f"idle.{row}".startswith(begin))
+    of = (
+        hue for begin, _, hue in PIECES if row.startswith(begin) or f"idle.{row}".startswith(begin)
+    )
     return next(of, Hue.OTHER)

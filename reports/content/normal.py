@@ -17,7 +17,9 @@ Given = OrMissing[NormalThroughput] | UnsetType
 
 
 def normal_lines(found: Given) -> Iterator[Sentence]:
-    """What such a run reaches elsewhere, in one line; what is missing where no such run is published."""
+    """What such a run reaches elsewhere, in one line; what is missing where no such run is
+    published.
+    """
     if isinstance(found, Missing):
         yield statement(f"Unknown: {found.reason}; {found.cure}.", _LABEL)
     elif value := known(found):

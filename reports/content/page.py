@@ -25,7 +25,9 @@ class Detail(Enum):
 
 @frozen
 class Page:
-    """A finished page. `title`: the inputs' names; `facts`: one line about them: GPU, steps, step time."""
+    """A finished page. `title`: the inputs' names; `facts`: one line about them: GPU, steps, step
+    time.
+    """
 
     title: Words
     facts: Words
@@ -41,7 +43,9 @@ class Page:
 
 @frozen
 class Head:
-    """What a page has beyond a result: a title in place of the names of its inputs, a note, a picture."""
+    """What a page has beyond a result: a title in place of the names of its inputs, a note, a
+    picture.
+    """
 
     title: str = ""
     note: tuple[str, ...] = ()
@@ -61,9 +65,11 @@ PLAIN: Final = Head()
 
 @frozen
 class View:
-    """How a page is written: `width` in columns, 0 for no limit; `rows`: lines of a first screen at most.
+    """How a page is written: `width` in columns, 0 for no limit; `rows`: lines of a first screen at
+    most.
 
-    `keys`: a term with its key beside it. `timelines`: an HTML page draws them; they are most of its bytes.
+    `keys`: a term with its key beside it. `timelines`: an HTML page draws them; they are most of
+    its bytes.
     """
 
     width: int = 80

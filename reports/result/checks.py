@@ -1,4 +1,6 @@
-"""What no type says of a result: rows add up to the steps, columns are of one length and point at things."""
+"""What no type says of a result: rows add up to the steps, columns are of one length and point at
+things.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -56,10 +58,14 @@ def _check_timeline(timeline: Timeline, path: str) -> None:
         _check_columns((host.at_ns, host.length_ns, host.name), columns, f"{path}.host[{place}]")
     if reasons := known(timeline.reasons):
         columns = {"at_ns": _TIME, "length_ns": _TIME, "reason": range(len(reasons.reasons))}
-        _check_columns((reasons.at_ns, reasons.length_ns, reasons.reason), columns, f"{path}.reasons")
+        _check_columns(
+            (reasons.at_ns, reasons.length_ns, reasons.reason), columns, f"{path}.reasons"
+        )
 
 
-def _check_columns(values: Sequence[Sequence[int]], allowed: Mapping[str, range], path: str) -> None:
+def _check_columns(
+    values: Sequence[Sequence[int]], allowed: Mapping[str, range], path: str
+) -> None:
     if len({*map(len, values)}) != 1:
         _wrong(f"{path} is to have {', '.join(allowed)} as lists of one length")
     for (name, entries), column in zip(allowed.items(), values, strict=True):

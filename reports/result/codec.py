@@ -1,8 +1,8 @@
 """A typed result as a JSON document and back: the one codec of both.
 
-In memory a value that could not be told is `Missing`, and `missing` holds only gaps that are no value of its
-fields. In the document such a value is null, and `missing` has an entry for it. Lists inside a list are one
-path, with `[*]`, and so is every list of a comparison.
+In memory a value that could not be told is `Missing`, and `missing` holds only gaps that are no
+value of its fields. In the document such a value is null, and `missing` has an entry for it. Lists
+inside a list are one path, with `[*]`, and so is every list of a comparison.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,9 @@ def encode(result: Struct) -> Document:
     gaps: Iterable[Missing] = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
     if getattr(result, "one_path_a_list", False):
         gaps = dict.fromkeys(replace(one, path=_PLACE.sub("[*]", one.path)) for one in gaps)
-    document["missing"] = [{"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps]
+    document["missing"] = [
+        {"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps
+    ]
     return document
 
 
@@ -69,18 +71,26 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         if not any(isinstance(one, Struct | Mapping | tuple) for one in value):
             return [_lower(one, path, found) for one in value]
         inner = "[" in path
-        return [_lower(one, f"{path}[{'*' if inner else place}]", found) for place, one in enumerate(value)]
+        return [
+            _lower(one, f"{path}[{'*' if inner else place}]", found)
+            for place, one in enumerate(value)
+        ]
     if isinstance(value, Mapping):
         return _lowered_each(value, f"{path}.", found)
     return value
 
 
 def _lowered_each(told: Mapping[str, Any], start: str, found: dict[Missing, None]) -> Document:
-    return {key: one if type(one) in _PLAIN else _lower(one, start + key, found) for key, one in told.items()}
+    return {
+        key: one if type(one) in _PLAIN else _lower(one, start + key, found)
+        for key, one in told.items()
+    }
 
 
 def decode(document: object, kind: type[R]) -> R:
-    """The typed result. Raises `NotAResult` for what does not keep the contract, naming the path."""
+    """The typed result. Raises `NotAResult` for what does not keep the contract, naming the
+    path.
+    """
     try:
         result = msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
@@ -99,7 +109,10 @@ def decode(document: object, kind: type[R]) -> R:
 
 def _wrong(said: str) -> str:
     found = _PATH.search(said)
-    place, what = found[1] if found else "", _FOREIGN.sub("none of the known words", _PATH.sub("", said))
+    place, what = (
+        found[1] if found else "",
+        _FOREIGN.sub("none of the known words", _PATH.sub("", said)),
+    )
     if absent := _ABSENT.fullmatch(what):
         return f"{place}.{absent[1]} is missing".removeprefix(".")
     return f"{place or 'the document'}: {what}"

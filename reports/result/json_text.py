@@ -28,7 +28,8 @@ _ESCAPED: Final = {code: f"\\u{code:04x}" for code in _SPECIAL}
 def render_json(document: Document) -> str:
     """JSON with two-space indents and lists of plain values on one line, ending in a line break.
 
-    Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON has not.
+    Keys stand in the order of the contract. Raises ValueError for NaN and infinities, which JSON
+    has not.
     """
     text = _text(document, "\n") + "\n"
     if text.isascii() and "\x7f" not in text:

@@ -9,4 +9,6 @@ def left_out(run: Run | UnsetType | None) -> list[str]:
     """A warning for each problem of the set whose recordings are not used."""
     if not run:
         return []
-    return [f"{', '.join(one.traces)}: left out, {one.reason}" for one in run.problems if one.left_out]
+    return [
+        f"{', '.join(one.traces)}: left out, {one.reason}" for one in run.problems if one.left_out
+    ]

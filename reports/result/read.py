@@ -45,7 +45,9 @@ def read_document(path: Path) -> Document:
     Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no object of JSON.
     """
     if what := no_file(path):
-        raise TraceNotFound(f"{path} is {what}. Name {'one result in it' if path.is_dir() else 'a file'}.")
+        raise TraceNotFound(
+            f"{path} is {what}. Name {'one result in it' if path.is_dir() else 'a file'}."
+        )
     if not path.exists():
         raise TraceNotFound(f"{path} does not exist. Check the path.")
     try:
@@ -55,7 +57,9 @@ def read_document(path: Path) -> Document:
     except (ValueError, RecursionError, EOFError, zlib.error, gzip.BadGzipFile):
         raise NotAResult(f"{path} is no whole JSON. Make a result of a trace: {_MAKE}") from None
     except OSError as error:
-        raise TraceNotFound(f"{path} cannot be read ({error.strerror}). Name an earlier result.") from None
+        raise TraceNotFound(
+            f"{path} cannot be read ({error.strerror}). Name an earlier result."
+        ) from None
     if not isinstance(document, dict):
         raise NotAResult(f"{path}: it is no result of moe-diag. Make one of a trace: {_MAKE}")
     return document
@@ -74,14 +78,18 @@ def read_kept(path: Path) -> Result | OfKind:
 
 
 def kept_as_ours(document: Mapping[str, Any]) -> Result | OfKind:
-    """A document that anybody may have edited, checked, and in our words alone. Raises what `typed` does."""
+    """A document that anybody may have edited, checked, and in our words alone. Raises what `typed`
+    does.
+    """
     from reports.result.voice.kept import kept
 
     return kept(typed(document))
 
 
 def read_result(path: Path) -> Result:
-    """The result of one run in a file. Raises what the others here do, the message with the file."""
+    """The result of one run in a file. Raises what the others here do, the message with the
+    file.
+    """
     found = read_kept(path)
     try:
         return of_one_run(found)
@@ -118,7 +126,9 @@ def typed(document: Mapping[str, Any]) -> Result | OfKind:
 def of_one_run(result: Result | OfKind) -> Result:
     """What is no comparison. Raises `NotAResult` for one."""
     if not isinstance(result, Result):
-        raise NotAResult("it is no diagnosis of one run but a comparison. Give one of the runs it compares")
+        raise NotAResult(
+            "it is no diagnosis of one run but a comparison. Give one of the runs it compares"
+        )
     return result
 
 

@@ -22,13 +22,17 @@ def schema(kind: type[Struct]) -> dict[str, Any]:
 
 def schema_text(kind: type[Struct]) -> str:
     made = schema(kind)
-    sections = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted(made.pop("$defs").items()))
+    sections = (
+        f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted(made.pop("$defs").items())
+    )
     head = json.dumps(made, indent=1).removesuffix("\n}")
     return head + ',\n "$defs": {\n  ' + ",\n  ".join(sections) + "\n }\n}\n"
 
 
 def places(kind: type[Any], path: str = "") -> Iterator[str]:
-    """Every key of a document with what it lies in: `ranks[].steps.used[].start_ns`; `*` is any key."""
+    """Every key of a document with what it lies in: `ranks[].steps.used[].start_ns`; `*` is any
+    key.
+    """
     own = (
         {one.name: one.encode_name for one in msgspec.structs.fields(kind)}
         if issubclass(kind, Struct)

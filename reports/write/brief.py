@@ -31,7 +31,9 @@ from traces.sections.section import copied
 
 SENTENCE: Final = Limit(240, "bytes", "ours: the longest cure of ours fits but for one")
 NAME: Final = Limit(64, "bytes", "ours: as for a sentence")
-LINES: Final = Limit(320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut")
+LINES: Final = Limit(
+    320, "bytes", "ours: as for a sentence, of all lines of a step; flags are never cut"
+)
 STEPS: Final = 3
 FAULTS: Final = 4
 _NAMES: Final = 2
@@ -80,7 +82,9 @@ def write_run_brief(merged: Merged) -> str:
         brief_hang = copied(BriefHang, hang, ranks_missing=missing[:_RANKS], text=text)
     first = tuple(faults[:FAULTS])
     return _short(
-        copied(BriefRun, run, merged, kind="brief_run", late=brief_late, hang=brief_hang, faults=first)
+        copied(
+            BriefRun, run, merged, kind="brief_run", late=brief_late, hang=brief_hang, faults=first
+        )
     )
 
 

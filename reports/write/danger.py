@@ -1,7 +1,8 @@
-"""Characters of a foreign text that a markup takes for its own: some everywhere, others in some places.
+"""Characters of a foreign text that a markup takes for its own: some everywhere, others in some
+places.
 
-A pattern of ours looks neither ahead nor back, so each character that may be one is asked for by what stands
-beside it.
+A pattern of ours looks neither ahead nor back, so each character that may be one is asked for by
+what stands beside it.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,9 @@ OUTSIDE: Final = "[^0-9A-Za-z]"
 
 
 class Where(NamedTuple):
-    """Any of `characters`, right behind what `before` matches and right before what `after` does."""
+    """Any of `characters`, right behind what `before` matches and right before what `after`
+    does.
+    """
 
     characters: str
     before: str = ""

@@ -22,7 +22,8 @@ _DANGER: Final = Dangers(
     Where(".", before="[wW]{3}"),  # addresses
 )
 _APART: Final = {"@": "<span>@</span>", "#": "<span>#</span>"}
-"""GitHub looks for mentions and references in the finished text, so an entity does not hide them."""
+"""GitHub looks for mentions and references in the finished text, so an entity does not hide
+them."""
 _FENCE: Final = compiled("`+")
 _STARTS: Final = compiled(r"(\s*)(?:(>)|([-+])(?:\s|$|-+\s*$)|\d{1,9}([.)])(?:\s|$))")
 """What would begin a list or a rule at the begin of a line."""
@@ -33,10 +34,11 @@ def write_github(page: Page, view: View) -> str:
 
 
 def harmless(text: str, width: int = TEXT_WIDTH) -> str:
-    """Text of whatever origin that reads as itself: one line, no marks, tags, links or turned reading.
+    """Text of whatever origin that reads as itself: one line, no marks, tags, links or turned
+    reading.
 
-    Safe within a line, a table's cell and a `<summary>`. Dangerous characters become entities, which by the
-    CommonMark specification never start a structure.
+    Safe within a line, a table's cell and a `<summary>`. Dangerous characters become entities,
+    which by the CommonMark specification never start a structure.
     """
     shown = _DANGER.sub(lambda mark: _APART.get(mark, _entity(mark)), printable(text, width))
     found = _STARTS.match(shown)
@@ -88,7 +90,9 @@ class GitHub(Markup):
         yield from (f"{fence}{language}", *shown, fence)
 
     def picture(self, name: str, shows: str) -> str:
-        """By the name of a file beside the page, in which every character but the plainest is escaped."""
+        """By the name of a file beside the page, in which every character but the plainest is
+        escaped.
+        """
         return f"![{harmless(shows)}]({quote(os.fsencode(name))})"
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,8 @@
-"""A page in Jira's wiki markup: foreign text made harmless, what folds elsewhere under headings at the end.
+"""A page in Jira's wiki markup: foreign text made harmless, what folds elsewhere under headings at
+the end.
 
-After Atlassian's Text Formatting Notation Help (jira.atlassian.com/secure/WikiRendererHelpAction.jspa).
+After Atlassian's Text Formatting Notation Help
+(jira.atlassian.com/secure/WikiRendererHelpAction.jspa).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,10 +26,14 @@ _DANGER: Final = Dangers(
     Where("*[]{}|^~!@"),  # effects, links, macros, cells, images, mentions
     Where("_+-", before=f"^|{OUTSIDE}"),  # effects and dashes; inside a word they are none
     Where("_+-", after=f"$|{OUTSIDE}"),
-    Where("-", before="[0-9A-Z_]", after="[0-9]"),  # the key of an issue, as COM-2 is of a project COM
+    Where(
+        "-", before="[0-9A-Z_]", after="[0-9]"
+    ),  # the key of an issue, as COM-2 is of a project COM
     Where("?", after=r"\?"),  # citations
     Where("?", before=r"\?"),
-    Where("(", after=r"(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\)"),  # pictures: (x), (!), (on)
+    Where(
+        "(", after=r"(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\)"
+    ),  # pictures: (x), (!), (on)
     Where(":;", after="[()DPp-]"),  # faces
     Where(":", after="//"),  # addresses
     Where(":", before="mailto"),
@@ -92,7 +98,9 @@ class Jira(Markup):
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
     ) -> Iterator[str]:
-        """An empty cell keeps a space: two bars in a row would begin a heading. All stand to the left."""
+        """An empty cell keeps a space: two bars in a row would begin a heading. All stand to the
+        left.
+        """
         yield f"||{'||'.join(one or ' ' for one in titles)}||"
         yield from (f"|{'|'.join(one or ' ' for one in row)}|" for row in rows)
 

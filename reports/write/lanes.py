@@ -1,4 +1,6 @@
-"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran, streams."""
+"""Lanes of a timeline by what they mean: ranges and calls of the host, why no compute ran,
+streams.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +19,11 @@ Kind = Literal["functions", "ranges", "calls", "why", "stream"]
 
 _FAMILIES: Final = {"compute": "Compute", "comm": "Communication", "copy": "Copies"}
 """The first word of a key, and a stream that mostly runs such."""
-_HOST: Final[dict[str, str]] = {"functions": "Functions", "ranges": "NVTX ranges", "calls": "CUDA calls"}
+_HOST: Final[dict[str, str]] = {
+    "functions": "Functions",
+    "ranges": "NVTX ranges",
+    "calls": "CUDA calls",
+}
 """In the order of their lanes."""
 _WORTH: Final = 0.2
 """Of a stream's time: what has less is not in its name."""
@@ -42,7 +48,9 @@ class Drawn:
 
 @frozen
 class Stretch:
-    """One timeline that can be chosen: whose, which one; `words` has the texts that its columns point to."""
+    """One timeline that can be chosen: whose, which one; `words` has the texts that its columns
+    point to.
+    """
 
     place: str
     step: str
@@ -57,7 +65,9 @@ def lanes_of(one: Stretch) -> list[Drawn]:
         (functions if drawn.kind == "functions" else lanes).append(drawn)
     if (why := known(one.timeline.reasons)) and why.at_ns:
         keys = [why.reasons[reason] for reason in why.reason]
-        lanes.append(Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys)))
+        lanes.append(
+            Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys))
+        )
     for lane in one.timeline.lanes:
         if lane.at_ns:
             keys = [one.words.keys[key] for key in lane.key]
@@ -77,7 +87,9 @@ def title_of(key: str) -> str:
 
 
 def longest(lane: Drawn, count: int) -> Drawn:
-    places = sorted(nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place]))
+    places = sorted(
+        nlargest(count, range(len(lane.at_ns)), key=lambda place: lane.length_ns[place])
+    )
     if len(places) == len(lane.at_ns):
         return lane
     kept: dict[str, Any] = {}
@@ -95,7 +107,9 @@ def _host(one: Stretch) -> Iterator[Drawn]:
         if len(threads) > 1:
             title += f", thread {threads.index(lane.thread) + 1}"
         names, keys = _names(one, lane), (f"host.{lane.kind}",) * len(lane.name)
-        yield Drawn(lane.kind, when(not lane.depth, title), "", lane.at_ns, lane.length_ns, keys, names)
+        yield Drawn(
+            lane.kind, when(not lane.depth, title), "", lane.at_ns, lane.length_ns, keys, names
+        )
 
 
 def _names(one: Stretch, lane: HostLane | Lane) -> list[str]:
@@ -111,7 +125,9 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
     whole_ns = sum(lane.length_ns)
     if first == "comm":
         kinds = by_family(times[first])
-        return capital(", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns))
+        return capital(
+            ", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns)
+        )
     named = _FAMILIES.get(first, capital(name_of(first)))
     if others and times[others[0]].total() >= _WORTH * whole_ns:
         return f"{named}, {_FAMILIES.get(others[0], name_of(others[0])).lower()}"

@@ -1,4 +1,5 @@
-"""Blocks -> lines of a markup for tickets: the walk that GitHub's and Jira's share, in a ticket's room.
+"""Blocks -> lines of a markup for tickets: the walk that GitHub's and Jira's share, in a ticket's
+room.
 
 Room is counted in characters: what folds goes first, the last first, and is named.
 """
@@ -38,7 +39,9 @@ Item = tuple[str, tuple[str, ...]]
 
 
 class Markup(ABC):
-    """How one markup spells what a ticket holds. Every text may be foreign and is made harmless here."""
+    """How one markup spells what a ticket holds. Every text may be foreign and is made harmless
+    here.
+    """
 
     @abstractmethod
     def plain(self, text: str) -> str:
@@ -140,9 +143,13 @@ class Writer:
             case blocks.Plan():
                 yield from self._plan(block)
             case blocks.Command():
-                yield f"{self.said(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}".strip()
+                yield (
+                    f"{self.said(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}"
+                ).strip()
             case blocks.Fold():
-                yield from self.markup.folded(level, block.title, self.lines(block.blocks, level + 1))
+                yield from self.markup.folded(
+                    level, block.title, self.lines(block.blocks, level + 1)
+                )
             case blocks.Part():
                 yield self.markup.heading(level, self.said((block.title,)))
                 yield from self.lines(block.blocks, level + 1)
@@ -197,8 +204,14 @@ class Writer:
         return cells
 
     def _bar(self, bar: blocks.Bar) -> Iterator[str]:
-        yield f"{self.strong((bar.title,))} {self.said((bar.whole,))}: {self.markup.code(drawn_bar(bar))}"
-        pieces = (f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})" for one in bar.pieces)
+        yield (
+            f"{self.strong((bar.title,))} {self.said((bar.whole,))}: "
+            f"{self.markup.code(drawn_bar(bar))}"
+        )
+        pieces = (
+            f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})"
+            for one in bar.pieces
+        )
         yield self.said(("; ".join(pieces),))
         if bar.note:
             yield self.said(bar.note)
@@ -225,7 +238,9 @@ def attached(markup: Markup, names: Sequence[str]) -> str:
 
 def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
     drawn, start = "", 0
-    for piece, sum_share in zip(bar.pieces, accumulate(one.share for one in bar.pieces), strict=True):
+    for piece, sum_share in zip(
+        bar.pieces, accumulate(one.share for one in bar.pieces), strict=True
+    ):
         end = round(sum_share * width)
         drawn += GLYPHS[piece.hue] * max(1, end - start)
         start = max(end, start + 1)
@@ -242,10 +257,14 @@ _NAMED: Final = 12
 """Parts left out that are named."""
 
 
-def within(page: Page, write: Callable[[Page], str], limit: Limit, size: Callable[[str], int] = len) -> str:
-    """The page as `write` writes it, no longer than the limit where leaving out parts can reach that.
+def within(
+    page: Page, write: Callable[[Page], str], limit: Limit, size: Callable[[str], int] = len
+) -> str:
+    """The page as `write` writes it, no longer than the limit where leaving out parts can reach
+    that.
 
-    A line says what was left out, and where it is. `size`: of a text, as whoever takes the ticket counts it.
+    A line says what was left out, and where it is. `size`: of a text, as whoever takes the ticket
+    counts it.
     """
     page = replace(page, more="")  # options of a command mean nothing to who reads a ticket
     text, left = write(page), list[str]()
@@ -259,7 +278,9 @@ def within(page: Page, write: Callable[[Page], str], limit: Limit, size: Callabl
 
 
 def _shorter(blocks: tuple[Block, ...]) -> tuple[tuple[Block, ...], str] | None:
-    """Blocks without the last fold or part, the innermost first, and its title; None where none is left."""
+    """Blocks without the last fold or part, the innermost first, and its title; None where none is
+    left.
+    """
     for place in reversed(range(len(blocks))):
         one = blocks[place]
         if not isinstance(one, Fold | Part):

@@ -1,7 +1,8 @@
-"""Colours of hues and tones, alike in every picture: on white and on dark, apart for colour-blind readers.
+"""Colours of hues and tones, alike in every picture: on white and on dark, apart for colour-blind
+readers.
 
-Of Okabe and Ito (https://jfly.uni-koeln.de/color/), with greys apart from them; a pattern tells hues apart
-where there is no colour at all.
+Of Okabe and Ito (https://jfly.uni-koeln.de/color/), with greys apart from them; a pattern tells
+hues apart where there is no colour at all.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,9 @@ SHEET: Final = "#f5f6f8"
 
 @frozen
 class Paint:
-    """A hue on white and on dark, the ink that can be read on it, and its hatch in matplotlib's letters."""
+    """A hue on white and on dark, the ink that can be read on it, and its hatch in matplotlib's
+    letters.
+    """
 
     light: str
     dark: str

@@ -1,4 +1,6 @@
-"""What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one string."""
+"""What a terminal shows: words and tones as rich's styled texts, tables and bars, and lines as one
+string.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -20,7 +22,8 @@ STYLES: Final[Mapping[Tone, str]] = {
     Tone.BAD: "bold red",
     Tone.MUTED: "dim",
 }
-"""The terminal's own colours, but for yellow, white and the bright ones: these are lost on white."""
+"""The terminal's own colours, but for yellow, white and the bright ones: these are lost on
+white."""
 HUES: Final[Mapping[Hue, str]] = {
     Hue.COMPUTE: "green",
     Hue.COMMUNICATION: "blue",
@@ -69,7 +72,9 @@ def plain(text: str, style: str = "") -> Text:
 
 
 def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> list[Text]:
-    """Lines no wider than `width` but for words that are; `hanging` indents those after the first."""
+    """Lines no wider than `width` but for words that are; `hanging` indents those after the
+    first.
+    """
     rest = " " * len(first) if hanging is None else hanging
     if not width:
         return [plain(first) + line]
@@ -86,8 +91,11 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     return [plain(rest if place else first) + one for place, one in enumerate(folded)]
 
 
-def shortened(line: Text, width: int, most: int, first: str = "", hanging: str | None = None) -> list[Text]:
-    """The same in not more than `most` lines, 0 for all, by leaving out whole sentences or items at its end.
+def shortened(
+    line: Text, width: int, most: int, first: str = "", hanging: str | None = None
+) -> list[Text]:
+    """The same in not more than `most` lines, 0 for all, by leaving out whole sentences or items at
+    its end.
 
     The first stays whole, however long it is: a reader cannot type, or trust, half of one.
     """
@@ -95,7 +103,9 @@ def shortened(line: Text, width: int, most: int, first: str = "", hanging: str |
     if not most or len(lines) <= most:
         return lines
     ends, depth, quoted = list[int](), 0, False
-    for mark in _MARKS.finditer(line.plain):  # where sentences and items end, outside brackets and quotes
+    for mark in _MARKS.finditer(
+        line.plain
+    ):  # where sentences and items end, outside brackets and quotes
         quoted ^= mark[0] == '"'
         depth += (mark[0] in "([{") - (mark[0] in ")]}")
         if mark["end"] and not quoted and depth <= 0:
@@ -110,7 +120,8 @@ def shortened(line: Text, width: int, most: int, first: str = "", hanging: str |
 def continued(line: str, width: int, indent: str) -> list[Text]:
     """A command in lines that a shell reads as one: a backslash ends each but the last.
 
-    It breaks between words, never within quotes. What is in parentheses is for people: it is wrapped.
+    It breaks between words, never within quotes. What is in parentheses is for people: it is
+    wrapped.
     """
     if not width or len(indent) + len(line) <= width:
         return [plain(indent + line, "cyan")]
@@ -122,7 +133,10 @@ def continued(line: str, width: int, indent: str) -> list[Text]:
             rows.append(f"  {word}")
         else:
             rows[-1] += f" {word}" if rows[-1] else word
-    return [*(plain(indent + row + _ON, "cyan") for row in rows[:-1]), plain(indent + rows[-1], "cyan")]
+    return [
+        *(plain(indent + row + _ON, "cyan") for row in rows[:-1]),
+        plain(indent + rows[-1], "cyan"),
+    ]
 
 
 def printed(lines: Iterable[Text], view: View) -> str:
@@ -161,7 +175,10 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     # each piece at least one character, the largest takes what rounding leaves
-    room, drawn = min(width, 120) - len(label) - len(bar.pieces) - 1, plain(label, "bold") + plain("|")
+    room, drawn = (
+        min(width, 120) - len(label) - len(bar.pieces) - 1,
+        plain(label, "bold") + plain("|"),
+    )
     cells = [max(1, round(piece.share * room)) for piece in bar.pieces]
     if cells:
         cells[cells.index(max(cells))] += room - sum(cells)
@@ -184,7 +201,10 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
     cells = []
     for row in rows:
-        said = [plain(one.text) if isinstance(one, Quantity) else text_of(one, view) for one in row.cells]
+        said = [
+            plain(one.text) if isinstance(one, Quantity) else text_of(one, view)
+            for one in row.cells
+        ]
         said[0] = plain("  " * row.depth) + said[0]
         cells.append(said)
     grid = _grid(table, cells, width)
@@ -238,7 +258,9 @@ def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     if count > 1 and not table.columns[-1].number:
         count -= 1
     heads = [len(column.title) for column in table.columns[:count]]
-    sizes = [max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)]
+    sizes = [
+        max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)
+    ]
     if not table.columns[0].title:
         sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
     spare = width - 2 - sum(sizes) - len(_GAP) * count

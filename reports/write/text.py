@@ -1,4 +1,5 @@
-"""A page as plain text for a terminal or a pipe: the first screen fits its rows, whatever the width.
+"""A page as plain text for a terminal or a pipe: the first screen fits its rows, whatever the
+width.
 
 It is made to fit by leaving out steps and whole sentences: what is to be typed is never cut.
 """
@@ -38,10 +39,11 @@ _MORE: Final = f"{'More':<{_LABEL}}"
 
 @frozen
 class Room:
-    """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no limit.
+    """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no
+    limit.
 
-    `under`: sentences below the headline, the last go first. `spellings`: a change as every framework
-    writes it, not only as the one in use does.
+    `under`: sentences below the headline, the last go first. `spellings`: a change as every
+    framework writes it, not only as the one in use does.
     """
 
     steps: int = 0
@@ -90,7 +92,8 @@ _PARTS: Final = (
     Room(lines=2, items=2, gaps=False),
     Room(lines=2, items=1, gaps=False),
 )
-"""The same for a page of parts, whose lists are shortened; the end goes where the last has not enough."""
+"""The same for a page of parts, whose lists are shortened; the end goes where the last has not
+enough."""
 
 
 def _fitted(page: Page, view: View) -> list[Text]:
@@ -103,7 +106,9 @@ def _fitted(page: Page, view: View) -> list[Text]:
     for place, (_, lines) in enumerate(titled):
         if len(rows) + len(lines) + len(end) > view.rows:
             left = [title.lower() for title, _ in titled[place:] if title]
-            end = shortened(plain(f"{page.more}: {'; '.join(left)}", "dim"), view.width, len(end), _MORE)
+            end = shortened(
+                plain(f"{page.more}: {'; '.join(left)}", "dim"), view.width, len(end), _MORE
+            )
             break
         rows += lines
     return [*rows, *end]
@@ -130,7 +135,9 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
     lines = _head(page, view)
     last: Block | None = None
     for block in page.blocks:
-        follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(last, blocks.Sentence)
+        follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(
+            last, blocks.Sentence
+        )
         if room.gaps and not follows:
             lines.append(plain(""))
         if isinstance(block, blocks.Command) and page.more:
@@ -249,7 +256,9 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
 
 
 def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
-    """Lines to copy; settings of a shell share a line while it has room; a long one goes on in the next."""
+    """Lines to copy; settings of a shell share a line while it has room; a long one goes on in the
+    next.
+    """
     lines: list[str] = []
     rows: list[Text] = []
     for one in code.lines:

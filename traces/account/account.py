@@ -1,4 +1,6 @@
-"""The account: every nanosecond without compute has one reason. They add up to window - compute exactly."""
+"""The account: every nanosecond without compute has one reason. They add up to window - compute
+exactly.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -55,11 +57,15 @@ class GraphNodes:
         begun = self._rows.start_ns[first]
         before = pieces.clipped(pieces.start_ns, begun)
         within = pieces.take(first != pieces.kernel)
-        opaque, running = self._nodes_running(within.clipped(begun[first != pieces.kernel], within.end_ns))
+        opaque, running = self._nodes_running(
+            within.clipped(begun[first != pieces.kernel], within.end_ns)
+        )
         return replace(before, kernel=self._first[before.kernel]), opaque, running
 
     def _nodes_running(self, within: Pieces) -> tuple[Judged, Judged]:
-        """Cut out where a node of the same replay without compute ran, the one that ends last first."""
+        """Cut out where a node of the same replay without compute ran, the one that ends last
+        first.
+        """
         rows = self._rows
         found: list[tuple[int, int, int, int]] = []
         not_compute = np.flatnonzero(~rows.is_compute & (rows.call >= 0))
@@ -81,12 +87,13 @@ AT_ONCE: Final = Limit(1_000_000, "pieces", "ours: judged together they take som
 
 @frozen
 class Account:
-    """Time without compute by reason, in ns over the windows; all of it adds up to window - compute.
+    """Time without compute by reason, in ns over the windows; all of it adds up to window -
+    compute.
 
-    `masked_ns` is the part of launch_starved in which a producer of the late kernel ran as well, or what the
-    call of its thread outlasted: mending the host alone does not win it. `decided_ns`: by what each part was
-    decided; keys of `DECIDED`. Maps hold no zero, but for `decided_ns`. `pieces`: what was added up, None
-    behind bare figures.
+    `masked_ns` is the part of launch_starved in which a producer of the late kernel ran as well, or
+    what the call of its thread outlasted: mending the host alone does not win it. `decided_ns`: by
+    what each part was decided; keys of `DECIDED`. Maps hold no zero, but for `decided_ns`.
+    `pieces`: what was added up, None behind bare figures.
     """
 
     launch_starved_ns: Mapping[str, int]
@@ -104,9 +111,9 @@ class Account:
     def host_most_ns(self) -> int:
         """The most that a host without time would save: what is starved by it, latency and masked.
 
-        Waits for copies to the host count too: a small one that only feeds a call goes with it, and so does
-        the wait for what it queued behind (in simulated runs a read of token counts behind offload copies:
-        21 % of a step that starvation and latency alone would bound at 4 %).
+        Waits for copies to the host count too: a small one that only feeds a call goes with it, and
+        so does the wait for what it queued behind (in simulated runs a read of token counts behind
+        offload copies: 21 % of a step that starvation and latency alone would bound at 4 %).
         """
         starved_ns = sum(ns for cause, ns in self.launch_starved_ns.items() if cause != "profiler")
         copied_ns = self.blocking_ns.get("memcpy_d2h", 0)
@@ -141,12 +148,14 @@ class Account:
 def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> Account | Missing:
     """Account for one rank's time without compute.
 
-    `Missing` (path relative to the rank) where host and GPU clocks are apart, or no launch was recorded.
+    `Missing` (path relative to the rank) where host and GPU clocks are apart, or no launch was
+    recorded.
     """
     # a few at the edges of a capture lose their work anyway
     if rank.opaque_graph_frac > HALF_A_WALL.value:
         reason = (
-            f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time without "
+            f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time "
+            f"without "
             "compute may be work that was not recorded"
         )
         return Missing("absent_ns", reason, rank.cure("graphs"))
@@ -156,7 +165,8 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
         return Missing("absent_ns", reason, rank.cure("launches"))
     if offset_ns:
         reason = (
-            "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may be apart, "
+            "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may "
+            "be apart, "
             f"by about {duration(offset_ns)}"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
@@ -194,7 +204,9 @@ class _Accountant:
             for part in self._judged(pieces):
                 self._note(part)
         ns = self._ns
-        blocking = {name.removeprefix(_BLOCKING): ns[name] for name in ns if name.startswith(_BLOCKING)}
+        blocking = {
+            name.removeprefix(_BLOCKING): ns[name] for name in ns if name.startswith(_BLOCKING)
+        }
         return Account(
             {cause: found for cause in CAUSES if (found := ns[f"launch_starved.{cause}"])},
             blocking,
@@ -225,9 +237,15 @@ class _Accountant:
     def _note(self, part: Judged) -> None:
         ns = ns_in(part, self._windows)
         of_part = sums_of(ns, part.reason, len(REASONS))
-        self._ns.update({REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()})
+        self._ns.update(
+            {REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()}
+        )
         self._decided_ns += sums_of(ns, part.decided, len(DECIDED))
-        reason, work, kernel = part.reason.astype(CODE), part.work.astype(PLACE), part.kernel.astype(PLACE)
+        reason, work, kernel = (
+            part.reason.astype(CODE),
+            part.work.astype(PLACE),
+            part.kernel.astype(PLACE),
+        )
         told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
         for column, values in zip(self._noted, told, strict=True):
             column.append(values)

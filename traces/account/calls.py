@@ -1,7 +1,8 @@
-"""What a CUDA call does to its thread, by its name; calls that initialise once; the host side of a replay.
+"""What a CUDA call does to its thread, by its name; calls that initialise once; the host side of a
+replay.
 
-A run pays for its context, libraries and modules at its start alone. A replay has the calls of the launching
-threads in their order, and what they wait for.
+A run pays for its context, libraries and modules at its start alone. A replay has the calls of the
+launching threads in their order, and what they wait for.
 """
 
 from enum import IntEnum
@@ -75,14 +76,18 @@ def call_kinds(names: tuple[str, ...]) -> IntArray:
 LONG: Final = Limit(
     1_000_000,
     "ns",
-    "measured on recordings of others: first launches of kernels take more, the first cudaFree 1.6 ms; a "
+    "measured on recordings of others: first launches of kernels take more, the first cudaFree 1.6 "
+    "ms; a "
     "launch that the system interrupts takes less",
 )
 APART: Final = Limit(
-    10, "times the next of its kind", "measurement.md: the longest call of its kind, over ten times the next"
+    10,
+    "times the next of its kind",
+    "measurement.md: the longest call of its kind, over ten times the next",
 )
 _WAITS: Final = (CallKind.SYNC, CallKind.COPY, CallKind.INIT)
-"""Their length is that of the work they wait for, or they are initialisation whatever their length."""
+"""Their length is that of the work they wait for, or they are initialisation whatever their
+length."""
 
 
 def kinds_of_calls(rank: RankTimeline) -> IntArray:
@@ -95,8 +100,9 @@ def kinds_of_calls(rank: RankTimeline) -> IntArray:
 def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     """Which calls are over ten times as long as later ones of their kind, a mask over the calls.
 
-    A launch has the kind of its kernel, whose first launch loads it. Other calls have that of their name:
-    those in the first half of the launches are held against those in the second, where none need be left.
+    A launch has the kind of its kernel, whose first launch loads it. Other calls have that of their
+    name: those in the first half of the launches are held against those in the second, where none
+    need be left.
     """
     calls, launch_ns = rank.columns.calls, rank.activities.launch_ns
     length_ns = calls.length_ns
@@ -117,7 +123,9 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
 
 
 def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
-    """Rows of launch calls that are the first of their kernel, and far longer than its usual one."""
+    """Rows of launch calls that are the first of their kernel, and far longer than its usual
+    one.
+    """
     named = np.flatnonzero((rows.name >= 0) & (rows.call >= 0))
     if not len(named):
         return named
@@ -140,10 +148,10 @@ NONE: Final = -1
 class HostCalls(Rows, Lasting):
     """Outermost calls of the launching threads, shape (m,), in order of start.
 
-    `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a call follows
-    (of any of these threads: Python's threads hand over to each other, but a helper to nobody), `own_before`
-    the previous call of its own thread; -1 where there is none. `pause_ns` is the time since `before`
-    returned.
+    `kind` is a `CallKind`, `row` the row in `Columns.calls`. `before` is the call whose return a
+    call follows (of any of these threads: Python's threads hand over to each other, but a helper to
+    nobody), `own_before` the previous call of its own thread; -1 where there is none. `pause_ns` is
+    the time since `before` returned.
     """
 
     start_ns: IntArray
@@ -156,7 +164,9 @@ class HostCalls(Rows, Lasting):
     pause_ns: IntArray
 
     def at(self, calls_thread: IntArray, calls_start_ns: IntArray) -> IntArray:
-        """The call here that holds each given one: itself, or the one it is nested in; -1 where none does."""
+        """The call here that holds each given one: itself, or the one it is nested in; -1 where
+        none does.
+        """
         result = np.full(len(calls_start_ns), NONE, dtype=PLACE)
         for thread in distinct(self.thread).tolist():
             mine = np.flatnonzero(self.thread == thread)
@@ -198,7 +208,9 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
 
 
 def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:
-    """Which calls lie in no other of their thread: a driver call within a runtime call is one with it."""
+    """Which calls lie in no other of their thread: a driver call within a runtime call is one with
+    it.
+    """
     result = none_of(len(start_ns))
     order = np.lexsort((-end_ns, start_ns, thread))
     for one in distinct(thread).tolist():
@@ -210,7 +222,9 @@ def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArr
 
 
 def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
-    """Of each call the one that returned last before it began; only earlier ones in the order count."""
+    """Of each call the one that returned last before it began; only earlier ones in the order
+    count.
+    """
     by_end, own = order_of(end_ns).astype(PLACE), np.arange(len(start_ns))
     place = last_at(end_ns[by_end], start_ns)
     while True:

@@ -1,4 +1,6 @@
-"""Are host and GPU times of one clock? Real recordings were seen apart by -156, +325 and +823 ms."""
+"""Are host and GPU times of one clock? Real recordings were seen apart by -156, +325 and +823
+ms.
+"""
 
 from typing import Final
 
@@ -13,9 +15,13 @@ from traces.limits import Limit
 from traces.timeline import Activities, RankTimeline, Source
 
 SKEW: Final = Limit(
-    50_000, "ns", "measured: calls of one real recording return 5 us before the work they waited for ends"
+    50_000,
+    "ns",
+    "measured: calls of one real recording return 5 us before the work they waited for ends",
 )
-EARLY: Final = Limit(0.01, "fraction of the launches", "ours: a few rows may bear the number of another call")
+EARLY: Final = Limit(
+    0.01, "fraction of the launches", "ours: a few rows may bear the number of another call"
+)
 MATTERS: Final = Limit(
     0.01,
     "fraction of the recording",
@@ -24,17 +30,20 @@ MATTERS: Final = Limit(
 
 
 def clock_offset_ns(rank: RankTimeline) -> int | None:
-    """0 where host and GPU clocks agree, else about how far the GPU's is ahead; None without a launch.
+    """0 where host and GPU clocks agree, else about how far the GPU's is ahead; None without a
+    launch.
 
-    They are apart where over a hundredth of the launches have work that starts before, by a skew. Else they
-    agree where some work starts within 50 us of its launch call's start, or of its return (a first
-    launch that loads its module takes milliseconds and its kernel still follows at once), or some
-    synchronising call returns within 50 us of the end of what it waited for. Copies count too. Else
-    the GPU was busy at every launch: fewer than 32 of them say nothing, nor do more where the host stays
-    ahead of the GPU whatever the offset is.
+    They are apart where over a hundredth of the launches have work that starts before, by a skew.
+    Else they agree where some work starts within 50 us of its launch call's start, or of its return
+    (a first launch that loads its module takes milliseconds and its kernel still follows at once),
+    or some synchronising call returns within 50 us of the end of what it waited for. Copies count
+    too. Else the GPU was busy at every launch: fewer than 32 of them say nothing, nor do more where
+    the host stays ahead of the GPU whatever the offset is.
     """
     rows = rank.activities.take(rank.activities.is_launched)
-    rows = rows.take(np.sort(np.unique(rows.call, return_index=True)[1]))  # of one launch what begins first
+    rows = rows.take(
+        np.sort(np.unique(rows.call, return_index=True)[1])
+    )  # of one launch what begins first
     if not (rows.source != Source.COPY).any():
         return None
     delay_ns = rows.start_ns - rows.launch_ns
@@ -52,7 +61,9 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
 
 
 def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bool:
-    """Whether a synchronising call returns just after the last work launched before it on a stream ended."""
+    """Whether a synchronising call returns just after the last work launched before it on a stream
+    ended.
+    """
     calls, kinds = rank.columns.calls, call_kinds(rank.columns.call_names)
     threads = distinct(rows.launch_thread)
     syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads)
@@ -68,7 +79,9 @@ def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bo
 
 
 def _host_stays_ahead(rows: Activities, offset_ns: int) -> bool:
-    """Whether hardly any compute would come late if all launches were later by the most they can be."""
+    """Whether hardly any compute would come late if all launches were later by the most they can
+    be.
+    """
     begin_ns, end_ns = int(rows.start_ns.min()), int(rows.end_ns.max())
     gaps = compute_gaps(rows, spans((begin_ns, end_ns)))
     ended = gaps.kernel != NO_KERNEL

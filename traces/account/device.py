@@ -1,4 +1,6 @@
-"""What a launched kernel waited for on the GPU: its producers, then latency, then what nobody can say."""
+"""What a launched kernel waited for on the GPU: its producers, then latency, then what nobody can
+say.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,7 +8,16 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.pieces import BEGINNING, INFERRED, REASON, RECORDED, Judged, Pieces, judged, waited_for
+from traces.account.pieces import (
+    BEGINNING,
+    INFERRED,
+    REASON,
+    RECORDED,
+    Judged,
+    Pieces,
+    judged,
+    waited_for,
+)
 from traces.account.producers import Producers, find_producers
 from traces.arrays import BoolArray, IntArray
 from traces.columns import NULL
@@ -54,27 +65,34 @@ def find_queueing(rank: RankTimeline) -> Queueing:
 
 
 def ready_ns(rows: Activities, kernel: IntArray) -> IntArray:
-    """When each kernel's launch call had returned, or it started if earlier; `BEGINNING` if unknown."""
+    """When each kernel's launch call had returned, or it started if earlier; `BEGINNING` if
+    unknown.
+    """
     back_ns = rows.take(kernel).launch_end_ns
     return np.where(back_ns != NULL, np.minimum(back_ns, rows.start_ns[kernel]), BEGINNING)
 
 
 def calibrate(rows: Activities, producers: Producers) -> Latencies:
-    """This trace's latencies: arrival on launches onto an empty stream only, gap between dependent kernels.
+    """This trace's latencies: arrival on launches onto an empty stream only, gap between dependent
+    kernels.
 
-    Over all launches arrival would be the host's lead: 329 us in a real recording. So only launches that came
-    after all known producers had ended count (5th percentile), and gaps only where the launch was long there.
-    What starts later than work on an empty GPU does waited for something unknown: the first work of a cut
-    capture follows work that was not recorded.
-    Nodes of a graph but its first follow more closely, so they do not count. What is usual is the median of
-    those up to their limit.
+    Over all launches arrival would be the host's lead: 329 us in a real recording. So only launches
+    that came after all known producers had ended count (5th percentile), and gaps only where the
+    launch was long there. What starts later than work on an empty GPU does waited for something
+    unknown: the first work of a cut capture follows work that was not recorded. Nodes of a graph
+    but its first follow more closely, so they do not count. What is usual is the median of those up
+    to their limit.
     """
     everything = np.arange(len(rows))
     ready, ended = ready_ns(rows, everything), _ended_ns(rows, producers, everything)
     lead = rows.start_ns - ready
-    onto_empty = (ready > BEGINNING) & (ended <= np.where(rows.is_launched, rows.launch_ns, BEGINNING))
+    onto_empty = (ready > BEGINNING) & (
+        ended <= np.where(rows.is_launched, rows.launch_ns, BEGINNING)
+    )
     onto_empty &= lead <= SOON.value
-    dependent = (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
+    dependent = (
+        (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
+    )
     order = np.lexsort((rows.start_ns, rows.call))
     dependent &= mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
     (arrival_ns, usual_arrival_ns), (gap_ns, usual_gap_ns) = (
@@ -85,7 +103,9 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
 
 
 def _least_and_usual(values_ns: IntArray) -> tuple[int, int]:
-    """The 5th percentile, and the median of what is no more than latency; 0 where there are no values."""
+    """The 5th percentile, and the median of what is no more than latency; 0 where there are no
+    values.
+    """
     if not len(values_ns):
         return 0, 0
     least = int(np.percentile(values_ns, 5))
@@ -99,8 +119,9 @@ def _most_ns(least_ns: int) -> int:
 def judge_device(rows: Activities, pieces: Pieces, queueing: Queueing) -> Iterator[Judged]:
     """What pieces of time after the launch of their kernel waited for.
 
-    At each instant the producer that still runs and ends last is the answer. Where a producer had not begun
-    itself, the question passes on to it. What is left is latency, up to its limit, and stall.
+    At each instant the producer that still runs and ends last is the answer. Where a producer had
+    not begun itself, the question passes on to it. What is left is latency, up to its limit, and
+    stall.
     """
     while len(pieces):  # each turn goes strictly back in time, from a kernel to its producer
         pieces, blocked = _blocked(rows, pieces, queueing.producers)
@@ -117,10 +138,15 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     """
     done = []
     for slot in range(producers.place.shape[1]):
-        work, inferred = producers.place[pieces.kernel, slot], producers.inferred[pieces.kernel, slot]
+        work, inferred = (
+            producers.place[pieces.kernel, slot],
+            producers.inferred[pieces.kernel, slot],
+        )
         is_empty = rows.end_ns[work] == rows.start_ns[work]
         runs = (work >= 0) & (is_empty | (rows.bucket[work] != Bucket.COMPUTE))
-        low, high = (np.where(runs, times[work], pieces.end_ns) for times in (rows.start_ns, rows.end_ns))
+        low, high = (
+            np.where(runs, times[work], pieces.end_ns) for times in (rows.start_ns, rows.end_ns)
+        )
         done.append(waited_for(rows, pieces, work, inferred).clipped(low, high))
         before, after = pieces.clipped(pieces.start_ns, low), pieces.clipped(high, pieces.end_ns)
         pieces = Pieces.joined(before, after)
@@ -128,7 +154,9 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
 
 
 def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pieces, Pieces]:
-    """Split off what lies before a producer began: there the question passes on to the one that ends last."""
+    """Split off what lies before a producer began: there the question passes on to the one that
+    ends last.
+    """
     place = producers.place[pieces.kernel]
     to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)
@@ -145,7 +173,9 @@ def _latency(rows: Activities, pieces: Pieces, queueing: Queueing) -> tuple[Judg
     launch_last, since = ready >= ended, np.maximum(ready, ended)
     most = np.where(launch_last, latencies.most_arrival_ns, latencies.most_gap_ns)
     until = since + most
-    reason = np.where(launch_last, REASON["launch_latency.arrival"], REASON["launch_latency.kernel_gap"])
+    reason = np.where(
+        launch_last, REASON["launch_latency.arrival"], REASON["launch_latency.kernel_gap"]
+    )
     guessed = ~launch_last & producers.inferred[pieces.kernel, 0]
     latency = judged(pieces, reason, np.where(guessed, INFERRED, RECORDED))
     stalled = judged(pieces, REASON["dependency_stalled"])

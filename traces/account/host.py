@@ -1,8 +1,8 @@
 """What the host did while a kernel had not been launched: the time before its launch call returned.
 
-The thread that decides is the launching one. Where another launching thread was the last to return from a
-CUDA call before the launch (the main thread before autograd's takes over, or the reverse), that thread
-decides until then: its successor was only waiting to be called.
+The thread that decides is the launching one. Where another launching thread was the last to return
+from a CUDA call before the launch (the main thread before autograd's takes over, or the reverse),
+that thread decides until then: its successor was only waiting to be called.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ APART: Final = Limit(2.0, "times the bytes", "gradients and weights have 2 or 4 
 
 
 def cpu_optimizer(rank: RankTimeline) -> HostSpans:
-    """Spans of host threads between large copies to the host and as many bytes back, in training alone.
+    """Spans of host threads between large copies to the host and as many bytes back, in training
+    alone.
 
-    No kernel but an optimizer's may be launched between on that thread: activations that are offloaded have
-    kernels between, and where the CPU steps only a part the GPU steps the rest meanwhile. Several copies each
-    way: a model has many parameters.
-    What the thread waits for within a span is not separated here.
+    No kernel but an optimizer's may be launched between on that thread: activations that are
+    offloaded have kernels between, and where the CPU steps only a part the GPU steps the rest
+    meanwhile. Several copies each way: a model has many parameters. What the thread waits for
+    within a span is not separated here.
     """
     rows, nothing = rank.activities, NOWHERE
     size, roles = _sizes(rank), roles_of(rank)
@@ -96,7 +97,8 @@ PAUSE: Final = Limit(
 def data_pauses(rank: RankTimeline) -> HostSpans:
     """Pauses outside CUDA calls of the threads that launch input copies, each before such a copy.
 
-    What the thread does in them (Python, a wait for a worker in the operating system) makes no difference.
+    What the thread does in them (Python, a wait for a worker in the operating system) makes no
+    difference.
     """
     rows, found = rank.activities, [np.empty((3, 0), dtype=np.int64)]
     feeding = rows.take(input_copies(rank))
@@ -107,7 +109,8 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
 
 
 def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
-    """Starts, ends and thread, shape (3, k), of pauses after which an input copy is the first work launched.
+    """Starts, ends and thread, shape (3, k), of pauses after which an input copy is the first work
+    launched.
 
     The first begins with the thread's first range. `copies_ns`: when input copies were launched.
     """
@@ -129,8 +132,8 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
 def input_copies(rank: RankTimeline) -> IntArray:
     """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart.
 
-    Input comes once a step or microbatch, weights and token counts with every layer. A step that is one
-    graph, recorded whole, is a pass.
+    Input comes once a step or microbatch, weights and token counts with every layer. A step that is
+    one graph, recorded whole, is a pass.
     """
     rows = rank.activities
     at = np.flatnonzero(rows.copies("memcpy_h2d") & (rows.call >= 0))
@@ -156,7 +159,8 @@ COLD: Final = Limit(
 def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray]:
     """Cold starts after synchronising calls, and the row of each one's call; `kind`: of every call.
 
-    Each lasts until the next such call of its thread has returned, or compute begins, and `COLD` at most.
+    Each lasts until the next such call of its thread has returned, or compute begins, and `COLD` at
+    most.
     """
     calls, rows = rank.columns.calls, rank.activities
     sync = np.flatnonzero(kind == CallKind.SYNC)
@@ -190,10 +194,12 @@ _CAUSE_OF_KIND: Final = ints([CAUSE[_BY_KIND[kind]] for kind in CallKind])
 
 @frozen
 class HostPieces(Pieces):
-    """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1: none).
+    """Pieces before a launch, shape (n,), each with its cause (in `CAUSES`) and the call in it (-1:
+    none).
 
-    `after` is the synchronising call whose cold start a piece without a call is (-1: none). `under`: work, by
-    its place in the activities, that its call did not wait for but returned after (-1: none).
+    `after` is the synchronising call whose cold start a piece without a call is (-1: none).
+    `under`: work, by its place in the activities, that its call did not wait for but returned after
+    (-1: none).
     """
 
     cause: IntArray
@@ -211,7 +217,9 @@ class Handover:
         self._by_end = mine[order_of(self._calls.end_ns[mine])].astype(PLACE)
 
     def before(self, kernel: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """For the launch of each kernel: its thread, the one that decides before it, and until when."""
+        """For the launch of each kernel: its thread, the one that decides before it, and until
+        when.
+        """
         launch, own = self._rows.launch_ns[kernel], self._rows.take(kernel).launch_thread
         last = last_at(self._calls.end_ns[self._by_end], launch)
         call = self._by_end[last]
@@ -244,14 +252,19 @@ class Host:
         return HostPieces.joined(*parts)
 
     def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
-        """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own work."""
+        """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own
+        work.
+        """
         if not len(pieces):
             return HostPieces.none()
         calls = self._rank.columns.calls
         mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
         pieces, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
-        columns, none = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel), np.full(len(pieces), -1)
+        columns, none = (
+            (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel),
+            np.full(len(pieces), -1),
+        )
         told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
         after = np.where(told.call < 0, after, -1)
         told = replace(told, cause=np.where(after >= 0, CAUSE["sync"], told.cause), after=after)
@@ -275,7 +288,9 @@ class Host:
         return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], -1)
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
-        """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it outweighs."""
+        """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it
+        outweighs.
+        """
         columns, weaker = self._rank.columns, ("python", "os_wait", "sync", "cpu_optimizer")
         several: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
             (columns.os_calls, "os_wait", weaker[:1]),

@@ -1,8 +1,9 @@
-"""Producers across streams where no event was recorded: inferred from repetition, tight starts and SM room.
+"""Producers across streams where no event was recorded: inferred from repetition, tight starts and
+SM room.
 
-A stream that waits for events needs a producer for each. Repetition shows which; one occurrence gives work
-away that starts as other work, on another stream, ends, or as it leaves room on the SMs; a collective follows
-what its thread launched last on its current stream.
+A stream that waits for events needs a producer for each. Repetition shows which; one occurrence
+gives work away that starts as other work, on another stream, ends, or as it leaves room on the SMs;
+a collective follows what its thread launched last on its current stream.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, order_of, row_by_row, summed, zeros
+from traces.arrays import (
+    PLACE,
+    BoolArray,
+    IntArray,
+    distinct,
+    none_of,
+    order_of,
+    row_by_row,
+    summed,
+    zeros,
+)
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
 from traces.frozen import frozen
 from traces.groups import begins, group_of, passing, places_of_each, previous_at
@@ -24,7 +35,9 @@ from traces.timeline import Activities, Bucket, RankTimeline, Source
 
 
 def stream_waits(rank: RankTimeline) -> IntArray | None:
-    """At most how many events each activity waited for, shape (n,); None where no such call was recorded."""
+    """At most how many events each activity waited for, shape (n,); None where no such call was
+    recorded.
+    """
     rows, columns = rank.activities, rank.columns
     calls = wait_calls(rank)
     if not len(calls):
@@ -38,12 +51,16 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
         mine = rows.launch_thread == one
         of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
     claims_ns = distinct(rows.launch_ns[of_own > 0])
-    left = _between(wait_ns, stream_ns, rows.launch_ns) - _between(claims_ns, stream_ns + 1, rows.launch_ns)
+    left = _between(wait_ns, stream_ns, rows.launch_ns) - _between(
+        claims_ns, stream_ns + 1, rows.launch_ns
+    )
     return np.where(of_own > 0, of_own, np.maximum(left, 0))
 
 
 def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
-    """Row of `Calls` -> stream, of synchronising calls whose recorded row names the stream they wait for."""
+    """Row of `Calls` -> stream, of synchronising calls whose recorded row names the stream they
+    wait for.
+    """
     columns = rank.columns
     syncs = columns.syncs
     mine = np.flatnonzero((syncs.process_gid == rank.process_gid) & (syncs.stream_id != NULL))
@@ -52,7 +69,9 @@ def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
 
 
 def wait_calls(rank: RankTimeline) -> IntArray:
-    """Rows of `Calls` by which the process of a rank lets streams wait, runtime and driver calls."""
+    """Rows of `Calls` by which the process of a rank lets streams wait, runtime and driver
+    calls.
+    """
     calls = rank.columns.calls
     mine = is_wait_call(rank.columns)[calls.name]
     if rank.process_gid != NULL:
@@ -61,7 +80,9 @@ def wait_calls(rank: RankTimeline) -> IntArray:
 
 
 def is_wait_call(columns: Columns) -> BoolArray:
-    """Of each call name whether it lets a stream wait; one more at the end for a call without name (-1)."""
+    """Of each call name whether it lets a stream wait; one more at the end for a call without name
+    (-1).
+    """
     return passing(lambda name: "StreamWaitEvent" in name, columns.call_names)
 
 
@@ -72,7 +93,9 @@ def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntA
 
 
 def _launched_before(of: IntArray, launch_ns: IntArray) -> IntArray:
-    """The latest earlier launch with the same `of`, shape (n,), NULL where none; one call is one launch."""
+    """The latest earlier launch with the same `of`, shape (n,), NULL where none; one call is one
+    launch.
+    """
     order = np.lexsort((launch_ns, of))
     of_run, launch_run = of[order], launch_ns[order]
     new = begins(of_run, launch_run)
@@ -96,7 +119,9 @@ HIP_TIGHT: Final = Limit(
 
 
 def tight_ns(columns: Columns) -> int:
-    """Within what time dependent work of another stream begins: on AMD's GPUs a signal takes longer."""
+    """Within what time dependent work of another stream begins: on AMD's GPUs a signal takes
+    longer.
+    """
     hip = any(name.startswith("hip") for name in columns.call_names)
     return int((HIP_TIGHT if hip else LATENCY).value)
 
@@ -104,13 +129,16 @@ def tight_ns(columns: Columns) -> int:
 def tight_producers(
     rows: Activities, ended_ns: IntArray, awaited: IntArray | None, tight: int
 ) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
+    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had
+    ended.
 
-    `awaited`, shape (n,): for how many events each waited, None where no such call was recorded. `tight`: see
-    `tight_ns`.
+    `awaited`, shape (n,): for how many events each waited, None where no such call was recorded.
+    `tight`: see `tight_ns`.
     """
     waits = ~none_of(len(rows)) if awaited is None else awaited > 0
-    return last_to_end(rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight)
+    return last_to_end(
+        rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight
+    )
 
 
 def last_to_end(
@@ -122,12 +150,13 @@ def last_to_end(
     room: int,
     tight: int,
 ) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs: the work of another stream that fits and ended last as each one began.
+    """(consumer, producer) pairs: the work of another stream that fits and ended last as each one
+    began.
 
-    Of the consumers, a mask of shape (n,), only those count whose launch was recorded and that waited,
-    unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had ended. A producer
-    fits whose turn, `turn_ns` of shape (n,), comes first, and that leaves too little room: both take `taken`,
-    shape (n,), of it, which is below 0 where it cannot be one.
+    Of the consumers, a mask of shape (n,), only those count whose launch was recorded and that
+    waited, unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had
+    ended. A producer fits whose turn, `turn_ns` of shape (n,), comes first, and that leaves too
+    little room: both take `taken`, shape (n,), of it, which is below 0 where it cannot be one.
     """
     # a copy may be waited for within its own call, which then returns after it
     within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
@@ -172,21 +201,27 @@ def find_last(
 
 
 def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had ended.
+    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had
+    ended.
 
-    Where a trace does not record how many SMs there are, only what fills the largest GPU leaves no room.
+    Where a trace does not record how many SMs there are, only what fills the largest GPU leaves no
+    room.
     """
     rows, gpu = rank.activities, rank.gpu
     sm_count = gpu.sm_count if gpu and gpu.sm_count else largest_sm_count()
     compute = rows.is_compute & ~helper_work(rows)
     taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
-    return last_to_end(rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns))
+    return last_to_end(
+        rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns)
+    )
 
 
 def current_stream_producers(
     rows: Activities, awaited: IntArray, has_other: BoolArray
 ) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs. `awaited`, shape (n,): events waited for; `has_other`: which know one."""
+    """(consumer, producer) pairs. `awaited`, shape (n,): events waited for; `has_other`: which know
+    one.
+    """
     comm = np.flatnonzero(rows.is_comm & rows.is_launched & (awaited > 0))
     compute = np.flatnonzero(rows.is_compute & rows.is_launched)
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
@@ -202,7 +237,9 @@ def current_stream_producers(
 def _latest_before(
     rows: Activities, candidates: IntArray, have: IntArray, asked: IntArray, want: IntArray
 ) -> IntArray:
-    """Of each asked activity the latest candidate launched before it that has what it wants; -1: none."""
+    """Of each asked activity the latest candidate launched before it that has what it wants; -1:
+    none.
+    """
     both, group = np.concatenate((candidates, asked)), np.concatenate((have, want))
     is_asked = np.arange(len(both)) >= len(candidates)
     order = np.lexsort((~is_asked, rows.launch_ns[both], group))
@@ -215,7 +252,8 @@ def _latest_before(
 
 
 DEPTH: Final = 3
-"""Candidates tried per stream, the latest first: the work of interest need not be the last launched."""
+"""Candidates tried per stream, the latest first: the work of interest need not be the last
+launched."""
 STREAMS: Final = 32
 """Streams considered, busiest first: each costs a pass, and real training steps use about ten."""
 
@@ -263,7 +301,9 @@ class _LaunchOrder:
 
 
 def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
-    """For each activity of other streams the nearest candidate on this stream that is never violated."""
+    """For each activity of other streams the nearest candidate on this stream that is never
+    violated.
+    """
     mine = order.stream == stream
     is_candidate = mine & ~order.feeds_host
     candidates, consumer = (
@@ -291,7 +331,9 @@ def _never_violated(order: _LaunchOrder, x: IntArray, candidate: IntArray) -> Bo
 
 
 def signature(rows: Activities) -> IntArray:
-    """A number for what each activity is, shape (n,): its kernel name, or its kind where it has none."""
+    """A number for what each activity is, shape (n,): its kernel name, or its kind where it has
+    none.
+    """
     return np.where(rows.name >= 0, rows.name, -2 - (rows.bucket * 64 + rows.key))
 
 

@@ -1,7 +1,7 @@
 """Pieces of time with a reason, and the cutting of pieces by what happens in them.
 
-Gaps are the intervals without compute, each with the kernel that ends it. Of several pieces of work that run
-at an instant the one counts that ends last.
+Gaps are the intervals without compute, each with the kernel that ends it. Of several pieces of work
+that run at an instant the one counts that ends last.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Pieces(Rows, Lasting):
     kernel: IntArray
 
     def clipped(self, low_ns: IntArray, high_ns: IntArray) -> Self:
-        """The part of each piece within [low, high), shape (n,); pieces without such a part are left out."""
+        """The part of each piece within [low, high), shape (n,); pieces without such a part are
+        left out.
+        """
         start = np.maximum(self.start_ns, low_ns)
         end = np.minimum(self.end_ns, high_ns)
         return replace(self, start_ns=start, end_ns=end).take(end > start)
@@ -60,11 +62,12 @@ class Tiling:
 
 
 def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) -> Tiling:
-    """A tiling from spans that may nest, shape (n,); where several hold an instant, the innermost labels it.
+    """A tiling from spans that may nest, shape (n,); where several hold an instant, the innermost
+    labels it.
 
-    Spans of one thread nest: the innermost is the one that started last among those that have not ended.
-    Exact for two levels (a driver call within a runtime call); deeper, the outermost labels what the
-    innermost leaves.
+    Spans of one thread nest: the innermost is the one that started last among those that have not
+    ended. Exact for two levels (a driver call within a runtime call); deeper, the outermost labels
+    what the innermost leaves.
     """
     order = np.lexsort((-end_ns, start_ns))
     start, end, label = start_ns[order], end_ns[order], label[order]
@@ -90,14 +93,18 @@ def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     at = first[of] + within
     tile_end = np.append(tiling.start_ns[1:], FOREVER)
     whole = pieces.take(of)
-    start_ns, end_ns = np.maximum(whole.start_ns, tiling.start_ns[at]), np.minimum(whole.end_ns, tile_end[at])
+    start_ns, end_ns = (
+        np.maximum(whole.start_ns, tiling.start_ns[at]),
+        np.minimum(whole.end_ns, tile_end[at]),
+    )
     return replace(whole, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
 
 
 def last_to_end(
     rows: Activities, work: IntArray, start_ns: int, end_ns: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Cut [start, end) into (from, until, place): place of the work that runs and ends last, -1 for none.
+    """Cut [start, end) into (from, until, place): place of the work that runs and ends last, -1 for
+    none.
 
     `work`: places in `rows`, in any order.
     """
@@ -117,11 +124,12 @@ NO_KERNEL: Final = -1
 
 @frozen
 class Gaps(Rows):
-    """Maximal intervals without compute, in order, shape (m,), reaching no further than the windows' ends.
+    """Maximal intervals without compute, in order, shape (m,), reaching no further than the
+    windows' ends.
 
-    `kernel` is the place in the activities of the compute kernel that ends the interval, `NO_KERNEL` after
-    the last one; where a helper's kernel ends it, the next one of the rank's own. A border of a step cuts
-    an interval's time, never its kernel.
+    `kernel` is the place in the activities of the compute kernel that ends the interval,
+    `NO_KERNEL` after the last one; where a helper's kernel ends it, the next one of the rank's own.
+    A border of a step cuts an interval's time, never its kernel.
     """
 
     start_ns: IntArray
@@ -160,7 +168,8 @@ CAUSES: Final = (
     "os_wait",
     "python",
 )
-"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless routing.
+"""Causes of a late launch. `token_count_sync`: the per-layer read of token counts in dropless
+routing.
 
 `cpu_optimizer`: the CPU steps an optimizer between its gradients' copies and those of its weights.
 """
@@ -173,7 +182,8 @@ REASONS: Final = (
     "dependency_stalled",
     "trailing",
 )
-"""Every reason that time without compute can have, in the words of the document; causes come first."""
+"""Every reason that time without compute can have, in the words of the document; causes come
+first."""
 REASON: Final = codes_of(REASONS)
 DECIDED: Final = ("recorded", "inferred", "none")
 """By what a reason was decided."""
@@ -183,10 +193,11 @@ _COMM, _COPY = len(CAUSES), len(CAUSES) + len(KEYS[Bucket.COMM])
 
 @frozen
 class AbsentPieces(Rows):
-    """Disjoint pieces, shape (n,), that hold all time without compute in the windows; they may reach beyond.
+    """Disjoint pieces, shape (n,), that hold all time without compute in the windows; they may
+    reach beyond.
 
-    `reason` indexes `REASONS`. `work` is the place in `Activities` of the work that was waited for, `kernel`
-    that of the kernel judged; -1 where there is none.
+    `reason` indexes `REASONS`. `work` is the place in `Activities` of the work that was waited for,
+    `kernel` that of the kernel judged; -1 where there is none.
     """
 
     start_ns: IntArray
@@ -206,7 +217,10 @@ class Judged(Pieces):
 
 
 def judged(
-    pieces: Pieces, reason: IntArray | int, decided: IntArray | int = UNDECIDED, work: IntArray | int = -1
+    pieces: Pieces,
+    reason: IntArray | int,
+    decided: IntArray | int = UNDECIDED,
+    work: IntArray | int = -1,
 ) -> Judged:
     """Pieces of some reasons, or all of one."""
     told = (np.broadcast_to(one, len(pieces)) for one in (reason, work, decided))

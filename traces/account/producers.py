@@ -1,7 +1,8 @@
 """What a piece of GPU work had to wait for on the GPU: its producers, recorded or inferred.
 
 Recorded: the work before it on its stream, and the work before the event its stream waits for.
-Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is a place in the activities.
+Inferred: see `inferred`, `tight`, `sm_room` and `current_stream`. A producer is a place in the
+activities.
 """
 
 from bisect import bisect_right
@@ -20,7 +21,17 @@ from traces.account.inferred import (
     tight_producers,
     wait_calls,
 )
-from traces.arrays import NOWHERE, PLACE, BoolArray, IntArray, distinct, ints, order_of, row_by_row, zeros
+from traces.arrays import (
+    NOWHERE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    distinct,
+    ints,
+    order_of,
+    row_by_row,
+    zeros,
+)
 from traces.columns import NULL, Columns
 from traces.frozen import frozen
 from traces.groups import before_of, group_of, mask_of, place_in_run
@@ -29,7 +40,8 @@ from traces.limits import NEARLY_ALL
 from traces.timeline import Activities, RankTimeline
 
 MOST: Final = 8
-"""Producers kept per activity, latest end first; one that ran may be lost behind eight that end later."""
+"""Producers kept per activity, latest end first; one that ran may be lost behind eight that end
+later."""
 
 
 Edges = tuple[IntArray, IntArray]
@@ -38,9 +50,11 @@ Edges = tuple[IntArray, IntArray]
 
 @frozen
 class Producers:
-    """Producers of each activity, shape (n, k), latest end first, -1 where there are fewer; k <= `MOST`.
+    """Producers of each activity, shape (n, k), latest end first, -1 where there are fewer; k <=
+    `MOST`.
 
-    `room`, shape (n,): the one among them that held the SMs though it was launched later, -1 where none did.
+    `room`, shape (n,): the one among them that held the SMs though it was launched later, -1 where
+    none did.
     """
 
     place: IntArray
@@ -55,12 +69,16 @@ def find_producers(rank: RankTimeline) -> Producers:
     follows = np.flatnonzero(before >= 0).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
-    edges = _joined(recorded, _believable(rows, awaited, infer_producers(rows, before), every_wait, tight))
+    edges = _joined(
+        recorded, _believable(rows, awaited, infer_producers(rows, before), every_wait, tight)
+    )
     edges = _joined(edges, tight_producers(rows, _ended_ns(rows, edges), awaited, tight))
     waited, holder = sm_room_producers(rank, _ended_ns(rows, edges))
     edges = _joined(edges, (waited, holder))
     if awaited is not None and not every_wait:
-        has_other = mask_of(edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]], len(rows))
+        has_other = mask_of(
+            edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]], len(rows)
+        )
         edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
     room = np.full(len(rows), -1, dtype=PLACE)
     room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
@@ -82,8 +100,9 @@ def _believable(
 ) -> Edges:
     """Inferred pairs that can be true: the consumer's stream waits for as many events.
 
-    Of more pairs than waits those stay that bound most often: the consumer began as the producer ended.
-    Where `every_wait` was recorded nothing is left to infer, but within a graph, whose work waits untold.
+    Of more pairs than waits those stay that bound most often: the consumer began as the producer
+    ended. Where `every_wait` was recorded nothing is left to infer, but within a graph, whose work
+    waits untold.
     """
     consumer, producer = pairs
     if awaited is None:
@@ -111,12 +130,13 @@ def _alike(rows: Activities, consumer: IntArray, producer: IntArray) -> IntArray
 
 
 def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
-    """(consumer, producer) of every recorded wait of a stream for an event, and whether these are all.
+    """(consumer, producer) of every recorded wait of a stream for an event, and whether these are
+    all.
 
-    The consumer is the first work launched on the waiting stream after the wait was called, the producer the
-    last work launched on the recording stream before the record was called. The record is found by
-    `eventSyncId`, or, in schemas without it, as the last record of that process, context and event whose call
-    precedes the wait's.
+    The consumer is the first work launched on the waiting stream after the wait was called, the
+    producer the last work launched on the recording stream before the record was called. The record
+    is found by `eventSyncId`, or, in schemas without it, as the last record of that process,
+    context and event whose call precedes the wait's.
     """
     columns, rows = rank.columns, rank.activities
     waits, wait_ns = _stream_waits(columns, rank.process_gid)
@@ -138,9 +158,13 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     recorded_ns = np.concatenate((record_ns[record], record_ns[record][behind]))
     late = np.flatnonzero(producer >= consumer)
     # the launch of what nobody waited for was not recorded
-    producer[late] = stream.before(rows.stream_id[producer[late]], consumer[late], recorded_ns[late])
+    producer[late] = stream.before(
+        rows.stream_id[producer[late]], consumer[late], recorded_ns[late]
+    )
     both = (consumer >= 0) & (producer >= 0)
-    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)  # in runtime and driver once
+    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(
+        initial=0
+    )  # in runtime and driver once
     return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
 
 
@@ -151,11 +175,12 @@ def pending(
     record_ns: IntArray,
     launched_ns: IntArray,
 ) -> tuple[IntArray, IntArray]:
-    """(wait, earlier wait): an event recorded behind waits with no work between happens after those as well.
+    """(wait, earlier wait): an event recorded behind waits with no work between happens after those
+    as well.
 
-    All of shape (n,), one row a wait: its stream and call, its record's stream and call, and when the last
-    work before the record was launched. Through as many streams as it takes; of the earlier waits for one
-    stream only the one for its latest work, as a stream's work ends in order.
+    All of shape (n,), one row a wait: its stream and call, its record's stream and call, and when
+    the last work before the record was launched. Through as many streams as it takes; of the
+    earlier waits for one stream only the one for its latest work, as a stream's work ends in order.
     """
     behind: list[_Latest] = [{} for _ in range(len(wait_ns))]
     streams = {stream: _Waits() for stream in np.unique(wait_stream).tolist()}
@@ -165,7 +190,9 @@ def pending(
             behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
-    found = [(row, earlier) for row, several in enumerate(behind) for _, earlier in several.values()]
+    found = [
+        (row, earlier) for row, several in enumerate(behind) for _, earlier in several.values()
+    ]
     own_rows, earlier_rows = ints(found).reshape(-1, 2).T
     return own_rows, earlier_rows
 
@@ -194,8 +221,13 @@ class _Waits:
         self._own.append(own)
 
     def since(self, work_ns: int, until_ns: int) -> _Latest:
-        """What the waits ask for that were called after the stream's last work, and not after a time."""
-        first, last = bisect_right(self._calls_ns, work_ns), bisect_right(self._calls_ns, until_ns) - 1
+        """What the waits ask for that were called after the stream's last work, and not after a
+        time.
+        """
+        first, last = (
+            bisect_right(self._calls_ns, work_ns),
+            bisect_right(self._calls_ns, until_ns) - 1,
+        )
         known = last
         while known >= first and known not in self._so_far:
             known -= 1
@@ -208,7 +240,9 @@ class _Waits:
 
 
 def _with_those_before(rows: Activities) -> IntArray:
-    """Launches, shape (n,): of work without a recorded one, that of the work before it on its stream."""
+    """Launches, shape (n,): of work without a recorded one, that of the work before it on its
+    stream.
+    """
     launch_ns = rows.launch_ns.copy()
     for stream in distinct(rows.stream_id[launch_ns == NULL]).tolist():
         on = np.flatnonzero(rows.stream_id == stream)  # stream order is order of start
@@ -218,7 +252,8 @@ def _with_those_before(rows: Activities) -> IntArray:
 
 
 class _LaunchOrder:
-    """Activities by stream and launch; those without a recorded launch come after what began before them.
+    """Activities by stream and launch; those without a recorded launch come after what began before
+    them.
 
     Where nothing did, they come first on their stream.
     """
@@ -231,17 +266,23 @@ class _LaunchOrder:
         self._launch = launch_ns[self._order]
 
     def before(self, stream: IntArray, consumer: IntArray, host_ns: IntArray) -> IntArray:
-        """The last work of a stream that began before some work, if launched before a time; -1: none."""
+        """The last work of a stream that began before some work, if launched before a time; -1:
+        none.
+        """
         found = np.full(len(stream), -1)
         for one in distinct(stream).tolist():
             on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
             last = np.searchsorted(on, consumer[mine]) - 1
             begun = on[last]
-            found[mine] = np.where((last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, -1)
+            found[mine] = np.where(
+                (last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, -1
+            )
         return found
 
     def beside(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
-        """The first work launched on a stream after a time (step 0), or the last before it (-1); -1: none."""
+        """The first work launched on a stream after a time (step 0), or the last before it (-1);
+        -1: none.
+        """
         total = len(self._order)
         keys = np.lexsort(
             (
@@ -282,7 +323,9 @@ def _record_of(
     """For each wait the place in `records` of its record, -1 where none is found."""
     events, syncs = columns.events, columns.syncs
     by_sync = {
-        int(key): place for place, key in enumerate(events.event_sync_id[records]) if key not in (NULL, 0)
+        int(key): place
+        for place, key in enumerate(events.event_sync_id[records])
+        if key not in (NULL, 0)
     }
     by_handle: dict[tuple[int, int], list[int]] = {}
     handles = row_by_row(events.context_id[records], events.event_id[records])
@@ -302,7 +345,9 @@ def _record_of(
 def _latest(
     rows: Activities, consumer: IntArray, producer: IntArray, inferred: BoolArray
 ) -> tuple[IntArray, BoolArray]:
-    """The `MOST` latest-ending producers of each consumer; a recorded edge before an inferred equal one."""
+    """The `MOST` latest-ending producers of each consumer; a recorded edge before an inferred equal
+    one.
+    """
     order = np.lexsort((inferred, -rows.end_ns[producer], consumer))
     consumer, producer, inferred = consumer[order], producer[order], inferred[order]
     slot = place_in_run(consumer)

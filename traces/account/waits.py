@@ -1,10 +1,11 @@
 """Calls that wait for GPU work, and the work they wait for.
 
-A synchronising call, a blocking copy, a free, or a launch into a full queue returns when work that was
-launched before has ended. What it waits for is not written in its row; it is work launched before the call
-began that ended before it returned, the latest of it deciding when. Who synchronises with a stream waits for
-that one alone, and communication runs on streams of its own: it counts where it was launched on that stream,
-or where some stream was made to wait between its launch and the call.
+A synchronising call, a blocking copy, a free, or a launch into a full queue returns when work that
+was launched before has ended. What it waits for is not written in its row; it is work launched
+before the call began that ended before it returned, the latest of it deciding when. Who
+synchronises with a stream waits for that one alone, and communication runs on streams of its own:
+it counts where it was launched on that stream, or where some stream was made to wait between its
+launch and the call.
 """
 
 from __future__ import annotations
@@ -27,14 +28,18 @@ from traces.names.kernels import COMM_KINDS, is_polled_kernel
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 
 SPIN: Final = Limit(
-    200_000, "ns", "ours: a host that polls goes on within microseconds; Python between takes tens of them"
+    200_000,
+    "ns",
+    "ours: a host that polls goes on within microseconds; Python between takes tens of them",
 )
 
 
 class Poll(NamedTuple):
-    """A call that came when the host had polled for a kernel; places in the activities and in the calls.
+    """A call that came when the host had polled for a kernel; places in the activities and in the
+    calls.
 
-    `after_ns`: how long after the kernel's end, `soonest_ns`: the least of all polls for such kernels.
+    `after_ns`: how long after the kernel's end, `soonest_ns`: the least of all polls for such
+    kernels.
     """
 
     work: int
@@ -49,16 +54,24 @@ class Poll(NamedTuple):
 
 
 def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
-    """Every poll in some calls of a rank; of several control kernels in a row the host waits for each."""
+    """Every poll in some calls of a rank; of several control kernels in a row the host waits for
+    each.
+    """
     rows = rank.activities
-    control = np.flatnonzero(rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0))
+    control = np.flatnonzero(
+        rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
+    )
     if len(calls):  # what ended where no calls are known could not be followed by one
         ended = rows.end_ns[control]
         control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
     polls: list[Poll] = []
     for name in sorted(set(rows.name[control].tolist())):
         works = control[rows.name[control] == name]
-        found = [one for work in works.tolist() if (one := (work, *_next_call(rows, calls, work)))[1] != NONE]
+        found = [
+            one
+            for work in works.tolist()
+            if (one := (work, *_next_call(rows, calls, work)))[1] != NONE
+        ]
         if len(found) < FEWEST.value:
             continue
         _, by, after = ints(found).T
@@ -70,12 +83,17 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
 
 
 def with_poll_calls(rank: RankTimeline) -> RankTimeline:
-    """The rank with each poll as a call that synchronises, from the call before it to the kernel's end."""
+    """The rank with each poll as a call that synchronises, from the call before it to the kernel's
+    end.
+    """
     rows, columns = rank.activities, rank.columns
     if not (rows.key[rows.is_comm] == COMM_KINDS.index("ep_control")).any():
         return rank
     host = host_calls(rank, (int(rows.start_ns.min()) - 1, int(rows.end_ns.max())))
-    last = {poll.call: poll.work for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)}
+    last = {
+        poll.call: poll.work
+        for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)
+    }
     call, work = ints(list(last.items())).reshape(-1, 2).T
     calls, nothing = columns.calls, np.full(len(call), NULL)
     more = (
@@ -92,7 +110,8 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
 
 
 def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
-    """Whether the next call comes soon after nearly all of `count` kernels, and steadier than its pause.
+    """Whether the next call comes soon after nearly all of `count` kernels, and steadier than its
+    pause.
 
     After a host that is late both vary alike, for between them lies only what the kernel did.
     """
@@ -111,7 +130,9 @@ def _scatter(values_ns: IntArray) -> float:
 
 
 def _next_call(rows: Activities, calls: HostCalls, work: int) -> tuple[int, int]:
-    """The first call after some work's end, where none was made while it ended; and how long after."""
+    """The first call after some work's end, where none was made while it ended; and how long
+    after.
+    """
     end = int(rows.end_ns[work])
     first = int(np.searchsorted(calls.start_ns, end, side="left"))
     if first >= len(calls):
@@ -125,22 +146,28 @@ def _next_call(rows: Activities, calls: HostCalls, work: int) -> tuple[int, int]
 RETURNS: Final = Limit(
     20_000,
     "ns",
-    "measured on real recordings: waiting calls return 2 to 18 us after the work they wait for; a copy call "
+    "measured on real recordings: waiting calls return 2 to 18 us after the work they wait for; a "
+    "copy call "
     "that takes longer waits for its own copy",
 )
 QUEUE: Final = Limit(
     1_022,
     "launches in flight",
-    "measured on A100 (nsys 2024.6), RTX 3070 and 3060: long launch calls return when the 1021st to 1022nd "
+    "measured on A100 (nsys 2024.6), RTX 3070 and 3060: long launch calls return when the 1021st "
+    "to 1022nd "
     "launch before them has ended",
 )
 TOKEN_COUNT: Final = Limit(
-    64 * 1024, "bytes", "measurement.md: token counts per expert of one layer; larger copies carry data"
+    64 * 1024,
+    "bytes",
+    "measurement.md: token counts per expert of one layer; larger copies carry data",
 )
 
 
 def token_count_reads(rank: RankTimeline) -> BoolArray:
-    """Copies to the host small enough to be a read of token counts, shape (n,); of unknown size none is."""
+    """Copies to the host small enough to be a read of token counts, shape (n,); of unknown size
+    none is.
+    """
     rows = rank.activities
     small = rows.copies("memcpy_d2h")
     size_bytes = rank.columns.copies.size_bytes[rows.row[small]]
@@ -174,7 +201,11 @@ class Waits:
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
-        begin_ns, end_ns, kind = self._calls.start_ns[call], self._calls.end_ns[call], self._host.kind[call]
+        begin_ns, end_ns, kind = (
+            self._calls.start_ns[call],
+            self._calls.end_ns[call],
+            self._host.kind[call],
+        )
         long_copy = (kind == CallKind.COPY) & (end_ns - begin_ns > RETURNS.value)
         in_flight = np.searchsorted(self._launches, begin_ns)
         in_flight -= np.searchsorted(self._ends, begin_ns, side="right")
@@ -183,7 +214,9 @@ class Waits:
         return (call >= 0) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
 
     def split(self, host: HostPieces) -> tuple[HostPieces, Judged]:
-        """Pieces before a launch: those left to the host, and those in which awaited work still ran."""
+        """Pieces before a launch: those left to the host, and those in which awaited work still
+        ran.
+        """
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
         at = np.flatnonzero(waiting).tolist()
@@ -191,24 +224,35 @@ class Waits:
         index, start_ns, end_ns, work, cause, under = ints(found).reshape(-1, 6).T
         parts, ran = host.take(index), work >= 0
         parts = replace(
-            parts, start_ns=start_ns, end_ns=end_ns, cause=cause, after=-np.ones_like(work), under=under
+            parts,
+            start_ns=start_ns,
+            end_ns=end_ns,
+            cause=cause,
+            after=-np.ones_like(work),
+            under=under,
         )
         left = HostPieces.joined(host.take(~waiting), parts.take(~ran))
         return left, waited_for(self._rows, parts.take(ran), work[ran])
 
     def _parts(self, host: HostPieces, index: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """A piece cut by the work that its call waits for: from, until, that work, and cause and `under`."""
+        """A piece cut by the work that its call waits for: from, until, that work, and cause and
+        `under`.
+        """
         call = int(host.call[index])
         work = self._awaited(call)
         held = self._held(call, work)
         others = work[~held]
         under = int(others[np.argmax(self._rows.end_ns[others])]) if len(others) else -1
         cause = self._cause(call, int(host.cause[index]))
-        for part in last_to_end(self._rows, work[held], int(host.start_ns[index]), int(host.end_ns[index])):
+        for part in last_to_end(
+            self._rows, work[held], int(host.start_ns[index]), int(host.end_ns[index])
+        ):
             yield *part, cause, under
 
     def _awaited(self, call: int) -> IntArray:
-        """Work without compute that was launched before the call and ended within it, or is its own copy."""
+        """Work without compute that was launched before the call and ended within it, or is its own
+        copy.
+        """
         rows, begin, back = self._rows, self._calls.start_ns[call], self._calls.end_ns[call]
         low, high = np.searchsorted(self._ended, (begin, back), side="right")
         some = self._by_end[low:high]
@@ -217,23 +261,30 @@ class Waits:
         own = self._own[low:high]
         if len(own):  # what ended after its own copy did not keep it
             some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
-        return np.concatenate((own[rows.end_ns[own] > begin], some))  # of equals its own comes first
+        return np.concatenate(
+            (own[rows.end_ns[own] > begin], some)
+        )  # of equals its own comes first
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
-        """Which of some work can have held a call: where it is for one stream, nothing that runs apart."""
+        """Which of some work can have held a call: where it is for one stream, nothing that runs
+        apart.
+        """
         if not self._of_stream[call]:
             return ~none_of(len(work))
         rows, begin, named = self._rows, self._calls.start_ns[call], self._named.get(call)
         streams = self._mixed if named is None else np.array([named])
-        waits = np.searchsorted(self._waits_ns, begin) - np.searchsorted(self._waits_ns, self._launched[work])
+        waits = np.searchsorted(self._waits_ns, begin) - np.searchsorted(
+            self._waits_ns, self._launched[work]
+        )
         apart = (rows.bucket[work] == Bucket.COMM) & ~np.isin(rows.stream_id[work], streams)
         return ~apart | (waits > 0)
 
     def _cause(self, call: int, cause: int) -> int:
-        """`token_count_sync` where a small copy to the host was the last that a call waited for on a stream.
+        """`token_count_sync` where a small copy to the host was the last that a call waited for on
+        a stream.
 
-        A poll is such a read as well. Of each stream the last: a kernel of another one that ends while the
-        call returns was not waited for.
+        A poll is such a read as well. Of each stream the last: a kernel of another one that ends
+        while the call returns was not waited for.
         """
         if cause != CAUSE["sync"]:
             return cause
@@ -260,6 +311,8 @@ class Waits:
 
 
 def _routes(rows: Activities) -> bool:
-    """Whether tokens are routed to experts at all: without that, a small copy holds no token counts."""
+    """Whether tokens are routed to experts at all: without that, a small copy holds no token
+    counts.
+    """
     routing = [KEYS[Bucket.COMPUTE].index(key) for key in ("router", "permute")]
     return bool(np.isin(rows.key[rows.is_compute], routing).any())

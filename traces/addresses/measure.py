@@ -1,4 +1,6 @@
-"""Every nanosecond that waits for the host under an address, and kernels by what they were launched in."""
+"""Every nanosecond that waits for the host under an address, and kernels by what they were launched
+in.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,7 +47,9 @@ _FIRST_BLOCKING, _AFTER_BLOCKING = len(CAUSES), REASON["launch_latency.arrival"]
 
 @frozen
 class _Pieces(Pieces):
-    """Pieces of host time, with a name for each of `LEVELS`, or -1; `blocks`: 1 where it waits for work."""
+    """Pieces of host time, with a name for each of `LEVELS`, or -1; `blocks`: 1 where it waits for
+    work.
+    """
 
     blocks: IntArray
     module: IntArray
@@ -63,7 +67,9 @@ def measure_addresses(
     if isinstance(absent, Missing):
         return gap(absent.reason, absent.cure)
     found = levels(rank, windows)
-    return _section(rank, _host_pieces(rank, windows, absent, found), _gpu(rank, windows, found), found)
+    return _section(
+        rank, _host_pieces(rank, windows, absent, found), _gpu(rank, windows, found), found
+    )
 
 
 def _host_pieces(
@@ -71,8 +77,8 @@ def _host_pieces(
 ) -> _Pieces:
     """All starved and blocking time in the windows.
 
-    Before its kernel's launch returned, time has the address of the thread that decides; what is waited for
-    after it, that of its own launch.
+    Before its kernel's launch returned, time has the address of the thread that decides; what is
+    waited for after it, that of its own launch.
     """
     rows = rank.activities
     mine = np.flatnonzero(absent.reason < _AFTER_BLOCKING)
@@ -89,7 +95,9 @@ def _host_pieces(
     return _Pieces.joined(*_on_threads(rank, host, found), device)
 
 
-def _on_threads(rank: RankTimeline, host: _Pieces, found: Mapping[FrameKind, Level]) -> list[_Pieces]:
+def _on_threads(
+    rank: RankTimeline, host: _Pieces, found: Mapping[FrameKind, Level]
+) -> list[_Pieces]:
     own, other, until_ns = Handover(rank).before(host.kernel)
     thread = np.where(host.start_ns < until_ns, other, own)
     parts = []
@@ -105,7 +113,9 @@ def _on_threads(rank: RankTimeline, host: _Pieces, found: Mapping[FrameKind, Lev
 def _at_launch(
     rank: RankTimeline, places: IntArray, found: Mapping[FrameKind, Level]
 ) -> dict[FrameKind, IntArray]:
-    """The innermost name of each kind where some work was launched; -1 where that was not recorded."""
+    """The innermost name of each kind where some work was launched; -1 where that was not
+    recorded.
+    """
     some = rank.activities.take(places)
     at_ns, thread = some.launch_ns, some.launch_thread
     names = {kind: np.full(len(places), NO_FRAME) for kind in LEVELS}
@@ -119,7 +129,9 @@ def _at_launch(
 
 @frozen
 class _Kernels:
-    """Kernels by address, the most work first; rows of equal length. `count` and `work_ns` are sums."""
+    """Kernels by address, the most work first; rows of equal length. `count` and `work_ns` are
+    sums.
+    """
 
     kind: tuple[FrameKind, ...]
     name: tuple[str, ...]
@@ -138,14 +150,19 @@ def _gpu(rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]) -
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
     order = order_of(-sums)
     kinds = [_kind(GPU_PREFERRED, int(level[at])) for at in first[order].tolist()]
-    texts = [_text(found, kind, int(name[at])) for kind, at in zip(kinds, first[order].tolist(), strict=True)]
+    texts = [
+        _text(found, kind, int(name[at]))
+        for kind, at in zip(kinds, first[order].tolist(), strict=True)
+    ]
     return _Kernels(tuple(kinds), tuple(texts), counts[order], sums[order])
 
 
 def _chosen(
     names: Mapping[FrameKind, IntArray], preferred: tuple[FrameKind, ...]
 ) -> tuple[IntArray, IntArray]:
-    """Of each row the place in `preferred` of the first kind with a name, and that name; (-1, -1): none."""
+    """Of each row the place in `preferred` of the first kind with a name, and that name; (-1, -1):
+    none.
+    """
     count = len(names[LEVELS[0]])
     level, name = np.full(count, -1), np.full(count, NO_FRAME)
     for place in reversed(range(len(preferred))):
@@ -166,12 +183,16 @@ def _text(found: Mapping[FrameKind, Level], kind: FrameKind, name: int) -> str:
     return ""
 
 
-def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[FrameKind, Level]) -> Addresses:
+def _section(
+    rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[FrameKind, Level]
+) -> Addresses:
     length_ns, names = host.length_ns, {kind: getattr(host, kind.value) for kind in LEVELS}
     both = [np.where(host.blocks == side, length_ns, 0) for side in (0, 1)]
     level, name = _chosen(names, PREFERRED)
     rows = [
-        Address((kind := _kind(PREFERRED, int(level[at]))).value, _text(found, kind, int(name[at])), *ns)
+        Address(
+            (kind := _kind(PREFERRED, int(level[at]))).value, _text(found, kind, int(name[at])), *ns
+        )
         for at, *ns in _largest(group_of(level, name), both)
     ]
     stacks = [
@@ -195,7 +216,9 @@ def _section(rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[Fr
         host_stacks_left_out=_left_out(stacks[int(STACKS.value) :]),
         gpu_addresses=tuple(
             GpuAddress(kind.value, text, int(count), int(ns))
-            for kind, text, count, ns in zip(*(column[:most] for column in _columns(gpu)), strict=True)
+            for kind, text, count, ns in zip(
+                *(column[:most] for column in _columns(gpu)), strict=True
+            )
         ),
         gpu_addresses_left_out=GpuAddressesLeftOut(
             max(0, len(gpu.kind) - most), summed(gpu.count[most:]), summed(gpu.work_ns[most:])

@@ -11,7 +11,8 @@ _PASSES: Final = 4  # a span that was rounded past the one around it is cut in o
 
 
 class _Nest(NamedTuple):
-    """Begins and ends of spans in order of time, ends first: the span of each, and whether it begins there.
+    """Begins and ends of spans in order of time, ends first: the span of each, and whether it
+    begins there.
 
     `parent`: of each span the one that it began in, -1 for none.
     """
@@ -24,8 +25,8 @@ class _Nest(NamedTuple):
 def innermost(start_ns: IntArray, end_ns: IntArray, label: IntArray) -> Tiling:
     """A tiling by the label of the innermost span, shape (n,) each; -1 where none lasts.
 
-    Of spans that begin and end together the later row is the inner one. A span that outlives the one that it
-    began in ends with it.
+    Of spans that begin and end together the later row is the inner one. A span that outlives the
+    one that it began in ends with it.
     """
     real = np.flatnonzero(end_ns > start_ns)
     order = real[np.lexsort((-end_ns[real], start_ns[real]))]
@@ -53,7 +54,9 @@ def _nest(start: IntArray, end: IntArray) -> _Nest:
     count = len(start)
     places = np.arange(count)
     begins = np.repeat((False, True), count)
-    turn = np.tile(places, 2)  # of ends at one instant the inner one comes first, of starts the outer one
+    turn = np.tile(
+        places, 2
+    )  # of ends at one instant the inner one comes first, of starts the outer one
     order = np.lexsort((turn, begins, np.concatenate((end[::-1], start))))
     span, begins = np.concatenate((places[::-1], places))[order], begins[order]
     depth = zeros(count)

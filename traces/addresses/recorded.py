@@ -50,7 +50,9 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
     since_ns = min(int(windows.start_ns[0]), int(launched.min(initial=windows.start_ns[0])))
     within_ns, threads = (since_ns, int(windows.end_ns[-1])), rows.launching_threads
     found: dict[FrameKind, list[_Named]] = {kind: [] for kind in LEVELS}
-    sources: list[tuple[HostSpans | Ranges, IntArray, tuple[str, ...], Callable[[str], Frame | None]]] = [
+    sources: list[
+        tuple[HostSpans | Ranges, IntArray, tuple[str, ...], Callable[[str], Frame | None]]
+    ] = [
         (ranges, ranges.text, columns.range_texts, public_span),
         (columns.os_calls, columns.os_calls.name, columns.os_calls.names, public_os_call),
     ]
@@ -78,7 +80,11 @@ def _by_kind(
     """By kind: places of spans that may be named, and the number and texts of their names."""
     used = none_of(len(texts))
     used[code[places]] = True
-    frames = {at: frame for at in np.flatnonzero(used).tolist() if (frame := public(texts[at])) is not None}
+    frames = {
+        at: frame
+        for at in np.flatnonzero(used).tolist()
+        if (frame := public(texts[at])) is not None
+    }
     for kind in dict.fromkeys(frame.kind for frame in frames.values()):
         number: dict[str, int] = {}
         of_text = np.full(len(texts), NO_FRAME, dtype=PLACE)

@@ -1,9 +1,10 @@
-"""What is made is made aside, in a folder of this run alone, and moved to its name once it is whole.
+"""What is made is made aside, in a folder of this run alone, and moved to its name once it is
+whole.
 
-A run that is killed leaves its folder. The next run in that place removes it at once where it surely may: a
-note of our own tells this very folder, and its lock is free, which the kernel sees to whatever ended the run.
-A folder of another machine, whose locks may not be seen here, goes once nothing was written in it for a day.
-Whatever else has such a name is left as it is, and told.
+A run that is killed leaves its folder. The next run in that place removes it at once where it
+surely may: a note of our own tells this very folder, and its lock is free, which the kernel sees to
+whatever ended the run. A folder of another machine, whose locks may not be seen here, goes once
+nothing was written in it for a day. Whatever else has such a name is left as it is, and told.
 """
 
 import errno
@@ -64,7 +65,8 @@ def appearing(path: Path) -> Iterator[Folder]:
 
 
 def write_whole(path: Path, data: bytes, replace: bool = True, mode: int = 0o666) -> None:
-    """Write a file that appears whole or not at all. Raises `OSError`, `FileExistsError` unless `replace`.
+    """Write a file that appears whole or not at all. Raises `OSError`, `FileExistsError` unless
+    `replace`.
 
     `mode`: of the file, as far as the user's mask lets it.
     """
@@ -110,12 +112,18 @@ def _is_settled(place: Folder, name: str) -> bool:
             is_of_this_machine = form is not None and form[1] == _machine()
             if _may_go_on(left, is_of_this_machine):
                 return True
-            if form is None or not is_own_private_folder(left.stat) or left.stat.st_dev != place.stat.st_dev:
+            if (
+                form is None
+                or not is_own_private_folder(left.stat)
+                or left.stat.st_dev != place.stat.st_dev
+            ):
                 return False
             if not left.names():  # killed before it was noted: nothing is lost, whoever made it
                 place.remove_folder(name)
                 return True
-            if not is_remembered(place, name, left, is_of_this_machine) or not put_back(place, left):
+            if not is_remembered(place, name, left, is_of_this_machine) or not put_back(
+                place, left
+            ):
                 return False
             _remove(place, name, left)
     except OSError:
@@ -124,7 +132,9 @@ def _is_settled(place: Folder, name: str) -> bool:
 
 
 def _remove(place: Folder, name: str, own: Folder) -> None:
-    """What cannot be removed keeps its note; what somebody took elsewhere is empty, and needs none."""
+    """What cannot be removed keeps its note; what somebody took elsewhere is empty, and needs
+    none.
+    """
     with suppress(OSError):
         own.clear()
         is_empty = not own.names()
@@ -142,7 +152,9 @@ def _locked_folder(place: Folder) -> tuple[str, Folder]:
             with suppress(FileNotFoundError), place.inner(name) as made:
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(made.fd, fcntl.LOCK_EX)
-                if not place.is_still(name, made.fd):  # another run took it for left before it was locked
+                if not place.is_still(
+                    name, made.fd
+                ):  # another run took it for left before it was locked
                     continue
                 if made.stat.st_uid != os.geteuid() or made.names():
                     raise PermissionError(f"another user put {name} there")
@@ -165,7 +177,9 @@ def _may_go_on(left: Folder, is_of_this_machine: bool) -> bool:
 
 
 def _is_old(left: Folder) -> bool:
-    """Whether all in it is a day away from now; times after now are of a clock that was set back."""
+    """Whether all in it is a day away from now; times after now are of a clock that was set
+    back.
+    """
     now = time.time()
     found = [left.stat, *filter(None, map(left.found, left.names()))]
     return all(abs(now - one.st_mtime) > _LEFT_OVER_S for one in found)

@@ -1,7 +1,9 @@
-"""Opening a file that was named: any, or in a process that serves a program one beneath its folders alone.
+"""Opening a file that was named: any, or in a process that serves a program one beneath its folders
+alone.
 
-A name is followed once, links and all, to see where it leads. Then the way there is walked from the folder
-itself, and no link is followed any more: whatever is exchanged meanwhile, nothing outside is ever opened.
+A name is followed once, links and all, to see where it leads. Then the way there is walked from the
+folder itself, and no link is followed any more: whatever is exchanged meanwhile, nothing outside is
+ever opened.
 """
 
 import os
@@ -39,7 +41,8 @@ _roots: ContextVar[Sequence[_Root]] = ContextVar("roots", default=())
 
 @contextmanager
 def only_beneath(*folders: Path) -> Iterator[None]:
-    """Let nothing be opened within that does not lie beneath one of these; the first is named in errors.
+    """Let nothing be opened within that does not lie beneath one of these; the first is named in
+    errors.
 
     Raises `InputError` for what is no folder.
     """
@@ -99,7 +102,8 @@ def is_beneath(path: Path) -> bool:
 def real_path(path: Path) -> str:
     """The path without links, never an error: of links in a circle one that cannot be opened.
 
-    Where a link may not be read, as that of another process's root, its own path, which is not opened either.
+    Where a link may not be read, as that of another process's root, its own path, which is not
+    opened either.
     """
     try:
         return os.path.realpath(path)
@@ -132,7 +136,9 @@ def descriptor(path: Path) -> int:
 
 @contextmanager
 def opens_only(path: Path) -> Iterator[None]:
-    """A library opens this file by its name within. Raises `OutsideRoot` where it came by another one."""
+    """A library opens this file by its name within. Raises `OutsideRoot` where it came by another
+    one.
+    """
     if not _roots.get():
         yield
         return
@@ -152,7 +158,8 @@ def _way(path: Path) -> tuple[_Root, list[str]]:
         if real.startswith(below := f"{root.path.rstrip('/')}/"):
             return root, real.removeprefix(below).split("/")
     raise OutsideRoot(
-        f"{path} leads out of {_roots.get()[0].path}, the folder that may be read. Give a path inside it, or "
+        f"{path} leads out of {_roots.get()[0].path}, the folder that may be read. Give a path "
+        f"inside it, or "
         "start moe-diag mcp --root FOLDER."
     )
 

@@ -7,7 +7,9 @@ from traces.errors import OutputNotWritable
 
 
 def default_cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/moe-diag`, else `~/.cache/moe-diag`; `OutputNotWritable` where there is no home."""
+    """`$XDG_CACHE_HOME/moe-diag`, else `~/.cache/moe-diag`; `OutputNotWritable` where there is no
+    home.
+    """
     given = os.environ.get("XDG_CACHE_HOME", "")
     if Path(given).is_absolute():  # the XDG rules: anything else is ignored
         return Path(given) / "moe-diag"

@@ -1,4 +1,6 @@
-"""Files that other programs dumped, pickles of plain values or JSON: read whole, and nothing is ever run."""
+"""Files that other programs dumped, pickles of plain values or JSON: read whole, and nothing is
+ever run.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,8 @@ T = TypeVar("T")
 class DumpKind:
     """What such a file is called, and what to give in place of one that is none.
 
-    `wrong`: the error for that; `refused`: errors of the reader whose text says what is wrong with a file.
+    `wrong`: the error for that; `refused`: errors of the reader whose text says what is wrong with
+    a file.
     """
 
     name: str
@@ -27,7 +30,9 @@ class DumpKind:
 
 
 def read_dumped(path: Path, kind: DumpKind, read: Callable[[bytes], T]) -> T:
-    """What `read` makes of a file. Raises `TraceNotFound` for what cannot be read, else `kind.wrong`."""
+    """What `read` makes of a file. Raises `TraceNotFound` for what cannot be read, else
+    `kind.wrong`.
+    """
     if what := no_file(path):
         raise TraceNotFound(f"{path} is {what}. {kind.give}.")
     try:

@@ -1,8 +1,8 @@
 """Libraries that take settings from a file of the working folder, which may be a stranger's folder.
 
-matplotlib reads `matplotlibrc` there and numba `.numba_config.yaml`, each as it is loaded. Our program is
-elsewhere meanwhile. A script or notebook that uses us as a library loads them as it always does: the working
-folder is its user's own, and Python looks for code there too.
+matplotlib reads `matplotlibrc` there and numba `.numba_config.yaml`, each as it is loaded. Our
+program is elsewhere meanwhile. A script or notebook that uses us as a library loads them as it
+always does: the working folder is its user's own, and Python looks for code there too.
 """
 
 import os
@@ -16,7 +16,9 @@ _NOBODYS: Final = "/"
 
 
 def trusts_working_folder() -> bool:
-    """Whether Python itself looks there: our program and what it starts do not (`PYTHONSAFEPATH`)."""
+    """Whether Python itself looks there: our program and what it starts do not
+    (`PYTHONSAFEPATH`).
+    """
     return not (sys.flags.safe_path or os.environ.get("PYTHONSAFEPATH"))
 
 

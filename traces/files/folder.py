@@ -1,6 +1,7 @@
 """A folder that was opened: what is done by its descriptor is done in that very folder.
 
-Whatever its path leads to later does not matter. Names are those of its own entries, and no link is followed.
+Whatever its path leads to later does not matter. Names are those of its own entries, and no link is
+followed.
 """
 
 import errno
@@ -21,7 +22,9 @@ _BY_NAME: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLO
 
 @frozen
 class Folder:
-    """An open folder. `path` is what it was found by: for words, and for programs that take no descriptor."""
+    """An open folder. `path` is what it was found by: for words, and for programs that take no
+    descriptor.
+    """
 
     fd: int
     path: Path
@@ -74,7 +77,9 @@ class Folder:
 
         `FileNotFoundError` as well where it went away while it was opened.
         """
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is not waited for
+        flags = (
+            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )  # a pipe is not waited for
         with os.fdopen(os.open(name, flags, dir_fd=self.fd), "rb") as file:
             found = os.fstat(file.fileno())
             if not found.st_nlink:
@@ -111,7 +116,8 @@ class Folder:
 
 @contextmanager
 def open_folder(path: Path, follow: bool = True) -> Iterator[Folder]:
-    """The folder at a path that the user named: links on the way are followed, once. Raises `OSError`.
+    """The folder at a path that the user named: links on the way are followed, once. Raises
+    `OSError`.
 
     `follow`: also a link that stands at its end.
     """
@@ -134,5 +140,7 @@ def is_own_file(found: os.stat_result | None) -> bool:
 
 def is_own_private_folder(found: os.stat_result) -> bool:
     """Whether it is a folder of this user that nobody else may enter."""
-    is_private = stat.S_IMODE(found.st_mode) & 0o777 == 0o700  # a team's folder gives its group on, by a bit
+    is_private = (
+        stat.S_IMODE(found.st_mode) & 0o777 == 0o700
+    )  # a team's folder gives its group on, by a bit
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_private

@@ -21,8 +21,9 @@ _POLL_S: Final = 0.1
 def one_at_a_time(place: Folder, name: str, waiting: Callable[[], None]) -> Iterator[None]:
     """Be the only run that holds this name in `place`.
 
-    `waiting` is called about every 0.1 s while another run holds it. Where a file system has no locks, all
-    go on at once. Raises `OSError` where the file cannot be made, or is none that we made.
+    `waiting` is called about every 0.1 s while another run holds it. Where a file system has no
+    locks, all go on at once. Raises `OSError` where the file cannot be made, or is none that we
+    made.
     """
     own = f"{PREFIX}{name}{LOCK}"
     while True:
@@ -64,7 +65,9 @@ def _clear(place: Folder, name: str) -> None:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """A plain file of ours, empty, without a second name; it has none where its run has just removed it."""
+    """A plain file of ours, empty, without a second name; it has none where its run has just
+    removed it.
+    """
     is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
     return is_plain and found.st_uid == os.geteuid() and not found.st_size
 

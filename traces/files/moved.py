@@ -1,8 +1,8 @@
 """Files moved into a folder that is there, all of them or none, whatever ends the run.
 
-Before anything is moved, a list says which files are to come and which they replace, by device, inode and
-size. While it is there the move is unfinished, and whoever finds it puts back, by that list alone, what is
-still as it says.
+Before anything is moved, a list says which files are to come and which they replace, by device,
+inode and size. While it is there the move is unfinished, and whoever finds it puts back, by that
+list alone, what is still as it says.
 """
 
 import errno
@@ -59,8 +59,8 @@ def move_to_new(made: str, source: Folder, place: Folder, name: str) -> None:
 def move_together(own: Folder, place: Folder, names: Sequence[str], force: bool) -> None:
     """Move files from `made` of a run's own folder into a folder, in this order.
 
-    `force`: replace what is there. Raises `FileExistsError` for a name that exists and may not be replaced,
-    `OSError`, and `NotPutBack` where what was replaced cannot go back to its name.
+    `force`: replace what is there. Raises `FileExistsError` for a name that exists and may not be
+    replaced, `OSError`, and `NotPutBack` where what was replaced cannot go back to its name.
     """
     own.new_folder(_REPLACED, 0o700)
     with own.inner(MADE) as made, own.inner(_REPLACED) as replaced:
@@ -85,9 +85,11 @@ def move_together(own: Folder, place: Folder, names: Sequence[str], force: bool)
 
 
 def put_back(place: Folder, left: Folder) -> bool:
-    """Take what was moved out of a folder again, and move back what it replaced, unless all was there.
+    """Take what was moved out of a folder again, and move back what it replaced, unless all was
+    there.
 
-    False, with nothing touched, where anything is not as the list says. `left`: the folder of the run.
+    False, with nothing touched, where anything is not as the list says. `left`: the folder of the
+    run.
     """
     if left.found(_LIST) is None:
         return True
@@ -120,7 +122,9 @@ def _set_aside(name: str, place: Folder, replaced: Folder, moves: _Moves) -> Non
         raise OSError(f"{name} was changed meanwhile")
 
 
-def _is_as_listed(moves: _Moves, left: Folder, made: Folder, replaced: Folder, place: Folder) -> bool:
+def _is_as_listed(
+    moves: _Moves, left: Folder, made: Folder, replaced: Folder, place: Folder
+) -> bool:
     names = {*moves.made, *moves.replaced}
     return (
         all(name not in ("", ".", "..") and "/" not in name for name in names)

@@ -1,4 +1,5 @@
-"""Folders of the user's own, for what is trusted later: kept exports, compiled loops, notes of runs.
+"""Folders of the user's own, for what is trusted later: kept exports, compiled loops, notes of
+runs.
 
 Nobody else may change what is in them, or put another folder in their place.
 """
@@ -14,7 +15,9 @@ from traces.files.folder import is_own_private_folder
 
 
 def make_own(path: Path) -> None:
-    """Make a folder, and those above it that are not there, as the XDG rules say: for the user alone."""
+    """Make a folder, and those above it that are not there, as the XDG rules say: for the user
+    alone.
+    """
     missing = [one for one in (path, *path.parents) if not os.path.lexists(one)]
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)  # another run may make it at once
@@ -38,7 +41,8 @@ def way_in(path: Path) -> str | None:
 
 
 def way_beside(path: Path) -> str | None:
-    """How another user could put files beside one that the user named, or replace the folder of both.
+    """How another user could put files beside one that the user named, or replace the folder of
+    both.
 
     None where none could. Raises `OSError` where it cannot be looked at.
     """
@@ -53,8 +57,8 @@ def way_beside(path: Path) -> str | None:
 def is_surely_ours(path: Path) -> bool:
     """Whether what stands there, in folders of it too, may even be run.
 
-    Nobody else may enter it, and none above is of a user who is not trusted with that. Raises `OSError` where
-    it cannot be looked at.
+    Nobody else may enter it, and none above is of a user who is not trusted with that. Raises
+    `OSError` where it cannot be looked at.
     """
     is_private = is_own_private_folder(path.lstat()) and way_in(path) is None
     return is_private and not any(_is_of_another(one) for one in _above(path))
@@ -82,7 +86,9 @@ def _is_closed(found: os.stat_result) -> bool:
 
 
 def _is_shared(found: os.stat_result) -> bool:
-    """Whether somebody else may rename what this user has there; a sticky bit leaves that to its owner."""
+    """Whether somebody else may rename what this user has there; a sticky bit leaves that to its
+    owner.
+    """
     is_guarded = found.st_mode & stat.S_ISVTX and found.st_uid in (0, os.geteuid())
     return _others_write(found) and not is_guarded
 
@@ -90,8 +96,8 @@ def _is_shared(found: os.stat_result) -> bool:
 def _is_of_another(folder: Path) -> bool:
     """Whether a folder is another user's who may have put there what we take for ours.
 
-    One in which we may not write was set up by the administrator, as where the root of a container shows as
-    nobody's; root may write everywhere.
+    One in which we may not write was set up by the administrator, as where the root of a container
+    shows as nobody's; root may write everywhere.
     """
     return folder.stat().st_uid not in (0, os.geteuid()) and os.access(folder, os.W_OK)
 
@@ -107,4 +113,6 @@ def _is_private(group: int) -> bool:
         user, told = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
         return False
-    return user.pw_gid == group and told.gr_name == user.pw_name and {*told.gr_mem} <= {user.pw_name}
+    return (
+        user.pw_gid == group and told.gr_name == user.pw_name and {*told.gr_mem} <= {user.pw_name}
+    )

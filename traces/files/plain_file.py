@@ -1,6 +1,7 @@
 """What a user names, before it is opened: to read a pipe or a device may never end.
 
-Whoever opens a file that was named asks here first; the words beside the answer are the asker's own.
+Whoever opens a file that was named asks here first; the words beside the answer are the asker's
+own.
 """
 
 import os
@@ -16,7 +17,8 @@ from traces.spelling import megabytes
 MOST_TEXT: Final = Limit(
     64 << 20,
     "bytes",
-    "ours: what any machine holds; a map of a million ranks has 30 MB, an earlier result less, a text of an "
+    "ours: what any machine holds; a map of a million ranks has 30 MB, an earlier result less, a "
+    "text of an "
     "export under 1 MB",
 )
 WHOLE: Final = Limit(
@@ -27,7 +29,9 @@ WHOLE: Final = Limit(
 
 
 def no_file(path: Path) -> str | None:
-    """What stands at a path in place of a file; None for a file, and for what opening it will explain."""
+    """What stands at a path in place of a file; None for a file, and for what opening it will
+    explain.
+    """
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -66,7 +70,8 @@ def read_bytes(path: Path, most: int) -> bytes:
 def read_text(path: Path) -> str:
     """A short text, of which a mark of its byte order is left out.
 
-    Raises OSError where it cannot be read, ValueError for what is no file, no UTF-8, no text, or too much.
+    Raises OSError where it cannot be read, ValueError for what is no file, no UTF-8, no text, or
+    too much.
     """
     if what := no_file(path):
         raise ValueError(f"it is {what}")

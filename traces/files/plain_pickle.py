@@ -1,8 +1,10 @@
-"""Pickles of plain values: containers, numbers, texts. Nothing of a file is ever called or imported.
+"""Pickles of plain values: containers, numbers, texts. Nothing of a file is ever called or
+imported.
 
-A pickle is a program. Here only the operations exist that build plain values; a file that asks for any other
-(a class, a call, an object of any kind) is refused before anything of it counts. Operations are those of
-Python's pickletools.py, which PyTorch writes as well (torch/csrc/jit/serialization/pickler.cpp).
+A pickle is a program. Here only the operations exist that build plain values; a file that asks for
+any other (a class, a call, an object of any kind) is refused before anything of it counts.
+Operations are those of Python's pickletools.py, which PyTorch writes as well
+(torch/csrc/jit/serialization/pickler.cpp).
 """
 
 import struct
@@ -17,7 +19,8 @@ _CHARACTERS: Final = 16
 """A text of so many counts as one value more."""
 _CONTAINERS: Final = (dict, list, tuple)
 _LARGEST_KEY: Final = 1 << 63
-"""Python gives whole numbers that differ by 2^61 - 1 one hash; of 64 bits eight at most share one."""
+"""Python gives whole numbers that differ by 2^61 - 1 one hash; of 64 bits eight at most share
+one."""
 PICKLE: Final = b"\x80"
 """The first byte of one, of protocol 2 or newer."""
 
@@ -192,7 +195,9 @@ def _skip(one: _Reading, count: int) -> None:
 
 
 def read_plain(data: bytes) -> Any:
-    """The value of a pickle. Raises `NotPlain` for anything but plain values, whatever the file is."""
+    """The value of a pickle. Raises `NotPlain` for anything but plain values, whatever the file
+    is.
+    """
     one = _Reading(data)
     while True:
         code = one.take(1)[0]
@@ -210,7 +215,8 @@ def read_plain(data: bytes) -> Any:
 
 
 def _unfolded(value: Any) -> float:
-    """How many values one holds, each counted as often as a reader comes to it; each part is looked at once.
+    """How many values one holds, each counted as often as a reader comes to it; each part is looked
+    at once.
 
     Raises `NotPlain` for one that holds itself.
     """

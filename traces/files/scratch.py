@@ -1,4 +1,6 @@
-"""In the folder of kept exports: a folder for one run to work in, and one run at a time for each export."""
+"""In the folder of kept exports: a folder for one run to work in, and one run at a time for each
+export.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,9 +16,11 @@ from traces.files.own_folder import make_own, way_in
 
 @contextmanager
 def cache_opened(cache_dir: Path) -> Iterator[Folder]:
-    """The folder of kept exports, made where absent. Raises `OutputNotWritable` where it is not ours alone.
+    """The folder of kept exports, made where absent. Raises `OutputNotWritable` where it is not
+    ours alone.
 
-    What is in it is given to other programs by its path, and trusted later: nobody else may change it.
+    What is in it is given to other programs by its path, and trusted later: nobody else may change
+    it.
     """
     with ExitStack() as stack:
         try:
@@ -27,7 +31,8 @@ def cache_opened(cache_dir: Path) -> Iterator[Folder]:
             raise not_writable(cache_dir, error) from None
         if why:
             raise OutputNotWritable(
-                f"the cache folder {cache_dir} is not yours alone ({why}). Take that away (chmod go-w), or "
+                f"the cache folder {cache_dir} is not yours alone ({why}). Take that away (chmod "
+                f"go-w), or "
                 "give another with --cache-dir DIR"
             )
         yield cache

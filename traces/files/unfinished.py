@@ -1,7 +1,8 @@
-"""Which folders our own runs have made and not yet removed: a note of each in the user's own cache folder.
+"""Which folders our own runs have made and not yet removed: a note of each in the user's own cache
+folder.
 
-A name, an owner, a mode and a time can all come out of an archive, so none of them shows who made a folder.
-A note cannot: it tells the very folder, by device and inode, and where it stands.
+A name, an owner, a mode and a time can all come out of an archive, so none of them shows who made a
+folder. A note cannot: it tells the very folder, by device and inode, and where it stands.
 """
 
 import json
@@ -19,7 +20,9 @@ _MOST: Final = 1_000
 
 
 def remember(place: Folder, name: str, made: Folder) -> None:
-    """Note a folder that was made, while it is empty; where there is no place for notes, there is none."""
+    """Note a folder that was made, while it is empty; where there is no place for notes, there is
+    none.
+    """
     with suppress(OSError), _notes() as notes:
         try:
             notes.write_new(name, json.dumps(_told(place, made)).encode(), 0o600)
@@ -29,7 +32,8 @@ def remember(place: Folder, name: str, made: Folder) -> None:
 
 
 def is_remembered(place: Folder, name: str, left: Folder, is_of_this_machine: bool) -> bool:
-    """Whether a run of this user made this very folder in this very place, and did not get to remove it.
+    """Whether a run of this user made this very folder in this very place, and did not get to
+    remove it.
 
     A disk that several machines share has another device number on each.
     """

@@ -1,7 +1,7 @@
 """A file packed by gzip, read as what it holds, and no further than one of its kind ever unpacks.
 
-A few kilobytes can unpack to gigabytes: such a file is made to fill memory or time, and is refused once that
-shows.
+A few kilobytes can unpack to gigabytes: such a file is made to fill memory or time, and is refused
+once that shows.
 """
 
 import gzip
@@ -15,7 +15,8 @@ from traces.limits import Limit
 TIMES: Final = Limit(
     100,
     "times its size",
-    "ours: recordings and results unpack to 3 to 21 times, logs to 17 (measured 2026-11-23), pickles with "
+    "ours: recordings and results unpack to 3 to 21 times, logs to 17 (measured 2026-11-23), "
+    "pickles with "
     "shared stacks to 30 values a byte; a bomb to 1,000",
 )
 
@@ -23,7 +24,9 @@ _PIECE: Final = 1 << 20
 
 
 class Unpacked(gzip.GzipFile):
-    """What a packed file holds. Reading raises `UnpacksTooFar`, and what GzipFile raises for damage."""
+    """What a packed file holds. Reading raises `UnpacksTooFar`, and what GzipFile raises for
+    damage.
+    """
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         super().__init__(fileobj=file, mode="rb")
@@ -37,7 +40,8 @@ class Unpacked(gzip.GzipFile):
         self._given += len(piece)
         if self._given > MOST_TEXT.value + TIMES.value * self._packed.tell():
             raise UnpacksTooFar(
-                f"{self._path} unpacks to more than {TIMES.value:.0f} times its size, as no recording, log "
+                f"{self._path} unpacks to more than {TIMES.value:.0f} times its size, as no "
+                f"recording, log "
                 "or result does. If it is genuine, unpack it first: gunzip -k FILE"
             )
         return piece

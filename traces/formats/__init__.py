@@ -1,1 +1,3 @@
-"""File layouts, schema versions and SQL: only here. Every format ends in `traces.columns.Columns`."""
+"""File layouts, schema versions and SQL: only here. Every format ends in
+`traces.columns.Columns`.
+"""

@@ -1,7 +1,7 @@
 """A report -> its SQLite export, made by the user's nsys and kept in a folder of ours.
 
-An export holds what the report holds: environment, command line, paths. So the folder and the files are the
-user's alone, and their names say nothing.
+An export holds what the report holds: environment, command line, paths. So the folder and the files
+are the user's alone, and their names say nothing.
 """
 
 import hashlib
@@ -33,21 +33,28 @@ _EXPORT: Final = "export.sqlite"
 _RECORD: Final = "record.json"
 _MOST_OF_RECORD: Final = 1 << 16
 _VERSION_IN_TAIL: Final = compiled(r"(?:^|[^\d])(20\d\d)\.(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
-_VERSION_IN_HEAD: Final = compiled(literal(_REPORT.decode()) + r" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})")
+_VERSION_IN_HEAD: Final = compiled(
+    literal(_REPORT.decode()) + r" (20\d\d)@(\d{1,6})@(\d{1,6})@(\d{1,6})"
+)
 
 
 def is_report(head: bytes) -> bool:
-    """Whether a file with these first bytes is an `.nsys-rep` or `.qdrep`; the extension does not matter."""
+    """Whether a file with these first bytes is an `.nsys-rep` or `.qdrep`; the extension does not
+    matter.
+    """
     return head.startswith(_REPORT)
 
 
 def is_stream(head: bytes) -> bool:
-    """Whether a file with these first bytes is a `.qdstrm`: a recording not yet made into a report."""
+    """Whether a file with these first bytes is a `.qdstrm`: a recording not yet made into a
+    report.
+    """
     return head.startswith(_STREAM)
 
 
 def collector_version(path: Path) -> str | None:
-    """The nsys that recorded a report, like `2022.4.2.1`, by both its ends; None where it does not say.
+    """The nsys that recorded a report, like `2022.4.2.1`, by both its ends; None where it does not
+    say.
 
     Raises `TraceNotFound` where it cannot be read, and `DamagedTrace` where its end is missing.
     """
@@ -83,7 +90,9 @@ _MOST_WORDS: Final = 160
 
 
 def by_hand(report: Path) -> str:
-    """The line that exports the report on a machine with nsys, and the one to type here afterwards."""
+    """The line that exports the report on a machine with nsys, and the one to type here
+    afterwards.
+    """
     export = shlex.quote(report.with_suffix(".sqlite").name)
     return (
         f"nsys export --type sqlite --output {export} {shlex.quote(report.name)} "
@@ -91,11 +100,13 @@ def by_hand(report: Path) -> str:
     )
 
 
-def check_export(report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended, output: Path) -> None:
+def check_export(
+    report: Path, collector: tuple[int, ...], nsys: Nsys, ended: Ended, output: Path
+) -> None:
     """Return where `output` is a whole export of the report.
 
-    `collector`: version that recorded it, () where unknown. Raises `DamagedTrace` where nsys could not decode
-    the report, else `ExportFailed`.
+    `collector`: version that recorded it, () where unknown. Raises `DamagedTrace` where nsys could
+    not decode the report, else `ExportFailed`.
     """
     if ended.code != 0:
         raise _failure(report, collector, nsys, ended)
@@ -113,7 +124,9 @@ def start_of_export_ns(export: Path) -> int | None:
     """Start of the recording in UNIX ns as an export tells it; None where it does not."""
     table, (column,) = SESSION_START
     try:
-        with closing(_connect(export, "&immutable=1")) as database:  # nothing beside it is looked at
+        with closing(
+            _connect(export, "&immutable=1")
+        ) as database:  # nothing beside it is looked at
             row = database.execute(f"SELECT {column} FROM {table}").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
@@ -157,7 +170,9 @@ def _no_room(report: Path, nsys: Nsys) -> ExportFailed:
 def _first_error(words: str) -> str:
     """The first line that says what went wrong, without paths and control characters."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    line = next((line for line in lines if line.startswith("Exportation error:")), lines[0] if lines else "")
+    line = next(
+        (line for line in lines if line.startswith("Exportation error:")), lines[0] if lines else ""
+    )
     line = _PATH.sub("…", line.removeprefix("Exportation error:").strip())
     shown = "".join(character for character in line if character.isprintable())
     return shown[:_MOST_WORDS].rstrip(". ") or "it gives no reason"
@@ -184,9 +199,9 @@ def _connect(export: Path, how: str = "") -> sqlite3.Connection:
 def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progress) -> Path:
     """The SQLite export of a report: from the cache where it is surely this one, else exported now.
 
-    `nsys`: the program or its folder, None to look for one. Nothing is written outside `cache_dir`. Raises
-    what `collector_version` raises; `NsysUnavailable` where nsys is absent or too old, `OutputNotWritable`
-    where `cache_dir` is, `DamagedTrace` and `ExportFailed` where nsys fails.
+    `nsys`: the program or its folder, None to look for one. Nothing is written outside `cache_dir`.
+    Raises what `collector_version` raises; `NsysUnavailable` where nsys is absent or too old,
+    `OutputNotWritable` where `cache_dir` is, `DamagedTrace` and `ExportFailed` where nsys fails.
     """
     version = collector_version(report)
     collector = tuple(map(int, version.split("."))) if version else ()
@@ -207,7 +222,8 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
             check_export(report, collector, tool, ended, output)
             if _source(report, tool) != source:
                 raise DamagedTrace(
-                    f"{report} changed while it was exported. Wait until it is written, then try again."
+                    f"{report} changed while it was exported. Wait until it is written, then try "
+                    f"again."
                 )
             _keep(kept, source, scratch)
     return kept.export
@@ -234,7 +250,9 @@ class _Kept:
 
 
 def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsys:
-    """An nsys that may open the report. A newer patch of one quarter is tried: nsys says if it cannot."""
+    """An nsys that may open the report. A newer patch of one quarter is tried: nsys says if it
+    cannot.
+    """
     try:
         nsys = find_nsys(explicit)
     except NsysUnavailable as error:
@@ -242,7 +260,8 @@ def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsy
     if collector[:2] > nsys.version[:2]:
         recorded = ".".join(map(str, collector[:3]))
         raise NsysUnavailable(
-            f"{report} was recorded by nsys {recorded}, and nsys {nsys.release} here is too old to read it. "
+            f"{report} was recorded by nsys {recorded}, and nsys {nsys.release} here is too old to "
+            f"read it. "
             f"Give nsys {recorded} or newer with --nsys PATH, or: {by_hand(report)}"
         )
     return nsys
@@ -252,7 +271,9 @@ def _record(source: dict[str, object], export: Path) -> dict[str, object]:
     return {**source, **_stamp("export", export), "session_start_ns": start_of_export_ns(export)}
 
 
-def _is_fresh(kept: _Kept, source: dict[str, object], nsys: Nsys, report: Path, scratch: Folder) -> bool:
+def _is_fresh(
+    kept: _Kept, source: dict[str, object], nsys: Nsys, report: Path, scratch: Folder
+) -> bool:
     """Whether the kept export is of this very report by this very nsys; any doubt is a no."""
     try:
         if not is_own_file(kept.cache.found(kept.export_name)):
@@ -262,11 +283,17 @@ def _is_fresh(kept: _Kept, source: dict[str, object], nsys: Nsys, report: Path, 
     except (OSError, ValueError):
         return False
     start_ns = expected["session_start_ns"]
-    return is_ours and start_ns is not None and start_ns == session_start_ns(nsys, report, scratch.path)
+    return (
+        is_ours
+        and start_ns is not None
+        and start_ns == session_start_ns(nsys, report, scratch.path)
+    )
 
 
 def _keep(kept: _Kept, source: dict[str, object], scratch: Folder) -> None:
-    """Move an export in, then its record; killed in between, the old record does not fit the new export."""
+    """Move an export in, then its record; killed in between, the old record does not fit the new
+    export.
+    """
     try:
         output = scratch.path / _EXPORT
         output.chmod(0o600)

@@ -1,8 +1,9 @@
 """The PyTorch profiler's JSON (Kineto) -> Columns.
 
-Times stay on the trace's own clock: newer traces say with `baseTimeNanoseconds` what to add for UNIX time,
-older ones are UNIX time already. A trace is of one process, so its GPU rows, which name only their device,
-are that process's; where calls of several were merged into one file, they are nobody's.
+Times stay on the trace's own clock: newer traces say with `baseTimeNanoseconds` what to add for
+UNIX time, older ones are UNIX time already. A trace is of one process, so its GPU rows, which name
+only their device, are that process's; where calls of several were merged into one file, they are
+nobody's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,9 @@ from traces.names.gpus import WARP_THREADS
 from traces.progress import Progress, silent
 
 SAME_COUNT: Final = Limit(
-    0.004, "fraction of the SMs", "ours, half of an SM of 148: six decimals of one warp are off by 0.01 %"
+    0.004,
+    "fraction of the SMs",
+    "ours, half of an SM of 148: six decimals of one warp are off by 0.01 %",
 )
 _AMD_WAVE = 64
 """Threads of a wave on AMD's data-centre GPUs; a warp of NVIDIA's has 32."""
@@ -46,9 +49,14 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     ranges, texts = kineto_activities.ranges(
         joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads
     )
-    nothing = table((), schema.KERNELS)  # graph replays are recorded kernel by kernel, calls of the OS not
+    nothing = table(
+        (), schema.KERNELS
+    )  # graph replays are recorded kernel by kernel, calls of the OS not
     version = whole(header.get("schemaVersion"))
-    left_out = {"GPU rows without a device": without_device, "host rows without times": without_times}
+    left_out = {
+        "GPU rows without a device": without_device,
+        "host rows without times": without_times,
+    }
     distributed = header.get("distributedInfo")
     run = distributed if isinstance(distributed, dict) else {}
     rank = _of_run(run, "rank")
@@ -61,7 +69,9 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
             reader="json",
             gpus=_gpus(header) or tuple(_unlisted_gpus(gpu[schema.KERNELS])),
             missing_tables=tuple(name for name in schema.USED_TABLES if not len(tables[name])),
-            diagnostics=tuple(f"{what}, left out: {count}" for what, count in left_out.items() if count),
+            diagnostics=tuple(
+                f"{what}, left out: {count}" for what, count in left_out.items() if count
+            ),
             stacks=whole(header.get("with_stack")) == 1,
             own_names=recorder_of(path),
         ),
@@ -96,7 +106,11 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
 def _gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
     """Every GPU the process saw, used or not, each once."""
     listed = header.get("deviceProperties")
-    found = [_gpu(given) for given in listed if isinstance(given, dict)] if isinstance(listed, list) else []
+    found = (
+        [_gpu(given) for given in listed if isinstance(given, dict)]
+        if isinstance(listed, list)
+        else []
+    )
     return tuple({gpu.cuda_device: gpu for gpu in reversed(found)}.values())[::-1]
 
 
@@ -124,9 +138,12 @@ def _gpu(given: Event) -> Gpu:
     major, minor = _count(given, "computeMajor"), _count(given, "computeMinor")
     threads, warp = _count(given, "maxThreadsPerMultiprocessor"), _count(given, "warpSize")
     name = known_texts.gpu_name(given.get("name"))
-    cuda = not (name or "").startswith("AMD") and warp != _AMD_WAVE  # HIP's numbers are no CUDA capability
+    cuda = (
+        not (name or "").startswith("AMD") and warp != _AMD_WAVE
+    )  # HIP's numbers are no CUDA capability
     return Gpu(
-        gpu_id=None,  # the CUDA ordinal counts the visible devices; the machine's own number is not told
+        # the CUDA ordinal counts the visible devices; the machine's own number is not told
+        gpu_id=None,
         cuda_device=_count(given, "id"),
         name=name,
         sm_count=_count(given, "numSms") or None,

@@ -1,7 +1,8 @@
-"""Activities of a PyTorch profiler trace: GPU work, the host's calls and ranges, memory held, waits.
+"""Activities of a PyTorch profiler trace: GPU work, the host's calls and ranges, memory held,
+waits.
 
-Kernels, copies and memsets; threads, CUDA calls and ranges; what the caching allocator has reserved; events
-recorded, and who waited for them.
+Kernels, copies and memsets; threads, CUDA calls and ranges; what the caching allocator has
+reserved; events recorded, and who waited for them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,8 +34,8 @@ from traces.launches import distinct_shapes
 def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
     """Kernels and their names.
 
-    The profiler adds static and dynamic shared memory up. The sum stands as static, and dynamic is 0: what is
-    computed from both comes out right, only their split is not told.
+    The profiler adds static and dynamic shared memory up. The sum stands as static, and dynamic is
+    0: what is computed from both comes out right, only their split is not told.
     """
     name, texts = found.texts["name"]
     node, shared = found["graph_node_id"], found["shared_memory"]
@@ -88,7 +89,9 @@ def gpu_rows(found: Table, process_gid: int) -> GpuRows:
 
 
 def device_ids(found: Table) -> IntArray:
-    """CUDA ordinal: the argument, for copies between GPUs the one that copies, else the row's process."""
+    """CUDA ordinal: the argument, for copies between GPUs the one that copies, else the row's
+    process.
+    """
     return first_told(found["device"], found["in_device"], found["pid"])
 
 
@@ -106,8 +109,8 @@ _HOST_TABLES = (schema.CALLS, schema.ANNOTATIONS, schema.OPERATORS)
 class Threads:
     """Packed ids of the trace's threads: process in 24 bits, thread in 24.
 
-    Thread ids of some rows are pthread handles, longer or negative: the threads of a process that has such
-    are numbered in the order of their ids instead.
+    Thread ids of some rows are pthread handles, longer or negative: the threads of a process that
+    has such are numbered in the order of their ids instead.
     """
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
@@ -176,8 +179,8 @@ def _ids(*events: Table) -> tuple[IntArray, IntArray]:
 def memory_use(events: Table, threads: Threads) -> MemoryUse | None:
     """What the allocator had reserved on each GPU whenever it handed memory out or took it back.
 
-    Memory that other libraries took, and the driver's own, is not in it. The first releases wrote no totals:
-    None, as where nothing was recorded.
+    Memory that other libraries took, and the driver's own, is not in it. The first releases wrote
+    no totals: None, as where nothing was recorded.
     """
     thread, device = threads.of(events), events["memory_device"]
     time_ns, reserved = events["start_ns"], events["total_reserved"]
@@ -202,9 +205,9 @@ def memory_use(events: Table, threads: Threads) -> MemoryUse | None:
 def synchronisations(events: Table, process_gid: int) -> Syncs:
     """Waits of streams and of the host.
 
-    `event_sync_id` is the correlation id of the record that is waited for, as the profiler looked it up by
-    context and event. Its first releases took the last record they had read, which can be later than the
-    wait and then cannot be meant: NULL.
+    `event_sync_id` is the correlation id of the record that is waited for, as the profiler looked
+    it up by context and event. Its first releases took the last record they had read, which can be
+    later than the wait and then cannot be meant: NULL.
     """
     return Syncs(
         *span_ns(events),
@@ -230,7 +233,9 @@ def event_records(recorded: Table, syncs: Table, process_gid: int) -> EventRecor
     return EventRecords(
         process_gid=np.full(len(correlation), process_gid, dtype=np.int64),
         context_id=np.concatenate((recorded["context"], syncs["context"][new])),
-        stream_id=np.concatenate((_stream(recorded["stream"]), _stream(syncs["wait_on_stream"])[new])),
+        stream_id=np.concatenate(
+            (_stream(recorded["stream"]), _stream(syncs["wait_on_stream"])[new])
+        ),
         event_id=np.concatenate((recorded["event_id"], syncs["wait_on_cuda_event_id"][new])),
         event_sync_id=correlation.copy(),
         correlation_id=correlation,

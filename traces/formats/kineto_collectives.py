@@ -1,9 +1,11 @@
-"""What a PyTorch profiler trace says of collectives: how ranks exchange, in which group, what that is for.
+"""What a PyTorch profiler trace says of collectives: how ranks exchange, in which group, what that
+is for.
 
-PyTorch writes it beside the operator `record_param_comms` (torch/csrc/profiler/util.cpp), and the profiler
-beside the kernel that this operator launched (pytorch/kineto, libkineto/src/output_json.cpp). What a group of
-`batch_isend_irecv` launches stands outside of such an operator and has none of it (pytorch/pytorch, issue
-194693). Descriptions are the user's own text: they are matched with the words we know and go no further.
+PyTorch writes it beside the operator `record_param_comms` (torch/csrc/profiler/util.cpp), and the
+profiler beside the kernel that this operator launched (pytorch/kineto,
+libkineto/src/output_json.cpp). What a group of `batch_isend_irecv` launches stands outside of such
+an operator and has none of it (pytorch/pytorch, issue 194693). Descriptions are the user's own
+text: they are matched with the words we know and go no further.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,7 +78,9 @@ def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
     found = {}
     for group in _groups(header):
         told, name = group.get("ranks"), group.get("pg_name")
-        whole = isinstance(told, list) and all(isinstance(one, int) and 0 <= one < _MOST for one in told)
+        whole = isinstance(told, list) and all(
+            isinstance(one, int) and 0 <= one < _MOST for one in told
+        )
         if isinstance(name, str) and told and whole:
             found[name] = tuple(told)
     return found
@@ -96,7 +100,12 @@ def fingerprint(words: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-EXCHANGE_OF: Final = {"all_to_all": "all_to_all", "all_to_allv": "all_to_all", "send": "p2p", "recv": "p2p"}
+EXCHANGE_OF: Final = {
+    "all_to_all": "all_to_all",
+    "all_to_allv": "all_to_all",
+    "send": "p2p",
+    "recv": "p2p",
+}
 """`Collective name` of what runs as sends and receives (PyTorch, ProcessGroupNCCL.cpp)."""
 
 _PURPOSES: Final = compiled_rows(
@@ -110,28 +119,41 @@ _PURPOSES: Final = compiled_rows(
     ),
     ("tp", r"(?:TENSOR_MODEL|EXPERT_TENSOR)_PARALLEL_GROUP|mesh_e?tp"),
 )
-"""Descriptions that name one purpose: Megatron-Core's (parallel_state.py, core 0.11 to 0.19), and those of a
-DeviceMesh, `mesh_` before the name of the dimension, with the names that torchtitan gives.
+"""Descriptions that name one purpose: Megatron-Core's (parallel_state.py, core 0.11 to 0.19), and
+those of a DeviceMesh, `mesh_` before the name of the dimension, with the names that torchtitan
+gives.
 
 Left out on purpose: groups across several kinds of parallelism (MODEL_PARALLEL_GROUP and the like).
 """
 
 
 def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | None:
-    """What the arguments of each kernel and `distributedInfo` say of its collective; None where nothing.
+    """What the arguments of each kernel and `distributedInfo` say of its collective; None where
+    nothing.
 
-    Older releases describe the group in the header only. Of every text the empty one, last, stands for none.
+    Older releases describe the group in the header only. Of every text the empty one, last, stands
+    for none.
     """
-    collective, group, own = (kernels.texts[key][0] for key in ("collective", "group", "description"))
-    exchanged, names, texts = ((*kernels.texts[key][1], "") for key in ("collective", "group", "description"))
+    collective, group, own = (
+        kernels.texts[key][0] for key in ("collective", "group", "description")
+    )
+    exchanged, names, texts = (
+        (*kernels.texts[key][1], "") for key in ("collective", "group", "description")
+    )
     numbers = codes_of(filter(None, names))
     pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
-    described, in_pairs = descriptions_of(header), [divmod(each, len(texts)) for each in pairs.tolist()]
-    descriptions = [texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs]
+    described, in_pairs = (
+        descriptions_of(header),
+        [divmod(each, len(texts)) for each in pairs.tolist()],
+    )
+    descriptions = [
+        texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs
+    ]
     columns = (
-        _array(EXCHANGES.index(EXCHANGE_OF[name]) if name in EXCHANGE_OF else NOTHING for name in exchanged)[
-            collective
-        ],
+        _array(
+            EXCHANGES.index(EXCHANGE_OF[name]) if name in EXCHANGE_OF else NOTHING
+            for name in exchanged
+        )[collective],
         _array(numbers.get(name, NOTHING) for name in names)[group],
         _array(map(purpose_of, descriptions))[pair],
     )

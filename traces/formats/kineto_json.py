@@ -1,14 +1,15 @@
 """Bytes of a PyTorch profiler trace -> its header and its activities; memory holds no whole text.
 
-msgspec decodes a part at a time into typed rows; they are columns before the next one is read. A part with
-NaN or the like in it, which msgspec refuses, is mended and read by the standard library.
+msgspec decodes a part at a time into typed rows; they are columns before the next one is read. A
+part with NaN or the like in it, which msgspec refuses, is mended and read by the standard library.
 
-A part ends between `}` and `, {`. Where that is inside of a text or of an event, the part is no list of whole
-events: a cut that is read is a right one. What is laid out otherwise than profilers do is refused.
+A part ends between `}` and `, {`. Where that is inside of a text or of an event, the part is no
+list of whole events: a cut that is read is a right one. What is laid out otherwise than profilers
+do is refused.
 
-Times are microseconds with decimals, too long for a double, so JSON's fractions are kept as texts. The
-profiler's JSON is not always JSON: unescaped control characters, NaN, bare nan or N/A and stray backslashes
-occur and are read over.
+Times are microseconds with decimals, too long for a double, so JSON's fractions are kept as texts.
+The profiler's JSON is not always JSON: unescaped control characters, NaN, bare nan or N/A and stray
+backslashes occur and are read over.
 """
 
 from __future__ import annotations
@@ -43,14 +44,18 @@ _PART_BYTES: Final = 1 << 22  # some ten thousand events; a header must end in t
 _ENDS_TRIED: Final = 8  # a list of objects may end inside of an event
 _REST_PARTS: Final = 16  # that may stand after the events: far above what any profiler writes
 _SPACE: Final = rb"[ \t\r\n]*"
-_BEGIN: Final = of_bytes(rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE))
+_BEGIN: Final = of_bytes(
+    rb"\A(?:%b)?%b\[|\"traceEvents\"%b:%b\[" % (BYTE_ORDER_MARK, _SPACE, _SPACE, _SPACE)
+)
 _BETWEEN: Final = of_bytes(rb"(?s)\A(.*\})%b,%b(?=\{)" % (_SPACE, _SPACE))
 _END: Final = of_bytes(rb"(?:\}|\A)(?=%b\])" % _SPACE)
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 _DECODER: Final = msgspec.json.Decoder(list[Row], float_hook=str)
 
 
-_RECORD: Final = "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
+_RECORD: Final = (
+    "Record one: torch.profiler.profile(...), then prof.export_chrome_trace('run.json.gz')"
+)
 _AGAIN: Final = "Let its writer finish and copy it again, or export the trace again."
 
 _Parts = dict[str, list[Table]]
@@ -63,9 +68,11 @@ def looks_like_json(head: bytes) -> bool:
 
 
 def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str, Table]]:
-    """What stands beside the events of a trace, packed or not, and its activities by the schema's tables.
+    """What stands beside the events of a trace, packed or not, and its activities by the schema's
+    tables.
 
-    Raises `NotATrace` for another content and `DamagedTrace` where the file breaks off or cannot be read.
+    Raises `NotATrace` for another content and `DamagedTrace` where the file breaks off or cannot be
+    read.
     """
     progress(f"reading {path.name}", None)
     parts: _Parts = {}
@@ -77,7 +84,9 @@ def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str
                 path, source, parts, lambda: progress(f"reading {path.name}", file.tell() / size)
             )
         except EOFError:
-            raise DamagedTrace(f"{path} is truncated: its gzip data breaks off. Copy it again.") from None
+            raise DamagedTrace(
+                f"{path} is truncated: its gzip data breaks off. Copy it again."
+            ) from None
         except (gzip.BadGzipFile, zlib.error):
             raise DamagedTrace(
                 f"{path} is damaged: its gzip data cannot be unpacked. Copy it again."
@@ -179,7 +188,9 @@ _ESCAPE: Final = compiled(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
 
 def parsed(text: str) -> object:
-    """The profiler's JSON, however spoiled. Raises ValueError or RecursionError where it is none."""
+    """The profiler's JSON, however spoiled. Raises ValueError or RecursionError where it is
+    none.
+    """
     try:
         return _loads(text)
     except (ValueError, RecursionError):

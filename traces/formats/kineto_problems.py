@@ -1,7 +1,8 @@
 """Shapes of operators' arguments, as PyTorch writes them beside an operator with `record_shapes`.
 
-Source: torch/csrc/autograd/profiler_kineto.cpp. Values ("Concrete Inputs") are written since PyTorch 2.2.
-A text stands for each distinct operator with its arguments, so that equal ones are kept once.
+Source: torch/csrc/autograd/profiler_kineto.cpp. Values ("Concrete Inputs") are written since
+PyTorch 2.2. A text stands for each distinct operator with its arguments, so that equal ones are
+kept once.
 """
 
 from typing import Final
@@ -16,7 +17,8 @@ _LARGEST: Final = 1 << 40
 """No tensor has a longer side."""
 _ARGUMENTS: Final = 40
 _SIDES: Final = 8
-"""Tensors have up to five sides here, operators up to 20 arguments: what is far longer is no such list."""
+"""Tensors have up to five sides here, operators up to 20 arguments: what is far longer is no such
+list."""
 _LETTERS: Final = 64
 """Lists of numbers and words such as `True` are shorter."""
 _ENCODER: Final = msgspec.json.Encoder()
@@ -35,7 +37,9 @@ def problem_text(operator: str, dims: object, types: object, values: object) -> 
 
 
 def problems(of_operators: Texts, annotation_count: int) -> Problems | None:
-    """Of the ranges of a trace, annotations first and then operators; None where nothing was recorded."""
+    """Of the ranges of a trace, annotations first and then operators; None where nothing was
+    recorded.
+    """
     codes, texts = of_operators
     if not texts:
         return None

@@ -20,7 +20,9 @@ _LARGEST: Final = 2**61  # so that a start and a duration still add up in 64 bit
 
 
 def whole(value: object, scale: int = 1) -> int:
-    """A number, or a text that is one, times `scale` and rounded to an integer; NULL for all else."""
+    """A number, or a text that is one, times `scale` and rounded to an integer; NULL for all
+    else.
+    """
     if type(value) is int:
         scaled = value * scale
         if -_LARGEST < scaled < _LARGEST:
@@ -39,7 +41,9 @@ def whole(value: object, scale: int = 1) -> int:
 
 
 def column(values: Sequence[object], scale: int = 1) -> IntArray:
-    """`whole` of each value, shape (n,). Integers and plain decimals, nearly all, are read together."""
+    """`whole` of each value, shape (n,). Integers and plain decimals, nearly all, are read
+    together.
+    """
     kinds = set(map(type, values))
     together = _integers(values, scale) if kinds <= {int} else None
     if together is None and kinds <= {int, str}:
@@ -59,7 +63,9 @@ def _integers(values: Sequence[object], scale: int) -> IntArray | None:
 
 
 def _decimals(values: Sequence[object], scale: int) -> IntArray | None:
-    """Digits with at most so many decimals that `scale` leaves none; None where a value is anything else."""
+    """Digits with at most so many decimals that `scale` leaves none; None where a value is anything
+    else.
+    """
     text = " ".join(map(str, values)) + " "
     if not text.isascii():
         return None
@@ -137,12 +143,16 @@ _OF_KERNELS: Final = ("grid", "block", "warps_per_sm")
 _ALL_NUMBERS: Final = (*_OF_KERNELS, *chain.from_iterable(_NUMBERS.values()))
 
 Numbers: Final = msgspec.defstruct(
-    "Numbers", [(name, Any, NULL) for name in dict.fromkeys(_ALL_NUMBERS)], rename=_SPELLED, gc=False
+    "Numbers",
+    [(name, Any, NULL) for name in dict.fromkeys(_ALL_NUMBERS)],
+    rename=_SPELLED,
+    gc=False,
 )
 """What an event's arguments say in numbers; values are of any type."""
 Arguments: Final = msgspec.defstruct(
     "Arguments",
-    [(name, Any, None) for name in _TEXTS] + [(name, msgspec.Raw, _NOT_WRITTEN) for name in _OF_OPERATORS],
+    [(name, Any, None) for name in _TEXTS]
+    + [(name, msgspec.Raw, _NOT_WRITTEN) for name in _OF_OPERATORS],
     bases=(Numbers,),
     rename=_SPELLED,
     gc=False,
@@ -164,7 +174,9 @@ class Row(msgspec.Struct, gc=False):
 
     @property
     def table(self) -> str | None:
-        """Name of a complete event's category, if we know it, or of memory events; None for all else."""
+        """Name of a complete event's category, if we know it, or of memory events; None for all
+        else.
+        """
         if self.ph == "X":
             if isinstance(self.cat, str):
                 return schema.TABLE_OF.get(self.cat)
@@ -193,7 +205,11 @@ def table(rows: Sequence[Row], name: str) -> Table:
         "end_ns": np.where(timed, start_ns + np.where(timed, length_ns, 0), NULL),
         **{each: column(list(map(attrgetter(each), given))) for each in _NUMBERS.get(name, ())},
     }
-    if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):  # the first releases wrote "stream 7"
+    if name in (
+        schema.KERNELS,
+        schema.MEMCPY,
+        schema.MEMSET,
+    ):  # the first releases wrote "stream 7"
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
     if name == schema.KERNELS:
         grids, blocks, warps = (list(map(attrgetter(each), given)) for each in _OF_KERNELS)
@@ -268,11 +284,16 @@ def _named(texts: Iterable[object]) -> Texts:
 def _joined_texts(several: Sequence[Texts]) -> Texts:
     before = accumulate((len(each.values) for each in several), initial=0)
     codes = [
-        np.where(each.codes < 0, -1, each.codes + first) for each, first in zip(several, before, strict=False)
+        np.where(each.codes < 0, -1, each.codes + first)
+        for each, first in zip(several, before, strict=False)
     ]
-    return in_order(np.concatenate(codes), tuple(chain.from_iterable(each.values for each in several)))
+    return in_order(
+        np.concatenate(codes), tuple(chain.from_iterable(each.values for each in several))
+    )
 
 
 def _shapes(values: Sequence[object]) -> IntArray:
-    triples = [value if isinstance(value, list) and len(value) == 3 else _NO_SHAPE for value in values]
+    triples = [
+        value if isinstance(value, list) and len(value) == 3 else _NO_SHAPE for value in values
+    ]
     return column(list(chain.from_iterable(triples))).reshape(-1, 3)

@@ -1,8 +1,9 @@
-"""The only texts of an export that leave it besides kernel and NVTX names, and only as we know them.
+"""The only texts of an export that leave it besides kernel and NVTX names, and only as we know
+them.
 
-An export holds the whole environment, command lines, host and user names. So nothing is passed on because it
-stood in some column: a version must be digits and dots, a GPU name must be built of known words, and a
-diagnostic is answered in our own words.
+An export holds the whole environment, command lines, host and user names. So nothing is passed on
+because it stood in some column: a version must be digits and dots, a GPU name must be built of
+known words, and a diagnostic is answered in our own words.
 """
 
 from typing import Final
@@ -18,11 +19,13 @@ _GPU_NAME: Final = compiled(
     r"(?:[A-Z]{0,2}\d{1,4}[A-Z]{0,2}|V|Xp?|RTX|Graphics Device|Thor|Orin)"
     r"|(?:[ABHLPTVKM]|G[BH])\d{2,3}[A-Z]{0,2}"
     r"|AMD (?:Instinct |Radeon )+(?:(?:MI|PRO |RX |W|VII)?\d{2,4}[A-Z]{0,3}))"
-    r"(?:[ -](?:\d{1,3}GB|SXM\d?|PCI[eE]|NVL\d{0,2}|HBM\d[ea]?|Ti|SUPER|Super|D|Ada|Generation|Blackwell|"
+    r"(?:[ -](?:\d{1,3}GB|SXM\d?|PCI[eE]|NVL\d{0,2}|HBM\d[ea]?|Ti|SUPER|Super|D|Ada|Generation|"
+    r"Blackwell|"
     r"Server|Workstation|Max-Q|Edition|Laptop|GPU|Superchip|AC|LC|S|Q|MIG|\d{1,2}g\.\d{1,3}gb|PG\d{3}|"
     r"\d{3,4}))*"
 )
-"""Words NVIDIA and AMD build their product names from (CUDA device names of Kepler to Blackwell; HIP's)."""
+"""Words NVIDIA and AMD build their product names from (CUDA device names of Kepler to Blackwell;
+HIP's)."""
 
 _DIAGNOSTICS: Final = compiled_rows(
     ("a process recorded no CUDA events", r"No CUDA events collected"),
@@ -30,7 +33,10 @@ _DIAGNOSTICS: Final = compiled_rows(
         "CUDA tracing may not have started in a process",
         r"CUDA profiling might have not been started correctly",
     ),
-    ("CUDA was traced by instrumentation, not by hardware", r"CUDA hardware tracing is not supported"),
+    (
+        "CUDA was traced by instrumentation, not by hardware",
+        r"CUDA hardware tracing is not supported",
+    ),
     ("some NVTX events may be missing", r"[Nn]ot all NVTX events might have been collected"),
     ("some CUDA events may be missing", r"[Nn]ot all CUDA events might have been collected"),
     ("CUPTI, which records the CUDA activity, reported an error", r"CUPTI_ERROR_|CUPTI .*[Ee]rror"),
@@ -47,7 +53,9 @@ def version(text: object) -> str | None:
 
 
 def gpu_name(text: object) -> str | None:
-    """A GPU's product name; where it has a word that no such name has, the product alone, None for none."""
+    """A GPU's product name; where it has a word that no such name has, the product alone, None for
+    none.
+    """
     if not isinstance(text, str) or len(text) >= _LONGEST_NAME:
         return None
     if _GPU_NAME.fullmatch(text):

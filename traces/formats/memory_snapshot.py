@@ -1,10 +1,12 @@
 """PyTorch's memory snapshot -> allocations of each GPU in order. Nothing of the file is ever run.
 
-`torch.cuda.memory._dump_snapshot` writes a pickle (or its JSON): `segments`, with the blocks that lie in each
-now, and `device_traces`, per device what the caching allocator did since recording began, or the newest of
-it. Source: torch/cuda/memory.py and c10/cuda/CUDACachingAllocator (PyTorch 2.1 to 2.9).
+`torch.cuda.memory._dump_snapshot` writes a pickle (or its JSON): `segments`, with the blocks that
+lie in each now, and `device_traces`, per device what the caching allocator did since recording
+began, or the newest of it. Source: torch/cuda/memory.py and c10/cuda/CUDACachingAllocator (PyTorch
+2.1 to 2.9).
 
-What lay in memory when recording began has no entry: it is found backwards, from the blocks at the end.
+What lay in memory when recording began has no entry: it is found backwards, from the blocks at the
+end.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from traces.files.plain_pickle import PICKLE, NotPlain, read_plain
 from traces.frozen import frozen
 from traces.limits import Limit
 
-PARTS: Final = Limit(5_000_000, "blocks and entries", "ours: far more than any allocator holds or records")
+PARTS: Final = Limit(
+    5_000_000, "blocks and entries", "ours: far more than any allocator holds or records"
+)
 _LARGEST: Final = 1 << 50
 """Bytes of the largest size, far above any GPU's."""
 _ALL_TOGETHER: Final = 1 << 62
@@ -35,7 +39,9 @@ Frame = tuple[str, str]
 
 @frozen
 class Allocation:
-    """Memory from `begin` to `end`, places of entries; `begin` -1: before the first, `end` None: kept."""
+    """Memory from `begin` to `end`, places of entries; `begin` -1: before the first, `end` None:
+    kept.
+    """
 
     address: int
     size_bytes: int
@@ -46,7 +52,8 @@ class Allocation:
 
 @frozen
 class DeviceMemory:
-    """One GPU. `reserved_bytes`, `segment_count`: as the snapshot was taken; `peak_reserved_bytes`: the most.
+    """One GPU. `reserved_bytes`, `segment_count`: as the snapshot was taken; `peak_reserved_bytes`:
+    the most.
 
     `out_of_memory_count`: how many allocations failed.
     """
@@ -73,7 +80,9 @@ _SNAPSHOT: Final = DumpKind(
 
 
 def read_memory_snapshot(path: Path) -> tuple[DeviceMemory, ...]:
-    """The GPUs of a snapshot that hold memory. Raises `TraceNotFound`, or `NotASnapshot` for what is none."""
+    """The GPUs of a snapshot that hold memory. Raises `TraceNotFound`, or `NotASnapshot` for what
+    is none.
+    """
     return read_dumped(path, _SNAPSHOT, _read)
 
 
@@ -85,7 +94,11 @@ def _devices(document: object) -> tuple[DeviceMemory, ...]:
     if not isinstance(document, dict) or not isinstance(document.get("segments"), list):
         raise _Wrong("it has no segments")
     traces = document.get("device_traces", [])
-    if not isinstance(traces, list) or len(document["segments"]) > PARTS.value or len(traces) > 4096:
+    if (
+        not isinstance(traces, list)
+        or len(document["segments"]) > PARTS.value
+        or len(traces) > 4096
+    ):
         raise _Wrong("it has more parts than a snapshot")
     parts = _Parts()
     segments: dict[int, list[Mapping[str, Any]]] = {}
@@ -127,7 +140,9 @@ class _Parts:
         return self.known[id(given)][1]
 
 
-def _device(device: int, segments: list[Mapping[str, Any]], entries: object, parts: _Parts) -> DeviceMemory:
+def _device(
+    device: int, segments: list[Mapping[str, Any]], entries: object, parts: _Parts
+) -> DeviceMemory:
     reserved = sum(_number(one, "total_size", _LARGEST) for one in segments)
     if reserved > _LARGEST:
         raise _Wrong("it holds more than any GPU")
@@ -165,7 +180,12 @@ def _peak_reserved(entries: list[Mapping[str, Any]], reserved: int) -> int:
 def _stack(block: Mapping[str, Any]) -> object:
     """Frames of a block, where it has them; older snapshots have them in its history."""
     history = block.get("history")
-    if "frames" not in block and isinstance(history, list) and history and isinstance(history[0], dict):
+    if (
+        "frames" not in block
+        and isinstance(history, list)
+        and history
+        and isinstance(history[0], dict)
+    ):
         return history[0].get("frames")
     return block.get("frames")
 
@@ -173,7 +193,9 @@ def _stack(block: Mapping[str, Any]) -> object:
 def _lifetimes(
     entries: list[Mapping[str, Any]], held: dict[int, Allocation], parts: _Parts
 ) -> Iterator[Allocation]:
-    """All memory in use since before the first entry, by address: a block is in use until it is free."""
+    """All memory in use since before the first entry, by address: a block is in use until it is
+    free.
+    """
     open_: dict[int, tuple[int, int, tuple[Frame, ...]]] = {}
     for place, one in enumerate(entries):
         action = one["action"]

@@ -1,10 +1,10 @@
 """What NCCL wrote beside its NVTX ranges: communicator, bytes and peer of each call.
 
-An export made with `--include-blobs=true` holds them in NVTX_EVENTS.binaryData: four little-endian 64-bit
-numbers (domain, schema, size of the payload, where it begins), then the payload, laid out as the tables
-NVTX_PAYLOAD_SCHEMAS and NVTX_PAYLOAD_SCHEMA_ENTRIES say. NCCL changes schema ids between versions, so fields
-are known by their names (NVIDIA/nccl, src/include/nvtx_payload_schemas.h); communicators are there from
-2.25.1, sizes and peers from 2.16.2.
+An export made with `--include-blobs=true` holds them in NVTX_EVENTS.binaryData: four little-endian
+64-bit numbers (domain, schema, size of the payload, where it begins), then the payload, laid out as
+the tables NVTX_PAYLOAD_SCHEMAS and NVTX_PAYLOAD_SCHEMA_ENTRIES say. NCCL changes schema ids between
+versions, so fields are known by their names (NVIDIA/nccl, src/include/nvtx_payload_schemas.h);
+communicators are there from 2.25.1, sizes and peers from 2.16.2.
 """
 
 from collections import defaultdict
@@ -73,7 +73,8 @@ SchemaTable = Mapping[tuple[int, int], tuple[PayloadSchema, ...]]
 
 
 def read_nccl_calls(tables: SqliteTables) -> NcclCalls | None:
-    """NCCL calls with what their payloads say; None where the export holds no blobs of a known schema.
+    """NCCL calls with what their payloads say; None where the export holds no blobs of a known
+    schema.
 
     Raises `DamagedTrace` where a table cannot be read.
     """
@@ -85,7 +86,9 @@ def read_nccl_calls(tables: SqliteTables) -> NcclCalls | None:
     if not blobs or not schemas:
         return None
     name, names = named(tables, [rows[:, 3]])
-    return NcclCalls(rows[:, 0], rows[:, 1], rows[:, 2], name, names, decode_payloads(blobs, schemas))
+    return NcclCalls(
+        rows[:, 0], rows[:, 1], rows[:, 2], name, names, decode_payloads(blobs, schemas)
+    )
 
 
 def read_schemas(tables: SqliteTables) -> SchemaTable:
@@ -100,10 +103,13 @@ def read_schemas(tables: SqliteTables) -> SchemaTable:
     return build_schemas(sizes, entries)
 
 
-def build_schemas(sizes: Iterable[Sequence[object]], entries: Iterable[Sequence[object]]) -> SchemaTable:
+def build_schemas(
+    sizes: Iterable[Sequence[object]], entries: Iterable[Sequence[object]]
+) -> SchemaTable:
     """Layouts from rows (domain, schema, size) and (domain, schema, place, type, name, offset).
 
-    A definition begins again where places do not rise. A NULL offset is the beginning of the payload.
+    A definition begins again where places do not rise. A NULL offset is the beginning of the
+    payload.
     """
     size_of: dict[tuple[int, int], list[int | None]] = defaultdict(list)
     for domain, schema, size in sizes:
@@ -126,7 +132,9 @@ def build_schemas(sizes: Iterable[Sequence[object]], entries: Iterable[Sequence[
 
 
 def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
-    """Decode blobs; only the first payload of each. What cannot be decoded is NULL, never an error."""
+    """Decode blobs; only the first payload of each. What cannot be decoded is NULL, never an
+    error.
+    """
     found = {field: np.full(len(blobs), NULL) for field in FIELDS.values()}
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, blob in enumerate(blobs):
@@ -134,7 +142,9 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
             by_length[len(blob)].append(place)
     for length, members in by_length.items():
         places = ints(members)
-        raw = np.frombuffer(b"".join(blobs[place] for place in members), dtype=np.uint8).reshape(-1, length)
+        raw = np.frombuffer(b"".join(blobs[place] for place in members), dtype=np.uint8).reshape(
+            -1, length
+        )
         headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
         for header in dict.fromkeys(map(tuple, headers.tolist())):
             domain, schema, size, begin = header

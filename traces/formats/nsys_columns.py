@@ -1,7 +1,7 @@
 """Columns of an export's tables by name, whatever the schema has of them; waits, and memory in use.
 
-Memory is written as changes, one row each, that are added up here. Waits are events, synchronisations, OS
-calls and the profiler's own work.
+Memory is written as changes, one row each, that are added up here. Waits are events,
+synchronisations, OS calls and the profiler's own work.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,9 @@ def read_present(
     for column in (one for one in ("start", "end") if one in table.integers):
         times_ns = table[column]
         least_ns = times_ns.min(initial=0, where=times_ns != NULL)
-        if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:  # differences must fit into 64 bits
+        if (
+            least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62
+        ):  # differences must fit into 64 bits
             raise DamagedTrace(
                 f"{tables.path} holds impossible times in {name}.{column}. Export the report again."
             )
@@ -61,7 +63,9 @@ def read_present(
 
 
 def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tuple[str, ...]]:
-    """Of each row the first id that StringIds knows, as an index into the names used; -1 where none."""
+    """Of each row the first id that StringIds knows, as an index into the names used; -1 where
+    none.
+    """
     chosen, open_ = np.full(len(ids[0]), NULL), np.arange(len(ids[0]), dtype=PLACE)
     found: dict[int, str] = {}
     for column in ids:
@@ -119,7 +123,11 @@ def thread_names(tables: SqliteTables) -> dict[int, str]:
     if not tables.columns_of(schema.THREAD_NAMES) >= {"nameId", "globalTid"}:
         return {}
     found = tables.rows(schema.THREAD_NAMES, ("globalTid", "nameId"))
-    rows = [(thread, name) for thread, name in found if isinstance(thread, int) and isinstance(name, int)]
+    rows = [
+        (thread, name)
+        for thread, name in found
+        if isinstance(thread, int) and isinstance(name, int)
+    ]
     texts = tables.strings(ints([name for _, name in rows]))
     return {thread: texts[name] for thread, name in reversed(rows) if name in texts}
 
@@ -140,12 +148,14 @@ _COLUMNS: Final = (
 def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
     """Memory in use on each GPU by each process; None where nothing was recorded.
 
-    A row is what is then held at its address: the bytes taken, or nothing. Where the same address is taken
-    again, what it held before is gone. Memory out of a pool (cudaMallocAsync) counts as the pool's size.
-    The driver's own memory is not in the rows.
+    A row is what is then held at its address: the bytes taken, or nothing. Where the same address
+    is taken again, what it held before is gone. Memory out of a pool (cudaMallocAsync) counts as
+    the pool's size. The driver's own memory is not in the rows.
     """
     column = read_present(tables, schema.MEMORY_USE, ("start",), _COLUMNS)
-    rows = np.flatnonzero(np.isin(column["memKind"], schema.GPU_MEMORY_KINDS) & (column["start"] != NULL))
+    rows = np.flatnonzero(
+        np.isin(column["memKind"], schema.GPU_MEMORY_KINDS) & (column["start"] != NULL)
+    )
     if not len(rows):
         return None
     time, pid, device, address, size, _, operation, call, pool, pool_size = (
@@ -158,7 +168,9 @@ def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
     told &= pooled | ((address != NULL) & (freed | (taken & (size != NULL))))
     place = np.where(told, np.where(pooled, pool, address), NULL)
     held = np.where(told, np.where(pooled, pool_size, np.where(taken, size, 0)), 0)
-    before = _held_before(held, place, np.lexsort((taken, time, place, device, process)), process, device)
+    before = _held_before(
+        held, place, np.lexsort((taken, time, place, device, process)), process, device
+    )
     change = np.where(told, held - before, 0)
     order = np.lexsort((change, time, device, process))
     return MemoryUse(
@@ -175,7 +187,9 @@ def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
 def _held_before(
     held: IntArray, place: IntArray, order: IntArray, process: IntArray, device: IntArray
 ) -> IntArray:
-    """What each row's place held by the row before it; `order` puts the rows of a place in order of time."""
+    """What each row's place held by the row before it; `order` puts the rows of a place in order of
+    time.
+    """
     same = ~begins(process[order], device[order], place[order])
     before = zeros(len(held))
     before[order] = np.where(same, np.roll(held[order], 1), 0)

@@ -30,18 +30,27 @@ _GPU_2020: Final = (
 )
 
 
-ENVIRONMENT: Final = Limit(1_000_000, "characters", "ours: more than a kernel takes for a new process")
+ENVIRONMENT: Final = Limit(
+    1_000_000, "characters", "ours: more than a kernel takes for a new process"
+)
 _USER: Final = compiled(r"(?:^|[\s;,])(?:USER|LOGNAME|HOSTNAME)=([A-Za-z0-9._-]{1,64})")
 
 
 def check_is_export(tables: SqliteTables, path: str) -> None:
     """Raise where the database is no export (`NotATrace`) or a failed one (`DamagedTrace`).
 
-    An export has a metadata table, or, before 2021, CUDA activity; nsys older than its report can leave a
-    database with strings and processes only.
+    An export has a metadata table, or, before 2021, CUDA activity; nsys older than its report can
+    leave a database with strings and processes only.
     """
     has_metadata = any(tables.columns_of(name) for name in schema.EXPORT_TABLES)
-    activity = (schema.KERNELS, schema.MEMCPY, schema.MEMSET, schema.GRAPHS, schema.CALLS, schema.NVTX)
+    activity = (
+        schema.KERNELS,
+        schema.MEMCPY,
+        schema.MEMSET,
+        schema.GRAPHS,
+        schema.CALLS,
+        schema.NVTX,
+    )
     if has_metadata or any(tables.columns_of(name) for name in activity):
         return
     if tables.columns_of(schema.STRINGS):
@@ -65,7 +74,9 @@ def metadata(tables: SqliteTables) -> Mapping[str, object]:
 
 def diagnostics(tables: SqliteTables) -> tuple[str, ...]:
     """Known diagnostics nsys stored, each once, in our words."""
-    told = (known_texts.diagnostic(text) for (text,) in _present(tables, schema.DIAGNOSTICS, ("text",)))
+    told = (
+        known_texts.diagnostic(text) for (text,) in _present(tables, schema.DIAGNOSTICS, ("text",))
+    )
     return tuple(dict.fromkeys(meaning for meaning in told if meaning))
 
 
@@ -77,7 +88,9 @@ def gpus(tables: SqliteTables) -> tuple[Gpu, ...]:
 
 
 def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int]:
-    """(process id, CUDA device) -> place in `listed`, where the export has the map (from 3.20.3)."""
+    """(process id, CUDA device) -> place in `listed`, where the export has the map (from
+    3.20.3).
+    """
     place = {gpu.gpu_id: index for index, gpu in enumerate(listed)}
     rows = _present(tables, schema.CUDA_DEVICES, ("pid", "cudaId", "gpuId"))
     return {
@@ -88,9 +101,13 @@ def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int
 
 
 def own_names(tables: SqliteTables) -> tuple[str, ...]:
-    """The machine's name, whole and without its domain, and the user's: for what is not to be told."""
+    """The machine's name, whole and without its domain, and the user's: for what is not to be
+    told.
+    """
     rows = _present(tables, *schema.SYSTEM)
-    texts = [(name, value) for name, value in rows if isinstance(name, str) and isinstance(value, str)]
+    texts = [
+        (name, value) for name, value in rows if isinstance(name, str) and isinstance(value, str)
+    ]
     hosts = [value for name, value in texts if name == schema.HOST_NAME]
     users = (_USER.findall(value[: int(ENVIRONMENT.value)]) for _, value in texts)
     return own_words([*hosts, *chain.from_iterable(users)])
@@ -100,7 +117,9 @@ def mpi_ranks(tables: SqliteTables) -> dict[int, int]:
     """Process id -> MPI rank, where MPI was traced."""
     rows = _present(tables, schema.MPI_RANKS, ("globalTid", "rank"))
     return {
-        process_of(thread): rank for thread, rank in rows if isinstance(thread, int) and isinstance(rank, int)
+        process_of(thread): rank
+        for thread, rank in rows
+        if isinstance(thread, int) and isinstance(rank, int)
     }
 
 
@@ -111,9 +130,13 @@ def session_start_ns(tables: SqliteTables) -> int | None:
 
 
 def _present(tables: SqliteTables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
-    """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has none."""
+    """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has
+    none.
+    """
     asked = [name for name in dict.fromkeys(wanted) if name in tables.columns_of(table)]
-    found = (dict(zip(asked, row, strict=True)) for row in (tables.rows(table, asked) if asked else ()))
+    found = (
+        dict(zip(asked, row, strict=True)) for row in (tables.rows(table, asked) if asked else ())
+    )
     return [[row.get(name) for name in wanted] for row in found]
 
 
@@ -138,15 +161,25 @@ def _whole(value: object) -> int | None:
 
 
 _DOMAIN_TYPES: Final = (75, 76)
-"""NVTX_EVENTS.eventType where a domain begins and ends: all that is kept of an NVTX that nsys cannot read."""
+"""NVTX_EVENTS.eventType where a domain begins and ends: all that is kept of an NVTX that nsys
+cannot read."""
 _SESSION: Final = ("ANALYSIS_DETAILS", ("duration",))
 _CPU: Final = ("COMPOSITE_EVENTS", "SCHED_EVENTS")
 _PARTIAL: Final = ("EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT")
-_NCCL: Final = ("ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclSend", "ncclRecv", "ncclAlltoAll")
+_NCCL: Final = (
+    "ncclAllReduce",
+    "ncclAllGather",
+    "ncclReduceScatter",
+    "ncclSend",
+    "ncclRecv",
+    "ncclAlltoAll",
+)
 
 
 def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
-    """What went wrong, with the number of rows that show it. Raises `DamagedTrace` as reading does."""
+    """What went wrong, with the number of rows that show it. Raises `DamagedTrace` as reading
+    does.
+    """
     export = metadata(tables)
     if partial := sum(bool(export.get(name)) for name in _PARTIAL):
         yield Trap.PARTIAL_EXPORT, partial

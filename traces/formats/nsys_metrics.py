@@ -1,8 +1,8 @@
 """GPU metrics of an nsys export: samples of hardware counters, device-wide.
 
-Two layouts: rows in GPU_METRICS, named by TARGET_INFO_GPU_METRICS; up to 2022.4 one JSON object per sample in
-GENERIC_EVENTS.data, numbers as texts. A GPU's id is the low byte of `typeId`, and a sample covers the time
-from its stamp on (NVIDIA's recipe gpu_metric_util_map, 2023.3).
+Two layouts: rows in GPU_METRICS, named by TARGET_INFO_GPU_METRICS; up to 2022.4 one JSON object per
+sample in GENERIC_EVENTS.data, numbers as texts. A GPU's id is the low byte of `typeId`, and a
+sample covers the time from its stamp on (NVIDIA's recipe gpu_metric_util_map, 2023.3).
 """
 
 import json
@@ -76,7 +76,9 @@ def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
 
 
 def _place_of(name: object) -> int | None:
-    """Which metric a name means: one quantity comes in several units, and only per cent is meant here."""
+    """Which metric a name means: one quantity comes in several units, and only per cent is meant
+    here.
+    """
     quantity, bracket, unit = str(name).partition("[")
     if bracket and unit.strip().rstrip("]").strip() != "Throughput %":
         return None
@@ -87,7 +89,9 @@ def _generic_rows(tables: SqliteTables) -> _Rows:
     """Rows of GENERIC_EVENTS whose JSON holds SM metrics; their `timestamp` can be NULL."""
     if "data" not in tables.columns_of(GENERIC):
         return (NOWHERE,) * 4
-    column = read_present(tables, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",))
+    column = read_present(
+        tables, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",)
+    )
     text = column.texts["data"]
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
     values = ints([_values_of(data) for data in text.values] + [(NULL,) * len(_WANTED)])
@@ -116,7 +120,9 @@ def _of_gpu(gpu: int, stamps: IntArray, metric: IntArray, percent: IntArray) -> 
 
 
 def _ends(start: IntArray) -> IntArray:
-    """Each sample lasts one period, or until the next; of one sample alone the period is not known."""
+    """Each sample lasts one period, or until the next; of one sample alone the period is not
+    known.
+    """
     if len(start) < 2:
         return start.copy()
     end = start + int(np.median(np.diff(start)))

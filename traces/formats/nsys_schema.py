@@ -1,8 +1,9 @@
 """Names and codes of nsys SQLite exports, 2020.3 (no version table) to schema 3.28, as data.
 
-Sources: NVIDIA's user guides 2021.5 to 2026.4 ("Exporting to SQLite"), the comments of a full schema 3.0.0
-export, and real exports of schemas 2.9.1 to 3.25.0. Tables come and go (lazily created: absent means no
-row, not traced, or filtered out), columns too; both are always looked up by name.
+Sources: NVIDIA's user guides 2021.5 to 2026.4 ("Exporting to SQLite"), the comments of a full
+schema 3.0.0 export, and real exports of schemas 2.9.1 to 3.25.0. Tables come and go (lazily
+created: absent means no row, not traced, or filtered out), columns too; both are always looked up
+by name.
 """
 
 from typing import Final
@@ -45,14 +46,17 @@ NO_STREAM: Final = 0xFFFFFFFF
 """SYNCHRONIZATION.streamId where no stream is meant."""
 
 GPU_MEMORY_KINDS: Final = (2, 3, 5)
-"""MEMORY_USE.memKind of a GPU's own memory: device, arrays, static variables. Managed memory (4, 6) moves."""
+"""MEMORY_USE.memKind of a GPU's own memory: device, arrays, static variables. Managed memory (4, 6)
+moves."""
 
 MEMORY_TAKEN: Final = 0
 MEMORY_GIVEN_BACK: Final = 1
-"""MEMORY_USE.memoryOperationType. Source of these and the kinds: the ENUM tables of real exports."""
+"""MEMORY_USE.memoryOperationType. Source of these and the kinds: the ENUM tables of real
+exports."""
 
 RANGE_TYPES: Final = (59, 60, 70, 71)
-"""NVTX_EVENTS.eventType of ranges: push/pop, start/end, and both kinds imported from NVTXT files."""
+"""NVTX_EVENTS.eventType of ranges: push/pop, start/end, and both kinds imported from NVTXT
+files."""
 
 COPY_KIND: Final = {
     1: "memcpy_h2d",
@@ -69,4 +73,5 @@ COPY_KIND: Final = {
     12: "memcpy_uvm_d2h",
     13: "memcpy_uvm_d2d",
 }
-"""CUPTI_ACTIVITY_KIND_MEMCPY.copyKind, fixed here because ENUM_CUDA_MEMCPY_OPER can be empty or absent."""
+"""CUPTI_ACTIVITY_KIND_MEMCPY.copyKind, fixed here because ENUM_CUDA_MEMCPY_OPER can be empty or
+absent."""

@@ -3,7 +3,18 @@
 import numpy as np
 
 from traces.arrays import PLACE, codes_of
-from traces.columns import COPY_KINDS, NULL, Calls, Columns, Copies, Gpu, GpuRows, Kernels, Ranges, TraceInfo
+from traces.columns import (
+    COPY_KINDS,
+    NULL,
+    Calls,
+    Columns,
+    Copies,
+    Gpu,
+    GpuRows,
+    Kernels,
+    Ranges,
+    TraceInfo,
+)
 from traces.formats import known_texts, nsys_columns, nsys_info
 from traces.formats import nsys_schema as schema
 from traces.formats.nccl_payloads import read_nccl_calls
@@ -105,7 +116,9 @@ def _calls(tables: SqliteTables) -> tuple[Calls, tuple[str, ...], int]:
     table = read_present(tables, schema.CALLS, ("start", "end"), optional)
     column = timed(table)
     name_id, names = named(tables, [column["nameId"]])
-    calls = Calls(column["start"], column["end"], column["globalTid"], column["correlationId"], name_id)
+    calls = Calls(
+        column["start"], column["end"], column["globalTid"], column["correlationId"], name_id
+    )
     return calls, names, len(table) - len(calls)
 
 
@@ -121,7 +134,9 @@ def _ranges(tables: SqliteTables) -> tuple[Ranges, tuple[str, ...]]:
         & (column["end"] >= column["start"])
     )
     registered, names = named(tables, [np.where(keep & (text.codes < 0), column["textId"], NULL)])
-    code = np.where(text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1))
+    code = np.where(
+        text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1)
+    )
     start, end, thread = (column[name][keep] for name in ("start", "end", "globalTid"))
     ranges = Ranges(start, end, thread, code[keep].astype(PLACE))
     return ranges, (*text.values, *names)

@@ -1,8 +1,9 @@
-"""Stacks of an export: samples of the CPU and of Python, and those taken at calls -> spans of functions.
+"""Stacks of an export: samples of the CPU and of Python, and those taken at calls -> spans of
+functions.
 
-Of each stack only the innermost frame of Python and of a native library that may be named is kept. NVIDIA's
-user guides give no table for the samples of `--python-sampling`: they are read where they stand with those of
-the CPU, a frame of Python as one whose module is a file of it.
+Of each stack only the innermost frame of Python and of a native library that may be named is kept.
+NVIDIA's user guides give no table for the samples of `--python-sampling`: they are read where they
+stand with those of the CPU, a frame of Python as one whose module is a file of it.
 """
 
 from collections.abc import Iterator
@@ -51,7 +52,9 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
         return
     wanted = ("start", "globalTid", *dict.fromkeys((joined_by, "end")))
     at = read_present(tables, taken_at, (), wanted)
-    told = np.flatnonzero((at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL))
+    told = np.flatnonzero(
+        (at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL)
+    )
     start, thread, chain = (at[name][told] for name in ("start", "globalTid", joined_by))
     if taken_at == schema.SAMPLES:
         start, end = _nearest(start, thread)
@@ -68,10 +71,18 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
         yield HostSpans(start[here], end[here], thread[here], codes[found[here]], names)
 
 
-def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
-    """Of each stack, in order of id, its innermost frame of each kind: stack, kind, text, and all texts."""
-    column = read_present(tables, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved"))
-    (symbol, symbols), (module, modules) = (named(tables, [column[name]]) for name in ("symbol", "module"))
+def _frames(
+    tables: SqliteTables, stacks: str
+) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
+    """Of each stack, in order of id, its innermost frame of each kind: stack, kind, text, and all
+    texts.
+    """
+    column = read_present(
+        tables, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved")
+    )
+    (symbol, symbols), (module, modules) = (
+        named(tables, [column[name]]) for name in ("symbol", "module")
+    )
     pair = ints(symbol) * (len(modules) + 1) + module + 1
     distinct, of = np.unique(
         np.where((symbol < 0) | (column["unresolved"] > 0), -1, pair), return_inverse=True
@@ -99,7 +110,9 @@ def _spelled(symbol: str, module: str) -> str:
 
 
 def _nearest(time_ns: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
-    """What each sample stands for: the time that is nearest to it, no further away than the usual period."""
+    """What each sample stands for: the time that is nearest to it, no further away than the usual
+    period.
+    """
     order = np.lexsort((time_ns, thread))
     at = time_ns[order]
     gap = np.diff(at)

@@ -1,7 +1,7 @@
 """The user's own nsys: where it is, which version, how it is run on a report.
 
-It is started watched and alone, never longer than a limit; it ends with us, shows nothing, and leaves nothing
-elsewhere.
+It is started watched and alone, never longer than a limit; it ends with us, shows nothing, and
+leaves nothing elsewhere.
 """
 
 import glob
@@ -30,7 +30,8 @@ _NEEDED: Final = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
 )
 _NOBODYS: Final = Path("/")
-"""Where nsys answers: in the working folder it would look for settings and for modules of its own Python."""
+"""Where nsys answers: in the working folder it would look for settings and for modules of its own
+Python."""
 
 
 @frozen
@@ -49,10 +50,11 @@ class TookTooLong(Exception):
 def run_watched(
     command: Sequence[str], limit_s: float, tick: Callable[[], None], folder: Path = _NOBODYS
 ) -> Ended:
-    """Run a program in `folder`, calling `tick` about every 0.2 s; `output` and `words`: stdout and stderr.
+    """Run a program in `folder`, calling `tick` about every 0.2 s; `output` and `words`: stdout and
+    stderr.
 
-    On any exception, Ctrl-C included, it and all it started are killed first. Raises `TookTooLong`, and
-    OSError where it does not start.
+    On any exception, Ctrl-C included, it and all it started are killed first. Raises `TookTooLong`,
+    and OSError where it does not start.
     """
     process = subprocess.Popen(
         list(command),
@@ -81,7 +83,9 @@ def clean_environment(given: Mapping[str, str]) -> dict[str, str]:
     return {name: given[name] for name in _NEEDED if name in given}
 
 
-def _wait(process: subprocess.Popen[str], end_s: float, tick: Callable[[], None]) -> tuple[str, str]:
+def _wait(
+    process: subprocess.Popen[str], end_s: float, tick: Callable[[], None]
+) -> tuple[str, str]:
     while True:
         tick()
         with suppress(subprocess.TimeoutExpired):
@@ -103,7 +107,9 @@ ANSWER_LIMIT: Final = Limit(30, "seconds", "ours: 0.05 s measured, and a network
 
 @frozen
 class Nsys:
-    """One nsys: its path, its version as numbers (2022, 4, 2, 1) and as it tells it, `2022.4.2.1-df9881f`."""
+    """One nsys: its path, its version as numbers (2022, 4, 2, 1) and as it tells it,
+    `2022.4.2.1-df9881f`.
+    """
 
     path: Path
     version: tuple[int, ...]
@@ -116,10 +122,11 @@ class Nsys:
 
 
 def find_nsys(explicit: str | None) -> Nsys:
-    """Find nsys: `explicit` (the program or its folder), else `$NSYS`, PATH, then the usual install folders.
+    """Find nsys: `explicit` (the program or its folder), else `$NSYS`, PATH, then the usual install
+    folders.
 
-    Raises `NsysUnavailable` where there is none, or where the one given or in `$NSYS` does not work: another
-    one than the user named is never taken.
+    Raises `NsysUnavailable` where there is none, or where the one given or in `$NSYS` does not
+    work: another one than the user named is never taken.
     """
     if explicit is not None:
         return _named("--nsys", explicit)
@@ -140,20 +147,37 @@ def _named(source: str, given: str) -> Nsys:
     choices = [str(folder / "nsys"), str(folder / "bin" / "nsys")] if folder.is_dir() else [given]
     path = next((found for choice in choices if (found := shutil.which(choice))), None)
     if path is None:
-        raise NsysUnavailable(f"{source} names {given}, where no nsys that can be run is. Check the path.")
+        raise NsysUnavailable(
+            f"{source} names {given}, where no nsys that can be run is. Check the path."
+        )
     nsys = _ask_version(Path(path).absolute())
     if nsys is None:
-        raise NsysUnavailable(f"{source} names {given}, which is no nsys version. Try: {path} --version")
+        raise NsysUnavailable(
+            f"{source} names {given}, which is no nsys version. Try: {path} --version"
+        )
     return nsys
 
 
 def _candidates() -> list[Path]:
-    """Every nsys of this machine that can be run: that of PATH, then the installed ones, newest first."""
-    installed = [path for pattern in _INSTALLED for path in glob.glob(pattern) if os.access(path, os.X_OK)]  # noqa: PTH207 - absolute patterns
+    """Every nsys of this machine that can be run: that of PATH, then the installed ones, newest
+    first.
+    """
+    installed = [
+        path
+        for pattern in _INSTALLED
+        for path in glob.glob(pattern)  # noqa: PTH207 - absolute patterns
+        if os.access(path, os.X_OK)
+    ]
     installed.sort(key=_version_in_path, reverse=True)
     named = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    places = [one for one in named if Path(one).is_absolute()]  # others lead into the working folder
-    return [Path(path) for path in (shutil.which("nsys", path=os.pathsep.join(places)), *installed) if path]
+    places = [
+        one for one in named if Path(one).is_absolute()
+    ]  # others lead into the working folder
+    return [
+        Path(path)
+        for path in (shutil.which("nsys", path=os.pathsep.join(places)), *installed)
+        if path
+    ]
 
 
 def _version_in_path(path: str) -> list[int]:
@@ -180,7 +204,8 @@ def _ask_version(path: Path) -> Nsys | None:
 
 
 _BLOBS: Final = "--include-blobs"
-"""What NCCL notes beside its calls: sizes, peers, ranks. Of 2022.4.2 unknown, later off unless asked for."""
+"""What NCCL notes beside its calls: sizes, peers, ranks. Of 2022.4.2 unknown, later off unless
+asked for."""
 EXPORT_LIMIT: Final = Limit(4 * 3600, "seconds", "ours: reports of many GB take minutes")
 INFO_LIMIT: Final = Limit(
     600,
@@ -190,11 +215,13 @@ INFO_LIMIT: Final = Limit(
 
 
 def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> Ended:
-    """Export a report to the SQLite file `output` and say how nsys ended; what it left is not judged here.
+    """Export a report to the SQLite file `output` and say how nsys ended; what it left is not
+    judged here.
 
-    `output` must not exist, and its folder must be the caller's own: nsys runs in it. `progress` is called
-    about every 0.2 s. On any exception, Ctrl-C included, nsys and all it started are killed first. Raises
-    `NsysUnavailable` where nsys does not start, `ExportFailed` where it does not end in time.
+    `output` must not exist, and its folder must be the caller's own: nsys runs in it. `progress` is
+    called about every 0.2 s. On any exception, Ctrl-C included, nsys and all it started are killed
+    first. Raises `NsysUnavailable` where nsys does not start, `ExportFailed` where it does not end
+    in time.
     """
     doing = f"exporting {report.name} with nsys {nsys.release}"
     options = ["--type=sqlite", f"--output={output.name}", "--quiet=true"]
@@ -202,10 +229,13 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
     if answer and _BLOBS in answer.output:
         options.append(f"{_BLOBS}=true")
     try:
-        return _run(nsys, options, report, output.parent, EXPORT_LIMIT.value, lambda: progress(doing, None))
+        return _run(
+            nsys, options, report, output.parent, EXPORT_LIMIT.value, lambda: progress(doing, None)
+        )
     except TookTooLong:
         raise ExportFailed(
-            f"nsys {nsys.release} did not finish {report} within {EXPORT_LIMIT.value / 3600:.0f} h and was "
+            f"nsys {nsys.release} did not finish {report} within {EXPORT_LIMIT.value / 3600:.0f} h "
+            f"and was "
             "stopped. Export it by hand, and give moe-diag analyze the .sqlite."
         ) from None
 
@@ -213,7 +243,8 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
 def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
     """Start of the recording in UNIX ns as the report tells it, None where nsys cannot say.
 
-    `scratch_dir` must be the caller's own; small files stay in it. Ends and raises as `run_export` does.
+    `scratch_dir` must be the caller's own; small files stay in it. Ends and raises as `run_export`
+    does.
     """
     output = scratch_dir / "info.json"
     output.unlink(missing_ok=True)
@@ -228,7 +259,12 @@ def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
 
 
 def _run(
-    nsys: Nsys, options: Sequence[str], report: Path, folder: Path, limit_s: float, tick: Callable[[], None]
+    nsys: Nsys,
+    options: Sequence[str],
+    report: Path,
+    folder: Path,
+    limit_s: float,
+    tick: Callable[[], None],
 ) -> Ended:
     command = [str(nsys.path), "export", *options, _plain_name(report, folder)]
     try:
@@ -240,7 +276,8 @@ def _run(
 
 
 def _plain_name(report: Path, folder: Path) -> str:
-    """A link to the report in `folder`: nsys then sees no odd characters, and has no way to its folder.
+    """A link to the report in `folder`: nsys then sees no odd characters, and has no way to its
+    folder.
 
     Where not every file may be read it is a copy, so that nsys reads the one that we may.
     """

@@ -1,4 +1,6 @@
-"""A path -> Columns, whatever the format: look at the first bytes, then read with the reader they ask for."""
+"""A path -> Columns, whatever the format: look at the first bytes, then read with the reader they
+ask for.
+"""
 
 import errno
 import os
@@ -24,19 +26,26 @@ from traces.progress import Progress, silent
 from traces.recording.traps import Trap
 
 _ReadTables = Callable[[SqliteTables, str], Columns]
-_KNOWN = "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's .json(.gz)."
+_KNOWN = (
+    "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's "
+    ".json(.gz)."
+)
 
 
 @frozen
 class ReadOptions:
-    """How to read: which nsys exports reports (None: look for one), where exports are kept, what reads."""
+    """How to read: which nsys exports reports (None: look for one), where exports are kept, what
+    reads.
+    """
 
     nsys: str | None = None
     cache_dir: Path | None = None
     reader: Reader = Reader.AUTO
 
 
-def read_trace(path: Path, options: ReadOptions | None = None, progress: Progress = silent) -> Columns:
+def read_trace(
+    path: Path, options: ReadOptions | None = None, progress: Progress = silent
+) -> Columns:
     """Read one trace into columns.
 
     Raises `TraceNotFound`, `NotATrace` or `DamagedTrace` for the input, and for reports what
@@ -67,7 +76,10 @@ def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTable
     if export_cache.is_report(head):
         cache = options.cache_dir or default_cache_dir()
         export = exported(path, nsys=options.nsys, cache_dir=cache, progress=progress)
-        with also_beneath(cache), open_tables(export, options.reader, progress, shown=path) as tables:
+        with (
+            also_beneath(cache),
+            open_tables(export, options.reader, progress, shown=path) as tables,
+        ):
             return read(tables, "nsys-report")
     if export_cache.is_stream(head):
         raise NotATrace(
@@ -91,7 +103,9 @@ def _head(path: Path) -> bytes:
     except FileNotFoundError:
         # nsys ends without an error where no range of its capture began
         no_report = (
-            " With -c cudaProfilerApi, nsys writes no report where the program never calls cudaProfilerStart."
+            " With -c cudaProfilerApi, nsys writes no report where the program never "
+            "calls "
+            "cudaProfilerStart."
         )
         more = no_report if path.suffix == ".nsys-rep" else ""
         raise TraceNotFound(f"{path} does not exist. Check the path.{more}") from None

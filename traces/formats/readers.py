@@ -18,7 +18,8 @@ class Reader(StrEnum):
 PAGES_FROM: Final = Limit(
     8_000_000,
     "bytes",
-    "ours: a megabyte of event tables takes sqlite3 0.043 s of CPU and compiled loops 0.002 s; numba and the "
+    "ours: a megabyte of event tables takes sqlite3 0.043 s of CPU and compiled loops 0.002 s; "
+    "numba and the "
     "loops take 0.32 s once (medians of 5, 2026-11-22)",
 )
 

@@ -1,10 +1,10 @@
 """Loops that decode the rows of SQLite's table leaf pages.
 
-Layout: https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1. A leaf page of a table: type 13, cell
-count at byte 3, from byte 8 on one two-byte place for each cell. A cell: bytes of its record,
-rowid (both varints), record. A record: bytes of its header, one serial type for each column (varints), the
-values. Every place is checked against its page; a page buffer ends with `SPARE_BYTES`, so that a varint at
-its end can be read before it is refused.
+Layout: https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1. A leaf page of a table: type
+13, cell count at byte 3, from byte 8 on one two-byte place for each cell. A cell: bytes of its
+record, rowid (both varints), record. A record: bytes of its header, one serial type for each column
+(varints), the values. Every place is checked against its page; a page buffer ends with
+`SPARE_BYTES`, so that a varint at its end can be read before it is refused.
 """
 
 from typing import Final
@@ -97,7 +97,8 @@ def decode_record(
     row: int,
     out: IntArray,
 ) -> int:
-    """Values of the wanted columns into row `row`; 1 where one is in an overflow page, else 0, or `UNUSUAL`.
+    """Values of the wanted columns into row `row`; 1 where one is in an overflow page, else 0, or
+    `UNUSUAL`.
 
     `slot_of`: of each column the place in `out` or -1. The first `integers` slots take numbers; the
     others are pairs, of a text's place and its length, -1 for NULL.
@@ -157,7 +158,9 @@ def decode_record(
 def is_wanted(
     row: int, capacity: int, out: IntArray, only_slot: IntArray, only_from: IntArray, only: IntArray
 ) -> int:
-    """1 where each column of `only_slot` has one of its values in `only`, or any where none is there."""
+    """1 where each column of `only_slot` has one of its values in `only`, or any where none is
+    there.
+    """
     for condition in range(len(only_slot)):
         value = out[only_slot[condition] * capacity + row]
         first, end = only_from[condition], only_from[condition + 1]
@@ -188,8 +191,8 @@ def decode_pages(
 ) -> int:
     """Rows of leaf pages that are wanted -> how many, or `UNUSUAL`.
 
-    Slot `slots` of `out` takes the rows left to SQLite, slot `slots + 1` their rowids. `state`: rowid before
-    these pages, whether there was one, and how many rows were left.
+    Slot `slots` of `out` takes the rows left to SQLite, slot `slots + 1` their rowids. `state`:
+    rowid before these pages, whether there was one, and how many rows were left.
     """
     row = left_rows = 0
     last, is_first = state[0], state[1] == 0

@@ -1,7 +1,9 @@
-"""`Tables` of an SQLite file whose event tables are decoded from their pages, many times faster than by SQL.
+"""`Tables` of an SQLite file whose event tables are decoded from their pages, many times faster
+than by SQL.
 
-Only plain tables of plain files: whatever is unusual in a table makes SQLite itself read it, with its own
-errors for damage. So what is given is always what `SqliteTables` gives, row by row and in the same order.
+Only plain tables of plain files: whatever is unusual in a table makes SQLite itself read it, with
+its own errors for damage. So what is given is always what `SqliteTables` gives, row by row and in
+the same order.
 """
 
 import os
@@ -69,7 +71,9 @@ class PageFile:
         raise Unusual
 
     def read(self, pages: IntArray, into: _Bytes | None = None) -> _Bytes:
-        """Bytes of pages end to end, and spare bytes after them; `into` is used where it is given."""
+        """Bytes of pages end to end, and spare bytes after them; `into` is used where it is
+        given.
+        """
         size = len(pages) * self.page_size
         data = np.zeros(size + SPARE_BYTES, dtype=np.uint8) if into is None else into
         view = memoryview(data)  # type: ignore[arg-type]
@@ -102,7 +106,11 @@ class PageFile:
         if (places < 12 + 2 * cells).any() or (places > self.usable - 5).any():
             raise Unusual
         places = np.append(places, 8)  # the last child stands in the header
-        return np.ascontiguousarray(data[places[:, None] + np.arange(4)]).view(">u4")[:, 0].astype(np.int64)
+        return (
+            np.ascontiguousarray(data[places[:, None] + np.arange(4)])
+            .view(">u4")[:, 0]
+            .astype(np.int64)
+        )
 
     def _layout(self) -> tuple[int, int, int]:
         header = os.pread(self._file, _HEADER_BYTES, 0)
@@ -111,11 +119,18 @@ class PageFile:
         size = int.from_bytes(header[16:18], "big")
         size = 65536 if size == 1 else size
         usual_size = 512 <= size <= 65536 and size & (size - 1) == 0
-        rollback_journal, fractions, utf8 = header[18:20] == b"\1\1", header[21:24] == b"\x40\x20\x20", 1
+        rollback_journal, fractions, utf8 = (
+            header[18:20] == b"\1\1",
+            header[21:24] == b"\x40\x20\x20",
+            1,
+        )
         usable = size - header[20]
         if not (usual_size and rollback_journal and fractions) or usable < 480:
             raise Unusual
-        if int.from_bytes(header[56:60], "big") != utf8 or not 1 <= int.from_bytes(header[44:48], "big") <= 4:
+        if (
+            int.from_bytes(header[56:60], "big") != utf8
+            or not 1 <= int.from_bytes(header[44:48], "big") <= 4
+        ):
             raise Unusual
         count = os.fstat(self._file).st_size // size
         if header[24:28] == header[92:96] and (told := int.from_bytes(header[28:32], "big")):
@@ -127,9 +142,15 @@ class PageFile:
 
 _BATCH_BYTES: Final = 1 << 20  # stays in the processor's cache
 _SMALLEST_CELL_BYTES: Final = 6  # with its place in the page
-_MOST_LEFT: Final = 10_000  # rows with a wanted value in overflow pages, which SQLite reads one by one
+_MOST_LEFT: Final = (
+    10_000  # rows with a wanted value in overflow pages, which SQLite reads one by one
+)
 _ROOM: Final = 1.05  # more rows than the pages read so far promise
-_REAL: Final = ("REAL", "FLOA", "DOUB")  # in the name of a type: numbers stored whole are read as REAL
+_REAL: Final = (
+    "REAL",
+    "FLOA",
+    "DOUB",
+)  # in the name of a type: numbers stored whole are read as REAL
 _TEXT_OR_WHOLE: Final = ("INT", "CHAR", "CLOB", "TEXT", "BLOB")  # these words count before
 
 
@@ -149,7 +170,11 @@ class TableReader:
         self._table, self._integers, self._texts, self._only = table, integers, texts, only
         stored = sql.stored(table)
         wanted = [*integers, *texts]
-        if stored is None or not wanted or any(values is not None and not values for values in only.values()):
+        if (
+            stored is None
+            or not wanted
+            or any(values is not None and not values for values in only.values())
+        ):
             raise Unusual
         self._root, columns = stored
         self._slot_of = _slots(columns, integers, texts)
@@ -188,7 +213,9 @@ class TableReader:
         numbers_of = dict(zip(self._integers, whole, strict=False))
         coded = {
             name: store.coded(codes)
-            for name, codes, store in zip(self._texts, whole[len(self._integers) :], stores, strict=True)
+            for name, codes, store in zip(
+                self._texts, whole[len(self._integers) :], stores, strict=True
+            )
         }
         return self._with_left(Table(numbers_of, coded), left)
 
@@ -231,7 +258,8 @@ class TableReader:
             return found
         keep = np.ones(len(found), dtype=np.bool_)
         known = {
-            name: {text: code for code, text in enumerate(found.texts[name].values)} for name in self._texts
+            name: {text: code for code, text in enumerate(found.texts[name].values)}
+            for name in self._texts
         }
         for row, rowid in left:
             read = self._sql.row_at(self._table, rowid, self._integers, self._texts, self._only)
@@ -245,22 +273,35 @@ class TableReader:
             for name, value in zip(self._texts, values[len(self._integers) :], strict=True):
                 if not (value is None or type(value) is str):
                     raise Unusual
-                code = -1 if value is None else known[name].setdefault(cut_name(value), len(known[name]))
+                code = (
+                    -1
+                    if value is None
+                    else known[name].setdefault(cut_name(value), len(known[name]))
+                )
                 found.texts[name].codes[row] = code
         return Table(
             {name: values[keep] for name, values in found.integers.items()},
-            {name: in_order(text.codes[keep], tuple(known[name])) for name, text in found.texts.items()},
+            {
+                name: in_order(text.codes[keep], tuple(known[name]))
+                for name, text in found.texts.items()
+            },
         )
 
 
-def _slots(stored: Sequence[StoredColumn], integers: Sequence[str], texts: Sequence[str]) -> IntArray:
-    """Of each stored column up to the last wanted one, the slot that takes it, -1 where it is not wanted."""
+def _slots(
+    stored: Sequence[StoredColumn], integers: Sequence[str], texts: Sequence[str]
+) -> IntArray:
+    """Of each stored column up to the last wanted one, the slot that takes it, -1 where it is not
+    wanted.
+    """
     slot = {name: place for place, name in enumerate(integers)}
     slot |= {name: len(integers) + 2 * place for place, name in enumerate(texts)}
     columns = {column.name: column for column in stored}
     if any(column.is_hidden for column in stored) or not slot.keys() <= columns.keys():
         raise Unusual
-    if any(columns[name].is_key for name in slot) or any(_is_real(columns[name].type) for name in integers):
+    if any(columns[name].is_key for name in slot) or any(
+        _is_real(columns[name].type) for name in integers
+    ):
         raise Unusual
     places = [slot.get(column.name, -1) for column in stored]
     return np.array(
@@ -270,7 +311,9 @@ def _slots(stored: Sequence[StoredColumn], integers: Sequence[str], texts: Seque
 
 def _is_real(declared: str) -> bool:
     upper = declared.upper()
-    return any(word in upper for word in _REAL) and not any(word in upper for word in _TEXT_OR_WHOLE)
+    return any(word in upper for word in _REAL) and not any(
+        word in upper for word in _TEXT_OR_WHOLE
+    )
 
 
 class _Growing:
@@ -298,7 +341,9 @@ class _Growing:
 
 
 def open_tables(path: Path, reader: Reader, progress: Progress, shown: Path) -> SqliteTables:
-    """The tables of a file as a context manager; `Reader.AUTO` decodes pages of large files, compiled."""
+    """The tables of a file as a context manager; `Reader.AUTO` decodes pages of large files,
+    compiled.
+    """
     size = path.stat().st_size
     is_worth_it = reader is Reader.AUTO and size >= PAGES_FROM.value and runs_compiled(size)
     tables = PageTables if reader is Reader.PAGES or is_worth_it else SqliteTables
@@ -322,7 +367,9 @@ class PageTables(SqliteTables):
 
     @property
     def reader(self) -> str:
-        """Which readers ran: `pages`, `sqlite3`, or `pages, sqlite3 for` the tables that it read."""
+        """Which readers ran: `pages`, `sqlite3`, or `pages, sqlite3 for` the tables that it
+        read.
+        """
         if self._pages is None:
             return super().reader
         if self._left:
@@ -330,11 +377,17 @@ class PageTables(SqliteTables):
         return "pages"
 
     def read(
-        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
+        self,
+        table: str,
+        integers: Sequence[str],
+        texts: Sequence[str] = (),
+        only: RowFilter = EVERY_ROW,
     ) -> Table:
         if self._pages is not None:
             try:
-                return TableReader(self._pages, self, table, integers, texts, only).read(self._progress)
+                return TableReader(self._pages, self, table, integers, texts, only).read(
+                    self._progress
+                )
             except (Unusual, DamagedTrace):
                 self._left[table] = None
         return super().read(table, integers, texts, only)

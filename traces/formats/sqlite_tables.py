@@ -1,8 +1,9 @@
-"""`Tables` of an SQLite file through Python's own sqlite3. The only file with SQL for reading traces.
+"""`Tables` of an SQLite file through Python's own sqlite3. The only file with SQL for reading
+traces.
 
-The file is opened read-only and as immutable: SQLite then takes no lock and makes no side file, so a
-read-only file in a read-only folder works and nothing appears beside it. What that would hide is refused:
-`check_whole` looks for unfinished changes, and `close` for a change while we read.
+The file is opened read-only and as immutable: SQLite then takes no lock and makes no side file, so
+a read-only file in a read-only folder works and nothing appears beside it. What that would hide is
+refused: `check_whole` looks for unfinished changes, and `close` for a change while we read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from traces.names.foreign import cut_name
 from traces.progress import Progress, silent
 
 RowFilter = Mapping[str, Sequence[int] | None]
-"""Which rows are wanted: those whose column has one of the numbers; for None, those where it is not NULL."""
+"""Which rows are wanted: those whose column has one of the numbers; for None, those where it is not
+NULL."""
 
 EVERY_ROW: Final[RowFilter] = MappingProxyType({})
 
@@ -49,14 +51,16 @@ _SIDE_FILES: Final = {"-wal": "changes not yet merged into it", "-journal": "an 
 def check_whole(path: Path) -> None:
     """Raise `DamagedTrace` where the file is shorter than its header says, or is being written.
 
-    The header fields are those of the SQLite file format: page size at byte 16 (1 means 65536), change
-    counter at 24, page count at 28, valid where the counter at 92 agrees.
+    The header fields are those of the SQLite file format: page size at byte 16 (1 means 65536),
+    change counter at 24, page count at 28, valid where the counter at 92 agrees.
     """
     with opened(path) as file:
         header = file.read(100)
         size = os.fstat(file.fileno()).st_size
     if len(header) < 100:
-        raise DamagedTrace(f"{path} is truncated: {size} bytes of an SQLite file. Export the report again.")
+        raise DamagedTrace(
+            f"{path} is truncated: {size} bytes of an SQLite file. Export the report again."
+        )
     page_size = int.from_bytes(header[16:18], "big")
     page_size = 65536 if page_size == 1 else page_size
     page_count = int.from_bytes(header[28:32], "big")
@@ -83,7 +87,8 @@ _FAILED: Final = (sqlite3.Error, UnicodeDecodeError)
 STEPS: Final = Limit(
     100,
     "steps of SQLite's machine for a byte of the file",
-    "ours: a row takes some 4 a column and has at least 6 bytes; what takes more is a view, or pages that "
+    "ours: a row takes some 4 a column and has at least 6 bytes; what takes more is a view, or "
+    "pages that "
     "stand in several places, and may have no end",
 )
 _STEPS_AT_ONCE: Final = 100_000
@@ -93,14 +98,17 @@ _ALWAYS: Final = 20
 _LONGEST_REASON: Final = 100
 """Characters of what sqlite3 says."""
 _HIDDEN: Final = 1
-"""What PRAGMA table_xinfo notes of what looks like a column of a virtual table; computed ones are others."""
+"""What PRAGMA table_xinfo notes of what looks like a column of a virtual table; computed ones are
+others."""
 _LONGEST: Final = 1_000_000
 """No text or blob is longer than its file, or this."""
 
 
 @frozen
 class StoredColumn:
-    """A column as declared: its name and type, and whether it may be computed or stand for the rowid."""
+    """A column as declared: its name and type, and whether it may be computed or stand for the
+    rowid.
+    """
 
     name: str
     type: str
@@ -126,7 +134,9 @@ class SqliteTables:
             with opens_only(path):
                 self._db = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.Error as error:
-            raise TraceNotFound(f"{path} cannot be opened ({error}). Check its permissions.") from None
+            raise TraceNotFound(
+                f"{path} cannot be opened ({error}). Check its permissions."
+            ) from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
         size = path.stat().st_size
         self._longest = min(max(size, _LONGEST), int(MOST_TEXT.value))
@@ -158,9 +168,15 @@ class SqliteTables:
         return self._columns[table]
 
     def read(
-        self, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
+        self,
+        table: str,
+        integers: Sequence[str],
+        texts: Sequence[str] = (),
+        only: RowFilter = EVERY_ROW,
     ) -> Table:
-        """Columns of a table that has them, in one pass and the table's own row order: no index is used."""
+        """Columns of a table that has them, in one pass and the table's own row order: no index is
+        used.
+        """
         known: list[dict[str | None, int]] = [{None: -1} for _ in texts]
         chunks: list[list[IntArray]] = []
         done, most, count = 0, self._most_rows(table), len(integers)
@@ -181,7 +197,9 @@ class SqliteTables:
         return Table(dict(zip(integers, whole, strict=False)), dict(zip(texts, coded, strict=True)))
 
     def _most_rows(self, table: str) -> int | None:
-        """About how many rows a table has, by its last rowid: counting would read it. None without one."""
+        """About how many rows a table has, by its last rowid: counting would read it. None without
+        one.
+        """
         try:
             found = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
         except (*_FAILED, MemoryError):  # of damaged pages too; what reads them answers
@@ -200,8 +218,14 @@ class SqliteTables:
             some = wanted[first : first + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(some))
             with self._reading("StringIds"):
-                rows = self._db.execute(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some)
-                known = ((key, value) for key, value in rows if value is not None and isinstance(key, int))
+                rows = self._db.execute(
+                    f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some
+                )
+                known = (
+                    (key, value)
+                    for key, value in rows
+                    if value is not None and isinstance(key, int)
+                )
                 found |= {key: cut_name(str(value)) for key, value in known}
         return found
 
@@ -223,7 +247,9 @@ class SqliteTables:
             return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
 
     def stored(self, table: str) -> tuple[int, list[StoredColumn]] | None:
-        """Page where the rows are, and the columns in the order of records; None where there are none."""
+        """Page where the rows are, and the columns in the order of records; None where there are
+        none.
+        """
         with self._reading(table):
             found = self._db.execute(
                 "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
@@ -242,7 +268,9 @@ class SqliteTables:
         """Whether the row of a rowid is wanted, and its values; None where there is no such row."""
         with self._reading(table):
             selected = f"{_condition(only)}, {_selected(integers, texts)}"
-            found = self._db.execute(f"SELECT {selected} FROM {_quoted(table)} WHERE _rowid_ = ?", (rowid,))
+            found = self._db.execute(
+                f"SELECT {selected} FROM {_quoted(table)} WHERE _rowid_ = ?", (rowid,)
+            )
             row = found.fetchone()
         if row is None:
             return None
@@ -284,7 +312,8 @@ class SqliteTables:
 
     def _damaged(self, reason: str, table: str) -> DamagedTrace:
         return DamagedTrace(
-            f"{self.path} is damaged ({reason}, in {table}). Copy it again, or export the report again."
+            f"{self.path} is damaged ({reason}, in {table}). Copy it again, or export the report "
+            f"again."
         )
 
 

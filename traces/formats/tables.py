@@ -1,4 +1,6 @@
-"""A table's columns, whichever recorder wrote it; distinct texts of a column are found by their bytes."""
+"""A table's columns, whichever recorder wrote it; distinct texts of a column are found by their
+bytes.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -20,7 +22,9 @@ _FIRST_BYTES: Final = 1 << 16
 
 
 class Texts(NamedTuple):
-    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has none."""
+    """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has
+    none.
+    """
 
     codes: IntArray
     values: tuple[str, ...]
@@ -45,12 +49,18 @@ class Table:
         """The rows that are wanted, with the texts that these have."""
         if wanted.all():
             return self
-        texts = {name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()}
+        texts = {
+            name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()
+        }
         return Table({name: each[wanted] for name, each in self.integers.items()}, texts)
 
 
 def copies_of(
-    memcpy: Table, memset: Table, rows_of: Callable[[Table], GpuRows], kind: IntArray, source: IntArray
+    memcpy: Table,
+    memset: Table,
+    rows_of: Callable[[Table], GpuRows],
+    kind: IntArray,
+    source: IntArray,
 ) -> Copies:
     """Copies, whose kinds and sources are given, then memsets; both have a column of bytes."""
     return Copies(
@@ -75,10 +85,12 @@ def encode_texts(
     arena: _Bytes,
     state: IntArray,
 ) -> int:
-    """Replace the places of texts in `out` by codes, in order of first sight -> the row where room ran out.
+    """Replace the places of texts in `out` by codes, in order of first sight -> the row where room
+    ran out.
 
-    The distinct texts stand end to end in `arena`, text n up to `ends[n]`; `state[0]` counts them. `buckets`
-    is an open hash table of codes, at most half full, -1 where empty; its length is a power of two.
+    The distinct texts stand end to end in `arena`, text n up to `ends[n]`; `state[0]` counts them.
+    `buckets` is an open hash table of codes, at most half full, -1 where empty; its length is a
+    power of two.
     """
     mask = len(buckets) - 1
     for row in range(start, rows):

@@ -1,1 +1,3 @@
-"""Timeline -> Measurements: every number, each with its unit in its name. One file per family of numbers."""
+"""Timeline -> Measurements: every number, each with its unit in its name. One file per family of
+numbers.
+"""

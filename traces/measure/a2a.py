@@ -1,4 +1,6 @@
-"""Expert all-to-all: payload and control apart, exposed and hidden, and how much of it is like waiting."""
+"""Expert all-to-all: payload and control apart, exposed and hidden, and how much of it is like
+waiting.
+"""
 
 from typing import Final
 
@@ -11,7 +13,14 @@ from traces.intervals import Spans, instants_in, instants_of, intersect, ns_in, 
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.layers import Places, places_of
-from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
+from traces.resolve.resolution import (
+    CONTROL_KIND,
+    OPERATIONS,
+    PAYLOAD_KINDS,
+    PHASES,
+    UNTOLD,
+    Resolution,
+)
 from traces.sections.rank import A2a, Dispatcher, Span
 from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline, Source
@@ -36,16 +45,20 @@ _LIBRARIES: Final[
 
 
 def measure_a2a(
-    rank: RankTimeline, resolution: Resolution, windows: Spans, steps: Steps, account: Account | Missing
+    rank: RankTimeline,
+    resolution: Resolution,
+    windows: Spans,
+    steps: Steps,
+    account: Account | Missing,
 ) -> A2a | Missing:
     """Measure expert traffic within the windows: wall times, unions of intervals.
 
-    `payload_ns` is dispatch and combine, `control_ns` notify, sync and layout, which mostly wait; they may
-    overlap. `exposed_ns` is when either runs and no compute, `hidden_ns` the rest of their union.
-    `waiting_like_ns` is one rank's view: of the instances of one operation, layer, part and size the fastest
-    is like a pure transfer, and what others take longer is like waiting. `unresolved_ns` is SendRecv that
-    could be expert traffic and is in none of these. `blocking_ns`: what the account lays on it.
-    `steps` numbers steps and layers; the times are those of `windows`.
+    `payload_ns` is dispatch and combine, `control_ns` notify, sync and layout, which mostly wait;
+    they may overlap. `exposed_ns` is when either runs and no compute, `hidden_ns` the rest of their
+    union. `waiting_like_ns` is one rank's view: of the instances of one operation, layer, part and
+    size the fastest is like a pure transfer, and what others take longer is like waiting.
+    `unresolved_ns` is SendRecv that could be expert traffic and is in none of these. `blocking_ns`:
+    what the account lays on it. `steps` numbers steps and layers; the times are those of `windows`.
     """
     if not rank.has_kernels:
         return rank.lacks("no single kernel was recorded", "graphs")
@@ -79,10 +92,14 @@ def measure_a2a(
 def _waiting_like(
     rank: RankTimeline, resolution: Resolution, rows: Activities, places: Places, windows: Spans
 ) -> int | None:
-    """Time in which instances ran longer than the fastest of their like; only whole ones in the windows."""
+    """Time in which instances ran longer than the fastest of their like; only whole ones in the
+    windows.
+    """
     duration_ns = rows.length_ns
     whole = (ns_in(rows, windows) == duration_ns) & (duration_ns > 0)
-    alike = np.flatnonzero(whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD))
+    alike = np.flatnonzero(
+        whole & resolution.of_kind("ep_dispatch", "ep_combine") & (places.part != UNTOLD)
+    )
     if not len(alike):
         return None
     blocks = rank.blocks[resolution.index]
@@ -111,7 +128,9 @@ def _spans(
     start_ns = np.maximum(rows.start_ns[mine], windows.start_ns[first])
     end_ns = np.minimum(rows.end_ns[mine], windows.end_ns[last])
     no_step = {UNTOLD: gap("no step holds it", "record with step ranges")}
-    no_layer = {UNTOLD: rank.lacks("its place in the sequence of layers is not clear", "layer_ranges")}
+    no_layer = {
+        UNTOLD: rank.lacks("its place in the sequence of layers is not clear", "layer_ranges")
+    }
     no_phase = {UNTOLD: rank.lacks("forward and backward cannot be separated here", "ranges")}
     phases = no_phase | dict(enumerate(PHASES))
     told = [column[mine] for column in (places.step, places.layer, resolution.phase)]
@@ -145,7 +164,9 @@ def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) ->
 def _dispatchers(
     rank: RankTimeline, resolution: Resolution, rows: Activities, windows: Spans
 ) -> dict[Dispatcher, int]:
-    """Wall time of each dispatcher's kernels within the windows; token counts by NCCL are nobody's."""
+    """Wall time of each dispatcher's kernels within the windows; token counts by NCCL are
+    nobody's.
+    """
     counts = resolution.operation == OPERATIONS.index("notify")
     expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
     by_name = [

@@ -1,9 +1,10 @@
-"""Which frees are the caching allocator's: it frees what it kept within an allocation that found no room.
+"""Which frees are the caching allocator's: it frees what it kept within an allocation that found no
+room.
 
-Its frees stand in one run right before that allocation, in the same operator, and it asked the driver before
-it gave anything back. A library that takes a workspace for a kernel frees it behind that kernel, or frees the
-last one before it takes one for a convolution; a program whose cache is off frees each tensor where it dies.
-No setting of the allocator changes these.
+Its frees stand in one run right before that allocation, in the same operator, and it asked the
+driver before it gave anything back. A library that takes a workspace for a kernel frees it behind
+that kernel, or frees the last one before it takes one for a convolution; a program whose cache is
+off frees each tensor where it dies. No setting of the allocator changes these.
 """
 
 import numpy as np
@@ -16,7 +17,9 @@ from traces.timeline import RankTimeline
 
 
 def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
-    """Masks over the calls of a rank: those of launching threads that free, and of these the allocator's."""
+    """Masks over the calls of a rank: those of launching threads that free, and of these the
+    allocator's.
+    """
     calls = rank.columns.calls
     kind = call_kinds(rank.columns.call_names)[calls.name]
     of_thread = np.isin(calls.thread_gid, rank.activities.launching_threads)
@@ -42,7 +45,8 @@ def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
 def _before_convolutions(
     rank: RankTimeline, order: IntArray, moves: BoolArray, frees: BoolArray, place: IntArray
 ) -> BoolArray:
-    """Which calls, in order by thread, stand before a convolution's launch in its operator, after a free.
+    """Which calls, in order by thread, stand before a convolution's launch in its operator, after a
+    free.
 
     `moves`: those that allocate or free; the first of them since the launch before is what counts.
     """
@@ -56,7 +60,9 @@ def _before_convolutions(
     then = next_at(launches)[:-1]
     last = np.minimum(then, count - 1)
     same = (then < count) & (thread[last] == thread) & (place[last] == place)
-    found: BoolArray = same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
+    found: BoolArray = (
+        same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
+    )
     return found
 
 
@@ -65,7 +71,10 @@ def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
     ranges, recorded = rank.columns.ranges, rank.columns.calls
     found = np.full(len(calls), -1)
     for thread in np.unique(recorded.thread_gid[calls]).tolist():
-        mine, theirs = recorded.thread_gid[calls] == thread, np.flatnonzero(ranges.thread_gid == thread)
+        mine, theirs = (
+            recorded.thread_gid[calls] == thread,
+            np.flatnonzero(ranges.thread_gid == thread),
+        )
         tiling = innermost(ranges.start_ns[theirs], ranges.end_ns[theirs], theirs)
         at = last_at(tiling.start_ns, recorded.start_ns[calls][mine])
         found[mine] = tiling.label[at]

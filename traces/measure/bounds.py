@@ -1,12 +1,14 @@
-"""The most that each overhead can cost a rank, by the partition of its windows alone: no replay is needed.
+"""The most that each overhead can cost a rank, by the partition of its windows alone: no replay is
+needed.
 
-communication: the time without compute, or its own if less, and what compute is stretched beside it.
-host_overhead: what the account lays on the host; without an account the time without compute.
-memory: recomputed stretches with the waits before them, large copies between GPU and host, and allocator
-starvation; without an account the time without compute in its place, where any allocator call was made.
-compute: what kernels with fewer blocks than SMs, of the largest GPU where theirs is unknown, would not take
-if they filled them, and matrix work in a faster format; all of it where peak rates are unknown.
-Where a replay is proven, its cost is the better figure: one overhead can hide behind another.
+communication: the time without compute, or its own if less, and what compute is stretched beside
+it. host_overhead: what the account lays on the host; without an account the time without compute.
+memory: recomputed stretches with the waits before them, large copies between GPU and host, and
+allocator starvation; without an account the time without compute in its place, where any allocator
+call was made. compute: what kernels with fewer blocks than SMs, of the largest GPU where theirs is
+unknown, would not take if they filled them, and matrix work in a faster format; all of it where
+peak rates are unknown. Where a replay is proven, its cost is the better figure: one overhead can
+hide behind another.
 """
 
 from typing import Final
@@ -28,16 +30,18 @@ from traces.replay.edits import Subject
 from traces.replay.without import stretched_ns
 from traces.timeline import Activities, RankTimeline
 
-_HOST_COPIES: Final = tuple(code for code, kind in enumerate(COPY_KINDS) if kind.endswith(("h2d", "d2h")))
+_HOST_COPIES: Final = tuple(
+    code for code, kind in enumerate(COPY_KINDS) if kind.endswith(("h2d", "d2h"))
+)
 
 
 @frozen
 class Bounds:
     """The most each wall can cost, in ns of the windows; None where the trace does not bound it.
 
-    Graphs recorded whole hide communication, recompute and grids; memory is not bounded either where it is
-    unknown what is computed a second time, compute not without launch shapes. `communication_seen`: the most
-    that communication outside such graphs can cost.
+    Graphs recorded whole hide communication, recompute and grids; memory is not bounded either
+    where it is unknown what is computed a second time, compute not without launch shapes.
+    `communication_seen`: the most that communication outside such graphs can cost.
     """
 
     communication: int | None
@@ -54,7 +58,9 @@ class Bounds:
 def measure_bounds(
     subject: Subject, budget: Budget, account: Account | Missing, unseen_ns: int | None
 ) -> Bounds:
-    """Bound the costs of one rank. `unseen_ns`: the most of recompute that is not seen, None if unbounded."""
+    """Bound the costs of one rank. `unseen_ns`: the most of recompute that is not seen, None if
+    unbounded.
+    """
     rows, windows = subject.rank.activities, subject.steps.windows
     absent_ns = budget.window_ns - budget.compute_ns
     seen_ns = _communication_ns(subject, rows, windows, absent_ns)
@@ -87,7 +93,9 @@ def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, uns
 
 
 def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int) -> int:
-    """What late allocator calls can cost; without an account all time without compute, if there are any."""
+    """What late allocator calls can cost; without an account all time without compute, if there are
+    any.
+    """
     if not isinstance(account, Missing):
         return account.launch_starved_ns.get("allocator", 0)
     seen = call_kinds(rank.columns.call_names)[rank.columns.calls.name]

@@ -1,8 +1,10 @@
 """The step budget: every nanosecond of the window in exactly one bucket, adding up to the integer.
 
-1. compute: a compute kernel runs. Two at once: the one that started first (equal starts: lower stream, then
+1. compute: a compute kernel runs. Two at once: the one that started first (equal starts: lower
+stream, then
    lower correlation id) gives the class.
-2. exposed_comm: no compute; a communication kernel or a copy between GPUs runs. Kinds at once: the earlier in
+2. exposed_comm: no compute; a communication kernel or a copy between GPUs runs. Kinds at once: the
+earlier in
    `COMM_KINDS`.
 3. exposed_copy: neither; another copy or memset runs. Kinds at once: the one that started first.
 4. idle: nothing.
@@ -18,7 +20,15 @@ import numpy as np
 from traces.arrays import summed
 from traces.frozen import frozen
 from traces.groups import sums_of
-from traces.intervals import Spans, covered_ns, first_come, instants_in, instants_of, intersect, subtract
+from traces.intervals import (
+    Spans,
+    covered_ns,
+    first_come,
+    instants_in,
+    instants_of,
+    intersect,
+    subtract,
+)
 from traces.missing import Missing, OrMissing, unless
 from traces.names.kernels import COMM_KINDS
 from traces.sections.rank import Totals
@@ -27,10 +37,12 @@ from traces.timeline import KEYS, Activities, Bucket
 
 @frozen
 class Budget:
-    """The partition of a window. `window_ns` = compute + exposed_comm + exposed_copy + idle, exactly.
+    """The partition of a window. `window_ns` = compute + exposed_comm + exposed_copy + idle,
+    exactly.
 
-    The maps add up to their bucket and hold no zero. `hidden_comm_ns` is communication under compute, part of
-    the compute bucket, and `hidden_comm_by_kind_ns` that of each kind, of which several may run at once.
+    The maps add up to their bucket and hold no zero. `hidden_comm_ns` is communication under
+    compute, part of the compute bucket, and `hidden_comm_by_kind_ns` that of each kind, of which
+    several may run at once.
     """
 
     window_ns: int
@@ -68,7 +80,9 @@ def measure_budget(activities: Activities, windows: Spans) -> Budget:
     )
 
 
-def _communication(activities: Activities, windows: Spans, free: Spans) -> tuple[dict[str, int], Spans, int]:
+def _communication(
+    activities: Activities, windows: Spans, free: Spans
+) -> tuple[dict[str, int], Spans, int]:
     """Exposed communication by kind, the time it leaves free, and what is hidden under compute."""
     by_kind: dict[str, int] = {}
     rows = activities.take(activities.is_comm)
@@ -103,8 +117,9 @@ def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[
 def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrMissing[Totals]:
     """Totals over the whole recording. `unseen`: why communication cannot be told from compute.
 
-    `kernel_work_ns` is a sum and can exceed the wall time; the `union` figures are wall time. Communication
-    is what the kernel names of class `comm` say; `exposed_comm_ns` is its wall time without compute.
+    `kernel_work_ns` is a sum and can exceed the wall time; the `union` figures are wall time.
+    Communication is what the kernel names of class `comm` say; `exposed_comm_ns` is its wall time
+    without compute.
     """
     kernels = activities.take(activities.is_kernel)
     if not len(kernels):

@@ -1,4 +1,6 @@
-"""What a recording holds and lacks, before anything is diagnosed from it; what NCCL said of its calls."""
+"""What a recording holds and lacks, before anything is diagnosed from it; what NCCL said of its
+calls.
+"""
 
 from collections.abc import Mapping
 
@@ -16,8 +18,8 @@ from traces.timeline import Timeline
 class Capture:
     """One trace as a recording. `rows`: what was recorded, by name, with its number of rows.
 
-    `correlation_frac`: kernels whose launch was recorded, None without kernels. `clock_offset_ns`: by rank
-    (process, device), 0 where host and GPU clocks agree, None where no launch was recorded.
+    `correlation_frac`: kernels whose launch was recorded, None without kernels. `clock_offset_ns`:
+    by rank (process, device), 0 where host and GPU clocks agree, None where no launch was recorded.
     """
 
     rows: Mapping[str, int]

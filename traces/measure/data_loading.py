@@ -1,7 +1,8 @@
-"""Waits for the next batch by step: their rhythm tells how many workers load; and what the input copies show.
+"""Waits for the next batch by step: their rhythm tells how many workers load; and what the input
+copies show.
 
-Workers start together and take batches in turn, so where loading holds a run back the step waits for the
-slowest of each round: with k of them every k-th step waits longest.
+Workers start together and take batches in turn, so where loading holds a run back the step waits
+for the slowest of each round: with k of them every k-th step waits longest.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ from traces.timeline import RankTimeline
 RHYTHM: Final = Limit(
     0.7,
     "fraction of the variance of the waits between the places of a round, beyond chance",
-    "by counting: of drawn series of random waits one or two in a hundred have as much; recordings of others "
+    "by counting: of drawn series of random waits one or two in a hundred have as much; recordings "
+    "of others "
     "with two and four workers have 0.96 and 0.71",
 )
 _CURE: Final = "look up num_workers of the program's DataLoader"
@@ -35,10 +37,12 @@ _WAITS: Final = "idle.launch_starved.data"
 def measure_data_loading(
     rank: RankTimeline, steps: Steps, ledger: Sequence[LedgerRow], resident: IntArray
 ) -> DataLoading:
-    """Of one rank, whose `ledger` splits each step. `resident`: places of copies from host memory, no input.
+    """Of one rank, whose `ledger` splits each step. `resident`: places of copies from host memory,
+    no input.
 
-    `workers` is None where no step waits. Copies are counted over the recording: those that read pageable
-    memory keep the host until they end. What is exposed of them lies in the windows, with no kernel beside.
+    `workers` is None where no step waits. Copies are counted over the recording: those that read
+    pageable memory keep the host until they end. What is exposed of them lies in the windows, with
+    no kernel beside.
     """
     rows, copies = rank.activities, input_copies(rank)
     copies = copies[~np.isin(rank.copy_bytes(copies), rank.copy_bytes(resident))]
@@ -54,7 +58,9 @@ def measure_data_loading(
 
 
 def loads_apart(range_texts: Sequence[str]) -> bool | None:
-    """Whether processes of their own load, by the iterator that PyTorch names; None with none or both."""
+    """Whether processes of their own load, by the iterator that PyTorch names; None with none or
+    both.
+    """
     texts = "\n".join(range_texts)
     found = {apart for name, apart in _ITERATORS.items() if name in texts}
     if len(found) == 1:

@@ -1,4 +1,6 @@
-"""What kind of run a rank shows: features that names and rows give away, and the format of its GEMMs."""
+"""What kind of run a rank shows: features that names and rows give away, and the format of its
+GEMMs.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -28,7 +30,8 @@ from traces.timeline import RankTimeline, Source
 
 @frozen
 class Precision:
-    """What the GEMMs of a rank multiply. `precision` is one of `traces.settings.precision.BITS` or "mixed".
+    """What the GEMMs of a rank multiply. `precision` is one of `traces.settings.precision.BITS` or
+    "mixed".
 
     `shares` are parts of GEMM work (sums of kernel time), by format.
     """
@@ -40,8 +43,9 @@ class Precision:
 def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     """Look at the GEMMs within the windows.
 
-    TF32 can hide in GEMMs of fp32 data only where their names keep silent; where the scaling of FP8 is not in
-    the GEMM's name, quantising kernels that agree give it, else it is one scale per tensor.
+    TF32 can hide in GEMMs of fp32 data only where their names keep silent; where the scaling of FP8
+    is not in the GEMM's name, quantising kernels that agree give it, else it is one scale per
+    tensor.
     """
     names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
     by_code = sums_of(ns_in(rows, windows), rows.name, len(names))
@@ -53,7 +57,9 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
         return Precision(rank.lacks("graph replays were recorded whole", "graphs"), {})
     if not total_ns:
         return Precision(gap("no GEMM in the window", "choose a longer window"), {})
-    quantising = (quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize")
+    quantising = (
+        quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize"
+    )
     quantize = {found for found in quantising if found}
     formats: dict[str, int] = {}
     for name, ns in gemms.items():
@@ -62,11 +68,14 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
             found = next(iter(quantize)) if len(quantize) == 1 else "fp8_per_tensor"
         if found:
             formats[found] = formats.get(found, 0) + ns
-    shares = {found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])}
+    shares = {
+        found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])
+    }
     told_ns = sum(formats.values())
     if told_ns / total_ns < MOST.value:
         why = (
-            f"only {percent(told_ns / total_ns)} of the GEMM work has a name that contains its number format"
+            f"only {percent(told_ns / total_ns)} of the GEMM work has a name that contains its "
+            f"number format"
         )
         return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
     main, main_ns = max(formats.items(), key=lambda item: item[1])
@@ -80,12 +89,15 @@ SHORT: Final = Limit(
 )
 
 
-def detect(rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: Recompute) -> Detected:
+def detect(
+    rank: RankTimeline, resolution: Resolution, steps: Steps, recompute: Recompute
+) -> Detected:
     """Look at the kernels and replays within the windows; a rank always has some.
 
-    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph (Kineto);
-    its share is one of kernel work. `short_kernel_frac`: kernels under 10 us as part of all kernels.
-    `framework`: whose run the names of the whole recording show. `ep_overlap` is for those who see all ranks.
+    A kernel is in a graph where its row names a node (nsys) or its launching call launches a graph
+    (Kineto); its share is one of kernel work. `short_kernel_frac`: kernels under 10 us as part of
+    all kernels. `framework`: whose run the names of the whole recording show. `ep_overlap` is for
+    those who see all ranks.
     """
     rows = rank.activities
     work_ns = ns_in(rows, steps.windows)
@@ -128,10 +140,15 @@ def _graph_scopes(
     rank: RankTimeline, work_ns: IntArray, is_kernel: BoolArray, in_graph: BoolArray
 ) -> Mapping[str, float]:
     """Of each scope that ran, how much of the work that tells it is in graphs."""
-    rows, scopes = rank.activities, [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names]
+    rows, scopes = (
+        rank.activities,
+        [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names],
+    )
     shares = {}
     for scope in SCOPES:
-        told = np.array([*(one == scope for one in scopes), False])  # the last for work without a name
+        told = np.array(
+            [*(one == scope for one in scopes), False]
+        )  # the last for work without a name
         mine = is_kernel & told[rows.name]
         if whole_ns := summed(work_ns[mine]):
             shares[scope] = summed(work_ns[mine & in_graph]) / whole_ns

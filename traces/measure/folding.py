@@ -1,4 +1,6 @@
-"""A sequence as loops: alike neighbours are one run, and runs that stand several times in a row a loop."""
+"""A sequence as loops: alike neighbours are one run, and runs that stand several times in a row a
+loop.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,19 @@ from traces.limits import Limit
 TRIED: Final = Limit(
     32,
     "periods",
-    "ours, at once and one after the other: a loop of a step is among the first three that most rows keep, "
+    "ours, at once and one after the other: a loop of a step is among the first three that most "
+    "rows keep, "
     "and steps of all recordings that we have need 1 to 21 passes",
 )
 
 
 @frozen
 class Folded:
-    """A sequence of n rows as runs: `run` of shape (n,) is the run of each row, `of` the number of its rows.
+    """A sequence of n rows as runs: `run` of shape (n,) is the run of each row, `of` the number of
+    its rows.
 
-    `of` and `length` have one entry a run: what its rows are, and how many follow each other, each time.
-    `loops`: first run, how many runs and how often, the outer before those within.
+    `of` and `length` have one entry a run: what its rows are, and how many follow each other, each
+    time. `loops`: first run, how many runs and how often, the outer before those within.
     """
 
     run: IntArray
@@ -109,7 +113,9 @@ def _folded_once(tree: _Tree, level: _Level) -> _Level | None:
 
 
 def _periods(token: IntArray) -> list[int]:
-    """Periods that may be there, rising: how far apart the same tokens, and the same three, stand."""
+    """Periods that may be there, rising: how far apart the same tokens, and the same three,
+    stand.
+    """
     found: list[int] = []
     three = group_of(token[:-2], token[1:-1], token[2:])
     for key in (token, three):
@@ -122,7 +128,9 @@ def _periods(token: IntArray) -> list[int]:
 
 
 def _repeated(token: IntArray, period: int) -> Iterator[tuple[int, int]]:
-    """Where tokens repeat themselves after a period, and how often they then stand there; none overlaps."""
+    """Where tokens repeat themselves after a period, and how often they then stand there; none
+    overlaps.
+    """
     same = token[period:] == token[:-period]
     end = 0
     for first, last in _stretches(same, period):

@@ -1,4 +1,6 @@
-"""Copies between host and GPU that stand for memory the GPU lacks: offload, and what lives on the host."""
+"""Copies between host and GPU that stand for memory the GPU lacks: offload, and what lives on the
+host.
+"""
 
 from collections import Counter
 from itertools import chain
@@ -18,20 +20,25 @@ from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline
 
 RECURS: Final = Limit(
-    2, "times a step", "by the word: activations and weights come with every layer, and a model has several"
+    2,
+    "times a step",
+    "by the word: activations and weights come with every layer, and a model has several",
 )
 BATCH_TENSORS: Final = Limit(
-    8, "copies in a row", "ours: a batch is tokens, labels, positions and masks, a model has far more tensors"
+    8,
+    "copies in a row",
+    "ours: a batch is tokens, labels, positions and masks, a model has far more tensors",
 )
 _MATRIX: Final = ("gemm", "grouped_gemm", "attention", "convolution")
 _ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
 
 
 def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int, int, int, int]:
-    """Of some copies, by their places in the activities, the number, bytes, wall time and exposed time.
+    """Of some copies, by their places in the activities, the number, bytes, wall time and exposed
+    time.
 
-    Exposed is the part of the wall time in which neither compute nor communication runs. A copy that crosses
-    a window's end takes what lies inside of it.
+    Exposed is the part of the wall time in which neither compute nor communication runs. A copy
+    that crosses a window's end takes what lies inside of it.
     """
     rows = rank.activities
     mine = rows.take(places)
@@ -43,9 +50,9 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int,
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     """Places in the activities of the used steps' copies that leave the GPU and come back.
 
-    Back within the time of the longest used step: what Adam on the CPU takes at a step's end comes back in
-    the next. What comes in twice as often as it goes out is none: weights are read forward and backward,
-    and a gradient of their size goes out once.
+    Back within the time of the longest used step: what Adam on the CPU takes at a step's end comes
+    back in the next. What comes in twice as often as it goes out is none: weights are read forward
+    and backward, and a gradient of their size goes out once.
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
@@ -72,8 +79,12 @@ def _whole_graphs(rank: RankTimeline) -> Missing:
     return rank.lacks("graph replays were recorded whole, with the copies in them", "graphs")
 
 
-def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int) -> list[tuple[int, int]]:
-    """Copies of one size to the host, each with the next one back that starts so soon after its end."""
+def _pairs(
+    copies: Activities, places: IntArray, out: BoolArray, within_ns: int
+) -> list[tuple[int, int]]:
+    """Copies of one size to the host, each with the next one back that starts so soon after its
+    end.
+    """
     pairs: list[tuple[int, int]] = []
     waiting: list[int] = []
     for place in places.tolist():
@@ -88,13 +99,16 @@ def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int)
     return pairs
 
 
-def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Missing) -> IntArray | Missing:
-    """Places in the activities of copies that bring what lives in host memory: weights, optimizer state.
+def resident_places(
+    rank: RankTimeline, steps: Steps, offloaded: IntArray | Missing
+) -> IntArray | Missing:
+    """Places in the activities of copies that bring what lives in host memory: weights, optimizer
+    state.
 
-    Large ones from the host that are not in `offloaded`: those of a size that comes within a pass, see
-    `_within_passes`. Of the others those that are no input batches, where more than one row of
-    them comes in each used step, with those of a size that recurs among them; without steps where they fill
-    enough of the window.
+    Large ones from the host that are not in `offloaded`: those of a size that comes within a pass,
+    see `_within_passes`. Of the others those that are no input batches, where more than one row of
+    them comes in each used step, with those of a size that recurs among them; without steps where
+    they fill enough of the window.
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
@@ -114,13 +128,16 @@ def resident_places(rank: RankTimeline, steps: Steps, offloaded: IntArray | Miss
 
 
 def _are_batches(others: IntArray, weights: IntArray, steps: int) -> bool:
-    """Whether copies of other sizes are the tensors of batches, wherever in a step each of them comes.
+    """Whether copies of other sizes are the tensors of batches, wherever in a step each of them
+    comes.
 
     Each size comes at most once where one of the weights comes twice, and few are of a step.
     """
     if not len(weights) or len(others) > BATCH_TENSORS.value * steps:
         return False
-    return 2 * max(Counter(others.tolist()).values(), default=0) <= min(Counter(weights.tolist()).values())
+    return 2 * max(Counter(others.tolist()).values(), default=0) <= min(
+        Counter(weights.tolist()).values()
+    )
 
 
 def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) -> IntArray:
@@ -136,16 +153,19 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
     often = RECURS.value * len(steps.used)
     if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
         return at[:0]
-    recur = [one for one, count in Counter(rank.copy_bytes(found).tolist()).items() if count >= often]
+    recur = [
+        one for one, count in Counter(rank.copy_bytes(found).tolist()).items() if count >= often
+    ]
     return at[weights | (inside & np.isin(rank.copy_bytes(at), recur))]
 
 
 def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     """Which of the copies, in order of start, are of a size that comes in several parts of a pass.
 
-    Between two copies of a batch lies a whole pass, with or without what comes once a step. What is read
-    forward and again backward has other kernels behind it each time: of two stretches from one copy to the
-    next each holds one that the other lacks, in every used step. Only names count that all these steps have.
+    Between two copies of a batch lies a whole pass, with or without what comes once a step. What is
+    read forward and again backward has other kernels behind it each time: of two stretches from one
+    copy to the next each holds one that the other lacks, in every used step. Only names count that
+    all these steps have.
     """
     rows, size = rank.activities, rank.copy_bytes(at)
     result = none_of(len(at))
@@ -175,9 +195,11 @@ def _in_all_steps(rows: Activities, steps: Steps) -> list[IntArray]:
 
 
 def _differ(counts: IntArray, products: BoolArray) -> bool:
-    """Whether of two sets of kernels, rows of shape (sets, names), each has one that the other lacks.
+    """Whether of two sets of kernels, rows of shape (sets, names), each has one that the other
+    lacks.
 
-    Their products have to differ in number too: what comes once a step, beside whole passes, has none.
+    Their products have to differ in number too: what comes once a step, beside whole passes, has
+    none.
     """
     held = counts.astype(np.bool_)
     rising = held[np.argsort(held.sum(axis=1))]
@@ -186,18 +208,23 @@ def _differ(counts: IntArray, products: BoolArray) -> bool:
 
 
 def _rows(rank: RankTimeline, at: IntArray) -> IntArray:
-    """Where rows of copies begin, in order of start: those without a kernel of matrices or passes between."""
-    before = np.searchsorted(_starts(rank.activities, _MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at])
+    """Where rows of copies begin, in order of start: those without a kernel of matrices or passes
+    between.
+    """
+    before = np.searchsorted(
+        _starts(rank.activities, _MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at]
+    )
     return np.flatnonzero(begins(before))
 
 
 def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
-    """Which of the copies, in order of start and in rows that begin at `first`, may be input batches.
+    """Which of the copies, in order of start and in rows that begin at `first`, may be input
+    batches.
 
-    An input batch is a short row before a whole pass: a kernel that runs once a pass (embedding, loss, a
-    whole graph) comes before the next row, and before any of matrices, or with more of these than a layer
-    has. Where none of these is known by name, rows of different sizes must recur: batches look alike. A
-    single row is a model that is loaded.
+    An input batch is a short row before a whole pass: a kernel that runs once a pass (embedding,
+    loss, a whole graph) comes before the next row, and before any of matrices, or with more of
+    these than a layer has. Where none of these is known by name, rows of different sizes must
+    recur: batches look alike. A single row is a model that is loaded.
     """
     rows = rank.activities
     passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, _MATRIX)

@@ -1,4 +1,6 @@
-"""Kernels of the windows by name and grid: what two recordings are compared by, kernel by kernel."""
+"""Kernels of the windows by name and grid: what two recordings are compared by, kernel by
+kernel.
+"""
 
 import hashlib
 from typing import Final
@@ -24,18 +26,23 @@ def no_grid(rank: RankTimeline) -> Missing:
 
 
 ROWS: Final = Limit(
-    600, "rows", "ours: every kernel of every real recording we have (578 at most), in a file one can open"
+    600,
+    "rows",
+    "ours: every kernel of every real recording we have (578 at most), in a file one can open",
 )
 NAME_LENGTH: Final = Limit(
-    300, "characters", "ours: templates run to 3,000 and differ only at their end, which a digest keeps apart"
+    300,
+    "characters",
+    "ours: templates run to 3,000 and differ only at their end, which a digest keeps apart",
 )
 
 
 def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
-    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to theirs.
+    """The kernels of one rank with time in the windows; work_ns of all rows and the rest add up to
+    theirs.
 
-    `count`: kernels with time in the windows; `work_ns`: that time, summed; `std_ns`: standard deviation of
-    their whole durations.
+    `count`: kernels with time in the windows; `work_ns`: that time, summed; `std_ns`: standard
+    deviation of their whole durations.
     """
     rows = rank.activities
     in_windows_ns = ns_in(rows, windows)
@@ -43,7 +50,9 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     if not len(mine):
         return KernelTable((), KernelsLeftOut(0, 0, 0))
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
-    group = group_of(grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine])
+    group = group_of(
+        grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine]
+    )
     count = np.bincount(group)
     work_ns = sums_of(in_windows_ns[mine], group, len(count))
     length_ns = rows.length_ns[mine]
@@ -69,7 +78,9 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
     most = int(ROWS.value)
     left = found[most:]
-    rest = KernelsLeftOut(len(left), sum(row.count for row in left), sum(row.work_ns for row in left))
+    rest = KernelsLeftOut(
+        len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
+    )
     return KernelTable(tuple(found[:most]), rest)
 
 

@@ -1,9 +1,10 @@
 """The ledger: every figure that two runs can be compared by, row by row and step by step, exact.
 
-Three groups of rows. `budget`: compute by class, exposed communication and copies by kind, idle by the reason
-why no compute ran, or whole where that is not told; in every step they add up to its window. `absent`: why no
-compute ran, whatever else did; in every step they add up to the window less its compute. `moe`: modules of
-MoE layers by pass, wall time of each, which may overlap and add up to nothing.
+Three groups of rows. `budget`: compute by class, exposed communication and copies by kind, idle by
+the reason why no compute ran, or whole where that is not told; in every step they add up to its
+window. `absent`: why no compute ran, whatever else did; in every step they add up to the window
+less its compute. `moe`: modules of MoE layers by pass, wall time of each, which may overlap and add
+up to nothing.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,9 @@ from traces.timeline import KEYS, Activities, Bucket
 
 @frozen
 class Borders(Lasting):
-    """Disjoint stretches in order, shape (k,): the used steps, which may touch, else the windows."""
+    """Disjoint stretches in order, shape (k,): the used steps, which may touch, else the
+    windows.
+    """
 
     start_ns: IntArray
     end_ns: IntArray
@@ -51,7 +54,9 @@ def borders_of(steps: Steps) -> Borders:
 
 
 def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
-    """Cut intervals [start, end), shape (n,), at the borders; what lies outside of all steps is left out."""
+    """Cut intervals [start, end), shape (n,), at the borders; what lies outside of all steps is
+    left out.
+    """
     first = np.searchsorted(borders.end_ns, start_ns, side="right")
     last = np.searchsorted(borders.start_ns, end_ns, side="left") - 1
     count = np.where(end_ns > start_ns, np.maximum(last - first + 1, 0), 0)
@@ -68,15 +73,20 @@ def per_step_ns(held: Spans, borders: Borders) -> IntArray:
 
 
 def measure_ledger(
-    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | Missing, moe: OrMissing[Moe]
+    rows: Activities,
+    steps: Steps,
+    budget: Budget,
+    absent: AbsentPieces | Missing,
+    moe: OrMissing[Moe],
 ) -> tuple[LedgerRow, ...]:
-    """All rows with anything in them, over the used steps or the one window; walls are for others to name.
+    """All rows with anything in them, over the used steps or the one window; walls are for others
+    to name.
 
-    `count`: activities with time in the windows; for idle and reasons, stretches of time. `work_ns`: their
-    summed time in the windows, however much of it another row or another activity of this one also has.
-    `per_step_ns`: wall time, an entry per used step, one where there are no steps.
-    `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or `moe` is missing,
-    that group has no rows.
+    `count`: activities with time in the windows; for idle and reasons, stretches of time.
+    `work_ns`: their summed time in the windows, however much of it another row or another activity
+    of this one also has. `per_step_ns`: wall time, an entry per used step, one where there are no
+    steps. `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or
+    `moe` is missing, that group has no rows.
     """
     borders, told, told_moe = borders_of(steps), known(absent), known(moe)
     result = [*_budget_rows(rows, steps, budget, told)]
@@ -91,9 +101,13 @@ def measure_ledger(
 def _budget_rows(
     rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | None
 ) -> Iterator[LedgerRow]:
-    """The budget of each step, measured on what runs in it; work that is wholly hidden has rows of zeros."""
+    """The budget of each step, measured on what runs in it; work that is wholly hidden has rows of
+    zeros.
+    """
     borders = borders_of(steps)
-    columns = [_parts(one) for one in ([budget] if len(borders.start_ns) == 1 else _budgets(rows, borders))]
+    columns = [
+        _parts(one) for one in ([budget] if len(borders.start_ns) == 1 else _budgets(rows, borders))
+    ]
     works = _works(rows, steps.windows)
     for name in dict.fromkeys(chain(works, *columns)):
         per_step = tuple(column.get(name, 0) for column in columns)
@@ -109,15 +123,26 @@ def _budget_rows(
 def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
     latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
     for start, end in row_by_row(borders.start_ns, borders.end_ns):
-        low, high = np.searchsorted(latest, start, side="right"), np.searchsorted(rows.start_ns, end)
+        low, high = (
+            np.searchsorted(latest, start, side="right"),
+            np.searchsorted(rows.start_ns, end),
+        )
         yield measure_budget(rows.take(np.arange(low, high)), spans((start, end)))
 
 
-_PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "exposed_comm", Bucket.COPY: "exposed_copy"}
+_PREFIX: Final = {
+    Bucket.COMPUTE: "compute",
+    Bucket.COMM: "exposed_comm",
+    Bucket.COPY: "exposed_copy",
+}
 
 
 def _parts(budget: Budget) -> dict[str, int]:
-    maps = budget.compute_by_class_ns, budget.exposed_comm_by_kind_ns, budget.exposed_copy_by_kind_ns
+    maps = (
+        budget.compute_by_class_ns,
+        budget.exposed_comm_by_kind_ns,
+        budget.exposed_copy_by_kind_ns,
+    )
     found: dict[str, int] = {}
     for prefix, parts in zip(_PREFIX.values(), maps, strict=True):
         found |= {f"{prefix}.{key}": ns for key, ns in parts.items()}
@@ -144,7 +169,9 @@ def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans
 
 
 def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iterator[LedgerRow]:
-    """A row of stretches of time, each of which is its own work; none where there are no stretches."""
+    """A row of stretches of time, each of which is its own work; none where there are no
+    stretches.
+    """
     if len(within):
         per_step = listed(per_step_ns(within, borders))
         yield LedgerRow(name, group, None, len(within), within.total_ns, per_step)

@@ -1,4 +1,5 @@
-"""What saving memory costs a rank: recompute, offload, allocator calls; and how much memory there is.
+"""What saving memory costs a rank: recompute, offload, allocator calls; and how much memory there
+is.
 
 The peak is the most memory that a rank's process held on its GPU while the windows lasted.
 """
@@ -23,18 +24,22 @@ from traces.sections.tables import MemoryCurve
 from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline
 
-POINTS: Final = Limit(200, "points", "ours: as fine as a page shows; there are thousands of changes")
+POINTS: Final = Limit(
+    200, "points", "ours: as fine as a page shows; there are thousands of changes"
+)
 _NO_VMM: Final = (
     "for a recording of memory, turn off PyTorch's expandable segments and set NCCL_CUMEM_ENABLE=0"
 )
 
 
 def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
-    """The largest number of bytes in use at any instant of the windows; what was in use at a start counts.
+    """The largest number of bytes in use at any instant of the windows; what was in use at a start
+    counts.
 
-    By nsys that is what the process took of the GPU's memory, without the driver's own; by the PyTorch
-    profiler what the caching allocator had reserved. Totals that the source says itself count back to before
-    their first event: reserved memory is rarely given back. A sum is none where it can be too small.
+    By nsys that is what the process took of the GPU's memory, without the driver's own; by the
+    PyTorch profiler what the caching allocator had reserved. Totals that the source says itself
+    count back to before their first event: reserved memory is rarely given back. A sum is none
+    where it can be too small.
     """
     found = _in_use(rank, windows)
     if isinstance(found, Missing):
@@ -43,7 +48,9 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
 
 
 def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
-    """Memory in use over the windows, the most of each stretch; what was in use at their start counts."""
+    """Memory in use over the windows, the most of each stretch; what was in use at their start
+    counts.
+    """
     found = _in_use(rank, windows)
     if isinstance(found, Missing):
         return found
@@ -72,14 +79,21 @@ def _in_use(rank: RankTimeline, windows: Spans) -> tuple[IntArray, IntArray] | M
         if time_ns[0] >= rank.activities.start_ns.min() or memory.is_unmatched[mine].any():
             return gap("the recording began after memory had been allocated", how)
         if _takes_unseen(rank, memory):
-            return gap("memory was taken with cuMemCreate, and the recording does not have its size", _NO_VMM)
+            return gap(
+                "memory was taken with cuMemCreate, and the recording does not have its size",
+                _NO_VMM,
+            )
     elif time_ns[0] >= windows.end_ns[0]:
-        return gap("memory use was recorded only after the first window", "choose later steps with --steps")
+        return gap(
+            "memory use was recorded only after the first window", "choose later steps with --steps"
+        )
     return time_ns, used_bytes
 
 
 def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
-    """Whether the process took memory, by expandable segments or by NCCL, that left no memory event."""
+    """Whether the process took memory, by expandable segments or by NCCL, that left no memory
+    event.
+    """
     calls = rank.columns.calls
     takes = passing(lambda name: name.startswith("cuMemCreate"), rank.columns.call_names)
     mine = takes[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
@@ -88,26 +102,31 @@ def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
 
 
 def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:
-    """Times in order. From the last change up to a window's start to the last one before its end."""
+    """Times in order. From the last change up to a window's start to the last one before its
+    end.
+    """
     first = np.maximum(last_at(time_ns, windows.start_ns), 0)
     last = np.searchsorted(time_ns, windows.end_ns)
     held = [used_bytes[a:b] for a, b in row_by_row(first, last)]
     return max((int(some.max()) for some in held if len(some)), default=0)
 
 
-def measure_memory(rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute) -> Memory:
+def measure_memory(
+    rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute
+) -> Memory:
     """The price of memory in the windows, and the capacity. `gpu` is the one the rank ran on.
 
-    `offload_exposed_ns`: wall time of offload copies while neither compute nor communication runs. A copy
-    counts by size, direction and return; whether its host memory is pinned is not looked at.
-    `offload_copies` counts them, `offload_union_ns` is the wall time in which any runs. `host_resident_*`:
-    the same of copies that bring what lives in host memory, see `resident_places`. `allocator_ns`: wall time
-    of allocating and freeing calls of the launching threads, a call inside another counted once; it is host
-    time, and part of it may cost the GPU nothing.
-    `allocator_scope` says in words which stretch of the host's time that is. `allocator_retry_frac`: part of
-    the used steps after the first in which memory was freed and then allocated. `foreign_frees_frac`: part of
-    those freeing calls that are not the caching allocator's. `peak_bytes`: the most the rank's process held
-    on its GPU in the windows, see `peak_memory`.
+    `offload_exposed_ns`: wall time of offload copies while neither compute nor communication runs.
+    A copy counts by size, direction and return; whether its host memory is pinned is not looked at.
+    `offload_copies` counts them, `offload_union_ns` is the wall time in which any runs.
+    `host_resident_*`: the same of copies that bring what lives in host memory, see
+    `resident_places`. `allocator_ns`: wall time of allocating and freeing calls of the launching
+    threads, a call inside another counted once; it is host time, and part of it may cost the GPU
+    nothing. `allocator_scope` says in words which stretch of the host's time that is.
+    `allocator_retry_frac`: part of the used steps after the first in which memory was freed and
+    then allocated. `foreign_frees_frac`: part of those freeing calls that are not the caching
+    allocator's. `peak_bytes`: the most the rank's process held on its GPU in the windows, see
+    `peak_memory`.
     """
     offloaded = offload_places(rank, steps)
     host, scope = _host_time(rank.activities, steps)
@@ -175,7 +194,8 @@ def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
 
 
 def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | None:
-    """Part of the used steps after the first in which the caching allocator freed and then allocated.
+    """Part of the used steps after the first in which the caching allocator freed and then
+    allocated.
 
     `own`: its freeing calls, a mask over all calls.
     """

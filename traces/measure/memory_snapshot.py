@@ -1,7 +1,8 @@
 """Memory over the history of a snapshot: its peak, what holds it, by what it is for and by stack.
 
-A history of three entries: A takes 10, B takes 5, A gives back. Of 20 bytes in use at the end 5 are B's, so
-15 were there before: the level is 15, then 25, 30 and 20, and the peak, 30, is A, B and those 15.
+A history of three entries: A takes 10, B takes 5, A gives back. Of 20 bytes in use at the end 5 are
+B's, so 15 were there before: the level is 15, then 25, 30 and 20, and the peak, 30, is A, B and
+those 15.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from traces.limits import Limit
 from traces.measure.memory import POINTS
 from traces.missing import gap, unless
 from traces.names.allocations import category_at_peak, shown
-from traces.sections.memory_snapshot import AllocationStack, MemorySnapshot, SnapshotCurve, SnapshotDevice
+from traces.sections.memory_snapshot import (
+    AllocationStack,
+    MemorySnapshot,
+    SnapshotCurve,
+    SnapshotDevice,
+)
 
 FRAMES: Final = Limit(6, "frames", "ours: enough to separate layers, few enough to read")
 
@@ -33,7 +39,11 @@ def _device(one: DeviceMemory) -> SnapshotDevice:
     level = used_over_entries(one)
     used, reserved = int(level[-1]), one.reserved_bytes
     peak = int(level.argmax())
-    held = [each for each in one.allocations if each.begin < peak and (each.end is None or each.end >= peak)]
+    held = [
+        each
+        for each in one.allocations
+        if each.begin < peak and (each.end is None or each.end >= peak)
+    ]
     stacks = _stacks(held)
     most = int(READ.value)
     rest = stacks[most:]

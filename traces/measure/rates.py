@@ -1,7 +1,8 @@
 """How fast a rank multiplies and copies, where sizes are recorded: `rates` of a rank.
 
-An operator's FLOP belong to the matrix kernels whose launches lie in it, and in no operator of the table
-within it. One mm of (4, 8) by (8, 2) is 2 x 4 x 8 x 2 = 128 FLOP; in a kernel of 64 ns that is 2 GFLOP/s.
+An operator's FLOP belong to the matrix kernels whose launches lie in it, and in no operator of the
+table within it. One mm of (4, 8) by (8, 2) is 2 x 4 x 8 x 2 = 128 FLOP; in a kernel of 64 ns that
+is 2 GFLOP/s.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from traces.intervals import Spans
 from traces.measure.tensor_cores import has_tf32
 from traces.missing import Missing, or_gap
 from traces.names.gpus import link_rate, memory_rate
-from traces.names.kernels import KernelClass, classify_kernel, is_matrix_work, multiplies, wide_format
+from traces.names.kernels import (
+    KernelClass,
+    classify_kernel,
+    is_matrix_work,
+    multiplies,
+    wide_format,
+)
 from traces.names.operators import Dtype
 from traces.problems import Problems
 from traces.resolve.communication import stab
@@ -39,7 +46,8 @@ from traces.timeline import KEYS, Bucket, RankTimeline, Source
 _Key = TypeVar("_Key")
 NONE: Final = -1
 _MOST: Final = 1 << 62
-"""FLOP of a recording, an hour at the peak of most GPUs: larger numbers are no JSON integers of 64 bits."""
+"""FLOP of a recording, an hour at the peak of most GPUs: larger numbers are no JSON integers of 64
+bits."""
 
 
 def measure_rates(
@@ -95,8 +103,13 @@ def _matrix(
     if not done:
         reason = "no kernel in the windows was launched by an operator whose shapes were recorded"
         return rank.lacks(reason, "operator_shapes")
-    if max(sum(one.work.flop for one in done), sum(one.work.bytes_at_least for one in done)) > _MOST:
-        return rank.lacks("the recorded shapes are larger than any that were run", "operator_shapes")
+    if (
+        max(sum(one.work.flop for one in done), sum(one.work.bytes_at_least for one in done))
+        > _MOST
+    ):
+        return rank.lacks(
+            "the recorded shapes are larger than any that were run", "operator_shapes"
+        )
     inside = held & rows.is_compute
     matrix = inside & multiply
     length_ns = rows.length_ns
@@ -115,8 +128,12 @@ def _multiplies(name: str, kernel: KernelClass) -> bool:
     return multiplies(kernel) or is_matrix_work(name, kernel)
 
 
-def _around(rank: RankTimeline, problems: Problems, works: Sequence[OperatorWork | None]) -> IntArray:
-    """Row of the innermost operator of known work around each launch of compute, shape (n,); NONE: none."""
+def _around(
+    rank: RankTimeline, problems: Problems, works: Sequence[OperatorWork | None]
+) -> IntArray:
+    """Row of the innermost operator of known work around each launch of compute, shape (n,); NONE:
+    none.
+    """
     rows, ranges = rank.activities, rank.columns.ranges
     told = np.array([*(one is not None for one in works), False])
     telling = np.flatnonzero(told[problems.of_range] & (ranges.thread_gid != NULL))
@@ -139,9 +156,11 @@ def _operators(
     multiply: BoolArray,
     gpu: str | None,
 ) -> Iterator[_Done]:
-    """Every operator whose first kernel is `held`, starting in the windows, with all of its kernels.
+    """Every operator whose first kernel is `held`, starting in the windows, with all of its
+    kernels.
 
-    `works` are those of the distinct problems; of an operator's kernels one that multiplies tells its format.
+    `works` are those of the distinct problems; of an operator's kernels one that multiplies tells
+    its format.
     """
     rows, names = rank.activities, (*rank.columns.kernel_names, "")
     length_ns = rows.length_ns
@@ -175,7 +194,11 @@ def _precision(work: OperatorWork, kernel: str, rank: RankTimeline) -> Precision
 
 
 def _by_class(
-    done: Sequence[_Done], memory: float | None, no_peak: Missing, key: IntArray, length_ns: IntArray
+    done: Sequence[_Done],
+    memory: float | None,
+    no_peak: Missing,
+    key: IntArray,
+    length_ns: IntArray,
 ) -> tuple[ClassSpeed, ...]:
     found = []
     for name, several in _grouped(done, lambda one: one.key):
@@ -194,7 +217,9 @@ def _by_class(
     return tuple(sorted(found, key=lambda one: (-one.flop, one.key)))
 
 
-def _by_operator(done: Sequence[_Done], memory: float | None, no_peak: Missing) -> tuple[OperatorSpeed, ...]:
+def _by_operator(
+    done: Sequence[_Done], memory: float | None, no_peak: Missing
+) -> tuple[OperatorSpeed, ...]:
     found = [
         OperatorSpeed(**_common(several, memory, no_peak), operator=operator, dtype=dtype, key=key)
         for (operator, dtype, key), several in _grouped(
@@ -244,7 +269,9 @@ def _total(parts: Iterable[float | None]) -> float | None:
     return total
 
 
-def _grouped(done: Sequence[_Done], key: Callable[[_Done], _Key]) -> Iterable[tuple[_Key, list[_Done]]]:
+def _grouped(
+    done: Sequence[_Done], key: Callable[[_Done], _Key]
+) -> Iterable[tuple[_Key, list[_Done]]]:
     found: dict[_Key, list[_Done]] = {}
     for one in done:
         found.setdefault(key(one), []).append(one)

@@ -29,20 +29,21 @@ from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
 from traces.training import Roles, roles_of
 
 ONE_TO_ONE: Final = ("attention", "router", "dispatch")
-"""Modules with one backward kernel for each forward one; norms and activations are fused with others."""
+"""Modules with one backward kernel for each forward one; norms and activations are fused with
+others."""
 
 
 @frozen
 class Recompute:
     """What a rank computes a second time, in the windows.
 
-    `modules` holds every module with passes both ways, by what launched them: threads, or the counts alone.
-    `recompute_ns` is the wall time of the recomputed stretches, the union of their kernels, copies and
-    collectives, and at least that where launches of others come between; 0 where attention was judged and no
-    module is recomputed. `recompute_modules` splits it by class of work: wall times, whose sum is more where
-    they overlap. `places`: the activities of those stretches, empty where none is known. `at_most_ns`: the
-    most that `recompute_ns` can be where it is missing, see `recompute_at_most_ns`; None where nothing bounds
-    it.
+    `modules` holds every module with passes both ways, by what launched them: threads, or the
+    counts alone. `recompute_ns` is the wall time of the recomputed stretches, the union of their
+    kernels, copies and collectives, and at least that where launches of others come between; 0
+    where attention was judged and no module is recomputed. `recompute_modules` splits it by class
+    of work: wall times, whose sum is more where they overlap. `places`: the activities of those
+    stretches, empty where none is known. `at_most_ns`: the most that `recompute_ns` can be where it
+    is missing, see `recompute_at_most_ns`; None where nothing bounds it.
     """
 
     modules: Mapping[str, Passes] | Missing
@@ -72,7 +73,8 @@ class Recompute:
 
 @frozen
 class _Judged:
-    """A module's passes; masks over `Activities`, shape (n,), of those run again and of the first runs.
+    """A module's passes; masks over `Activities`, shape (n,), of those run again and of the first
+    runs.
 
     `open_` says in words what keeps the extent unknown.
     """
@@ -83,8 +85,11 @@ class _Judged:
     open_: str | None
 
 
-def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool = False) -> Recompute:
-    """Find recomputed passes within the windows and how far the recomputed stretch around each reaches.
+def measure_recompute(
+    rank: RankTimeline, windows: Spans, *, whole_steps: bool = False
+) -> Recompute:
+    """Find recomputed passes within the windows and how far the recomputed stretch around each
+    reaches.
 
     `whole_steps`: no pass is cut at a border of the windows.
     """
@@ -93,12 +98,17 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
-    more = (found.missing is not None or found.recompute_ns == 0) and _more_products(rank, roles, inside)
+    more = (found.missing is not None or found.recompute_ns == 0) and _more_products(
+        rank, roles, inside
+    )
     if found.recompute_ns == 0 and more:
-        found = _untold("backward has more matrix products than two for each of forward's", "none is needed")
+        found = _untold(
+            "backward has more matrix products than two for each of forward's", "none is needed"
+        )
     if found.recompute_ns == 0 and (under_checkpoints(rank, roles) & inside).any():
         found = _untold(
-            "backward runs kernels under a checkpoint, and no module is seen twice", "none is needed"
+            "backward runs kernels under a checkpoint, and no module is seen twice",
+            "none is needed",
         )
     if found.missing is None:
         return found
@@ -106,7 +116,9 @@ def measure_recompute(rank: RankTimeline, windows: Spans, *, whole_steps: bool =
 
 
 def _more_products(rank: RankTimeline, roles: Roles, inside: BoolArray) -> bool:
-    """Whether backward has more products than two for each of forward's, and some of them are forward's."""
+    """Whether backward has more products than two for each of forward's, and some of them are
+    forward's.
+    """
     products = inside & rank.of_class("gemm", "grouped_gemm")
     theirs, others = summed(products & roles.autograd), summed(products & ~roles.autograd)
     more = NEARLY_ALL.value * theirs > 2 * others
@@ -118,7 +130,9 @@ def _found(
 ) -> Recompute:
     rows = rank.activities
     if not roles.backward.any():
-        if roles.forward.any() or roles.threads_tell:  # then backward would be seen, and recompute is for it
+        if (
+            roles.forward.any() or roles.threads_tell
+        ):  # then backward would be seen, and recompute is for it
             return Recompute({}, 0, {}, NOWHERE)
         why = "no name of a kernel, thread or range shows what runs backward"
         return _untold(why, rank.cure("threads"))
@@ -129,13 +143,20 @@ def _found(
             found[module] = _judge(order, forward, backward, roles.autograd, may_be_cut)
     modules = {module: judged.passes for module, judged in found.items()}
     if not found:
-        return _untold("no kernel in the window has forward and backward names that differ", "none is needed")
-    if open_ := "; ".join(f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_):
+        return _untold(
+            "no kernel in the window has forward and backward names that differ", "none is needed"
+        )
+    if open_ := "; ".join(
+        f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_
+    ):
         return _untold(open_, rank.cure("threads"), modules)
     which = _extent(rank, inside, roles.autograd, list(found.values()))
     if not len(which) and "attention" not in found:
         seen = " and ".join(found)
-        why = f"only {seen} could be judged, which is not recomputed; attention alone could be, unseen"
+        why = (
+            f"only {seen} could be judged, which is not recomputed; attention alone could be, "
+            f"unseen"
+        )
         return _untold(why, "none: attention has no kernel names of its own here", modules)
     return Recompute(
         modules, instants_in(windows, rows, which).total_ns, _by_class(rows, which, windows), which
@@ -181,9 +202,13 @@ def _judge(
     again = mask_of(_matched(order, forward, backward), len(forward)) & forward
     count = summed(again)
     left = forward_count - count
-    # recompute makes it two: more is forward work of its own, fewer are layers that are not recomputed
+    # recompute makes it two: more is forward work of its own, fewer are layers that are not
+    # recomputed
     if NEARLY_ALL.value * forward_count > 2 * backward_count or left < NEARLY_ALL.value * count:
-        why = f"{forward_count} forward and {backward_count} backward passes fit more than one explanation"
+        why = (
+            f"{forward_count} forward and {backward_count} backward passes fit more than one "
+            f"explanation"
+        )
         return _Judged(Passes(forward_count, backward_count, None, "none"), nothing, nothing, why)
     passes = Passes(forward_count, backward_count, count, "counts")
     return _Judged(passes, again, forward & ~again, None)
@@ -201,8 +226,12 @@ def _matched(order: IntArray, forward: BoolArray, backward: BoolArray) -> IntArr
     return ints(result)
 
 
-def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: list[_Judged]) -> IntArray:
-    """Places of all recomputed activities: from each recomputed pass as far as it repeats its original."""
+def _extent(
+    rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: list[_Judged]
+) -> IntArray:
+    """Places of all recomputed activities: from each recomputed pass as far as it repeats its
+    original.
+    """
     rows, order = rank.activities, launch_order(rank.activities)
     module = np.full(len(rows), -1)
     again, first = np.zeros((2, len(rows)), dtype=np.bool_)
@@ -214,7 +243,9 @@ def _extent(rank: RankTimeline, inside: BoolArray, autograd: BoolArray, judged: 
     recomputed, original = pair_units(order, module, again, first, launched.backward)
     found = stretches(rows, recomputed, original, launched)
     doubted = _gradients(rows.name, launched.doubted & inside, autograd, found)
-    return np.flatnonzero(stretches(rows, recomputed, original, replace(launched, doubted=doubted)).sure)
+    return np.flatnonzero(
+        stretches(rows, recomputed, original, replace(launched, doubted=doubted)).sure
+    )
 
 
 def _launched(rank: RankTimeline) -> Launched:
@@ -230,9 +261,10 @@ def _launched(rank: RankTimeline) -> Launched:
 def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stretches) -> BoolArray:
     """GEMMs that may be backward's where a stretch ends with them, a mask of shape (n,).
 
-    A GEMM of forward has two in backward, one for either gradient, and they may have its name. So where
-    autograd's threads launch no more than two for each, and those inside of stretches, none at the edges is
-    repeated. A name that they launch nowhere else is forward's alone. `gemm`: those in the windows.
+    A GEMM of forward has two in backward, one for either gradient, and they may have its name. So
+    where autograd's threads launch no more than two for each, and those inside of stretches, none
+    at the edges is repeated. A name that they launch nowhere else is forward's alone. `gemm`: those
+    in the windows.
     """
     theirs = gemm & autograd
     edges = theirs & found.widest & ~found.sure
@@ -248,5 +280,7 @@ def _by_class(rows: Activities, which: IntArray, windows: Spans) -> dict[str, in
     for bucket in Bucket:
         mine = which[rows.bucket[which] == bucket]
         for code in sorted(set(rows.key[mine].tolist())):
-            found[KEYS[bucket][code]] = instants_in(windows, rows, mine[rows.key[mine] == code]).total_ns
+            found[KEYS[bucket][code]] = instants_in(
+                windows, rows, mine[rows.key[mine] == code]
+            ).total_ns
     return found

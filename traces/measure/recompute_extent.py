@@ -1,9 +1,10 @@
-"""Recomputed stretches: which first run each repeats, how far each reaches, and the most that there can be.
+"""Recomputed stretches: which first run each repeats, how far each reaches, and the most that there
+can be.
 
-Recompute comes in units: what runs forward again between two kernels that are backward by name. Units come
-back in reverse order, a layer at a time, but within one the order is the first run's own. A stretch reaches
-as long as the launches around it repeat the original's. Where it could not be told what is computed a second
-time, there is still a most.
+Recompute comes in units: what runs forward again between two kernels that are backward by name.
+Units come back in reverse order, a layer at a time, but within one the order is the first run's
+own. A stretch reaches as long as the launches around it repeat the original's. Where it could not
+be told what is computed a second time, there is still a most.
 """
 
 from typing import Final
@@ -40,11 +41,12 @@ from traces.training import Roles
 def pair_units(
     order: IntArray, module: IntArray, again: BoolArray, first: BoolArray, backward: BoolArray
 ) -> tuple[IntArray, IntArray]:
-    """Pair every pass of `again` with one of `first`, each used once: places, shape (m,), -1 where none is.
+    """Pair every pass of `again` with one of `first`, each used once: places, shape (m,), -1 where
+    none is.
 
-    `order`: places by launch; the others have shape (n,): the module of each pass, and masks. A unit takes
-    the latest open stretch of first runs with the same modules in the same order; where there is none, each
-    of its passes takes the latest open one of its module.
+    `order`: places by launch; the others have shape (n,): the module of each pass, and masks. A
+    unit takes the latest open stretch of first runs with the same modules in the same order; where
+    there is none, each of its passes takes the latest open one of its module.
     """
     open_: list[tuple[int, int]] = []
     unit: list[tuple[int, int]] = []
@@ -88,8 +90,8 @@ def _latest(code: int, open_: list[tuple[int, int]]) -> int:
 class Launched:
     """What stretches are judged by, masks of shape (n,).
 
-    `backward`: kernels whose names say so. `doubted`: those that backward launches under the same name (the
-    gradient's GEMM). `silent`: work that stands between anything: casts, fills, copies.
+    `backward`: kernels whose names say so. `doubted`: those that backward launches under the same
+    name (the gradient's GEMM). `silent`: work that stands between anything: casts, fills, copies.
     """
 
     backward: BoolArray
@@ -101,24 +103,27 @@ class Launched:
 class Stretches:
     """Activities in the stretches around recomputed passes, masks of shape (n,).
 
-    `sure` ends where nothing but doubted and silent work follows, unless a recomputed pass is next; `widest`
-    goes on to the last alike.
+    `sure` ends where nothing but doubted and silent work follows, unless a recomputed pass is next;
+    `widest` goes on to the last alike.
     """
 
     sure: BoolArray
     widest: BoolArray
 
 
-def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launched: Launched) -> Stretches:
+def stretches(
+    rows: Activities, recomputed: IntArray, original: IntArray, launched: Launched
+) -> Stretches:
     """Find the activities in the stretches around recomputed passes.
 
-    `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run (-1: none,
-    then only the pass itself counts). From both, the launches of their threads are compared outwards, as long
-    as the same kernel or kind of copy comes on the same stream; the next recomputed pass ends it, and so does
-    a kernel that is backward by its name. Backwards, the end of a stretch that ran first ends it as well:
-    layers are alike, so the end of the layer before would seem repeated. Parameters gathered at its edges are
-    prefetched, not repeated. Where another microbatch's launches come between, or another thread launches the
-    collectives, the stretch is found too short.
+    `recomputed` and `original`, shape (m,), are places of a pass run again and of its first run
+    (-1: none, then only the pass itself counts). From both, the launches of their threads are
+    compared outwards, as long as the same kernel or kind of copy comes on the same stream; the next
+    recomputed pass ends it, and so does a kernel that is backward by its name. Backwards, the end
+    of a stretch that ran first ends it as well: layers are alike, so the end of the layer before
+    would seem repeated. Parameters gathered at its edges are prefetched, not repeated. Where
+    another microbatch's launches come between, or another thread launches the collectives, the
+    stretch is found too short.
     """
     order = launch_order(rows)
     sequence = order[order_of(rows.launch_thread[order])]
@@ -151,7 +156,9 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
             told = own & ~doubt[open_]
             firm[open_[told]] = new[told]
         for mask, until in ((taken, reach), (sure, firm)):
-            covered = mask_within(np.minimum(starts, until), np.maximum(starts, until) + 1, len(rows))
+            covered = mask_within(
+                np.minimum(starts, until), np.maximum(starts, until) + 1, len(rows)
+            )
             mask[sequence[covered]] = True
         # what was met going on; what was met going back is of no further use
         ran_first |= mask_within(originals, originals + reach - starts + 1, len(rows))
@@ -159,7 +166,8 @@ def stretches(rows: Activities, recomputed: IntArray, original: IntArray, launch
 
 
 FAMILIES: Final = ("attention", "norm", "activation")
-"""Operations with kernels of their own both ways. Matrix products have two in backward for one in forward."""
+"""Operations with kernels of their own both ways. Matrix products have two in backward for one in
+forward."""
 
 
 def recompute_at_most_ns(
@@ -167,12 +175,12 @@ def recompute_at_most_ns(
 ) -> int | None:
     """Wall time in the windows that recompute can take at most; None where no witness bounds it.
 
-    Nothing is backward: hardly any kernel is of unknown class, or one thread launches all of a PyTorch
-    program, whose backward has threads of its own; then what another thread launches as the first one does.
-    Else what backward launches as forward does, and all that lies in it between two kernels that are backward
-    by name, where one of it is forward by name; neither where each family runs forward once for each time it
-    runs backward, unless there are `more` products. And what runs again `under_checkpoints`.
-    `inside`, shape (n,): the activities that start in the windows.
+    Nothing is backward: hardly any kernel is of unknown class, or one thread launches all of a
+    PyTorch program, whose backward has threads of its own; then what another thread launches as the
+    first one does. Else what backward launches as forward does, and all that lies in it between two
+    kernels that are backward by name, where one of it is forward by name; neither where each family
+    runs forward once for each time it runs backward, unless there are `more` products. And what
+    runs again `under_checkpoints`. `inside`, shape (n,): the activities that start in the windows.
     """
     if not roles.backward.any():
         if not _few_unknown(rank, inside) and not _one_thread(rank, inside):
@@ -189,8 +197,8 @@ def recompute_at_most_ns(
 def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
     """What backward launches under a range or function of a checkpoint, a mask of shape (n,).
 
-    Of the innermost only what comes before its first kernel that is backward by name: a checkpoint may hold
-    the backward pass of what it computed again.
+    Of the innermost only what comes before its first kernel that is backward by name: a checkpoint
+    may hold the backward pass of what it computed again.
     """
     rows, columns = rank.activities, rank.columns
     sources: list[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]] = [
@@ -218,7 +226,9 @@ _OF_GRADIENTS: Final = ("dp_reduce_scatter", "dp_all_gather", "all_reduce", "oth
 
 
 def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
-    """Of backward what is launched between two kernels of that name, where one of it is forward by name."""
+    """Of backward what is launched between two kernels of that name, where one of it is forward by
+    name.
+    """
     rows, order = rank.activities, launch_order(rank.activities)
     backward = _backward_by_name(rank)
     gradients = rows.is_comm & np.isin(rows.key, [*map(COMM_KINDS.index, _OF_GRADIENTS)])
@@ -233,7 +243,8 @@ _PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
 
 
 def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> BoolArray:
-    """Kernels of backward that ran outside of it by the same name and grid; the longest, at most as many.
+    """Kernels of backward that ran outside of it by the same name and grid; the longest, at most as
+    many.
 
     None where no product is among them: sums and copies are alike everywhere.
     """
@@ -293,7 +304,9 @@ def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:
 
 
 def _in_backward(rank: RankTimeline, roles: Roles) -> BoolArray:
-    """What autograd's threads launched; without any, what is launched between backward kernels of a step."""
+    """What autograd's threads launched; without any, what is launched between backward kernels of a
+    step.
+    """
     if roles.autograd.any():
         return roles.autograd
     order = launch_order(rank.activities)

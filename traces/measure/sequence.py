@@ -27,10 +27,12 @@ _PHASES: Final[tuple[Phase | None, ...]] = (None, "forward", "backward", "optimi
 
 
 def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
-    """The activities with time in the step nearest to the median, or in the window where there are none.
+    """The activities with time in the step nearest to the median, or in the window where there are
+    none.
 
-    `work_ns` adds up to the time that its activities have in it. In the order of their launches: streams
-    differ in when they run, not in what was launched first. Where a launch was not recorded, as they ran.
+    `work_ns` adds up to the time that its activities have in it. In the order of their launches:
+    streams differ in when they run, not in what was launched first. Where a launch was not
+    recorded, as they ran.
     """
     step = typical_step(steps)
     borders = spans(stretch_of(steps, step))
@@ -52,7 +54,9 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
     return _sequence(index, kinds, folded, work_ns[mine])
 
 
-def _sequence(step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray) -> Sequence:
+def _sequence(
+    step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray
+) -> Sequence:
     loops = ints(folded.loops).reshape(len(folded.loops), 3).T
     return Sequence(
         step=step,
@@ -75,7 +79,8 @@ def _order(rows: Activities, mine: IntArray) -> IntArray:
 def _phases(rank: RankTimeline, mine: IntArray) -> IntArray:
     """Of each of some kernels, in order, its place in `_PHASES`.
 
-    From the first forward kernel by name to the last launch of autograd, what others launch is forward.
+    From the first forward kernel by name to the last launch of autograd, what others launch is
+    forward.
     """
     roles = roles_of(rank)
     autograd, kernel = roles.autograd[mine], rank.activities.source[mine] == Source.KERNEL
@@ -90,7 +95,9 @@ def _phases(rank: RankTimeline, mine: IntArray) -> IntArray:
     return phase
 
 
-def _kinds(rank: RankTimeline, rows: Activities, kind: IntArray, phase: IntArray) -> tuple[Kind, ...]:
+def _kinds(
+    rank: RankTimeline, rows: Activities, kind: IntArray, phase: IntArray
+) -> tuple[Kind, ...]:
     names = rank.columns.kernel_names
     is_copy = rows.source == Source.COPY
     sizes = _sizes(rank, rows, is_copy, kind)
@@ -103,7 +110,9 @@ def _kinds(rank: RankTimeline, rows: Activities, kind: IntArray, phase: IntArray
     return tuple(found)
 
 
-def _sizes(rank: RankTimeline, rows: Activities, is_copy: BoolArray, kind: IntArray) -> list[int | Missing]:
+def _sizes(
+    rank: RankTimeline, rows: Activities, is_copy: BoolArray, kind: IntArray
+) -> list[int | Missing]:
     """Bytes of the copies of each kind, unknown where those of one are."""
     size_bytes = rank.columns.copies.size_bytes[rows.row[is_copy]]
     count = int(kind.max(initial=-1)) + 1

@@ -1,7 +1,8 @@
-"""How a rank uses the SMs of its GPU: by its launches, beside communication, and by hardware counters.
+"""How a rank uses the SMs of its GPU: by its launches, beside communication, and by hardware
+counters.
 
-Communication takes SMs by its blocks, and compute kernels take longer beside it. Samples of counters are of
-the whole GPU.
+Communication takes SMs by its blocks, and compute kernels take longer beside it. Samples of
+counters are of the whole GPU.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,16 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct, none_of, order_of, summed, zeros
+from traces.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    distinct,
+    none_of,
+    order_of,
+    summed,
+    zeros,
+)
 from traces.columns import NULL, Gpu, GpuSamples
 from traces.cures import cure
 from traces.frozen import frozen
@@ -26,7 +36,8 @@ from traces.timeline import Activities, RankTimeline
 ALIKE: Final = Limit(
     0.25,
     "of the median, 10th to 90th percentile",
-    "ours: those that spread wider are of several sizes (simulated: a false stretch of -66 to -10 %)",
+    "ours: those that spread wider are of several sizes (simulated: a false stretch of -66 to -10 "
+    "%)",
 )
 NEIGHBOURS: Final = Limit(
     2,
@@ -40,8 +51,9 @@ def measure_comm_blocks(
 ) -> tuple[OrMissing[int], OrMissing[float]]:
     """Most and mean blocks of communication kernels at an instant at which any runs in the windows.
 
-    A block of NCCL or DeepEP takes an SM nearly whole, so they count against the SM count. None without any.
-    `grid_blocks` of each kernel, shape (n,), NULL where not recorded; `kind`: of the trace.
+    A block of NCCL or DeepEP takes an SM nearly whole, so they count against the SM count. None
+    without any. `grid_blocks` of each kernel, shape (n,), NULL where not recorded; `kind`: of the
+    trace.
     """
     comm = kernels.is_comm
     if not comm.any():
@@ -60,7 +72,8 @@ def measure_comm_blocks(
 
 
 def stretch_by_sms(blocks_mean: float | None, sm_count: int | None) -> float | None:
-    """How much longer compute that fills the GPU takes on the SMs that communication leaves; None if unknown.
+    """How much longer compute that fills the GPU takes on the SMs that communication leaves; None
+    if unknown.
 
     For where no kernel ran both beside communication and alone.
     """
@@ -70,15 +83,18 @@ def stretch_by_sms(blocks_mean: float | None, sm_count: int | None) -> float | N
     return sm_count / left - 1
 
 
-def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) -> Stretch | Missing | None:
+def measure_stretch(
+    kernels: Activities, grid: IntArray, has_grid: BoolArray
+) -> Stretch | Missing | None:
     """Compute kernels beside communication kernels against alone; None where no communication ran.
 
-    `frac`: what kernels took more than the median of the same (name, grid) alone, over what the part beside
-    communication would have taken alone. The same is between the same compute kernels of its stream, since
-    one grid may stand for many sizes; groups are left out whose lengths alone, or beside, differ, and such as
-    ran faster beside communication: those are of two sizes. Where all ran faster, 0. `beside_count` kernels,
-    `beside_ns` long. What ran besides communication is not told apart.
-    `grid`: a number for that of each kernel, shape (n,); `has_grid`: where one was recorded.
+    `frac`: what kernels took more than the median of the same (name, grid) alone, over what the
+    part beside communication would have taken alone. The same is between the same compute kernels
+    of its stream, since one grid may stand for many sizes; groups are left out whose lengths alone,
+    or beside, differ, and such as ran faster beside communication: those are of two sizes. Where
+    all ran faster, 0. `beside_count` kernels, `beside_ns` long. What ran besides communication is
+    not told apart. `grid`: a number for that of each kernel, shape (n,); `has_grid`: where one was
+    recorded.
     """
     comm = kernels.is_comm
     if not comm.any():
@@ -87,7 +103,9 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
     usable = kernels.is_compute & (duration_ns >= LATENCY.value)
     usable &= (kernels.name >= 0) & has_grid
     under_ns = ns_in(kernels, instants_of(kernels, comm))
-    group = group_of(*(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid))))
+    group = group_of(
+        *(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid)))
+    )
     duration_ns, under_ns = duration_ns[usable], under_ns[usable]
     beside = under_ns >= np.maximum(MOST.value * duration_ns, 1)
     usual_ns = _usual(group, duration_ns, under_ns == 0)
@@ -104,7 +122,9 @@ def measure_stretch(kernels: Activities, grid: IntArray, has_grid: BoolArray) ->
 
 
 def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
-    """The kind of each kernel and of its neighbours in compute on its stream, shape (n,) each; -1: none."""
+    """The kind of each kernel and of its neighbours in compute on its stream, shape (n,) each; -1:
+    none.
+    """
     compute = np.flatnonzero(kernels.is_compute)
     order = compute[np.lexsort((kernels.start_ns[compute], kernels.stream_id[compute]))]
     columns = [kind]
@@ -119,14 +139,18 @@ def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
 
 
 def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
-    """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each other."""
+    """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each
+    other.
+    """
     total = int(group.max(initial=-1)) + 1
     group, values = group[which], values[which]
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)
     first, usual = np.cumsum(count) - count, zeros(total)
     some = count >= FEWEST.value
-    low, middle, high = (values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9))
+    low, middle, high = (
+        values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9)
+    )
     usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
     return usual
 
@@ -134,11 +158,12 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
 def measure_samples(
     kernels: Activities, windows: Spans, gpu: Gpu | None, samples: tuple[GpuSamples, ...], kind: str
 ) -> Measured | Missing:
-    """Means of the samples while any kernel ran in the windows, weighted by how long it ran in each.
+    """Means of the samples while any kernel ran in the windows, weighted by how long it ran in
+    each.
 
-    Issue and tensor are throughput; `sm_active_frac` is only residency. `pure_frac` is the share of the
-    samples in which kernels of one class ran (communication is one): where it is low, the figures are of
-    several classes together. `kind`: of the trace.
+    Issue and tensor are throughput; `sm_active_frac` is only residency. `pure_frac` is the share of
+    the samples in which kernels of one class ran (communication is one): where it is low, the
+    figures are of several classes together. `kind`: of the trace.
     """
     if not samples:
         return gap("GPU metrics were not recorded", cure("counters", kind))
@@ -183,7 +208,9 @@ _USE: Final = LaunchUse.__struct_fields__
 
 @frozen
 class SmUse:
-    """The SMs of one rank in its windows; `work_ns` of compute kernels, None where launches do not tell."""
+    """The SMs of one rank in its windows; `work_ns` of compute kernels, None where launches do not
+    tell.
+    """
 
     sm: Sm
     work_ns: int | None
@@ -192,9 +219,11 @@ class SmUse:
 def measure_sm(
     rank: RankTimeline, windows: Spans, gpu: Gpu | None, samples: tuple[GpuSamples, ...] = ()
 ) -> SmUse:
-    """Measure the SMs of one rank. `gpu` is the one it ran on, `samples` are those of every sampled GPU.
+    """Measure the SMs of one rank. `gpu` is the one it ran on, `samples` are those of every sampled
+    GPU.
 
-    `capability_at_least` is what kernel names speak of, told only where the trace does not tell the GPU's.
+    `capability_at_least` is what kernel names speak of, told only where the trace does not tell the
+    GPU's.
     """
     kernels = rank.activities.take(rank.activities.is_kernel)
     kernels = kernels.take(ns_in(kernels, windows) > 0)
@@ -202,8 +231,12 @@ def measure_sm(
     told = measure_launches(rank, kernels, windows, gpu)
     missing = told if isinstance(told, Missing) else None
     use = LaunchUse(**dict.fromkeys(_USE, told)) if isinstance(told, Missing) else told.use
-    blocks, blocks_mean = measure_comm_blocks(kernels, shapes.blocks[shape], windows, rank.columns.info.kind)
-    stretch = measure_stretch(kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape])
+    blocks, blocks_mean = measure_comm_blocks(
+        kernels, shapes.blocks[shape], windows, rank.columns.info.kind
+    )
+    stretch = measure_stretch(
+        kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape]
+    )
     names = (rank.columns.kernel_names[code] for code in distinct(kernels.name) if code >= 0)
     sm = Sm(
         **{name: getattr(use, name) for name in _USE},

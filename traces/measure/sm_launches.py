@@ -1,11 +1,12 @@
 """How compute kernels use the SMs by their launches: occupancy, fill, tails, persistent kernels.
 
-Every `_ns` here is work: a sum over kernels of their part inside the windows, which can exceed wall time
-where kernels overlap. Nothing here was measured while a kernel ran.
+Every `_ns` here is work: a sum over kernels of their part inside the windows, which can exceed wall
+time where kernels overlap. Nothing here was measured while a kernel ran.
 
-Theoretical occupancy is how many blocks of a launch fit one SM, and what stops one more. The arithmetic is
-that of the CUDA occupancy calculator (cuda_occupancy.h 13.0) for what a recording tells: partitioned global
-caching off, shared memory carved out as large as it goes, clusters not counted.
+Theoretical occupancy is how many blocks of a launch fit one SM, and what stops one more. The
+arithmetic is that of the CUDA occupancy calculator (cuda_occupancy.h 13.0) for what a recording
+tells: partitioned global caching off, shared memory carved out as large as it goes, clusters not
+counted.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ _NO_LIMIT: Final = int(FOREVER)
 
 @frozen
 class Occupancy:
-    """Of each launch, arrays of shape (n,): blocks one SM holds, threads per block, and the limiter.
+    """Of each launch, arrays of shape (n,): blocks one SM holds, threads per block, and the
+    limiter.
 
-    `limiter` indexes `LIMITERS`. `resident_blocks` is 0 where the launch fits no such SM, so that the
-    capacity must be another GPU's; `max_warps` is what one SM holds.
+    `limiter` indexes `LIMITERS`. `resident_blocks` is 0 where the launch fits no such SM, so that
+    the capacity must be another GPU's; `max_warps` is what one SM holds.
     """
 
     resident_blocks: IntArray
@@ -52,11 +54,13 @@ class Occupancy:
         return self.resident_blocks * _warps(self.block_threads) / self.max_warps
 
     def launch_frac(self, grid_blocks: IntArray, sm_count: int) -> FloatArray:
-        """The same for the grid launched, spread over the SMs; Kineto prints this as achieved occupancy.
+        """The same for the grid launched, spread over the SMs; Kineto prints this as achieved
+        occupancy.
 
-        It comes from the launch alone: nothing was measured while the kernel ran. As in Kineto, a block of 48
-        threads counts as a warp and a half. Kineto prints 0 for blocks with more than 48 KiB of shared
-        memory: it asks the calculator about a kernel that has not opted in to more.
+        It comes from the launch alone: nothing was measured while the kernel ran. As in Kineto, a
+        block of 48 threads counts as a warp and a half. Kineto prints 0 for blocks with more than
+        48 KiB of shared memory: it asks the calculator about a kernel that has not opted in to
+        more.
         """
         spread = np.minimum(self.resident_blocks, grid_blocks / sm_count)
         return spread * self.block_threads / (WARP_THREADS * self.max_warps)
@@ -65,14 +69,18 @@ class Occupancy:
 def theoretical_occupancy(
     capacity: SmCapacity, threads: IntArray, registers: IntArray, shared_bytes: IntArray
 ) -> Occupancy:
-    """Occupancy of launches, arrays of shape (n,): threads per block, registers per thread, shared per block.
+    """Occupancy of launches, arrays of shape (n,): threads per block, registers per thread, shared
+    per block.
 
-    `shared_bytes` is static and dynamic together, without the driver's reserve. Threads are at least 1.
+    `shared_bytes` is static and dynamic together, without the driver's reserve. Threads are at
+    least 1.
     """
     warps = _warps(threads)
     warp_registers = _rounded_up(registers * WARP_THREADS, REGISTER_UNIT)
     warps_by_registers = SUB_PARTITIONS * _fit(capacity.registers // SUB_PARTITIONS, warp_registers)
-    block_shared = _rounded_up(shared_bytes + capacity.reserved_shared_bytes, capacity.shared_unit_bytes)
+    block_shared = _rounded_up(
+        shared_bytes + capacity.reserved_shared_bytes, capacity.shared_unit_bytes
+    )
     fits = np.stack(
         (
             capacity.warps // warps,
@@ -118,10 +126,10 @@ def measure_launches(
 ) -> Launches | Missing:
     """All compute kernels and each class of them; or why nothing of them could be told.
 
-    Fractions are weighted by work. Persistent kernels and those of no launch shape, or of one that fits no
-    such SM, are not judged. Of the others the occupancies are means, and `limiter_ns` adds up to their work;
-    those under 5 us are outside `fill_frac`, `tail_ns` and `under_filled_ns` (fewer blocks than SMs).
-    `kernels` are those of the rank that run in the windows.
+    Fractions are weighted by work. Persistent kernels and those of no launch shape, or of one that
+    fits no such SM, are not judged. Of the others the occupancies are means, and `limiter_ns` adds
+    up to their work; those under 5 us are outside `fill_frac`, `tail_ns` and `under_filled_ns`
+    (fewer blocks than SMs). `kernels` are those of the rank that run in the windows.
     """
     compute = kernels.is_compute
     if not compute.any():
@@ -195,7 +203,9 @@ class _Judged:
             fill_frac=self._mean(self.fill, large, no_fill),
             tail_ns=round(float((self.tail[self.shape[large]] * self.work_ns[large]).sum())),
             under_filled_ns=self._sum(large & self.under_filled[self.shape]),
-            limiter_ns={LIMITERS[place]: int(limiter_ns[place]) for place in np.flatnonzero(limiter_ns)},
+            limiter_ns={
+                LIMITERS[place]: int(limiter_ns[place]) for place in np.flatnonzero(limiter_ns)
+            },
         )
 
     def _sum(self, which: BoolArray) -> int:
@@ -223,7 +233,9 @@ def _judge(
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
-    enough = grid_blocks >= NEARLY_ALL.value * sm_count  # one block per SM, a few left to communication
+    enough = (
+        grid_blocks >= NEARLY_ALL.value * sm_count
+    )  # one block per SM, a few left to communication
     written = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
     written |= kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
     return _Judged(
@@ -250,7 +262,11 @@ def _occupancy(capacity: SmCapacity, shapes: LaunchShapes, which: BoolArray) -> 
 def _known(shapes: LaunchShapes) -> BoolArray:
     """Where the trace has all of a shape, a mask of shape (k,)."""
     known: BoolArray = (shapes.blocks != NULL) & (shapes.block.min(axis=1) > 0)
-    known &= (shapes.registers >= 0) & (shapes.static_shared_bytes >= 0) & (shapes.dynamic_shared_bytes >= 0)
+    known &= (
+        (shapes.registers >= 0)
+        & (shapes.static_shared_bytes >= 0)
+        & (shapes.dynamic_shared_bytes >= 0)
+    )
     return known
 
 

@@ -38,10 +38,13 @@ class Texts:
         return tuple(self._place)
 
     def places(
-        self, codes: IntArray, text_of: Callable[[int], str | None], order: Callable[[int], Any] = int
+        self,
+        codes: IntArray,
+        text_of: Callable[[int], str | None],
+        order: Callable[[int], Any] = int,
     ) -> IntArray:
-        """The place of each code's text, new ones in `order` (of the alphabet, not of the export); -1 for no
-        code (below 0) or no text.
+        """The place of each code's text, new ones in `order` (of the alphabet, not of the export);
+        -1 for no code (below 0) or no text.
         """
         known = distinct(codes[codes >= 0])
         place = np.full(len(known) + 1, -1)  # the last is for no text
@@ -79,11 +82,17 @@ class HostKind:
 
 
 def host_lanes(
-    rank: RankTimeline, kinds: Sequence[HostKind], within_ns: tuple[int, int], names: Texts, most: int | None
+    rank: RankTimeline,
+    kinds: Sequence[HostKind],
+    within_ns: tuple[int, int],
+    names: Texts,
+    most: int | None,
 ) -> tuple[tuple[HostLane, ...], int]:
-    """The launching threads within a stretch, `most` rows of each kind where given; names go into `names`.
+    """The launching threads within a stretch, `most` rows of each kind where given; names go into
+    `names`.
 
-    Lanes by thread, in the order of kinds, outer before inner; and how many shorter rows are not among them.
+    Lanes by thread, in the order of kinds, outer before inner; and how many shorter rows are not
+    among them.
     """
     threads = rank.activities.launching_threads
     found = [_rows(kind, threads, within_ns, most) for kind in kinds]
@@ -107,7 +116,9 @@ def _functions(columns: Columns) -> Iterator[HostKind]:
     if (frames := columns.frames) is None:
         return
     mine = passing(public_frame, frames.names)[frames.name]
-    rows = Ranges(frames.start_ns[mine], frames.end_ns[mine], frames.thread_gid[mine], frames.name[mine])
+    rows = Ranges(
+        frames.start_ns[mine], frames.end_ns[mine], frames.thread_gid[mine], frames.name[mine]
+    )
 
     def public(text: str) -> str | None:
         frame = public_frame(text)
@@ -121,7 +132,9 @@ def _functions(columns: Columns) -> Iterator[HostKind]:
 def _rows(
     kind: HostKind, threads: IntArray, within_ns: tuple[int, int], most: int | None
 ) -> tuple[IntArray, int]:
-    """Places of the longest rows within the stretch, in order, outer ones first; and how many others."""
+    """Places of the longest rows within the stretch, in order, outer ones first; and how many
+    others.
+    """
     rows = kind.rows
     timed = (rows.start_ns != NULL) & (rows.start_ns < within_ns[1]) & (rows.end_ns > within_ns[0])
     mine = np.flatnonzero(timed & np.isin(rows.thread_gid, threads))
@@ -136,9 +149,14 @@ def _host_lanes(
 ) -> Iterator[HostLane]:
     rows, (first_ns, last_ns) = kind.rows, within_ns
     mine = places[rows.thread_gid[places] == thread]
-    start_ns, end_ns = np.maximum(rows.start_ns[mine], first_ns), np.minimum(rows.end_ns[mine], last_ns)
+    start_ns, end_ns = (
+        np.maximum(rows.start_ns[mine], first_ns),
+        np.minimum(rows.end_ns[mine], last_ns),
+    )
     depth = _depths(start_ns, end_ns)
-    name = names.places(kind.text[mine], lambda code: kind.public(kind.texts[code]), kind.texts.__getitem__)
+    name = names.places(
+        kind.text[mine], lambda code: kind.public(kind.texts[code]), kind.texts.__getitem__
+    )
     for level in distinct(depth).tolist():
         on = depth == level
         yield HostLane(
@@ -152,7 +170,9 @@ def _host_lanes(
 
 
 def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
-    """The first level that is free when a row starts, which for nested rows is how deep each lies."""
+    """The first level that is free when a row starts, which for nested rows is how deep each
+    lies.
+    """
     free_ns: list[int] = []
     depth = np.empty(len(start_ns), dtype=np.int64)
     for place, (start, end) in enumerate(row_by_row(start_ns, end_ns)):
@@ -163,7 +183,9 @@ def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
 
 
 OTHER_ROWS: Final = Limit(
-    5_000, "rows of each kind", "ours: half a megabyte, shared by all other steps; the longest are kept"
+    5_000,
+    "rows of each kind",
+    "ours: half a megabyte, shared by all other steps; the longest are kept",
 )
 
 
@@ -172,9 +194,10 @@ def measure_timelines(
 ) -> tuple[Timeline, tuple[Timeline, ...]]:
     """One step in full and others in brief, in order of time.
 
-    In full: the step whose length is nearest to the median; where there are no steps, the window. Its
-    `end_ns` is earlier than that of the step where it has more activities than can be shown. Other steps have
-    their longest rows, and neither `keys` nor `names`: their columns point to those of the first.
+    In full: the step whose length is nearest to the median; where there are no steps, the window.
+    Its `end_ns` is earlier than that of the step where it has more activities than can be shown.
+    Other steps have their longest rows, and neither `keys` nor `names`: their columns point to
+    those of the first.
     """
     drawn = _Drawn(rank, absent, host_kinds(rank.columns), Texts(), Texts())
     chosen = typical_step(steps)
@@ -201,14 +224,18 @@ def typical_step(steps: Steps) -> Step | None:
 
 
 def stretch_of(steps: Steps, step: Step | None) -> tuple[int, int]:
-    """Where a step begins and ends; without one, from the first window's begin to the last one's end."""
+    """Where a step begins and ends; without one, from the first window's begin to the last one's
+    end.
+    """
     if step is None:
         return int(steps.windows.start_ns[0]), int(steps.windows.end_ns[-1])
     return step.within_ns
 
 
 def _others(steps: Steps, chosen: Step | None) -> list[Step]:
-    """The other used steps; of too many the slow ones, and of the rest some that lie evenly apart."""
+    """The other used steps; of too many the slow ones, and of the rest some that lie evenly
+    apart.
+    """
     rest, most = [step for step in steps.used if step is not chosen], int(STEPS.value)
     if len(rest) <= most:
         return rest
@@ -248,7 +275,12 @@ class _Drawn:
         return rows, np.flatnonzero((rows.start_ns < end_ns) & (rows.end_ns > start_ns))
 
     def _timeline(
-        self, index: int | None, within_ns: tuple[int, int], mine: IntArray, left_out: int, most: int | None
+        self,
+        index: int | None,
+        within_ns: tuple[int, int],
+        mine: IntArray,
+        left_out: int,
+        most: int | None,
     ) -> Timeline:
         absent = self.absent
         reasons = absent if isinstance(absent, Missing) else _reasons(absent, within_ns, most)
@@ -273,8 +305,12 @@ class _Drawn:
         mine = mine[cut.of]
         key = self.keys.places(rows.key[mine] + KEY_BASE[rows.bucket[mine]], KEY_NAMES.__getitem__)
         texts = self.rank.columns.kernel_names
-        name = self.names.places(rows.name[mine], lambda code: shortened(texts[code]), texts.__getitem__)
-        unlaunched = gap("the launch of some activities was not recorded", self.rank.cure("launches"))
+        name = self.names.places(
+            rows.name[mine], lambda code: shortened(texts[code]), texts.__getitem__
+        )
+        unlaunched = gap(
+            "the launch of some activities was not recorded", self.rank.cure("launches")
+        )
         lanes = []
         for stream, on in places_of_each(rows.stream_id[mine]):
             launch_ns = rows.launch_ns[mine][on].tolist()
@@ -285,7 +321,9 @@ class _Drawn:
                     length_ns=listed(cut.length_ns[on]),
                     key=listed(key[on]),
                     name=listed(name[on]),
-                    launch_ns=tuple(unlaunched if one == NULL else one - start_ns for one in launch_ns),
+                    launch_ns=tuple(
+                        unlaunched if one == NULL else one - start_ns for one in launch_ns
+                    ),
                 )
             )
         return tuple(lanes)

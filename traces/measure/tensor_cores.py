@@ -1,4 +1,6 @@
-"""Matrix work that 16 bits on tensor cores would do faster: in FP32 on the SIMT units, or in TF32."""
+"""Matrix work that 16 bits on tensor cores would do faster: in FP32 on the SIMT units, or in
+TF32.
+"""
 
 from typing import Final, get_args
 
@@ -24,12 +26,14 @@ _WITHOUT: Final = "GTX"
 
 
 def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) -> TensorCores:
-    """Matrix work of one rank within its windows, as work (sums of kernel time); `gpu` is the one it ran on.
+    """Matrix work of one rank within its windows, as work (sums of kernel time); `gpu` is the one
+    it ran on.
 
-    `simt_ns` is the part of GEMMs done in FP32 without tensor cores, by `simt_count` kernels. `matrix_ns`:
-    GEMMs, convolutions and attention; `wide_ns` is the part of them in FP32 or TF32, by `wide_count` kernels.
-    `tf32`: whether the GPU has TF32; `fp32_to_tf32_frac`: by peak rates. `half`: whether it has tensor cores
-    for 16 bits. `peaks_known`: whether the peak rates of all `wide_ns` are.
+    `simt_ns` is the part of GEMMs done in FP32 without tensor cores, by `simt_count` kernels.
+    `matrix_ns`: GEMMs, convolutions and attention; `wide_ns` is the part of them in FP32 or TF32,
+    by `wide_count` kernels. `tf32`: whether the GPU has TF32; `fp32_to_tf32_frac`: by peak rates.
+    `half`: whether it has tensor cores for 16 bits. `peaks_known`: whether the peak rates of all
+    `wide_ns` are.
     """
     rows, how = rank.activities, rank.cure("gpu")
     ns = ns_in(rows, windows)
@@ -60,9 +64,11 @@ def simt_places(rank: RankTimeline) -> IntArray:
 
 
 def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
-    """Matrix work in FP32 or TF32, by format, with what it would take in 16 bits on this GPU's tensor cores.
+    """Matrix work in FP32 or TF32, by format, with what it would take in 16 bits on this GPU's
+    tensor cores.
 
-    GEMMs that TF32 alone would speed up are not among them: `simt_places` has these, at `tensor_frac`.
+    GEMMs that TF32 alone would speed up are not among them: `simt_places` has these, at
+    `tensor_frac`.
     """
     if has_half(rank, gpu) is False:
         return ()
@@ -73,7 +79,11 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
     apart = simt_places(rank) if tensor_frac(gpu) is not None else NOWHERE
     for wide, places in _by_format(rank).items():
         exact = to_16_bits_frac(gpu.name, wide)
-        known = most_to_16_bits_frac(wide, since, until, gpu.sm_count) if exact is None and since else exact
+        known = (
+            most_to_16_bits_frac(wide, since, until, gpu.sm_count)
+            if exact is None and since
+            else exact
+        )
         places = np.setdiff1d(places, apart, assume_unique=True)
         if len(places):
             found.append(Wide(places, 1.0 if known is None else known, exact is not None))
@@ -81,7 +91,9 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
 
 
 def has_half(rank: RankTimeline, gpu: Gpu | None) -> bool | None:
-    """Whether a GPU has tensor cores for 16 bits; None where neither its model nor kernel names tell."""
+    """Whether a GPU has tensor cores for 16 bits; None where neither its model nor kernel names
+    tell.
+    """
     gpu, capability = gpu or NO_GPU, _capability(rank, gpu)
     name = gpu.name or ""
     if _WITHOUT in name:
@@ -103,7 +115,9 @@ def has_tf32(gpu: Gpu | None) -> bool | None:
 
 
 def tensor_frac(gpu: Gpu | None) -> float | None:
-    """What an FP32 GEMM would take in TF32 at best, as part of its time; None where unknown, or no less."""
+    """What an FP32 GEMM would take in TF32 at best, as part of its time; None where unknown, or no
+    less.
+    """
     frac = fp32_to_tf32_frac(gpu.name) if gpu and has_tf32(gpu) else None
     if frac is not None and frac < 1:
         return frac

@@ -1,8 +1,9 @@
-"""Compute kernels that no rule names: how long nothing else computes, and which are probably communication.
+"""Compute kernels that no rule names: how long nothing else computes, and which are probably
+communication.
 
-They count as compute, and a report must say so. Probably: on a stream of their own, begun once compute of
-another stream has ended, waited for by compute, and with nothing beside them. Streams, edges and overlap tell
-it, never a name.
+They count as compute, and a report must say so. Probably: on a stream of their own, begun once
+compute of another stream has ended, waited for by compute, and with nothing beside them. Streams,
+edges and overlap tell it, never a name.
 """
 
 import numpy as np
@@ -24,10 +25,11 @@ from traces.timeline import Activities, RankTimeline
 
 @frozen
 class Unnamed:
-    """`alone_ns`: how long of the windows no compute of known class ran beside compute of unknown class.
+    """`alone_ns`: how long of the windows no compute of known class ran beside compute of unknown
+    class.
 
-    `apart`: places of the kernels that are probably communication; `apart_ns`: how long of the windows they
-    ran and no compute did. `kernels`: all of them in the windows, by name.
+    `apart`: places of the kernels that are probably communication; `apart_ns`: how long of the
+    windows they ran and no compute did. `kernels`: all of them in the windows, by name.
     """
 
     alone_ns: int
@@ -70,8 +72,11 @@ def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntA
     return mine[is_apart[name]]
 
 
-def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """What runs on streams whose compute is nearly all of unknown class, and what beside such of known class.
+def _own_streams(
+    rows: Activities, unnamed: BoolArray, known: BoolArray
+) -> tuple[BoolArray, BoolArray]:
+    """What runs on streams whose compute is nearly all of unknown class, and what beside such of
+    known class.
 
     Masks of shape (n,). Streams of unknown class that hold nearly all compute are those of the
     model; what packs a message runs on its stream, and is short.
@@ -79,7 +84,9 @@ def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tupl
     streams = distinct(rows.stream_id)
     of_row = np.searchsorted(streams, rows.stream_id)
     length_ns = rows.length_ns
-    known_ns, unknown_ns = (sums_of(length_ns * which, of_row, len(streams)) for which in (known, unnamed))
+    known_ns, unknown_ns = (
+        sums_of(length_ns * which, of_row, len(streams)) for which in (known, unnamed)
+    )
     own = unknown_ns.astype(np.bool_) & (unknown_ns >= NEARLY_ALL.value * (known_ns + unknown_ns))
     main = known_ns.astype(np.bool_) & ~own
     own &= unknown_ns <= NEARLY_ALL.value * (unknown_ns + known_ns[main].sum())
@@ -87,7 +94,8 @@ def _own_streams(rows: Activities, unnamed: BoolArray, known: BoolArray) -> tupl
 
 
 def _held(producers: Producers, here: BoolArray, elsewhere: BoolArray) -> BoolArray:
-    """What runs `here` while work `elsewhere` stands: it waited for that, and is waited for; shape (n,).
+    """What runs `here` while work `elsewhere` stands: it waited for that, and is waited for; shape
+    (n,).
 
     Several may follow each other, the first of them waiting and the last waited for.
     """
@@ -108,11 +116,12 @@ def _held(producers: Producers, here: BoolArray, elsewhere: BoolArray) -> BoolAr
 def _kernels(
     rank: RankTimeline, steps: Steps, unnamed: BoolArray, apart: IntArray
 ) -> tuple[UnknownKernel, ...]:
-    """Kernels in the windows that no rule names, longest first; which of them are findings others say.
+    """Kernels in the windows that no rule names, longest first; which of them are findings others
+    say.
 
-    `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there, `mean_ns` is
-    their mean whole duration, `grid` that of the most of them. `unnamed`: those of all activities, a mask of
-    shape (n,); `apart`: those that are probably communication.
+    `frac` is the part of the windows in which such a kernel ran. `count` kernels had time there,
+    `mean_ns` is their mean whole duration, `grid` that of the most of them. `unnamed`: those of all
+    activities, a mask of shape (n,); `apart`: those that are probably communication.
     """
     names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
     untold = no_steps(rank.columns.info.kind)

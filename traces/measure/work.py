@@ -1,7 +1,8 @@
-"""What stays of a step when its kernels change: the input it is given, and the ranges around its work.
+"""What stays of a step when its kernels change: the input it is given, and the ranges around its
+work.
 
-Another precision, container or library has other kernels of other names; a step still gets as many bytes of
-input, and the program still runs through the same operators and ranges.
+Another precision, container or library has other kernels of other names; a step still gets as many
+bytes of input, and the program still runs through the same operators and ranges.
 """
 
 from collections import Counter, defaultdict
@@ -21,8 +22,9 @@ from traces.timeline import RankTimeline, Source
 def measure_work(rank: RankTimeline, steps: Steps) -> Work:
     """Of one rank, over its used steps, or over the window where there are none.
 
-    `input_sizes`: copies that recur with equal bytes, a pass of kernels apart, largest first. `ranges`: by
-    family, of how many a typical step has, those of frameworks and training loops alone.
+    `input_sizes`: copies that recur with equal bytes, a pass of kernels apart, largest first.
+    `ranges`: by family, of how many a typical step has, those of frameworks and training loops
+    alone.
     """
     rows, at = rank.activities, input_copies(rank)
     at = at[steps.windows.hold(rows.start_ns[at])]
@@ -40,12 +42,16 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
     start_ns, text = ranges.start_ns[mine], ranges.text[mine]
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(begin_ns))
     for place, (begin, end) in enumerate(zip(begin_ns, end_ns, strict=True)):
-        codes, numbers = np.unique(text[(start_ns >= begin) & (start_ns <= end)], return_counts=True)
+        codes, numbers = np.unique(
+            text[(start_ns >= begin) & (start_ns <= end)], return_counts=True
+        )
         for code, number in row_by_row(codes, numbers):
             if shown := public_range(texts[code]):
                 counts[family(shown)][place] += number
     found = ((name, float(median(numbers))) for name, numbers in counts.items())
-    often = sorted(((name, number) for name, number in found if number), key=lambda one: (-one[1], one[0]))
+    often = sorted(
+        ((name, number) for name, number in found if number), key=lambda one: (-one[1], one[0])
+    )
     return often[: int(ROWS.value)]
 
 

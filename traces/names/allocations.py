@@ -40,7 +40,9 @@ def taken(frames: tuple[tuple[str, str], ...]) -> Taken | None:
 
 @cache
 def shown(frames: tuple[tuple[str, str], ...], most: int) -> tuple[str, ...]:
-    """Frames of known packages as package path and function, innermost first; all else is own code, once."""
+    """Frames of known packages as package path and function, innermost first; all else is own code,
+    once.
+    """
     found: list[str] = []
     for file, function in frames:
         text = _shown(file, function)
@@ -61,7 +63,9 @@ def _shown(file: str, function: str) -> str:
 
 
 def category_at_peak(frames: Sequence[tuple[str, str]], *, began: bool, kept: bool) -> str:
-    """What memory that is in use at the peak is for. `began`: while recorded; `kept`: in use at the end."""
+    """What memory that is in use at the peak is for. `began`: while recorded; `kept`: in use at the
+    end.
+    """
     where = taken(tuple(frames))
     if where in ("optimizer", "gradients", "parameters"):
         return where

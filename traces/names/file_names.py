@@ -1,4 +1,6 @@
-"""Base names of a user's files: what of one may be told, as recorders put hosts, users and jobs into them."""
+"""Base names of a user's files: what of one may be told, as recorders put hosts, users and jobs
+into them.
+"""
 
 import os
 from collections import Counter
@@ -62,7 +64,9 @@ def told_path(path: PurePath) -> str:
 
 
 def told_paths(paths: Iterable[Path]) -> dict[Path, str]:
-    """Base names as they may be told; those that would be told alike are numbered: `run#1.sqlite`."""
+    """Base names as they may be told; those that would be told alike are numbered:
+    `run#1.sqlite`.
+    """
     names = {path: told_path(path) for path in paths}
     several, before = Counter(names.values()), Counter[str]()
     for path, name in names.items():
@@ -75,7 +79,9 @@ def told_paths(paths: Iterable[Path]) -> dict[Path, str]:
 
 @cache
 def told_name(name: str) -> str:
-    """A base name in which every field that is not made of words of the field and of numbers is withheld."""
+    """A base name in which every field that is not made of words of the field and of numbers is
+    withheld.
+    """
     ending = _ending(name)
     stem = name[: len(name) - len(ending)]
     if len(name) > _LONGEST or stem.count(" ") > _MOST_BLANKS:
@@ -95,7 +101,9 @@ _MOST_OWN: Final = 16
 
 
 def recorder_of(path: PurePath) -> tuple[str, ...]:
-    """The machine after which the PyTorch profiler names a file by itself: HOST_PID.TIME.pt.trace.json."""
+    """The machine after which the PyTorch profiler names a file by itself:
+    HOST_PID.TIME.pt.trace.json.
+    """
     found = _BY_PROFILER.match(path.name)
     if found:
         return own_words([found[1]])
@@ -105,7 +113,9 @@ def recorder_of(path: PurePath) -> tuple[str, ...]:
 def own_words(names: Iterable[str]) -> tuple[str, ...]:
     """Hosts and users by which a recorded name may be told apart; words of the field are none."""
     parts = (part for name in names for part in (name, name.partition(".")[0]))
-    found = dict.fromkeys(one for one in parts if len(one) >= _SHORTEST and one.lower() not in _words())
+    found = dict.fromkeys(
+        one for one in parts if len(one) >= _SHORTEST and one.lower() not in _words()
+    )
     return tuple(islice(found, _MOST_OWN))
 
 

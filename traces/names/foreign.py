@@ -1,6 +1,7 @@
 """Names that a recording holds, as they are kept: what no recorder writes is cut when it is read.
 
-Whatever is asked of a name costs what it is long, and a file of a stranger may hold one of many megabytes.
+Whatever is asked of a name costs what it is long, and a file of a stranger may hold one of many
+megabytes.
 """
 
 from typing import Final
@@ -10,7 +11,8 @@ from traces.limits import Limit
 LONGEST: Final = Limit(
     16_384,
     "characters",
-    "ours: three times the longest of all recordings at hand, an ATen kernel of 5,123; a word that decides "
+    "ours: three times the longest of all recordings at hand, an ATen kernel of 5,123; a word that "
+    "decides "
     "the class of a kernel stands at its head or at its tail",
 )
 _MARK: Final = "..."

@@ -1,7 +1,8 @@
-"""Frames of a host thread's stack: what of one may be shown, and whether it is an address or plumbing.
+"""Frames of a host thread's stack: what of one may be shown, and whether it is an address or
+plumbing.
 
-Anybody's folders stand in a recorded path, so that only a published package is told whole; of other files
-the name of the file and of the function alone. The tables stand in `frames.toml`.
+Anybody's folders stand in a recorded path, so that only a published package is told whole; of other
+files the name of the file and of the function alone. The tables stand in `frames.toml`.
 """
 
 from enum import StrEnum
@@ -87,8 +88,8 @@ _WHOLE_FILE: Final = "<module>"
 def public_frame(text: str) -> Frame | None:
     """A recorded frame that is an address: a function, or a module of PyTorch; None for all else.
 
-    Spelled as the profiler does: `package/file.py(12): function`, `nn.Module: Linear_0`; native ones
-    `library.so: symbol`.
+    Spelled as the profiler does: `package/file.py(12): function`, `nn.Module: Linear_0`; native
+    ones `library.so: symbol`.
     """
     if found := _MODULE.fullmatch(text):
         return Frame(FrameKind.MODULE, found[1])
@@ -124,7 +125,9 @@ def _of_python(path: str, function: str) -> str | None:
 
 @cache
 def public_file(path: str) -> str | None:
-    """A file of a published package, from the package on, as `torch/optim/adam.py`; None for any other."""
+    """A file of a published package, from the package on, as `torch/optim/adam.py`; None for any
+    other.
+    """
     inside = _from_package(path.replace("\\", "/"))
     parts = inside.removesuffix(".py").split("/")
     known = inside.endswith(".py") and parts[0] in _known("packages") and all(map(_is_name, parts))
@@ -134,7 +137,8 @@ def public_file(path: str) -> str | None:
 
 
 def _from_package(path: str) -> str:
-    """A path from its package on: below the packages of an interpreter, or of a checkout that we know.
+    """A path from its package on: below the packages of an interpreter, or of a checkout that we
+    know.
 
     Empty for Python's own library.
     """
@@ -188,7 +192,9 @@ _OPERATOR: Final = compiled(
 
 
 def public_span(text: str) -> Frame | None:
-    """An operator or a range that names what a thread does; None for a step's own range and private ones."""
+    """An operator or a range that names what a thread does; None for a step's own range and private
+    ones.
+    """
     said = public_range(text)
     if said is None:
         return None

@@ -9,7 +9,8 @@ from traces.toml_tables import TableRow, read_table
 
 Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
 FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tensorflow", "none")
-"""`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows any."""
+"""`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows
+any."""
 
 
 class _Row(TableRow, frozen=True):
@@ -29,7 +30,9 @@ def framework_by_names(names: Mapping[str, Iterable[str]]) -> Framework:
 
     Where PyTorch's own kernels run it is not JAX, whatever a Triton kernel or a range is called.
     """
-    native = any(_shows(row, names) for row in _rows() if (row.framework, row.what) == ("pytorch", "kernels"))
+    native = any(
+        _shows(row, names) for row in _rows() if (row.framework, row.what) == ("pytorch", "kernels")
+    )
     rows = (row for row in _rows() if not (native and row.framework == "jax"))
     return next((row.framework for row in rows if _shows(row, names)), "none")
 

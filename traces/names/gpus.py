@@ -1,9 +1,10 @@
-"""GPU products by name: what is published of each, and what one SM of each compute capability can hold.
+"""GPU products by name: what is published of each, and what one SM of each compute capability can
+hold.
 
-Sources of the latter: "Technical Specifications per Compute Capability" of NVIDIA's CUDA C++ Programming
-Guide, and the occupancy calculator of the CUDA toolkit, cuda_occupancy.h 13.0 (blocks, units,
-sub-partitions), whose numbers agree with the device limits of every recording at hand (7.0, 7.5, 8.0, 8.6,
-8.9, 9.0, 10.3).
+Sources of the latter: "Technical Specifications per Compute Capability" of NVIDIA's CUDA C++
+Programming Guide, and the occupancy calculator of the CUDA toolkit, cuda_occupancy.h 13.0 (blocks,
+units, sub-partitions), whose numbers agree with the device limits of every recording at hand (7.0,
+7.5, 8.0, 8.6, 8.9, 9.0, 10.3).
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def products() -> Mapping[str, Product]:
 
 
 def product_named(name: str) -> Product | None:
-    """The product of a name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where the table has it not."""
+    """The product of a name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where the table has it
+    not.
+    """
     found = longest_within(name, tuple(products()))
     if found:
         return products()[found]
@@ -95,14 +98,17 @@ def longest_within(name: str, known: tuple[str, ...]) -> str | None:
 
 
 def largest_sm_count() -> int:
-    """SMs of the largest GPU of the table that runs CUDA: what bounds one of which nothing is known."""
+    """SMs of the largest GPU of the table that runs CUDA: what bounds one of which nothing is
+    known.
+    """
     return max(one.sm_count for one in products().values() if one.capability and one.sm_count)
 
 
 def with_products(columns: Columns, given: str | None) -> Columns:
     """A trace with what is published of its GPUs, where it does not say it itself.
 
-    `given`: the product that the user names, for GPUs without a name, and for a trace that lists none.
+    `given`: the product that the user names, for GPUs without a name, and for a trace that lists
+    none.
     """
     from traces.columns import Gpu
 
@@ -134,7 +140,9 @@ SUB_PARTITIONS: Final = 4
 
 @frozen
 class SmCapacity:
-    """What one SM holds; shared memory goes out in `shared_unit_bytes`, with a reserve per block."""
+    """What one SM holds; shared memory goes out in `shared_unit_bytes`, with a reserve per
+    block.
+    """
 
     warps: int
     blocks: int
@@ -145,7 +153,10 @@ class SmCapacity:
 
 
 _VOLTA: Final = {"shared_unit_bytes": 256, "reserved_shared_bytes": 0}
-_AMPERE: Final = {"shared_unit_bytes": 128, "reserved_shared_bytes": 1024}  # the driver's own, per block
+_AMPERE: Final = {
+    "shared_unit_bytes": 128,
+    "reserved_shared_bytes": 1024,
+}  # the driver's own, per block
 
 
 def _capacity(warps: int, blocks: int, shared_kib: int, units: dict[str, int]) -> SmCapacity:
@@ -170,7 +181,8 @@ _BY_CAPABILITY: Final = {
 def sm_capacity(gpu: Gpu) -> SmCapacity | None:
     """Capacity of a GPU's SMs: the trace's own limits first, the table for the rest.
 
-    None where the capability is unknown, to the trace or to us: the units of allocation depend on it.
+    None where the capability is unknown, to the trace or to us: the units of allocation depend on
+    it.
     """
     table = _BY_CAPABILITY.get(gpu.capability or "")
     if table is None:
@@ -196,7 +208,8 @@ _GENERATION: Final = compiled(rf"\b({'|'.join(_GENERATIONS)}) \w")
 
 
 def capability_at_least(kernel_names: Iterable[str]) -> str | None:
-    """The newest capability that kernel names speak of: a lower bound of the GPU's, never the GPU itself.
+    """The newest capability that kernel names speak of: a lower bound of the GPU's, never the GPU
+    itself.
 
     A kernel built for sm_80 runs on an H100 as well. None where no name speaks of one.
     """
@@ -204,7 +217,9 @@ def capability_at_least(kernel_names: Iterable[str]) -> str | None:
     spoken = {found for name in names for found in _ARCHITECTURE.findall(name)}
     spoken |= {_GENERATIONS[found] for name in names for found in _GENERATION.findall(name)}
     known = [
-        (int(text[:-1]), int(text[-1])) for text in spoken if f"{text[:-1]}.{text[-1]}" in _BY_CAPABILITY
+        (int(text[:-1]), int(text[-1]))
+        for text in spoken
+        if f"{text[:-1]}.{text[-1]}" in _BY_CAPABILITY
     ]
     if known:
         return "{}.{}".format(*max(known))

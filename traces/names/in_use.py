@@ -1,4 +1,6 @@
-"""Names of a recording -> what the run does already, so that nobody advises it, by rows of `in_use.toml`."""
+"""Names of a recording -> what the run does already, so that nobody advises it, by rows of
+`in_use.toml`.
+"""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -26,5 +28,7 @@ def _rows() -> tuple[_Row, ...]:
 
 def in_use(names: Mapping[str, Iterable[str]]) -> tuple[InUse, ...]:
     """What names show; `names`: those of kernels, ranges, threads, frames and calls."""
-    found = {row.use: None for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))}
+    found = {
+        row.use: None for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))
+    }
     return tuple(found)

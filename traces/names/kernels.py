@@ -1,7 +1,8 @@
-"""What a kernel is by its name: its class, by the ordered rules of `kernel_rules.toml`, and what follows.
+"""What a kernel is by its name: its class, by the ordered rules of `kernel_rules.toml`, and what
+follows.
 
-Its kind of communication, the pass of a module that it is the one kernel of, whether it is written to stay on
-the SM, and the formats that it multiplies or quantises in.
+Its kind of communication, the pass of a module that it is the one kernel of, whether it is written
+to stay on the SM, and the formats that it multiplies or quantises in.
 """
 
 from functools import cache
@@ -34,7 +35,8 @@ def _rules() -> tuple[KernelClass, ...]:
 
 @cache
 def classify_kernel(name: str) -> KernelClass:
-    """Class of a kernel name, in nsys's, Kineto's or the linker's spelling; `UNNAMED` where no rule matches.
+    """Class of a kernel name, in nsys's, Kineto's or the linker's spelling; `UNNAMED` where no rule
+    matches.
 
     The rules are tried once per distinct name, whoever asks.
     """
@@ -44,7 +46,9 @@ def classify_kernel(name: str) -> KernelClass:
 
 
 def is_polled_kernel(name: str) -> bool:
-    """Whether a host polls for a kernel's token counts: DeepEP's `notify_dispatch`, but no cached one."""
+    """Whether a host polls for a kernel's token counts: DeepEP's `notify_dispatch`, but no cached
+    one.
+    """
     kernel = classify_kernel(name)
     return kernel.subclass == "ep_notify" and kernel.phase == "fwd"
 
@@ -92,7 +96,8 @@ def is_communication(kernel: KernelClass) -> bool:
 def comm_kind(kernel: KernelClass) -> str:
     """Kind of a communication kernel by its name alone.
 
-    `dp_*` never comes from a name, nor `tp` or `cp` for an NCCL kernel: those need evidence from the trace.
+    `dp_*` never comes from a name, nor `tp` or `cp` for an NCCL kernel: those need evidence from
+    the trace.
     """
     return kind_of(kernel.subclass)
 
@@ -103,7 +108,9 @@ def kind_of(subclass: str) -> str:
 
 
 def compute_class(kernel: KernelClass) -> str:
-    """Key of a compute kernel in `compute_by_class_ns`: its class, with `grouped_gemm` apart from `gemm`."""
+    """Key of a compute kernel in `compute_by_class_ns`: its class, with `grouped_gemm` apart from
+    `gemm`.
+    """
     if kernel.class_ == "gemm" and kernel.subclass == "grouped":
         return "grouped_gemm"
     return kernel.class_
@@ -121,9 +128,9 @@ MODULES: Final = ("attention", "router", "norm", "activation", "dispatch")
 """Modules whose forward and backward kernels have different names."""
 
 _HELPERS: Final = compiled(
-    r"dot_do_o|convert_dq|reduce_head|dkvaccum|[pP]reprocess|[pP]ostprocess|prepare_varlen|splitkv_combine"
-    r"|FlashAttnFwdCombine|get_mla_metadata|mqa_logits"  # attention, before and after
-    r"|finalize|GammaBeta|RowwiseMoments|PartGrad|dwdb"  # norm: moments and gradients of the weights
+    r"dot_do_o|convert_dq|reduce_head|dkvaccum|[pP]reprocess|[pP]ostprocess|prepare_varlen"
+    r"|splitkv_combine|FlashAttnFwdCombine|get_mla_metadata|mqa_logits"  # beside attention
+    r"|finalize|GammaBeta|RowwiseMoments|PartGrad|dwdb"  # norm: moments, and gradients of weights
 )
 """Kernels beside the one of a pass, which some shapes need and others do not."""
 
@@ -136,11 +143,12 @@ _CACHED: Final = compiled(
 
 
 def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
-    """Module and phase ("fwd" or "bwd") of which a kernel is the one per pass, None where it is not one.
+    """Module and phase ("fwd" or "bwd") of which a kernel is the one per pass, None where it is not
+    one.
 
-    A dispatch with fresh routing is forward, one with the routing kept from forward is the backward of
-    combine: DeepEP's notify_dispatch and its cached form (between nodes: the third argument of dispatch),
-    HybridEP's dispatch by its last argument.
+    A dispatch with fresh routing is forward, one with the routing kept from forward is the backward
+    of combine: DeepEP's notify_dispatch and its cached form (between nodes: the third argument of
+    dispatch), HybridEP's dispatch by its last argument.
     """
     if kernel.class_ == "comm":
         return _dispatch(name, kernel)
@@ -155,7 +163,9 @@ def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
 
 
 def is_one_of_a_pass(name: str) -> bool:
-    """Whether a kernel of attention or a norm is the one that each pass has: neither before nor after it."""
+    """Whether a kernel of attention or a norm is the one that each pass has: neither before nor
+    after it.
+    """
     return _HELPERS.search(name) is None
 
 
@@ -188,7 +198,8 @@ def may_be_persistent(name: str) -> bool:
 
 
 FP8: Final = "fp8"
-"""FP8 whose scaling the name does not give: no suffix, as cuBLAS writes it for one scale per tensor."""
+"""FP8 whose scaling the name does not give: no suffix, as cuBLAS writes it for one scale per
+tensor."""
 
 _MULTIPLIES: Final = ("dense", "grouped", "dense_or_grouped", "dense_or_grouped_wgrad", "gemv")
 _NVJET: Final = r"nvjet(?:_sm\d+)?_{}[a-z]*_"
@@ -219,9 +230,10 @@ _OF_GEMM: Final = compiled_rows(
     ("tf32", r"tf32|tensorop_s1688gemm"),
     ("fp32", _XMMA.format("f32") + r"|(?:^|[ _])sgemm|magma_sgemm|<(?:\(?int\)?, ?)*float\b"),
 )
-"""First match wins. Sources: cuBLAS's nvjet letters (t bf16, h fp16, q and r FP8, o FP4: inputs come first)
-and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm does not use tensor
-cores); xmma's second group (what is multiplied, then what it is summed in); DeepGEMM's 128-blocks."""
+"""First match wins. Sources: cuBLAS's nvjet letters (t bf16, h fp16, q and r FP8, o FP4: inputs
+come first) and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm
+does not use tensor cores); xmma's second group (what is multiplied, then what it is summed in);
+DeepGEMM's 128-blocks."""
 
 _SIMT: Final = compiled(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
 _TENSOR: Final = compiled(r"tensorop|s1688|tf32")
@@ -237,14 +249,19 @@ _CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"
 _OF_WIDE: Final[tuple[tuple[WideFormat, Pattern], ...]] = compiled_rows(
     ("3xtf32", r"fmha_cutlass[FB]_f32_\w*sm8\d"),
     ("tf32", r"s1688|_xf32"),
-    ("fp32", r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_[A-Za-z]+_[A-Za-z]+_S_?B_"),
+    (
+        "fp32",
+        r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_[A-Za-z]+_[A-Za-z]+_S_?B_",
+    ),
     ("fp32", rf"^(?:void )?[\w:]*(?:{_CONVOLVES})\w*<(?:\(?int\)?\d*, ?)?float\b"),
 )
-"""First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient attention
-multiplies FP32 as three products in TF32 from capability 8.0 (mem_eff_attention/gemm_kernel_utils.h:
-OpMultiplyAddFastF32). Transforms of Winograd and FFT count: half precision convolves without them."""
+"""First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient
+attention multiplies FP32 as three products in TF32 from capability 8.0
+(mem_eff_attention/gemm_kernel_utils.h: OpMultiplyAddFastF32). Transforms of Winograd and FFT count:
+half precision convolves without them."""
 _AROUND: Final = compiled(r"(?i)[oO]ffsetsKernel|[rR]educe|depthwise|im2col|col2im|fill|add_?bias")
-"""Kernels beside the product of a convolution or an attention; depthwise ones are bound by memory."""
+"""Kernels beside the product of a convolution or an attention; depthwise ones are bound by
+memory."""
 
 _OF_QUANTIZE: Final = compiled_rows(
     ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
@@ -257,12 +274,16 @@ _OF_QUANTIZE: Final = compiled_rows(
 
 
 def multiplies(kernel: KernelClass) -> bool:
-    """Whether a kernel multiplies matrices: a GEMM that is neither set-up, reduction nor convolution."""
+    """Whether a kernel multiplies matrices: a GEMM that is neither set-up, reduction nor
+    convolution.
+    """
     return kernel.class_ == "gemm" and kernel.subclass in _MULTIPLIES
 
 
 def gemm_format(name: str) -> str | None:
-    """Format of a GEMM, a name of `traces.settings.precision.BITS`; None where its own does not say."""
+    """Format of a GEMM, a name of `traces.settings.precision.BITS`; None where its own does not
+    say.
+    """
     return first_found(_OF_GEMM, name)
 
 
@@ -276,15 +297,21 @@ def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
 
 
 def is_matrix_work(name: str, kernel: KernelClass) -> bool:
-    """Whether a kernel multiplies matrices large enough for tensor cores: GEMM, convolution or attention."""
+    """Whether a kernel multiplies matrices large enough for tensor cores: GEMM, convolution or
+    attention.
+    """
     if kernel.class_ == "gemm":
         return multiplies(kernel) and kernel.subclass != "gemv"
-    whole = kernel.class_ == "convolution" or (kernel.class_ == "attention" and kernel.subclass != "aux")
+    whole = kernel.class_ == "convolution" or (
+        kernel.class_ == "attention" and kernel.subclass != "aux"
+    )
     return whole and _AROUND.search(name) is None
 
 
 def wide_format(name: str, kernel: KernelClass) -> WideFormat | None:
-    """The format of matrix work in FP32 or TF32; None for any other, or where the name does not say."""
+    """The format of matrix work in FP32 or TF32; None for any other, or where the name does not
+    say.
+    """
     if not is_matrix_work(name, kernel):
         return None
     bare = name.partition("(")[0]

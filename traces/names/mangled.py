@@ -13,7 +13,8 @@ _UNNAMED_SCOPE: Final = "_GLOBAL__N_"
 
 
 def readable(name: str) -> str:
-    """`_ZN7deep_ep9intranode7combineIiEEvPi` as `deep_ep::intranode::combine<iEEvPi`; any other as it is.
+    """`_ZN7deep_ep9intranode7combineIiEEvPi` as `deep_ep::intranode::combine<iEEvPi`; any other as
+    it is.
 
     By the Itanium C++ ABI each part of a name stands behind its length.
     """

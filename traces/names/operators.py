@@ -1,4 +1,6 @@
-"""Operators whose multiplications follow from the shapes of their arguments, by `operators.toml`."""
+"""Operators whose multiplications follow from the shapes of their arguments, by
+`operators.toml`.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -28,11 +30,14 @@ DTYPES: Final[Mapping[str, tuple[Dtype, int]]] = {
     "c10::Float8_e5m2": ("fp8", 1),
     "signed char": ("int8", 1),
 }
-"""Type of an argument as the profiler writes it ("Input type") -> its name here, and bytes of an element."""
+"""Type of an argument as the profiler writes it ("Input type") -> its name here, and bytes of an
+element."""
 
 
 class Operator(TableRow, frozen=True):
-    """One row: what the multiplications follow from, and the places of the arguments that say so."""
+    """One row: what the multiplications follow from, and the places of the arguments that say
+    so.
+    """
 
     rule: Rule
     at: tuple[int, ...]

@@ -45,7 +45,12 @@ def settings_of(description: str) -> tuple[str, ...]:
 _OPERATIONS: Final = (
     *(("barrier", "BARRIER"), ("allreduce", "ALLREDUCE"), ("allgather", "ALLGATHER")),
     *(("reducescatter", "REDUCE_SCATTER"), ("alltoall", "ALLTOALL"), ("broadcast", "BROADCAST")),
-    *(("coalesced", "COALESCED"), ("reduce", "REDUCE"), ("gather", "GATHER"), ("scatter", "SCATTER")),
+    *(
+        ("coalesced", "COALESCED"),
+        ("reduce", "REDUCE"),
+        ("gather", "GATHER"),
+        ("scatter", "SCATTER"),
+    ),
     *(("send", "SEND"), ("recv", "RECV")),
 )
 """In the order in which they are looked for: `reduce` is part of other names."""
@@ -53,8 +58,8 @@ OTHER: Final = "OTHER"
 
 
 def operation_named(text: str) -> str:
-    """What a collective does: `nccl:_all_gather_base`, `ALLTOALL_BASE`, `AllReduce` -> ALLGATHER, ALLTOALL,
-    ALLREDUCE; `OTHER` for what we do not know.
+    """What a collective does: `nccl:_all_gather_base`, `ALLTOALL_BASE`, `AllReduce` -> ALLGATHER,
+    ALLTOALL, ALLREDUCE; `OTHER` for what we do not know.
     """
     plain = compiled(r"[^a-z]+").sub("", text.rpartition(":")[2].lower())
     return next((name for part, name in _OPERATIONS if part in plain), OTHER)

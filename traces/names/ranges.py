@@ -1,7 +1,9 @@
-"""NVTX range texts: those that name a step, or what a host thread is busy with, and those that may be shown.
+"""NVTX range texts: those that name a step, or what a host thread is busy with, and those that may
+be shown.
 
-Anybody may write anything into an NVTX range: a path, a user, a host. So the text of a range is passed on
-only where a framework wrote it, or where each of its words is one that training loops use.
+Anybody may write anything into an NVTX range: a path, a user, a host. So the text of a range is
+passed on only where a framework wrote it, or where each of its words is one that training loops
+use.
 """
 
 from functools import cache
@@ -20,7 +22,8 @@ _STEP_NAMES: Final = (
 )
 _STEP_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_STEP_NAMES) + r")\s*$")
 _OPTIMIZER_NAMES: Final = (
-    r"Optimizer\.step#[\w.]+",  # torch.optim profiles each step so; its zero_grad is no end of a step
+    # torch.optim profiles each step so; its zero_grad is no end of a step
+    r"Optimizer\.step#[\w.]+",
     rf"(?:[{LETTERS}_]+[_.])?optimi[sz]er[\s_.-]?step(?:{_NUMBERED})?",
     r"## optimizer ##",
 )
@@ -35,17 +38,23 @@ def is_step_name(text: str) -> bool:
 
 
 def is_optimizer_name(text: str) -> bool:
-    """Whether a whole range text, PyTorch's `, seq = ...` aside, says that an optimizer steps in it."""
+    """Whether a whole range text, PyTorch's `, seq = ...` aside, says that an optimizer steps in
+    it.
+    """
     return _OPTIMIZER_NAME.fullmatch(text.split(", ")[0]) is not None
 
 
 def is_backward_name(text: str) -> bool:
-    """Whether all that such a range launches is backward's: an operator of autograd, or a whole pass."""
+    """Whether all that such a range launches is backward's: an operator of autograd, or a whole
+    pass.
+    """
     return _BACKWARD_NAME.search(text) is not None and "forward" not in text.lower()
 
 
 def family(text: str) -> str:
-    """A range text with its numbers as `N`, so that `iteration 3` and `iteration 4` are one family."""
+    """A range text with its numbers as `N`, so that `iteration 3` and `iteration 4` are one
+    family.
+    """
     return _NUMBER.sub("N", text.strip())
 
 
@@ -58,25 +67,27 @@ HOST_RANGES: Final[dict[str, Pattern]] = {
         rf"(?:[^a-z_]|$|{_NO_FUNCTION})",
         "logging": r"(?:^|[^a-z])(?:logging|log[\s_-](?:metrics|stats|scalars|step|loss))"
         r"|tensorboard|wandb|mlflow|metrics[:\s_-]+(?:publish|log|write)",
-        "data": r"data[\s_]?loader|data[\s_]?(?:load|fetch|iter)\w*|(?:get|next|load|fetch)[\s_]?batch"
-        r"|batch[\s_]?(?:load|fetch)",
+        "data": r"data[\s_]?loader|data[\s_]?(?:load|fetch|iter)\w*"
+        r"|(?:get|next|load|fetch)[\s_]?batch|batch[\s_]?(?:load|fetch)",
         "checkpoint": rf"(?:^|[^a-z])(?:async[\s_-])?{_ANY}[\s_-]+(?:\w+[\s_-])?(?:checkpoint|ckpt)"
         rf"|(?:checkpoint|ckpt)(?:ing)?[\s:._-]+{_ANY}(?:[^a-z]|$)|state_dict",
         "lazy_init": r"nvrtc|compil(?:e(?:[^dr]|$)|ation|ing)",
         "gc": r"(?:^|[^a-z])(?:gc|garbage[\s_-]?collect\w*)(?:[^a-z]|$)",
     }.items()
 }
-"""Cause of a late launch -> the texts that name it, the weakest first: a later one says more of the moment.
+"""Cause of a late launch -> the texts that name it, the weakest first: a later one says more of the
+moment.
 
-`lazy_init` is compilation, by NVRTC or any just-in-time compiler; that a compiled region runs is none of it.
-Activation checkpoints (`CheckpointFunction`) save nothing to disk, and autograd's `evaluate_function` is no
-evaluation.
-"""
+`lazy_init` is compilation, by NVRTC or any just-in-time compiler; that a compiled region runs is
+none of it. Activation checkpoints (`CheckpointFunction`) save nothing to disk, and autograd's
+`evaluate_function` is no evaluation. """
 
 
 @cache
 def cause_of_range(text: str) -> str | None:
-    """What a range says that its thread does, a key of `HOST_RANGES`; None where it says none of them."""
+    """What a range says that its thread does, a key of `HOST_RANGES`; None where it says none of
+    them.
+    """
     return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(text)), None)
 
 
@@ -105,16 +116,17 @@ _WORD: Final = compiled(r"[A-Za-z]+|\d+|[^A-Za-z\d]")
 _MARKS: Final = frozenset(" _.:#-=()[]+")
 _WORDS: Final = frozenset(
     """
-    a2a accumulate activation adam all alltoall attention attn aux backward barrier batch benchmark block bwd
-    capture checkpoint chunk clip clipping combine communication compute core cross cuda data decoder delay
-    dense dispatch dot embedding encoder entropy eval evaluate evaluation expert experts f b fc ffn final
-    forward fsdp fused fwd gate gather generate grad gradient gradients grads graph grouped head init inter
-    iteration iter iterations kernel layer layers linear loader loading local logging loop loss main matmul
-    memory micro microbatch mla mlp model module moe next nccl norm of ops optimizer or output overlap p2p
-    param params permute pipeline post pre preprocess product projection proj qkv reduce recompute recv
-    residual ring rope route router routing sample save scaled scatter scores self send shared softmax stage
-    step steps sync synchronize t the to token tokens topk train training transformer unpermute update
-    validation warmup weight weights wgrad dgrad zero
+    a2a accumulate activation adam all alltoall attention attn aux backward barrier batch benchmark
+    block bwd capture checkpoint chunk clip clipping combine communication compute core cross cuda
+    data decoder delay dense dispatch dot embedding encoder entropy eval evaluate evaluation expert
+    experts f b fc ffn final forward fsdp fused fwd gate gather generate grad gradient gradients
+    grads graph grouped head init inter iteration iter iterations kernel layer layers linear loader
+    loading local logging loop loss main matmul memory micro microbatch mla mlp model module moe
+    next nccl norm of ops optimizer or output overlap p2p param params permute pipeline post pre
+    preprocess product projection proj qkv reduce recompute recv residual ring rope route router
+    routing sample save scaled scatter scores self send shared softmax stage step steps sync
+    synchronize t the to token tokens topk train training transformer unpermute update validation
+    warmup weight weights wgrad dgrad zero
     """.split()  # noqa: SIM905
 )
 """What ranges of training loops are made of, besides numbers."""

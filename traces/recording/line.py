@@ -1,10 +1,21 @@
-"""The line that records a run for a question: a command of nsys, or a call of the PyTorch profiler."""
+"""The line that records a run for a question: a command of nsys, or a call of the PyTorch
+profiler.
+"""
 
 from collections.abc import Collection
 from typing import Final
 
 from traces.frozen import frozen
-from traces.recording.options import SPARE, START, Option, Question, Section, TrainedWith, asked, options
+from traces.recording.options import (
+    SPARE,
+    START,
+    Option,
+    Question,
+    Section,
+    TrainedWith,
+    asked,
+    options,
+)
 
 PROGRAM: Final = "python train.py"
 """Stands for what starts the training."""
@@ -13,7 +24,8 @@ _LAUNCHERS: Final = {
     False: ("torchrun --nproc-per-node=8 --no-python", "RANK"),
     True: ("srun", "SLURM_PROCID"),
 }
-"""Under Slurm or not: what starts a process for each rank, and the variable that then holds its number."""
+"""Under Slurm or not: what starts a process for each rank, and the variable that then holds its
+number."""
 _ANSWERED_BY: Final = {
     "memory events": Question.MEMORY,
     "GPU counter samples": Question.METRICS,
@@ -31,9 +43,10 @@ _KINETO_EXTRA: Final = {
 class Recording:
     """How to record for a question.
 
-    `nsys`: the command of one rank. `start`: what starts all ranks. `script`: the lines of `record.sh`, which
-    `start` then runs; empty where every rank starts nsys itself. `options` and `export` are nsys's own;
-    `flags` the framework's, and `code` what a training loop of PyTorch needs in their place.
+    `nsys`: the command of one rank. `start`: what starts all ranks. `script`: the lines of
+    `record.sh`, which `start` then runs; empty where every rank starts nsys itself. `options` and
+    `export` are nsys's own; `flags` the framework's, and `code` what a training loop of PyTorch
+    needs in their place.
     """
 
     nsys: str
@@ -75,14 +88,18 @@ def question_for(lacking: Collection[str]) -> Question:
 
 
 def passes(lacking: Collection[str]) -> tuple[Question, ...]:
-    """The other recordings that hold what is missing: memory and counters are each a pass of their own."""
+    """The other recordings that hold what is missing: memory and counters are each a pass of their
+    own.
+    """
     first = question_for(lacking)
     wanted = (_ANSWERED_BY[row] for row in lacking if row in _ANSWERED_BY)
     return tuple(one for one in wanted if one is not first)
 
 
 def _loop(question: Question, steps: int) -> tuple[str, ...]:
-    """The training loop with marked steps; where the whole program is recorded, with their names alone."""
+    """The training loop with marked steps; where the whole program is recorded, with their names
+    alone.
+    """
     mine = "" if question is Question.RANKS else " and rank == 0"
     named = ('    with torch.cuda.nvtx.range(f"iteration {step}"):', "        train_step(batch)")
     head = "for step, batch in enumerate(loader):"
@@ -97,13 +114,17 @@ def _loop(question: Question, steps: int) -> tuple[str, ...]:
 
 
 def schedule() -> str:
-    """The schedule of the PyTorch profiler, whose steps are all whole, so that none is recorded to spare."""
+    """The schedule of the PyTorch profiler, whose steps are all whole, so that none is recorded to
+    spare.
+    """
     active = asked(Question.WALLS).steps - SPARE
     return f"torch.profiler.schedule(wait=20, warmup=3, active={active})"
 
 
 def profiler_call(lacking: Collection[str]) -> tuple[str, ...]:
-    """The lines of one call of the PyTorch profiler; `lacking`: rows of `Capture` to record as well."""
+    """The lines of one call of the PyTorch profiler; `lacking`: rows of `Capture` to record as
+    well.
+    """
     extra = (f"    {argument}," for row, argument in _KINETO_EXTRA.items() if row in lacking)
     return (
         "prof = torch.profiler.profile(",

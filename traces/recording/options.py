@@ -1,4 +1,6 @@
-"""Questions to a recording and the options each needs: the readers of `questions.toml` and `options.toml`."""
+"""Questions to a recording and the options each needs: the readers of `questions.toml` and
+`options.toml`.
+"""
 
 from enum import StrEnum
 from functools import cache
@@ -36,10 +38,11 @@ class Section(StrEnum):
 
 
 class Asked(TableRow, frozen=True):
-    """One question: how many steps it takes (0: no range of steps), of which ranks, what to type afterwards.
+    """One question: how many steps it takes (0: no range of steps), of which ranks, what to type
+    afterwards.
 
-    `because`: why so many steps. `one`: whether rank 0 alone starts nsys. `beside`: what of it nsys does not
-    record, and what does.
+    `because`: why so many steps. `one`: whether rank 0 alone starts nsys. `beside`: what of it nsys
+    does not record, and what does.
     """
 
     asks: str
@@ -52,7 +55,8 @@ class Asked(TableRow, frozen=True):
 
 
 class Option(TableRow, frozen=True):
-    """One option: as it is typed, its reason and its cost. `since`: the release that brought it, "" for all.
+    """One option: as it is typed, its reason and its cost. `since`: the release that brought it, ""
+    for all.
 
     `older` is what to type before that release, "" for nothing. `questions`: those that need it.
     """

@@ -1,4 +1,6 @@
-"""Who recorded a trace, by its kind, and what none of its recordings holds: asked where they differ."""
+"""Who recorded a trace, by its kind, and what none of its recordings holds: asked where they
+differ.
+"""
 
 from typing import Final
 
@@ -7,7 +9,9 @@ from traces.frozen import frozen
 
 @frozen
 class Recorder:
-    """A program that records; `never`: rows of `Capture`, and "version", that its traces do not have."""
+    """A program that records; `never`: rows of `Capture`, and "version", that its traces do not
+    have.
+    """
 
     name: str
     never: frozenset[str] = frozenset()
@@ -21,5 +25,7 @@ _OF_KIND: Final = {"nsys-sqlite": NSYS, "nsys-report": NSYS, "kineto": TORCH}
 
 
 def recorded_by(kind: str) -> Recorder:
-    """Who recorded a trace of this kind (`traces[].kind`); one that we do not know may hold anything."""
+    """Who recorded a trace of this kind (`traces[].kind`); one that we do not know may hold
+    anything.
+    """
     return _OF_KIND.get(kind, Recorder(kind))

@@ -1,4 +1,6 @@
-"""Ways in which a recording or its export went wrong, as facts; what they mean is said elsewhere."""
+"""Ways in which a recording or its export went wrong, as facts; what they mean is said
+elsewhere.
+"""
 
 from enum import Enum
 

@@ -35,8 +35,10 @@ _ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
 
 @frozen
 class Wide:
-    """Matrix work of one format wider than 16 bits: places in the activities, and what part of its time it
-    would take in 16 bits; not `exact` where the GPU's rates are unknown, and it may take less."""
+    """Matrix work of one format wider than 16 bits: places in the activities, and what part of its
+    time it would take in 16 bits; not `exact` where the GPU's rates are unknown, and it may take
+    less.
+    """
 
     places: IntArray
     frac: float
@@ -48,11 +50,11 @@ class Subject:
     """A rank and what was measured of it that an edit needs.
 
     `recomputed`, `offloaded` and `resident` (copies of what lives in host memory) are places in its
-    activities; `stretch_frac`: how much longer compute takes beside communication, in this recording where
-    `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU. `simt`: places of GEMMs that do
-    without tensor cores, which would take `tensor_frac` of their time; `wide`: the rest of the matrix work
-    that 16 bits would speed up. `apart`: kernels that are probably communication, whose grid says
-    nothing. None where it could not be told.
+    activities; `stretch_frac`: how much longer compute takes beside communication, in this
+    recording where `stretch_measured`, else by the SMs that it takes; `sm_count` of its GPU.
+    `simt`: places of GEMMs that do without tensor cores, which would take `tensor_frac` of their
+    time; `wide`: the rest of the matrix work that 16 bits would speed up. `apart`: kernels that are
+    probably communication, whose grid says nothing. None where it could not be told.
     """
 
     rank: RankTimeline
@@ -76,7 +78,9 @@ class Subject:
         return self.sm_count is not None and bool((self.rank.blocks > 0).any())
 
     def filled_share(self, count: int | None = None) -> FloatArray:
-        """The share of its time that each activity takes with its grid filled, of `count` SMs where given."""
+        """The share of its time that each activity takes with its grid filled, of `count` SMs where
+        given.
+        """
         blocks, count = self.rank.blocks, count or self.sm_count or 0
         under = (blocks > 0) & (blocks < count) & self.rank.activities.is_compute
         under &= ~self.mask(self.apart)
@@ -85,8 +89,8 @@ class Subject:
     def crowded(self) -> BoolArray:
         """Compute that communication beside it stretches, a mask of shape (n,).
 
-        Where that was not measured, but follows from the SMs that communication takes, a kernel of no more
-        blocks than are left finds its room as if alone.
+        Where that was not measured, but follows from the SMs that communication takes, a kernel of
+        no more blocks than are left finds its room as if alone.
         """
         compute: BoolArray = self.rank.activities.is_compute
         if self.stretch_measured or self.stretch_frac is None or self.sm_count is None:
@@ -101,7 +105,9 @@ class Subject:
         return share
 
     def narrow_share(self, least: bool = False) -> FloatArray:
-        """The share of its time that other matrix work takes in 16 bits; `least`: none if unknown."""
+        """The share of its time that other matrix work takes in 16 bits; `least`: none if
+        unknown.
+        """
         share = np.ones(len(self.rank.activities))
         for wide in self.wide:
             share[wide.places] = 0.0 if least and not wide.exact else wide.frac
@@ -116,8 +122,8 @@ class Subject:
 def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     """Allocator calls in steps after the first recorded: that one fills the cache, as it should.
 
-    Where it gives memory back about as often as the next, its cache is full too, from the first call that
-    frees. A mask of shape (m,). Without steps, all.
+    Where it gives memory back about as often as the next, its cache is full too, from the first
+    call that frees. A mask of shape (m,). Without steps, all.
     """
     calls, used = graph.calls, subject.steps.used
     allocating = is_kind(calls, *_ALLOCATING)
@@ -152,8 +158,8 @@ class Edits:
     def walls(self) -> dict[str, tuple[Callable[[], Timing], Callable[[], Mapping[str, Timing]]]]:
         """What gives the timing without each wall's overhead, and without each of its kinds alone.
 
-        Made when asked for: each is large. `compute` is not among them where neither launch shapes nor
-        formats are known.
+        Made when asked for: each is large. `compute` is not among them where neither launch shapes
+        nor formats are known.
         """
         found = {
             "communication": (self.communication, self.communication_kinds),
@@ -176,7 +182,9 @@ class Edits:
     def host(self) -> Timing:
         """The host takes no time; the profiler's own work and allocator calls stay."""
         every = ~none_of(len(self._graph.calls))
-        return without_arrival(without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every))
+        return without_arrival(
+            without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every)
+        )
 
     def host_kinds(self) -> Mapping[str, Timing]:
         graph, timing = self._graph, self._timing
@@ -193,7 +201,9 @@ class Edits:
         edits = {
             "python": without_host(graph, timing, np.where(long, timing.pause_ns, said), none),
             "launch": without_host(graph, timing, timing.pause_ns, is_kind(calls, *_LAUNCHING)),
-            "sync": without_host(graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts),
+            "sync": without_host(
+                graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts
+            ),
             "token_count_sync": without_host(
                 graph, timing, np.where(feeds, left, timing.pause_ns), sync & counts
             ),
@@ -210,7 +220,9 @@ class Edits:
         return edits
 
     def memory(self) -> Timing:
-        """Recomputed stretches, copies from and to host memory with their calls, and allocator calls go."""
+        """Recomputed stretches, copies from and to host memory with their calls, and allocator
+        calls go.
+        """
         graph, subject = self._graph, self._subject
         copies = subject.mask(subject.offloaded) | subject.mask(subject.resident)
         without = without_copies(graph, self._timing, copies)
@@ -227,22 +239,32 @@ class Edits:
         }
 
     def compute(self) -> Timing:
-        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster format."""
+        """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster
+        format.
+        """
         subject = self._subject
         faster = subject.tensor_share() * subject.narrow_share()
         return with_shares(self._timing, subject.filled_share() * faster)
 
     def compute_kinds(self) -> Mapping[str, Timing]:
         """Of each class of compute filled grids alone, and each faster format alone."""
-        rows, filled, tensor = self._graph.rows, self._subject.filled_share(), self._subject.tensor_share()
+        rows, filled, tensor = (
+            self._graph.rows,
+            self._subject.filled_share(),
+            self._subject.tensor_share(),
+        )
         codes = sorted(set(rows.key[filled < 1].tolist()))
         kinds = {
-            KEYS[Bucket.COMPUTE][code]: with_shares(self._timing, np.where(rows.key == code, filled, 1.0))
+            KEYS[Bucket.COMPUTE][code]: with_shares(
+                self._timing, np.where(rows.key == code, filled, 1.0)
+            )
             for code in codes
         }
         faster = {"no_tensor_cores": tensor, "low_precision_unused": self._subject.narrow_share()}
         return kinds | {
-            kind: with_shares(self._timing, share) for kind, share in faster.items() if (share < 1).any()
+            kind: with_shares(self._timing, share)
+            for kind, share in faster.items()
+            if (share < 1).any()
         }
 
     def _silent(self, which: BoolArray) -> Timing:

@@ -1,4 +1,6 @@
-"""One rank's recording as a graph: host calls in order, GPU work after its launch, stream and producers."""
+"""One rank's recording as a graph: host calls in order, GPU work after its launch, stream and
+producers.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -29,11 +31,12 @@ _COLD: Final = "cold_start"
 
 @frozen
 class Pauses:
-    """Parts of the pause before each call, in ns, by what took it, shape (m,) each; the rest is Python's.
+    """Parts of the pause before each call, in ns, by what took it, shape (m,) each; the rest is
+    Python's.
 
-    An instant counts once: as the profiler's own work, else by the strongest range that names it, else as the
-    cold start of a synchronising call (`cold_ns`), else as the optimizer's on the CPU, else an OS call.
-    `profiler_in_call_ns`: the profiler's own work within each call.
+    An instant counts once: as the profiler's own work, else by the strongest range that names it,
+    else as the cold start of a synchronising call (`cold_ns`), else as the optimizer's on the CPU,
+    else an OS call. `profiler_in_call_ns`: the profiler's own work within each call.
     `longest_gc_ns`: the longest collection, be it in a step that is replayed or not.
     """
 
@@ -45,7 +48,9 @@ class Pauses:
 
     @property
     def said_ns(self) -> IntArray:
-        """The part of each pause, shape (m,), that something other than Python or a cold start took."""
+        """The part of each pause, shape (m,), that something other than Python or a cold start
+        took.
+        """
         return self.profiler_ns + sum(self.named_ns.values(), np.zeros_like(self.profiler_ns))
 
 
@@ -93,10 +98,11 @@ BEGIN, RETURN, WORK = 0, 1, 2
 class Timing:
     """How long everything takes; an edit is another timing of the same graph.
 
-    Shape (n,) of activities: `duration_ns`; `gap_ns` after the last producer; `arrival_ns` after the launch
-    call's return; `residual_ns`, waiting nobody can explain; `engine`: the copy before it on its copy engine,
-    -1 where none held it up. Shape (m,) of calls: `pause_ns` since the call before; `own_ns` without waiting.
-    `waits`: what calls wait for; `polled`: what their begins wait for.
+    Shape (n,) of activities: `duration_ns`; `gap_ns` after the last producer; `arrival_ns` after
+    the launch call's return; `residual_ns`, waiting nobody can explain; `engine`: the copy before
+    it on its copy engine, -1 where none held it up. Shape (m,) of calls: `pause_ns` since the call
+    before; `own_ns` without waiting. `waits`: what calls wait for; `polled`: what their begins wait
+    for.
     """
 
     duration_ns: IntArray
@@ -112,17 +118,17 @@ class Timing:
 
 @frozen
 class Graph:
-    """What depends on what. `events`, shape (e,): all in the order in which it happened, 3 * place + event.
+    """What depends on what. `events`, shape (e,): all in the order in which it happened, 3 * place
+    + event.
 
-    `launched_by`, shape (n,): the call behind each activity, -1 where not recorded or before the window;
-    `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the window's first
-    activity, where no work precedes it; it stays where it is, or its own wait would move the window, and
-    nothing begins before it.
-    `producers`, shape (n, k): those that each starts after, -1 for none; `room`, shape (n,): a kernel
-    launched later that it lets go first where that one is launched by the time it is ready, for both do not
-    fit the SMs; -1: none.
-    `feeds_host`: small copies that only a waiting call needs. `pauses`: what the host did before each call.
-    Times outside of `events` stay as recorded.
+    `launched_by`, shape (n,): the call behind each activity, -1 where not recorded or before the
+    window; `within_ns`: how far into that call it started, -1 where after its return. `anchor`: the
+    window's first activity, where no work precedes it; it stays where it is, or its own wait would
+    move the window, and nothing begins before it. `producers`, shape (n, k): those that each starts
+    after, -1 for none; `room`, shape (n,): a kernel launched later that it lets go first where that
+    one is launched by the time it is ready, for both do not fit the SMs; -1: none. `feeds_host`:
+    small copies that only a waiting call needs. `pauses`: what the host did before each call. Times
+    outside of `events` stay as recorded.
     """
 
     rows: Activities
@@ -139,7 +145,9 @@ class Graph:
 
 
 def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Graph:
-    """The graph of what happens in some stretches of a rank, at least one, apart by a step or more."""
+    """The graph of what happens in some stretches of a rank, at least one, apart by a step or
+    more.
+    """
     rows, first_ns = rank.activities, int(stretches.start_ns[0])
     happens = happens_in(rows, stretches)
     since = []  # from when on calls matter to what runs in each stretch
@@ -179,16 +187,22 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         waits=waits.waits.take(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
-    called = reduce(np.logical_or, ((calls.end_ns > one) & (calls.start_ns < end) for one, end in since))
+    called = reduce(
+        np.logical_or, ((calls.end_ns > one) & (calls.start_ns < end) for one, end in since)
+    )
     events = _events(calls, begins, happens, called)
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
-    return Graph(rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses)
+    return Graph(
+        rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses
+    )
 
 
 def happens_in(rows: Activities, stretches: Spans) -> BoolArray:
     """Which activities run in some stretches, a mask of shape (n,)."""
     pairs = stretches.pairs()
-    return reduce(np.logical_or, ((rows.end_ns > start) & (rows.start_ns < end) for start, end in pairs))
+    return reduce(
+        np.logical_or, ((rows.end_ns > start) & (rows.start_ns < end) for start, end in pairs)
+    )
 
 
 def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
@@ -215,13 +229,17 @@ def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
 
 
 def _settled(rows: Activities, place: IntArray, room: IntArray) -> IntArray:
-    """Producers, shape (n,), that had ended when their consumer began, or precede it on its stream."""
+    """Producers, shape (n,), that had ended when their consumer began, or precede it on its
+    stream.
+    """
     held = rows.end_ns[place] <= rows.start_ns
     held |= (place < np.arange(len(rows), dtype=PLACE)) & (rows.stream_id[place] == rows.stream_id)
     return np.where((place >= 0) & (place != room) & held, place, NONE)
 
 
-def _within_call(rows: Activities, calls: HostCalls, launched_by: IntArray, waits: Waits) -> IntArray:
+def _within_call(
+    rows: Activities, calls: HostCalls, launched_by: IntArray, waits: Waits
+) -> IntArray:
     """How far into its launch call each activity started, shape (n,); -1 where after its return.
 
     A copy that its own call waits for was launched within it, whenever it started.
@@ -232,9 +250,13 @@ def _within_call(rows: Activities, calls: HostCalls, launched_by: IntArray, wait
     return np.where(inside, np.maximum(into_ns, 0), NONE)
 
 
-def _launched_ns(calls: HostCalls, launched_by: IntArray, within_ns: IntArray, own_ns: IntArray) -> IntArray:
+def _launched_ns(
+    calls: HostCalls, launched_by: IntArray, within_ns: IntArray, own_ns: IntArray
+) -> IntArray:
     """When each activity had been launched, shape (n,), NULL where that is not known."""
-    during_ns = np.minimum(within_ns, of_call(own_ns, launched_by)) + of_call(calls.start_ns, launched_by)
+    during_ns = np.minimum(within_ns, of_call(own_ns, launched_by)) + of_call(
+        calls.start_ns, launched_by
+    )
     return np.where(within_ns >= 0, during_ns, of_call(calls.end_ns, launched_by))
 
 
@@ -246,11 +268,13 @@ def _latencies(
     begin_ns: int,
     usual: Latencies,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Gap, arrival and residual of each activity, shape (n,), which together give back the recording.
+    """Gap, arrival and residual of each activity, shape (n,), which together give back the
+    recording.
 
-    `before`: what each starts after, arrays of shape (n,); `begin_ns`: when the anchor starts, which nothing
-    precedes: what was waited for until then is not recorded. Gap and arrival are no longer than usual; the
-    later one takes what is left up to 2 us, for latencies vary; what is longer no constraint explains.
+    `before`: what each starts after, arrays of shape (n,); `begin_ns`: when the anchor starts,
+    which nothing precedes: what was waited for until then is not recorded. Gap and arrival are no
+    longer than usual; the later one takes what is left up to 2 us, for latencies vary; what is
+    longer no constraint explains.
     """
     ended = _ended_ns(rows, before)
     has_producer, has_launch = ended != NULL, launched_ns != NULL
@@ -260,7 +284,9 @@ def _latencies(
     produced = np.where(has_producer, ended + gap, NULL)
     arrived = np.where(has_launch, launched_ns + arrival, NULL)
     rest = np.where(
-        has_producer | has_launch, rows.start_ns - np.maximum(np.maximum(produced, arrived), begin_ns), 0
+        has_producer | has_launch,
+        rows.start_ns - np.maximum(np.maximum(produced, arrived), begin_ns),
+        0,
     )
     varies = rest <= UNEXPLAINED.value
     late = varies & after & (arrived >= produced) & (arrived >= begin_ns)
@@ -270,9 +296,11 @@ def _latencies(
 
 
 def _engine_before(rows: Activities) -> IntArray:
-    """Of each copy the one before it in its direction that it followed at once, on whatever stream; else -1.
+    """Of each copy the one before it in its direction that it followed at once, on whatever stream;
+    else -1.
 
-    A copy engine takes one copy at a time, so a small copy waits behind a large one of another stream.
+    A copy engine takes one copy at a time, so a small copy waits behind a large one of another
+    stream.
     """
     before = np.full(len(rows), NONE, dtype=PLACE)
     for key in range(len(COPY_KINDS)):
@@ -290,19 +318,24 @@ def _order_ns(
     producers: Sequence[IntArray],
     waits: Waits,
 ) -> IntArray:
-    """When each activity takes its place in the order of events, shape (n,): its start, on the host's clock.
+    """When each activity takes its place in the order of events, shape (n,): its start, on the
+    host's clock.
 
-    Where GPU times run a few microseconds ahead, a call returns before the work it waited for began; then
-    work is moved ahead of that return, behind its own launch and its `producers`, arrays of shape (n,).
-    `launches`: the call behind each, and how far into it, as in `Graph`.
+    Where GPU times run a few microseconds ahead, a call returns before the work it waited for
+    began; then work is moved ahead of that return, behind its own launch and its `producers`,
+    arrays of shape (n,). `launches`: the call behind each, and how far into it, as in `Graph`.
     """
     ahead = int((rows.start_ns[waits.work] + 1 - calls.end_ns[waits.call]).max(initial=0))
     if ahead <= 0:
         return rows.start_ns
     launched_by, within_ns = launches
-    called_ns = np.where(within_ns >= 0, rows.start_ns - within_ns, of_call(calls.end_ns, launched_by))
+    called_ns = np.where(
+        within_ns >= 0, rows.start_ns - within_ns, of_call(calls.end_ns, launched_by)
+    )
     order, width = rows.start_ns - ahead, len(producers)
-    moved_ahead.over(width * len(order))(order, called_ns, np.stack(producers, axis=1).ravel(), width)
+    moved_ahead.over(width * len(order))(
+        order, called_ns, np.stack(producers, axis=1).ravel(), width
+    )
     return order
 
 
@@ -317,8 +350,11 @@ def moved_ahead(order: IntArray, called_ns: IntArray, producers: IntArray, width
         order[place] = at
 
 
-def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: BoolArray) -> IntArray:
-    """Events of some activities and calls by time; at one instant returns come first, then begins, then work.
+def _events(
+    calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: BoolArray
+) -> IntArray:
+    """Events of some activities and calls by time; at one instant returns come first, then begins,
+    then work.
 
     `inside`, shape (n,), and `happened`, shape (m,), are masks of the activities and of the calls.
     A call that returned before the window has none: it stays where it is.
@@ -327,5 +363,7 @@ def _events(calls: HostCalls, begins_ns: IntArray, inside: BoolArray, happened: 
     empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
     begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
     returns = called[~empty]
-    order = order_of(np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work])))
+    order = order_of(
+        np.concatenate((calls.end_ns[returns], calls.start_ns[begins // 3], begins_ns[work]))
+    )
     return np.concatenate((returns * 3 + RETURN, begins, work * 3 + WORK))[order]

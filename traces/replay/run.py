@@ -1,4 +1,5 @@
-"""Run a graph with a timing: when everything would happen, and how long the steps of a recording then last.
+"""Run a graph with a timing: when everything would happen, and how long the steps of a recording
+then last.
 
 A step lasts from border to border, by the work done until each.
 """
@@ -35,7 +36,9 @@ class Replayed:
 
 
 def replay(graph: Graph, timing: Timing) -> Replayed:
-    """Everything as early as its constraints allow. The graph's own timing gives back the recording."""
+    """Everything as early as its constraints allow. The graph's own timing gives back the
+    recording.
+    """
     rows, calls, waits, polled = graph.rows, graph.calls, timing.waits, timing.polled
     start_ns, end_ns = rows.start_ns.copy(), rows.end_ns.copy()
     happen.over(len(graph.events), int(REPLAYS.value))(
@@ -72,16 +75,17 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
 
 @loop("start", "end")
 def happen(
-    events: IntArray, start: IntArray, end: IntArray, begun: IntArray, back: IntArray, launched: IntArray,
-    anchor: int, launched_by: IntArray, within: IntArray, producers: IntArray, width: int, room: IntArray,
-    engine: IntArray, duration: IntArray, gap: IntArray, arrival: IntArray, residual: IntArray,
-    before: IntArray, own_before: IntArray, pause: IntArray, own: IntArray,
-    wait_from: IntArray, wait_work: IntArray, wait_after: IntArray,
+    events: IntArray, start: IntArray, end: IntArray, begun: IntArray, back: IntArray,
+    launched: IntArray, anchor: int, launched_by: IntArray, within: IntArray, producers: IntArray,
+    width: int, room: IntArray, engine: IntArray, duration: IntArray, gap: IntArray,
+    arrival: IntArray, residual: IntArray, before: IntArray, own_before: IntArray, pause: IntArray,
+    own: IntArray, wait_from: IntArray, wait_work: IntArray, wait_after: IntArray,
     poll_from: IntArray, poll_work: IntArray, poll_after: IntArray,
 ) -> None:  # fmt: skip
     """Every event in its order; shapes as in `Graph`, `Timing` and `Waits`, `width` producers each.
 
-    Comparisons stand in place of `max`, which would take most of the time where this is interpreted.
+    Comparisons stand in place of `max`, which would take most of the time where this is
+    interpreted.
     """
     first = NULL if anchor == NONE else start[anchor]
     for code in events:
@@ -134,11 +138,11 @@ def happen(
 class Borders:
     """The borders of a recording's steps, or windows, shape (k, 2), and its work as recorded.
 
-    A replay has reached a border when all work is done that had ended by then, and of the work that ran
-    across it as much as had been done; where none had begun, when the first work starts. Work of helper
-    threads, whose pace is their own, makes no border. Stretches with the instants `apart_ns` between them are
-    replayed apart: none holds up the next, and what came before a later one stays. Each step counts for so
-    long as `stand_for_ns` says, shape (k,); None: for itself.
+    A replay has reached a border when all work is done that had ended by then, and of the work that
+    ran across it as much as had been done; where none had begun, when the first work starts. Work
+    of helper threads, whose pace is their own, makes no border. Stretches with the instants
+    `apart_ns` between them are replayed apart: none holds up the next, and what came before a later
+    one stays. Each step counts for so long as `stand_for_ns` says, shape (k,); None: for itself.
     """
 
     def __init__(
@@ -150,7 +154,9 @@ class Borders:
     ) -> None:
         pairs = ints(pairs_ns).reshape(-1, 2)
         at_ns, lengths_ns = pairs.ravel(), pairs[:, 1] - pairs[:, 0]
-        self._times = np.ones(len(pairs)) if stand_for_ns is None else np.array(stand_for_ns) / lengths_ns
+        self._times = (
+            np.ones(len(pairs)) if stand_for_ns is None else np.array(stand_for_ns) / lengths_ns
+        )
         own = ~helper_work(rows)
         self._by_end = order_of(rows.end_ns)
         self._by_end = self._by_end[own[self._by_end]]
@@ -163,11 +169,15 @@ class Borders:
         self._across = [
             np.flatnonzero(own & (rows.start_ns < at) & (rows.end_ns > at)) for at in at_ns.tolist()
         ]
-        self._done_ns = [at - rows.start_ns[work] for at, work in zip(at_ns, self._across, strict=True)]
+        self._done_ns = [
+            at - rows.start_ns[work] for at, work in zip(at_ns, self._across, strict=True)
+        ]
         self._length_ns = [rows.length_ns[work] for work in self._across]
 
     def lengths_ns(self, done: Replayed) -> IntArray:
-        """From the first to the second border of each pair, shape (k,), for all that it stands for."""
+        """From the first to the second border of each pair, shape (k,), for all that it stands
+        for.
+        """
         ends = done.end_ns[self._by_end]
         latest = np.concatenate([np.maximum.accumulate(ends[part]) for part in self._parts])
         before = np.where(self._part > 0, self._at_ns, done.start_ns[self._by_end].min())
@@ -176,6 +186,8 @@ class Borders:
             if len(work):
                 lasts_ns = done.end_ns[work] - done.start_ns[work]
                 part_ns = lasts_ns * self._done_ns[place] // self._length_ns[place]
-                reached[place] = max(int(reached[place]), int((done.start_ns[work] + part_ns).max()))
+                reached[place] = max(
+                    int(reached[place]), int((done.start_ns[work] + part_ns).max())
+                )
         pairs = reached.reshape(-1, 2)
         return ints((pairs[:, 1] - pairs[:, 0]) * self._times)

@@ -1,8 +1,9 @@
-"""What each CUDA call of the host waits for, so that a replay waits for it again wherever it then ends.
+"""What each CUDA call of the host waits for, so that a replay waits for it again wherever it then
+ends.
 
-A call's row does not say which work it waits for. A recorded synchronisation names its stream or event; else
-it is the work that ended last within the call; a call that waited for nothing to be seen would have waited
-for the last work its thread had launched.
+A call's row does not say which work it waits for. A recorded synchronisation names its stream or
+event; else it is the work that ended last within the call; a call that waited for nothing to be
+seen would have waited for the last work its thread had launched.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
-from traces.arrays import PLACE, BoolArray, IntArray, Rows, distinct, ints, last_at, none_of, order_of
+from traces.arrays import (
+    PLACE,
+    BoolArray,
+    IntArray,
+    Rows,
+    distinct,
+    ints,
+    last_at,
+    none_of,
+    order_of,
+)
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import mask_of, places_of_each
@@ -28,7 +39,8 @@ from traces.timeline import RankTimeline, Source
 
 
 class Wait(NamedTuple):
-    """A call waits for an activity: it returns, or begins, no sooner than so long after that one's end.
+    """A call waits for an activity: it returns, or begins, no sooner than so long after that one's
+    end.
 
     `after_ns` is negative where the clocks of host and GPU differ.
     """
@@ -61,7 +73,9 @@ class Waits(Rows):
 
     def sooner(self, which: BoolArray, most_ns: IntArray | int) -> Waits:
         """The same, some of them, a mask of shape (w,), for `most_ns` at most."""
-        return replace(self, after_ns=np.where(which, np.minimum(self.after_ns, most_ns), self.after_ns))
+        return replace(
+            self, after_ns=np.where(which, np.minimum(self.after_ns, most_ns), self.after_ns)
+        )
 
     def holding(self, works: BoolArray, calls: int) -> BoolArray:
         """Which of so many calls wait for one of some activities, a mask of shape (n,)."""
@@ -70,15 +84,19 @@ class Waits(Rows):
     def first_of(self, calls: int) -> IntArray:
         """Where the waits of each of so many calls begin, shape (m + 1,)."""
         first = np.zeros(calls + 1, dtype=PLACE)
-        first[self.call + 1] = np.arange(1, len(self.call) + 1)  # of several waits of a call the last stays
+        first[self.call + 1] = np.arange(
+            1, len(self.call) + 1
+        )  # of several waits of a call the last stays
         return np.maximum.accumulate(first, out=first)
 
 
 @frozen
 class HostWaits:
-    """The waits of m calls for their returns; `own_ns`, shape (m,), is the time of each without them.
+    """The waits of m calls for their returns; `own_ns`, shape (m,), is the time of each without
+    them.
 
-    `feeds_host`, shape (n,) over the activities, marks small copies to the host that a call waits for last.
+    `feeds_host`, shape (n,) over the activities, marks small copies to the host that a call waits
+    for last.
     """
 
     waits: Waits
@@ -87,7 +105,9 @@ class HostWaits:
 
 
 class Finder:
-    """What the calls of a rank wait for. `launched_by`, shape (n,): the call behind each activity."""
+    """What the calls of a rank wait for. `launched_by`, shape (n,): the call behind each
+    activity.
+    """
 
     def __init__(self, rank: RankTimeline, calls: HostCalls, launched_by: IntArray) -> None:
         self._rank, self._rows, self._calls = rank, rank.activities, calls
@@ -117,7 +137,9 @@ class Finder:
     def _synchronising(self) -> None:
         named = synchronised_streams(self._rank)
         for call in np.flatnonzero(self._calls.kind == CallKind.SYNC).tolist():
-            name = self._rank.columns.call_names[int(self._rank.columns.calls.name[self._calls.row[call]])]
+            name = self._rank.columns.call_names[
+                int(self._rank.columns.calls.name[self._calls.row[call]])
+            ]
             if "Device" in name or "Ctx" in name:
                 works = self._latest_of(self._streams, call)
             elif (stream := named.get(int(self._calls.row[call]))) is not None:
@@ -131,7 +153,9 @@ class Finder:
                 self._feeds[last] = True
 
     def _set(self, call: int, works: Iterable[int]) -> None:
-        """Let a call wait for works; those that cannot have held it up in the recording are left out."""
+        """Let a call wait for works; those that cannot have held it up in the recording are left
+        out.
+        """
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
         held = [work for work in works if self._rows.end_ns[work] <= back + SKEW.value]
         last = max((int(self._rows.end_ns[work]) for work in held), default=begin)
@@ -141,13 +165,17 @@ class Finder:
         self._of_call[call] = [Wait(call, work, after) for work in held]
 
     def _latest_of(self, streams: Iterable[IntArray], call: int) -> list[int]:
-        """Of each stream, its activities in order of launch, the last that was launched before a call."""
+        """Of each stream, its activities in order of launch, the last that was launched before a
+        call.
+        """
         begin_ns = self._calls.start_ns[call]
         before = ((one, int(np.searchsorted(self._launched[one], begin_ns))) for one in streams)
         return [int(places[count - 1]) for places, count in before if count]
 
     def _ended_within(self, call: int) -> list[int]:
-        """The work launched before the call that ended last within it; a small copy just before says more."""
+        """The work launched before the call that ended last within it; a small copy just before
+        says more.
+        """
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
         low, high = np.searchsorted(self._ends, (begin, back + SKEW.value), side="right")
         some = self._by_end[low:high]
@@ -161,13 +189,19 @@ class Finder:
     def _last_of_thread(self, call: int) -> list[int]:
         before = int(np.searchsorted(self._launches, self._calls.start_ns[call], side="left"))
         recent = self._by_launch[max(0, before - 64) : before]
-        return recent[self._rows.take(recent).launch_thread == self._calls.thread[call]][-1:].tolist()
+        return recent[self._rows.take(recent).launch_thread == self._calls.thread[call]][
+            -1:
+        ].tolist()
 
     def _blocking_copies(self) -> None:
-        """Long copy calls wait for their own copy, but not where that began only after they had returned."""
+        """Long copy calls wait for their own copy, but not where that began only after they had
+        returned.
+        """
         rows, calls = self._rows, self._calls
         length = calls.length_ns
-        begun = rows.start_ns <= calls.end_ns[self._launched_by] + SKEW.value if len(calls) else False
+        begun = (
+            rows.start_ns <= calls.end_ns[self._launched_by] + SKEW.value if len(calls) else False
+        )
         copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE) & begun)
         for work in copies.tolist():
             call = int(self._launched_by[work])
@@ -177,9 +211,11 @@ class Finder:
                 self._of_call[call] = [Wait(call, work, back - int(rows.end_ns[work]))]
 
     def _with_queue(self) -> Waits:
-        """What was found, and every launch waits for the one so many before it: the launch queue is bounded.
+        """What was found, and every launch waits for the one so many before it: the launch queue is
+        bounded.
 
-        Where a recording began with a queue that was not empty, work whose launch it lacks comes first.
+        Where a recording began with a queue that was not empty, work whose launch it lacks comes
+        first.
         """
         calls, rows = self._calls, self._rows
         by_call = np.flatnonzero(self._launched_by != NONE).astype(PLACE)
@@ -188,7 +224,10 @@ class Finder:
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[last_at(self._launched_by[by_call], launching)]
         last = np.concatenate((queued.astype(PLACE), last))
-        released, places = self._released(launching, last), np.arange(len(queued), len(last), dtype=PLACE)
+        released, places = (
+            self._released(launching, last),
+            np.arange(len(queued), len(last), dtype=PLACE),
+        )
         seen = released != NONE
         depth = int((places - released)[seen].max(initial=0)) or int(QUEUE.value)
         at = np.where(seen, released, places - depth)
@@ -209,13 +248,15 @@ class Finder:
         )
 
     def _released(self, launching: IntArray, last: IntArray) -> IntArray:
-        """Of each launch call the place in `last` of the launch that made room for it; -1 where it had some.
+        """Of each launch call the place in `last` of the launch that made room for it; -1 where it
+        had some.
 
-        `last` is the work of each launch, those from before the recording first, then those of `launching`.
+        `last` is the work of each launch, those from before the recording first, then those of
+        `launching`.
 
-        Such a call lasts many times as long as others and returns as the end of some earlier work makes room,
-        with a full queue before it. Event records and waits take room too, so the depth is not the same for
-        all, but most of it are launches.
+        Such a call lasts many times as long as others and returns as the end of some earlier work
+        makes room, with a full queue before it. Event records and waits take room too, so the depth
+        is not the same for all, but most of it are launches.
         """
         calls, rows = self._calls, self._rows
         length = calls.end_ns[launching] - calls.start_ns[launching]
@@ -228,6 +269,12 @@ class Finder:
             rows.end_ns[last][found],
             np.arange(len(last) - len(launching), len(last), dtype=PLACE),
         )
-        made_room = (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
-        full = (length > APART.value * usual) & (places - found >= MOST.value * QUEUE.value) & made_room
+        made_room = (
+            (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
+        )
+        full = (
+            (length > APART.value * usual)
+            & (places - found >= MOST.value * QUEUE.value)
+            & made_room
+        )
         return np.where(full, found, NONE)

@@ -16,9 +16,11 @@ from traces.timeline import Activities, RankTimeline, Source
 
 
 def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: int) -> IntArray:
-    """Value of the innermost range around the launch of each of some rows whose text has one, shape (m,).
+    """Value of the innermost range around the launch of each of some rows whose text has one, shape
+    (m,).
 
-    `of_text`: the value of each range text, `silent` where it has none; it ends with that of no text.
+    `of_text`: the value of each range text, `silent` where it has none; it ends with that of no
+    text.
     """
     ranges = rank.columns.ranges
     value = of_text[ranges.text]
@@ -77,19 +79,26 @@ COLLECTIVES: Final = compiled_rows(
     ("broadcast", r"nccl:_?broadcast|ncclBroadcast"),
     ("reduce", r"nccl:_?reduce\b|ncclReduce\b"),
 )
-"""Subclass -> ranges that say so: of PyTorch (c10d/ProcessGroupNCCL.cpp) and of NCCL itself (NVTX)."""
+"""Subclass -> ranges that say so: of PyTorch (c10d/ProcessGroupNCCL.cpp) and of NCCL itself
+(NVTX)."""
 _BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
 _CACHED_DISPATCH: Final = compiled(
     rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
 )
-"""DeepEP internode dispatch: low latency, RDMA ranks, cached; a cached layout is the backward of combine."""
-_HYBRID: Final = compiled(rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
-"""HybridEP: the last template argument is FORWARD_DISPATCH of dispatch, BACKWARD_COMBINE of combine."""
+"""DeepEP internode dispatch: low latency, RDMA ranks, cached; a cached layout is the backward of
+combine."""
+_HYBRID: Final = compiled(
+    rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)"
+)
+"""HybridEP: the last template argument is FORWARD_DISPATCH of dispatch, BACKWARD_COMBINE of
+combine."""
 
 
 @frozen
 class Communication:
-    """Communication activities of one rank, in order: `index` into the rank's `Activities`, shape (m,)."""
+    """Communication activities of one rank, in order: `index` into the rank's `Activities`, shape
+    (m,).
+    """
 
     rank: RankTimeline
     index: IntArray
@@ -97,7 +106,8 @@ class Communication:
     classes: tuple[KernelClass, ...]
     """Of each kernel name of the columns; the last is for activities without a name."""
     told: IntArray
-    """Subclass, a place in `COLLECTIVES`, told by a range: of copies, and of kernels whose name does not."""
+    """Subclass, a place in `COLLECTIVES`, told by a range: of copies, and of kernels whose name
+    does not."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -116,7 +126,9 @@ class Communication:
         return found
 
     def kind_by_name(self) -> IntArray:
-        """Place in `COMM_KINDS` of the kind by name, else by the range around a generic one, shape (m,)."""
+        """Place in `COMM_KINDS` of the kind by name, else by the range around a generic one, shape
+        (m,).
+        """
         found = self.rank.activities.key[self.index]
         told, by_range = self._told_by(lambda name: COMM_KINDS.index(kind_of(name)))
         found[told] = by_range
@@ -154,7 +166,9 @@ def _told(rank: RankTimeline, rows: Activities) -> IntArray:
     generic |= rows.source == Source.COPY
     if generic.any():
         of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
-        told[generic] = innermost(rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD)
+        told[generic] = innermost(
+            rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD
+        )
     return told
 
 

@@ -20,8 +20,8 @@ from traces.resolve.resolution import UNTOLD
 class Parts:
     """The communication activities in parts, by stream or by communicator.
 
-    `of_row` numbers the part of each activity, shape (m,), `ids` names the parts. From one that is not `own`,
-    where other work runs too, nothing follows.
+    `of_row` numbers the part of each activity, shape (m,), `ids` names the parts. From one that is
+    not `own`, where other work runs too, nothing follows.
     """
 
     of_row: IntArray
@@ -41,19 +41,25 @@ class Parts:
 
     def any_of(self, mask: BoolArray) -> BoolArray:
         """Rows of an own part that has a row in the mask; shape (m,)."""
-        return self.own[self.of_row] & (np.bincount(self.of_row[mask], minlength=len(self))[self.of_row] > 0)
+        return self.own[self.of_row] & (
+            np.bincount(self.of_row[mask], minlength=len(self))[self.of_row] > 0
+        )
 
     def agreed(self, value: IntArray, among: BoolArray, shared: bool = False) -> IntArray:
         """Per row of `among` the one purpose that all others told in its part have.
 
-        At least half of the part's rows must be told; `UNTOLD` elsewhere, and in parts that are not own
-        unless `shared`. Shape (m,).
+        At least half of the part's rows must be told; `UNTOLD` elsewhere, and in parts that are not
+        own unless `shared`. Shape (m,).
         """
         told = among & (value != UNTOLD)
         counts = np.zeros((len(self), len(PURPOSES)), dtype=np.int64)
         np.add.at(counts, (self.of_row[told], value[told]), 1)
         number = np.bincount(self.of_row[among], minlength=len(self))
-        one = ((counts > 0).sum(axis=1) == 1) & (2 * counts.sum(axis=1) >= number) & (self.own | shared)
+        one = (
+            ((counts > 0).sum(axis=1) == 1)
+            & (2 * counts.sum(axis=1) >= number)
+            & (self.own | shared)
+        )
         per_part = np.where(one, counts.argmax(axis=1), UNTOLD)
         return np.where(among, per_part[self.of_row], UNTOLD)
 
@@ -85,7 +91,8 @@ _SHAPE_OF: Final = {"all_to_all": ALL_TO_ALL, "p2p": POINT_TO_POINT}
 
 @frozen
 class ProcessGroups:
-    """Of each activity, shape (m,): the `group` by number, its `purpose` (`PURPOSES`), `UNTOLD` where untold.
+    """Of each activity, shape (m,): the `group` by number, its `purpose` (`PURPOSES`), `UNTOLD`
+    where untold.
 
     `shape` is that of `traces.resolve.nccl_calls`, by the name of the collective.
     """

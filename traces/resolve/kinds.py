@@ -30,7 +30,9 @@ ENOUGH: Final = Limit(10, "kernels", "ours: a tenth of fewer is less than one ke
 
 
 def spread_frac(duration_ns: IntArray) -> float | None:
-    """(90th - 10th percentile) / median of durations, shape (n,); None where they are too few or zero."""
+    """(90th - 10th percentile) / median of durations, shape (n,); None where they are too few or
+    zero.
+    """
     if len(duration_ns) < ENOUGH.value:
         return None
     low, middle, high = np.percentile(duration_ns, (10, 50, 90))
@@ -40,11 +42,20 @@ def spread_frac(duration_ns: IntArray) -> float | None:
 
 
 _OF_SEVERAL_USES: Final = (
-    *("sendrecv", "all_to_all", "all_gather", "reduce_scatter", "broadcast", "reduce", "nccl_generic"),
+    *(
+        "sendrecv",
+        "all_to_all",
+        "all_gather",
+        "reduce_scatter",
+        "broadcast",
+        "reduce",
+        "nccl_generic",
+    ),
 )
 """Other names say surely what a kernel is."""
 _CURE_OF_SHAPE: Final = (
-    "Record named ranges around it (Megatron-LM: --nvtx-ranges), so that its purpose is written beside it."
+    "Record named ranges around it (Megatron-LM: --nvtx-ranges), so that its "
+    "purpose is written beside it."
 )
 _CURE_OF_GROUP: Final = (
     "Describe its process group as Megatron-Core does "
@@ -56,18 +67,21 @@ _CURE_OF_GATHER: Final = (
     "(--config FILE): with TP, EP, PP and CP at 1 they are data parallelism."
 )
 _WHY_GATHERS: Final = (
-    "what gathers and scatters are for: no named range around them, no optimizer beside their stream"
+    "what gathers and scatters are for: no named range around them, no "
+    "optimizer "
+    "beside their stream"
 )
 _NO_EXPERTS: Final = ", and no router, permute or grouped GEMM ran"
 
 
 def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Resolution:
-    """Of each communication activity its kind, operation and phase, with the evidence and its confidence.
+    """Of each communication activity its kind, operation and phase, with the evidence and its
+    confidence.
 
-    `only_data_parallel`: the run's configuration has no tensor, expert, pipeline or context parallelism.
-    What nothing settles keeps the kind of its name: a SendRecv stays `sendrecv_unresolved`, a gather or a
-    scatter `other_comm`, with what would settle it in `unresolved`. `with_kinds` puts the kinds into a
-    timeline.
+    `only_data_parallel`: the run's configuration has no tensor, expert, pipeline or context
+    parallelism. What nothing settles keeps the kind of its name: a SendRecv stays
+    `sendrecv_unresolved`, a gather or a scatter `other_comm`, with what would settle it in
+    `unresolved`. `with_kinds` puts the kinds into a timeline.
     """
     found = evidence_on(communication_of(rank))
     comm, near = found.comm, found.near
@@ -93,7 +107,10 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
         moe_kernels=near.moe_kernels,
         unresolved=(
             *_still_open(
-                found, unresolved, "sendrecv_unresolved", lambda mine: _reason(found, mine, trace_kind)
+                found,
+                unresolved,
+                "sendrecv_unresolved",
+                lambda mine: _reason(found, mine, trace_kind),
             ),
             *_still_open(found, gathers, "other_comm", lambda _: (_WHY_GATHERS, _CURE_OF_GATHER)),
         ),
@@ -101,16 +118,18 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
 
 
 def _operations(draft: Draft, found: Evidence) -> IntArray:
-    """What each activity does: by its name; a SendRecv's direction by its range, else its neighbours."""
+    """What each activity does: by its name; a SendRecv's direction by its range, else its
+    neighbours.
+    """
     comm, sendrecv, ranges, near = found.comm, found.sendrecv, found.ranges, found.near
     code = codes_of(OPERATIONS)
     operation = comm.operation_by_name()
     shape = np.where(found.groups.known, found.groups.shape(), ranges.shape)
     shape = np.where(found.named_shape == UNKNOWN, shape, found.named_shape)
     operation[sendrecv & (shape == POINT_TO_POINT)] = code["p2p"]
-    operation[sendrecv & (draft.of("ep") | (shape == ALL_TO_ALL) | (ranges.shape == ALL_TO_ALL))] = code[
-        "a2a"
-    ]
+    operation[
+        sendrecv & (draft.of("ep") | (shape == ALL_TO_ALL) | (ranges.shape == ALL_TO_ALL))
+    ] = code["a2a"]
     operation[sendrecv & draft.of("pp")] = code["p2p"]
     experts = sendrecv & draft.of("ep")
     gathers = draft.of("ep") & comm.of_subclass("all_gather")
@@ -162,7 +181,10 @@ def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str
     if found.all_to_all[mine].any():
         reason = "its name shows how it exchanges, not what for"
     elif (found.processes.shape[mine] != UNKNOWN).any():
-        reason, how = "its collective shows how it exchanges, its process group not what for", _CURE_OF_GROUP
+        reason, how = (
+            "its collective shows how it exchanges, its process group not what for",
+            _CURE_OF_GROUP,
+        )
     elif (found.ranges.shape[mine] != UNKNOWN).any():
         reason = "its range shows how it exchanges, not what for"
     elif not found.groups.known[mine].any():

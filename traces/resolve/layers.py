@@ -1,7 +1,7 @@
 """Phase and MoE layer of expert communication: dispatch or combine, and of which layer.
 
-The phase is told by its name, the range around it, its notify kernel, or its neighbours; the layer by its
-range, else by its place in the step.
+The phase is told by its name, the range around it, its notify kernel, or its neighbours; the layer
+by its range, else by its place in the step.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from traces.training import AUTOGRAD_THREAD
 _EXPERT: Final = ("dispatch", "combine", "a2a", "notify", "sync", "layout", "fused")
 
 
-def phases_of(comm: Communication, operation: IntArray, ranges: Enclosing, near: Neighbours) -> IntArray:
+def phases_of(
+    comm: Communication, operation: IntArray, ranges: Enclosing, near: Neighbours
+) -> IntArray:
     """Phase of each all-to-all and of what comes with it, shape (m,); `UNTOLD` elsewhere.
 
-    A dispatch belongs to what comes next, a combine to what came before. Recomputed forward is forward.
+    A dispatch belongs to what comes next, a combine to what came before. Recomputed forward is
+    forward.
     """
     code = codes_of(OPERATIONS)
     expert = np.isin(operation, [code[name] for name in _EXPERT])
@@ -50,7 +53,9 @@ def _first_told(first: IntArray, second: IntArray) -> IntArray:
 
 
 def _of_notify(comm: Communication, phase: IntArray, dispatch: BoolArray) -> IntArray:
-    """Phase of the notify kernel right before a dispatch on its stream: DeepEP sends the counts first."""
+    """Phase of the notify kernel right before a dispatch on its stream: DeepEP sends the counts
+    first.
+    """
     notify = comm.of_subclass("ep_notify")
     place = order_of(launch_order(comm.rank.activities))[comm.index]
     result = np.full(len(comm), UNTOLD)
@@ -68,10 +73,11 @@ _DISPATCH, _COMBINE = OPERATIONS.index("dispatch"), OPERATIONS.index("combine")
 
 @frozen
 class Places:
-    """Of each communication activity, shape (m,), where in the step it stands; `UNTOLD` where untold.
+    """Of each communication activity, shape (m,), where in the step it stands; `UNTOLD` where
+    untold.
 
-    `step` is a step's index, `layer` a MoE layer counted from the input, `part` the place among the kernels
-    of one dispatch or combine (tokens, then probabilities).
+    `step` is a step's index, `layer` a MoE layer counted from the input, `part` the place among the
+    kernels of one dispatch or combine (tokens, then probabilities).
     """
 
     step: IntArray
@@ -85,7 +91,9 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
     index = ints([*(step.index for step in steps.used), UNTOLD])
     step = index[steps.used_at(rows.start_ns)]
     order = order_of(launch_order(rank.activities))[resolution.index]
-    directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(*PAYLOAD_KINDS)
+    directed = np.isin(resolution.operation, (_DISPATCH, _COMBINE)) & resolution.of_kind(
+        *PAYLOAD_KINDS
+    )
     mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
     mine = mine[np.lexsort((order[mine], resolution.phase[mine], step[mine]))]
     layer, part = (np.full(len(resolution), UNTOLD) for _ in range(2))
@@ -100,8 +108,9 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
 def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntArray, IntArray]:
     """Layer passes: a dispatch and the combine after it, in one step and phase.
 
-    The number of each row's pass, counted over all, and its place among the kernels of one dispatch or
-    combine. Rows of shape (k,), in order of step, phase, launch. A combine without its dispatch has no pass.
+    The number of each row's pass, counted over all, and its place among the kernels of one dispatch
+    or combine. Rows of shape (k,), in order of step, phase, launch. A combine without its dispatch
+    has no pass.
     """
     if not len(step):
         return step.copy(), step.copy()
@@ -116,11 +125,12 @@ def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntAr
 def _by_sequence(
     number: IntArray, step: IntArray, phase: IntArray, order: IntArray, thread: IntArray
 ) -> IntArray:
-    """Layer of each row by the order of passes; rows of shape (k,), in order of step, phase, launch.
+    """Layer of each row by the order of passes; rows of shape (k,), in order of step, phase,
+    launch.
 
-    Forward goes through the layers upwards and backward downwards, in runs of one microbatch or several: the
-    number of layers divides the length of every run. Where forward and backward passes take turns one by one,
-    the order does not tell the layer.
+    Forward goes through the layers upwards and backward downwards, in runs of one microbatch or
+    several: the number of layers divides the length of every run. Where forward and backward passes
+    take turns one by one, the order does not tell the layer.
     """
     result = np.full(len(step), UNTOLD)
     first = np.flatnonzero((number >= 0) & begins(number) & (step != UNTOLD))
@@ -146,7 +156,9 @@ def _by_sequence(
 
 
 def _recomputed(phase: IntArray, thread: IntArray) -> BoolArray:
-    """Forward passes launched where backward is, if others are not: recomputed by autograd's thread."""
+    """Forward passes launched where backward is, if others are not: recomputed by autograd's
+    thread.
+    """
     where_backward = np.isin(thread, thread[phase == _BACKWARD])
     forward = phase == _FORWARD
     if not (forward & ~where_backward).any():

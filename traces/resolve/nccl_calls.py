@@ -1,4 +1,6 @@
-"""Evidence: communicators and peers in the payloads of NCCL's ranges, where an export holds them."""
+"""Evidence: communicators and peers in the payloads of NCCL's ranges, where an export holds
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ _OWN_RANKS: Final = compiled(r"ncclComm(?:Init|Destroy|Abort)")
 
 @frozen
 class CallPayloads:
-    """Of each NCCL call of one thread the number of its communicator, its peer and the bytes it names, shape
-    (n,), or `NONE`.
+    """Of each NCCL call of one thread the number of its communicator, its peer and the bytes it
+    names, shape (n,), or `NONE`.
     """
 
     communicator: IntArray
@@ -57,16 +59,22 @@ class CallPayloads:
         return np.where(silent, NONE, count)
 
     def one_communicator(self, group: IntArray, which: BoolArray) -> IntArray:
-        """The communicator of the calls in `which`, by group, shape (n,); `NONE` if not one and the same."""
+        """The communicator of the calls in `which`, by group, shape (n,); `NONE` if not one and the
+        same.
+        """
         return _agreed(self.communicator[which], group[which], len(group))
 
     def one_peer(self, group: IntArray, which: BoolArray) -> IntArray:
-        """The peer of the calls in `which`, by group, shape (n,); `NONE` if not one and the same."""
+        """The peer of the calls in `which`, by group, shape (n,); `NONE` if not one and the
+        same.
+        """
         return _agreed(self.peer[which], group[which], len(group))
 
 
 def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
-    """The one value that all of a number have, shape (count,); `NONE` where they differ, or there is none."""
+    """The one value that all of a number have, shape (count,); `NONE` where they differ, or there
+    is none.
+    """
     most, least = (np.full(count, start, dtype=np.int64) for start in (NONE, FOREVER))
     np.maximum.at(most, number, values)
     np.minimum.at(least, number, values)
@@ -105,7 +113,9 @@ class Communicators:
         return found
 
     def rank_count_of(self, communicator: IntArray) -> IntArray:
-        """Ranks of each communicator given by number, `NONE` where none is given; the shape of the input."""
+        """Ranks of each communicator given by number, `NONE` where none is given; the shape of the
+        input.
+        """
         return np.append(self.rank_count, NONE)[communicator]
 
 
@@ -122,11 +132,14 @@ def communicators_in(rank: RankTimeline) -> Communicators:
     told = ours & (hashed != NULL) & (ranks > 0) & counts_its_own
     number, own = np.searchsorted(hashes, hashed[told]), calls.payloads.rank[told]
     counted = _agreed(ranks[told], number, len(hashes))
-    return Communicators(calls, hashes, counted, _agreed(own[own >= 0], number[own >= 0], len(hashes)))
+    return Communicators(
+        calls, hashes, counted, _agreed(own[own >= 0], number[own >= 0], len(hashes))
+    )
 
 
 ALL_TO_ALL, POINT_TO_POINT, EITHER, UNKNOWN = 3, 2, 1, 0
-"""Shapes of an exchange. `EITHER`: two sends and two receives, an all-to-all of two or two neighbours."""
+"""Shapes of an exchange. `EITHER`: two sends and two receives, an all-to-all of two or two
+neighbours."""
 
 NEIGHBOURS: Final = Limit(
     2,
@@ -137,11 +150,12 @@ NEIGHBOURS: Final = Limit(
 
 @frozen
 class Groups:
-    """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its launch.
+    """Of each activity the counts of its group, shape (m,): -1 where no whole group holds its
+    launch.
 
-    `communicator` numbers the one communicator of the group and `rank_count` are its ranks, -1 where untold;
-    `send_peer_count` and `receive_peer_count` count different peers in it, -1 where a call names none; `peer`
-    is the one peer of all its calls, -1 where there are several.
+    `communicator` numbers the one communicator of the group and `rank_count` are its ranks, -1
+    where untold; `send_peer_count` and `receive_peer_count` count different peers in it, -1 where a
+    call names none; `peer` is the one peer of all its calls, -1 where there are several.
     """
 
     send_count: IntArray
@@ -160,11 +174,13 @@ class Groups:
     def shape(self) -> IntArray:
         """`ALL_TO_ALL`, `POINT_TO_POINT`, `EITHER` or `UNKNOWN` of each activity, by its own group.
 
-        Peers count where they are told, else calls: several tensors may go to one peer. Who exchanges with
-        every rank of a communicator, itself among them, is no neighbour.
+        Peers count where they are told, else calls: several tensors may go to one peer. Who
+        exchanges with every rank of a communicator, itself among them, is no neighbour.
         """
         sends = np.where(self.send_peer_count == NONE, self.send_count, self.send_peer_count)
-        receives = np.where(self.receive_peer_count == NONE, self.receive_count, self.receive_peer_count)
+        receives = np.where(
+            self.receive_peer_count == NONE, self.receive_count, self.receive_peer_count
+        )
         most, least = np.maximum(sends, receives), np.minimum(sends, receives)
         limit = int(NEIGHBOURS.value)
         peers_told = (self.send_peer_count != NONE) & (self.receive_peer_count != NONE)
@@ -188,7 +204,9 @@ def groups_of(comm: Communication) -> Groups:
 def calls_by_thread(
     comm: Communication, communicators: Communicators
 ) -> Iterator[tuple[IntArray, ThreadCalls, CallPayloads]]:
-    """Of each thread that launches communication: the places of that, and NCCL's calls with payloads."""
+    """Of each thread that launches communication: the places of that, and NCCL's calls with
+    payloads.
+    """
     texts = [text.strip() for text in comm.rank.columns.range_texts]
     ranges = comm.rank.columns.ranges
     wanted = passing(_CALLS.__contains__, texts)[ranges.text]
@@ -250,12 +268,14 @@ class ThreadCalls:
 
     @property
     def group(self) -> IntArray:
-        """A number for each call: that of its outermost group's start; outside of groups its own."""
+        """A number for each call: that of its outermost group's start; outside of groups its
+        own.
+        """
         return np.where(self.first >= 0, self.first, np.arange(len(self.first)))
 
     def open_at(self, launch_ns: IntArray) -> tuple[IntArray, BoolArray, BoolArray]:
-        """The call open at each launch, the last that began before it: its place, whether it ends a whole
-        group, which then launches, and whether it stands alone and launches itself.
+        """The call open at each launch, the last that began before it: its place, whether it ends a
+        whole group, which then launches, and whether it stands alone and launches itself.
         """
         at = last_at(self.start_ns, launch_ns)
         inside = (at >= 0) & (launch_ns <= self.end_ns[at])
@@ -263,7 +283,9 @@ class ThreadCalls:
         return at, inside & self.last[at] & grouped, inside & self.moves[at] & ~grouped
 
     def launching(self, launch_ns: IntArray) -> IntArray:
-        """The group that launched each piece of work, by its number; -1 where no whole group did."""
+        """The group that launched each piece of work, by its number; -1 where no whole group
+        did.
+        """
         at, ends_group, alone = self.open_at(launch_ns)
         return np.where(ends_group | alone, self.group[at], NONE)
 
@@ -278,8 +300,9 @@ def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -
 def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
     """What is behind each launch, shape (7, m), `NONE` where no whole group is there.
 
-    Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer. Outside a
-    group a single call launches itself; within one, everything waits for the end of the outermost group.
+    Sends, receives, all-to-alls; peers of sends and of receives; the communicator; the one peer.
+    Outside a group a single call launches itself; within one, everything waits for the end of the
+    outermost group.
     """
     at, ends_group, alone = calls.open_at(launch_ns)
     exchanges, group = alone & (calls.code[at] != _COLLECTIVE), calls.group
@@ -287,7 +310,9 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
     for code in (_SEND, _RECEIVE, _ALL_TO_ALL):
         until = sums_before(calls.code == code)
         in_group = until[at] - until[calls.first[at]]
-        counts.append(np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, NONE)))
+        counts.append(
+            np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, NONE))
+        )
     communicator = payloads.one_communicator(group, calls.moves)[group[at]]
     communicator = np.where(ends_group | alone, communicator, NONE)
     told = (ends_group | exchanges) & (communicator != NONE)
@@ -303,7 +328,9 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
 
 
 def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
-    """Of each call the place of the outermost group start around it (-1: none), and if it ends that group."""
+    """Of each call the place of the outermost group start around it (-1: none), and if it ends that
+    group.
+    """
     change = np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0))
     depth = np.cumsum(change)
     depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing

@@ -1,4 +1,6 @@
-"""Evidence: what was launched just before and just after a communication kernel, whatever the stream."""
+"""Evidence: what was launched just before and just after a communication kernel, whatever the
+stream.
+"""
 
 from enum import IntEnum
 from typing import Final
@@ -62,11 +64,12 @@ MOE_ROLES: Final = (Role.ROUTER, Role.PERMUTE, Role.UNPERMUTE, Role.EXPERT)
 
 @frozen
 class Neighbours:
-    """Of each communication activity, shape (m,): roles of the telling compute kernels next to its launch.
+    """Of each communication activity, shape (m,): roles of the telling compute kernels next to its
+    launch.
 
-    `previous` and `next` are `Role` (SILENT: none), `*_phase` indexes `PHASES`: that of the nearest compute
-    kernel whose name has one. `moe_kernels` says whether any kernel of a `MOE_ROLES` ran, `permute_count` how
-    many that bring tokens into expert order.
+    `previous` and `next` are `Role` (SILENT: none), `*_phase` indexes `PHASES`: that of the nearest
+    compute kernel whose name has one. `moe_kernels` says whether any kernel of a `MOE_ROLES` ran,
+    `permute_count` how many that bring tokens into expert order.
     """
 
     previous: IntArray
@@ -80,10 +83,16 @@ class Neighbours:
         return np.isin(self.previous, roles) | np.isin(self.next, roles)
 
     def bracketed(self) -> BoolArray:
-        """Between a permute and expert work, or that and an unpermute: tokens leave or results come back."""
-        from_permute = (self.previous == Role.PERMUTE) & np.isin(self.next, (Role.EXPERT, Role.GEMM))
+        """Between a permute and expert work, or that and an unpermute: tokens leave or results come
+        back.
+        """
+        from_permute = (self.previous == Role.PERMUTE) & np.isin(
+            self.next, (Role.EXPERT, Role.GEMM)
+        )
         leaves = from_permute | ((self.previous == Role.ROUTER) & (self.next == Role.EXPERT))
-        return leaves | (np.isin(self.previous, (Role.EXPERT, Role.GEMM)) & (self.next == Role.UNPERMUTE))
+        return leaves | (
+            np.isin(self.previous, (Role.EXPERT, Role.GEMM)) & (self.next == Role.UNPERMUTE)
+        )
 
     def amid_experts(self) -> BoolArray:
         """On one side at least, tokens are with their experts or on the way there and back."""
@@ -116,8 +125,8 @@ def neighbours_of(comm: Communication) -> Neighbours:
 def launch_order(rows: Activities) -> IntArray:
     """Activities in order of launch; by start where half of them or more have no recorded launch.
 
-    An activity without a launch among launched ones stands where it starts. Kernels of one graph launch stand
-    in order of start.
+    An activity without a launch among launched ones stands where it starts. Kernels of one graph
+    launch stand in order of start.
     """
     known = rows.is_launched
     by_launch = summed(known) * 2 > len(rows)
@@ -133,7 +142,9 @@ def role(name: str, kernel: KernelClass) -> Role:
         return Role.SILENT
     if "sort_chunks" in name:
         return Role.EXPERT
-    found = _OF_SUBCLASS.get((kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER))
+    found = _OF_SUBCLASS.get(
+        (kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER)
+    )
     if "bwd" in name or "backward" in name:
         return {Role.PERMUTE: Role.UNPERMUTE, Role.UNPERMUTE: Role.PERMUTE}.get(found, found)
     return found
@@ -147,6 +158,8 @@ def _phase(kernel: KernelClass) -> int:
 
 
 def _nearest(values: IntArray, silent: int) -> tuple[IntArray, IntArray]:
-    """Of each silent place the nearest telling value before and after it, `silent` where there is none."""
+    """Of each silent place the nearest telling value before and after it, `silent` where there is
+    none.
+    """
     padded, tells = np.append(values, silent), values != silent
     return padded[previous_at(tells)], padded[next_at(tells)]

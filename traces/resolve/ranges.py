@@ -13,7 +13,10 @@ from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 
 _PURPOSES: Final = compiled_rows(
-    ("pp", r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b"),  # Megatron-Core
+    (
+        "pp",
+        r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b",
+    ),  # Megatron-Core
     ("cp", r"AttnFuncWithCP|[Uu]lysses"),  # TransformerEngine
     (
         "ep",
@@ -32,7 +35,10 @@ _OPERATIONS: Final = compiled_rows(
 )
 _SHAPES: Final = compiled_rows(
     (ALL_TO_ALL, r"[Aa]ll_?[Tt]o_?[Aa]ll"),  # nccl:all_to_all, c10d::alltoall_base_, _AllToAll
-    (POINT_TO_POINT, r"nccl:(?:send|recv|coalesced)|c10d::(?:send|recv)|batch_isend_irecv|p2p_communication"),
+    (
+        POINT_TO_POINT,
+        r"nccl:(?:send|recv|coalesced)|c10d::(?:send|recv)|batch_isend_irecv|p2p_communication",
+    ),
 )
 _PHASES: Final = compiled_rows(
     ("bwd", r"\bbackward\b|Backward\d*$|\([BW]\)|\bautograd::engine"),
@@ -46,11 +52,12 @@ _DECORATION: Final = compiled(r", (?:seq|op_id|sizes|input_op_ids) = .*")
 
 @frozen
 class Enclosing:
-    """What the innermost telling range around each launch says, shape (m,), `UNTOLD` where none does.
+    """What the innermost telling range around each launch says, shape (m,), `UNTOLD` where none
+    does.
 
     `purpose` indexes `PURPOSES`, `operation` `OPERATIONS`, `phase` `PHASES`; `shape` is one of
-    `traces.resolve.nccl_calls`. `layer` is the number in a layer's range, `layer_backward` that of the
-    layer whose backward runs in the same range.
+    `traces.resolve.nccl_calls`. `layer` is the number in a layer's range, `layer_backward` that of
+    the layer whose backward runs in the same range.
     """
 
     purpose: IntArray
@@ -67,14 +74,22 @@ class Enclosing:
 def enclosing_ranges(comm: Communication) -> Enclosing:
     """Ask the ranges around each launch; what one does not say, the next outer one may."""
     texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
-    known = {text: _meaning(text) for text in set(texts)}  # with emit_nvtx nearly every range has its own
+    known = {
+        text: _meaning(text) for text in set(texts)
+    }  # with emit_nvtx nearly every range has its own
     silent = (UNTOLD, UNKNOWN, UNTOLD, UNTOLD, UNTOLD, UNTOLD)
     of_text = ints([*(known[text] for text in texts), silent]).T
-    return Enclosing(*(innermost(comm.rank, comm.rows, *one) for one in zip(of_text, silent, strict=True)))
+    return Enclosing(
+        *(innermost(comm.rank, comm.rows, *one) for one in zip(of_text, silent, strict=True))
+    )
 
 
 def _meaning(text: str) -> tuple[int, ...]:
-    purpose, operation, phase = first_found(_PURPOSES, text), first_found(_OPERATIONS, text), _phase(text)
+    purpose, operation, phase = (
+        first_found(_PURPOSES, text),
+        first_found(_OPERATIONS, text),
+        _phase(text),
+    )
     if operation and phase == "bwd":  # a module's backward moves the other way
         operation = "combine" if operation == "dispatch" else "dispatch"
     shape = first_found(_SHAPES, text)
@@ -92,7 +107,9 @@ def _meaning(text: str) -> tuple[int, ...]:
 
 
 def _phase(text: str) -> str | None:
-    """Phase a text names, if it names one. Checkpointing recomputes forward within its own backward."""
+    """Phase a text names, if it names one. Checkpointing recomputes forward within its own
+    backward.
+    """
     if "Checkpoint" in text:
         return None
     said = [phase for phase, pattern in _PHASES if pattern.search(text)]

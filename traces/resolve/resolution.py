@@ -54,9 +54,10 @@ def kind_codes(*kinds: str) -> IntArray:
 class Unresolved:
     """SendRecv, or gathers and scatters, of one stream whose purpose could not be told.
 
-    `kind` is the one that they keep: `sendrecv_unresolved`, or `other_comm` for gathers and scatters.
-    `work_ns` is the sum of their durations; `spread_frac` is (90th - 10th percentile) / median of these, None
-    under ten of them: a hint only, since one rank's duration holds waiting. `cure` is what would settle it.
+    `kind` is the one that they keep: `sendrecv_unresolved`, or `other_comm` for gathers and
+    scatters. `work_ns` is the sum of their durations; `spread_frac` is (90th - 10th percentile) /
+    median of these, None under ten of them: a hint only, since one rank's duration holds waiting.
+    `cure` is what would settle it.
     """
 
     kind: str
@@ -72,10 +73,10 @@ class Unresolved:
 class Resolution:
     """Of each communication activity of a rank, arrays of shape (m,), what it is for.
 
-    `index` is its place in the rank's `Activities`, ascending. `kind` indexes `COMM_KINDS`, `operation`
-    `OPERATIONS`, `phase` `PHASES` (recomputed forward is `fwd`), `evidence` `EVIDENCE`, `confidence`
-    `CONFIDENCES`; `UNTOLD` where there is none. `moe_kernels` says whether a router, permute or grouped-GEMM
-    kernel ran at all.
+    `index` is its place in the rank's `Activities`, ascending. `kind` indexes `COMM_KINDS`,
+    `operation` `OPERATIONS`, `phase` `PHASES` (recomputed forward is `fwd`), `evidence` `EVIDENCE`,
+    `confidence` `CONFIDENCES`; `UNTOLD` where there is none. `moe_kernels` says whether a router,
+    permute or grouped-GEMM kernel ran at all.
     """
 
     index: IntArray
@@ -95,7 +96,9 @@ class Resolution:
 
 
 def with_kinds(rank: RankTimeline, resolution: Resolution) -> RankTimeline:
-    """The rank with the resolved kinds as keys of its communication activities, all else as it is."""
+    """The rank with the resolved kinds as keys of its communication activities, all else as it
+    is.
+    """
     key = rank.activities.key.copy()
     key[resolution.index] = resolution.kind
     return replace(rank, activities=replace(rank.activities, key=key))
@@ -103,7 +106,9 @@ def with_kinds(rank: RankTimeline, resolution: Resolution) -> RankTimeline:
 
 @frozen
 class Draft:
-    """Of each communication activity the purpose settled so far, shape (m,), `UNTOLD` where none."""
+    """Of each communication activity the purpose settled so far, shape (m,), `UNTOLD` where
+    none.
+    """
 
     purpose: IntArray
     evidence: IntArray

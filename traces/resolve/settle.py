@@ -1,7 +1,8 @@
-"""Purposes settled by NCCL's operation: SendRecv, AllGather, ReduceScatter, AllReduce; what is asked first.
+"""Purposes settled by NCCL's operation: SendRecv, AllGather, ReduceScatter, AllReduce; what is
+asked first.
 
-A SendRecv is an expert all-to-all, a pipeline's exchange, or context parallelism; the others are data
-parallelism, expert traffic, or tensor parallelism.
+A SendRecv is an expert all-to-all, a pipeline's exchange, or context parallelism; the others are
+data parallelism, expert traffic, or tensor parallelism.
 """
 
 from typing import Final
@@ -13,7 +14,13 @@ from traces.columns import PURPOSES
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.resolve.communication import Communication
-from traces.resolve.communicators import Parts, ProcessGroups, communicators_of, process_groups_of, streams_of
+from traces.resolve.communicators import (
+    Parts,
+    ProcessGroups,
+    communicators_of,
+    process_groups_of,
+    streams_of,
+)
 from traces.resolve.nccl_calls import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN, Groups, groups_of
 from traces.resolve.neighbours import MOE_ROLES, Neighbours, Role, neighbours_of
 from traces.resolve.ranges import Enclosing, enclosing_ranges
@@ -29,7 +36,8 @@ _OF_ALL_REDUCE: Final = ("tp",)
 class Evidence:
     """All evidence on the communication activities of a rank.
 
-    `sendrecv` masks the exchanges, `all_to_all` those whose name says that they are one, shape (m,) each.
+    `sendrecv` masks the exchanges, `all_to_all` those whose name says that they are one, shape (m,)
+    each.
     """
 
     comm: Communication
@@ -44,13 +52,16 @@ class Evidence:
 
     @property
     def named_shape(self) -> IntArray:
-        """How each exchanges by the name of its kernel or of its collective, `UNKNOWN` where none says."""
+        """How each exchanges by the name of its kernel or of its collective, `UNKNOWN` where none
+        says.
+        """
         return np.where(self.all_to_all, ALL_TO_ALL, self.processes.shape)
 
     def fitting(self, purpose: IntArray) -> IntArray:
         """The purposes that the operation can have, `UNTOLD` for the others, shape (m,).
 
-        A group of data parallelism may gather, scatter and reduce, but what it exchanges is not gradients.
+        A group of data parallelism may gather, scatter and reduce, but what it exchanges is not
+        gradients.
         """
         gather = self.comm.of_subclass("all_gather", "reduce_scatter")
         result = np.full(len(purpose), UNTOLD)
@@ -73,7 +84,9 @@ def evidence_on(comm: Communication) -> Evidence:
     all_to_all = comm.of_subclass("all_to_all")
     return Evidence(
         comm=comm,
-        sendrecv=comm.of_subclass("sendrecv") | all_to_all | (copies & (groups.all_to_all_count > 0)),
+        sendrecv=comm.of_subclass("sendrecv")
+        | all_to_all
+        | (copies & (groups.all_to_all_count > 0)),
         all_to_all=all_to_all,
         processes=processes,
         groups=groups,
@@ -85,7 +98,9 @@ def evidence_on(comm: Communication) -> Evidence:
 
 
 def settle_by_communicator(draft: Draft, found: Evidence, among: BoolArray) -> None:
-    """Settle what is still open of the mask as the others of its communicator are settled, if these agree."""
+    """Settle what is still open of the mask as the others of its communicator are settled, if these
+    agree.
+    """
     purpose = found.fitting(found.communicators.agreed(draft.purpose, among))
     draft.settle_each(purpose, "communicator", "medium")
 
@@ -93,7 +108,8 @@ def settle_by_communicator(draft: Draft, found: Evidence, among: BoolArray) -> N
 PER_PERMUTE: Final = Limit(
     3.0,
     "SendRecv kernels per permute",
-    "Megatron-Core's all-to-all dispatcher moves tokens, probabilities and results once per layer pass",
+    "Megatron-Core's all-to-all dispatcher moves tokens, probabilities and results once per layer "
+    "pass",
 )
 
 
@@ -102,10 +118,14 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     which, ranges, near, streams = found.sendrecv, found.ranges, found.near, found.streams
     bracketed = which & near.bracketed()
     told = which & (found.processes.shape != UNKNOWN)
-    draft.settle_each(np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high")
+    draft.settle_each(
+        np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high"
+    )
     shape = _agreed_shape(found, bracketed)
     for purpose, excluded in (("cp", UNTOLD), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
-        draft.settle(which & (shape != excluded) & ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
+        draft.settle(
+            which & (shape != excluded) & ranges.of_purpose(purpose), purpose, "nvtx_range", "high"
+        )
     undescribed = which & (found.processes.purpose == UNTOLD)
     _settle_by_shape(draft, undescribed & found.all_to_all, shape, near, "name", "high")
     _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
@@ -127,11 +147,12 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
 
 
 def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, streams: Parts) -> None:
-    """Exchanges of a stream that carries tokens, all of it, though few have expert work on both sides.
+    """Exchanges of a stream that carries tokens, all of it, though few have expert work on both
+    sides.
 
-    Where two microbatches take turns, what was launched beside an exchange may be the other one's: attention
-    after a dispatch, experts before and after the next. Still each stands after a permute or before an
-    unpermute, or beside experts; those of a pipeline or of attention do not.
+    Where two microbatches take turns, what was launched beside an exchange may be the other one's:
+    attention after a dispatch, experts before and after the next. Still each stands after a permute
+    or before an unpermute, or beside experts; those of a pipeline or of attention do not.
     """
     other = streams.any_of(which & ~draft.open & ~draft.of("ep"))
     tokens = streams.any_of(which & draft.of("ep")) & ~other
@@ -142,9 +163,9 @@ def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, strea
 def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:
     """Shape of each exchange, once its communicator, its stream and its ranges had their say.
 
-    The name of a collective, or of its kernel, is exact. By its calls a group of an all-to-all can be small,
-    since PyTorch leaves out peers that get no token; and a pipeline exchanges both ways in its steady state
-    only.
+    The name of a collective, or of its kernel, is exact. By its calls a group of an all-to-all can
+    be small, since PyTorch leaves out peers that get no token; and a pipeline exchanges both ways
+    in its steady state only.
     """
     which, named = found.sendrecv, found.named_shape
     shape = np.where(which, np.where(named == UNKNOWN, found.groups.shape(), named), UNKNOWN)
@@ -159,12 +180,17 @@ def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:
 
 
 def _settle_by_shape(
-    draft: Draft, which: BoolArray, shape: IntArray, near: Neighbours, evidence: str, confidence: str
+    draft: Draft,
+    which: BoolArray,
+    shape: IntArray,
+    near: Neighbours,
+    evidence: str,
+    confidence: str,
 ) -> None:
     """Purpose of an exchange of known shape, by what it stands beside.
 
-    An all-to-all is expert traffic only where expert work runs at all; beside attention it redistributes
-    heads (Ulysses), and one with neighbours is a ring.
+    An all-to-all is expert traffic only where expert work runs at all; beside attention it
+    redistributes heads (Ulysses), and one with neighbours is a ring.
     """
     attention = which & near.beside(Role.ATTENTION) & ~near.beside(*MOE_ROLES)
     all_to_all, neighbourly = which & (shape == ALL_TO_ALL), which & (shape == POINT_TO_POINT)
@@ -187,7 +213,12 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
     named = collective | comm.of_subclass("all_reduce")
     described = np.where(named, found.fitting(found.processes.purpose), UNTOLD)
     draft.settle_each(described, "process_group", "high")
-    for purpose, which in (("dp", collective), ("tp", named), ("ep", collective), ("cp", collective)):
+    for purpose, which in (
+        ("dp", collective),
+        ("tp", named),
+        ("ep", collective),
+        ("cp", collective),
+    ):
         draft.settle(which & found.ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
     settle_by_communicator(draft, found, collective)
     draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
@@ -196,38 +227,48 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
 
 
 def _settle_data_parallel(draft: Draft, found: Evidence) -> None:
-    """Gathers and scatters beside the optimizer, and the others of the same communicator or kind of stream.
+    """Gathers and scatters beside the optimizer, and the others of the same communicator or kind of
+    stream.
 
-    Sharded optimizers gather parameters after they step and scatter gradients before (ZeRO, Megatron-Core's
-    distributed optimizer, FSDP). A stream that scatters in the forward pass too carries activations as well:
-    there only what stands beside the optimizer itself is told.
+    Sharded optimizers gather parameters after they step and scatter gradients before (ZeRO,
+    Megatron-Core's distributed optimizer, FSDP). A stream that scatters in the forward pass too
+    carries activations as well: there only what stands beside the optimizer itself is told.
     """
     comm, near, streams = found.comm, found.near, found.streams
     gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
-    beside = (gather & (near.previous == Role.OPTIMIZER)) | (scatter & (near.next == Role.OPTIMIZER))
+    beside = (gather & (near.previous == Role.OPTIMIZER)) | (
+        scatter & (near.next == Role.OPTIMIZER)
+    )
     in_forward = (near.previous_phase == _FORWARD) & (near.next_phase == _FORWARD)
     alone = beside
     for parts in (found.communicators, streams):
         alone = alone & ~parts.any_of(scatter & in_forward)
     draft.settle(alone & streams.own[streams.of_row], "dp", "neighbours", "medium")
     draft.settle(beside, "dp", "neighbours", "low")
-    draft.settle((gather | scatter) & found.communicators.any_of(alone), "dp", "communicator", "medium")
+    draft.settle(
+        (gather | scatter) & found.communicators.any_of(alone), "dp", "communicator", "medium"
+    )
     draft.settle((gather | scatter) & streams.any_of(alone), "dp", "stream", "medium")
 
 
-def _settle_gather_dispatcher(draft: Draft, comm: Communication, near: Neighbours, streams: Parts) -> None:
-    """Gathers before the permute, scatters after the unpermute: tokens travel by them, where by nothing else.
+def _settle_gather_dispatcher(
+    draft: Draft, comm: Communication, near: Neighbours, streams: Parts
+) -> None:
+    """Gathers before the permute, scatters after the unpermute: tokens travel by them, where by
+    nothing else.
 
-    Without kernels that permute, gathers before the router or the experts, and scatters after these. Where
-    tokens travel another way, a gather after the router carries their counts, before the map of rows, the
-    permute, or the experts (HybridEP permutes in its own kernels).
+    Without kernels that permute, gathers before the router or the experts, and scatters after
+    these. Where tokens travel another way, a gather after the router carries their counts, before
+    the map of rows, the permute, or the experts (HybridEP permutes in its own kernels).
     """
     gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
     sorts = near.permute_count > 0
     to_experts = (Role.PERMUTE,) if sorts else (Role.ROUTER, Role.EXPERT)
     before = draft.open & gather & np.isin(near.next, to_experts)
     after = draft.open & scatter & (near.previous == (Role.UNPERMUTE if sorts else Role.EXPERT))
-    other_payload = draft.of("ep") | comm.of_subclass("ep_dispatch", "ep_combine", "ep_a2a", "ep_fused")
+    other_payload = draft.of("ep") | comm.of_subclass(
+        "ep_dispatch", "ep_combine", "ep_a2a", "ep_fused"
+    )
     if other_payload.any():
         leaves = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
         counts = draft.open & gather & (near.previous == Role.ROUTER) & leaves

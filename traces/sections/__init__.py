@@ -1,1 +1,3 @@
-"""What is measured, typed: each section of a result that facts alone fill, and that measures return."""
+"""What is measured, typed: each section of a result that facts alone fill, and that measures
+return.
+"""

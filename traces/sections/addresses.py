@@ -1,4 +1,6 @@
-"""Whose time it is: the host's while the GPU waited for it, and the GPU's own, by what was recorded."""
+"""Whose time it is: the host's while the GPU waited for it, and the GPU's own, by what was
+recorded.
+"""
 
 from typing import Literal
 
@@ -7,11 +9,14 @@ from traces.sections.section import Count, Frac, Ns, Section
 from traces.texts import Recorded
 
 AddressKind = Literal["function", "module", "operator", "native", "range", "os_call", "none"]
-"""A function of the program, a module of PyTorch, an operator, a native function, a range, an OS call."""
+"""A function of the program, a module of PyTorch, an operator, a native function, a range, an OS
+call."""
 
 
 class Address(Section, frozen=True):
-    """Host time under one name, over the used steps; `none`: nothing that may be named was recorded."""
+    """Host time under one name, over the used steps; `none`: nothing that may be named was
+    recorded.
+    """
 
     kind: AddressKind
     name: Recorded
@@ -62,10 +67,12 @@ class GpuAddressesLeftOut(Section, frozen=True):
 
 
 class Addresses(Section, frozen=True):
-    """Every nanosecond that is launch-starved or blocking under an address, and kernels by their launches.
+    """Every nanosecond that is launch-starved or blocking under an address, and kernels by their
+    launches.
 
-    `hosts`: by address, the largest first, of which the first are listed. `host_stacks`: the same time by
-    the whole stack. `gpu_addresses`: kernels by the innermost module, else range or operator, at launch.
+    `hosts`: by address, the largest first, of which the first are listed. `host_stacks`: the same
+    time by the whole stack. `gpu_addresses`: kernels by the innermost module, else range or
+    operator, at launch.
     """
 
     host_starved_ns: Ns

@@ -1,4 +1,6 @@
-"""What makes a run wait, and what can be wrong with its recordings, in the words of its document."""
+"""What makes a run wait, and what can be wrong with its recordings, in the words of its
+document.
+"""
 
 from enum import StrEnum
 
@@ -9,7 +11,8 @@ class Cause(StrEnum):
     SLOW_DEVICE = "slow_device"
     """One rank's kernels take longer than those of ranks like it."""
     SLOW_HOST = "slow_host"
-    """One rank's GPU waits for its host, time and again, or for one that is slower in all it does."""
+    """One rank's GPU waits for its host, time and again, or for one that is slower in all it
+    does."""
     SLOW_LINK = "slow_link"
     """One rank arrives with the others and moves its data longer."""
     ROUTING_IMBALANCE = "routing_imbalance"
@@ -54,7 +57,8 @@ class ClockSource(StrEnum):
     COLLECTIVES = "collectives"
     """The ends of collectives that ranks took part in together."""
     SESSION_START = "session_start"
-    """The time at which each recording says that it began: host clocks may differ by milliseconds."""
+    """The time at which each recording says that it began: host clocks may differ by
+    milliseconds."""
 
 
 class ProblemKind(StrEnum):

@@ -36,7 +36,9 @@ class WitnessSource(StrEnum):
 
 
 class RanksAt(Section, frozen=True):
-    """Ranks in one collective. `elements`: what they gave, such as `4096 Float`; empty where unknown."""
+    """Ranks in one collective. `elements`: what they gave, such as `4096 Float`; empty where
+    unknown.
+    """
 
     ranks: tuple[Count, ...]
     group: Said
@@ -49,8 +51,9 @@ class RanksAt(Section, frozen=True):
 class Hang(Section, frozen=True):
     """The first collective that the ranks of a group did not all enter alike.
 
-    `ranks_missing`: those that did not enter it, or entered something else; `ranks_entered`: those that wait
-    in it; `ranks_silent`: of the group, without a dump. `elsewhere`: where the missing ranks are.
+    `ranks_missing`: those that did not enter it, or entered something else; `ranks_entered`: those
+    that wait in it; `ranks_silent`: of the group, without a dump. `elsewhere`: where the missing
+    ranks are.
     """
 
     kind: HangKind
@@ -69,7 +72,9 @@ class Hang(Section, frozen=True):
 
 
 class WitnessedRank(Section, frozen=True):
-    """One rank. `waited_ns`: in its collectives, for the last rank to arrive; `caused_ns`: others, for it."""
+    """One rank. `waited_ns`: in its collectives, for the last rank to arrive; `caused_ns`: others,
+    for it.
+    """
 
     rank: Count
     profiled: bool
@@ -81,7 +86,9 @@ class WitnessedRank(Section, frozen=True):
 
 
 class Witness(Section, frozen=True):
-    """What files beside the recordings hold. `compared`: collectives whose times several ranks give."""
+    """What files beside the recordings hold. `compared`: collectives whose times several ranks
+    give.
+    """
 
     sources: tuple[WitnessSource, ...]
     files: Count

@@ -8,7 +8,9 @@ from traces.texts import Key, Recorded
 
 
 class AllocationStack(Section, frozen=True):
-    """Memory in use at the peak that one stack took; `frames`: innermost first, of known packages alone."""
+    """Memory in use at the peak that one stack took; `frames`: innermost first, of known packages
+    alone.
+    """
 
     category: Key
     frames: tuple[Recorded, ...]
@@ -17,7 +19,9 @@ class AllocationStack(Section, frozen=True):
 
 
 class SnapshotCurve(Section, frozen=True):
-    """Memory in use over the entries of the history, as columns of one length: the most of each stretch."""
+    """Memory in use over the entries of the history, as columns of one length: the most of each
+    stretch.
+    """
 
     entry: tuple[Count, ...]
     used_bytes: tuple[Bytes, ...]
@@ -26,10 +30,10 @@ class SnapshotCurve(Section, frozen=True):
 class SnapshotDevice(Section, frozen=True):
     """One GPU. Memory is in use from its allocation until it is free for others.
 
-    `used_bytes`, `reserved_bytes` and their difference `unused_reserved_bytes` (fragments and cache) are of
-    the moment when the snapshot was taken. `before_recording_bytes`: in use before the first entry.
-    `at_peak_bytes`: by what it is for, which adds up to `peak_bytes`; `stacks_left_out` more stacks hold
-    `stacks_left_out_bytes`.
+    `used_bytes`, `reserved_bytes` and their difference `unused_reserved_bytes` (fragments and
+    cache) are of the moment when the snapshot was taken. `before_recording_bytes`: in use before
+    the first entry. `at_peak_bytes`: by what it is for, which adds up to `peak_bytes`;
+    `stacks_left_out` more stacks hold `stacks_left_out_bytes`.
     """
 
     device: Count

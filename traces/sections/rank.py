@@ -12,7 +12,14 @@ from traces.sections.addresses import Addresses
 from traces.sections.rates import Rates
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
 from traces.sections.steps import Steps
-from traces.sections.tables import KernelTable, LedgerRow, MemoryCurve, Sequence, Timeline, UnknownKernel
+from traces.sections.tables import (
+    KernelTable,
+    LedgerRow,
+    MemoryCurve,
+    Sequence,
+    Timeline,
+    UnknownKernel,
+)
 from traces.sections.window import Absent, Budget, BudgetShares, DecidedBy
 from traces.sections.work import DataLoading, Work
 from traces.texts import FileName, GpuName, Key, Release, Said
@@ -151,7 +158,9 @@ class TensorCores(Section, frozen=True):
 
     @property
     def lengths_ns(self) -> tuple[int, int]:
-        """All matrix work, and what of it is in FP32 or TF32; nothing where an earlier result has neither."""
+        """All matrix work, and what of it is in FP32 or TF32; nothing where an earlier result has
+        neither.
+        """
         return self.matrix_ns or 0, self.wide_ns or 0
 
 
@@ -222,7 +231,8 @@ class Moe(Section, frozen=True):
 class Saving(Section, frozen=True):
     """What a change of the run would save in the windows, by its replay.
 
-    `saves_least_ns` is None where no lower end can be defended, negative where the change may cost time.
+    `saves_least_ns` is None where no lower end can be defended, negative where the change may cost
+    time.
     """
 
     kind: Key
@@ -284,7 +294,9 @@ class Rank(Section, frozen=True):
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:
-        """`timeline` and then `other_steps`, each with the keys and names that its columns point to."""
+        """`timeline` and then `other_steps`, each with the keys and names that its columns point
+        to.
+        """
         first = self.timeline
         others = (replace(one, keys=first.keys, names=first.names) for one in self.other_steps)
         return (first, *others)
@@ -292,4 +304,6 @@ class Rank(Section, frozen=True):
     @property
     def lengths_ns(self) -> tuple[int, ...]:
         """Lengths of the used steps in order, that of the one window where there are none."""
-        return tuple(one.end_ns - one.start_ns for one in self.steps.used) or (self.budget_ns.window,)
+        return tuple(one.end_ns - one.start_ns for one in self.steps.used) or (
+            self.budget_ns.window,
+        )

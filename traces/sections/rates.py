@@ -21,9 +21,9 @@ CollectiveName = Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatt
 class Speed(Section, frozen=True):
     """Operators whose shapes are known, and the compute kernels that they launched.
 
-    `bytes_at_least`: each input and output once, so `flop_per_byte` is at most. `peak_frac`: time that the
-    FLOP take at the dense peak of each format, of `work_ns`; `roof_frac`: the longer of that and of the time
-    of the bytes.
+    `bytes_at_least`: each input and output once, so `flop_per_byte` is at most. `peak_frac`: time
+    that the FLOP take at the dense peak of each format, of `work_ns`; `roof_frac`: the longer of
+    that and of the time of the bytes.
     """
 
     operator_count: Count
@@ -39,7 +39,8 @@ class Speed(Section, frozen=True):
 
 
 class ClassSpeed(Speed, frozen=True):
-    """Of one class of compute kernels; `all_kernel_count`, `all_work_ns`: those without known shapes too.
+    """Of one class of compute kernels; `all_kernel_count`, `all_work_ns`: those without known
+    shapes too.
 
     An operator is of the class of its longest matrix kernel.
     """
@@ -71,9 +72,9 @@ class CopySpeed(Section, frozen=True):
 class CollectiveRate(Section, frozen=True):
     """Collectives of one kind and group size whose sizes are recorded, as nccl-tests count them.
 
-    From one rank their time holds the wait for late ranks too: rates are at least these. `fastest`: of the
-    one with the highest rate. `link_frac`: the fastest against the NVLinks of the GPU, for groups of up to
-    eight ranks.
+    From one rank their time holds the wait for late ranks too: rates are at least these. `fastest`:
+    of the one with the highest rate. `link_frac`: the fastest against the NVLinks of the GPU, for
+    groups of up to eight ranks.
     """
 
     collective: CollectiveName
@@ -88,11 +89,12 @@ class CollectiveRate(Section, frozen=True):
 
 
 class MatrixRates(Section, frozen=True):
-    """Operators that multiply, of known shapes: those whose first kernel starts in the windows, whole.
+    """Operators that multiply, of known shapes: those whose first kernel starts in the windows,
+    whole.
 
-    `counted_frac`: matrix kernels that such an operator launched, by work; `without_shape_count`: the other
-    ones. `hfu_at_least_frac`: the time that the FLOP take at peak, of the windows: recomputed work is in it,
-    what has no shape is not.
+    `counted_frac`: matrix kernels that such an operator launched, by work; `without_shape_count`:
+    the other ones. `hfu_at_least_frac`: the time that the FLOP take at peak, of the windows:
+    recomputed work is in it, what has no shape is not.
     """
 
     classes: tuple[ClassSpeed, ...]

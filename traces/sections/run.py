@@ -1,4 +1,6 @@
-"""What several ranks of one run show together: `run`. Integers are ns over the steps the ranks share."""
+"""What several ranks of one run show together: `run`. Integers are ns over the steps the ranks
+share.
+"""
 
 from collections.abc import Mapping
 
@@ -11,8 +13,8 @@ from traces.texts import FileName, Key, Place, Said
 class RankInRun(Section, frozen=True):
     """One rank of the run, by its place in `ranks[]`; times are those of a mean step.
 
-    The last three are of each step of the run, or of each column of several steps (`run.steps_per_column`);
-    null in a step that was not recorded.
+    The last three are of each step of the run, or of each column of several steps
+    (`run.steps_per_column`); null in a step that was not recorded.
     """
 
     index: Count
@@ -30,7 +32,9 @@ class RankInRun(Section, frozen=True):
 
 
 class LikeRanks(Section, frozen=True):
-    """Ranks that do the same work in a step, by their places in `ranks[]`: only these are compared."""
+    """Ranks that do the same work in a step, by their places in `ranks[]`: only these are
+    compared.
+    """
 
     ranks: tuple[Count, ...]
     attention_kernels: Count
@@ -42,13 +46,14 @@ class LikeRanks(Section, frozen=True):
 
 
 class Late(Section, frozen=True):
-    """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one rank.
+    """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one
+    rank.
 
     `indices`: the places of all that it is; `host`: the node, where these are all its ranks.
 
-    `repair`: what to check first. `repair_fixes`: ids of the fixes that do it, none where it is no matter of
-    the configuration. `repair_first`: it comes before all other changes. `exposed_frac`: of the exposed
-    communication of all ranks, what is waiting for it.
+    `repair`: what to check first. `repair_fixes`: ids of the fixes that do it, none where it is no
+    matter of the configuration. `repair_first`: it comes before all other changes. `exposed_frac`:
+    of the exposed communication of all ranks, what is waiting for it.
     """
 
     index: Count | None
@@ -72,10 +77,11 @@ class Late(Section, frozen=True):
 
 
 class ArrivesLast(Section, frozen=True):
-    """Who arrives last in the collectives that the ranks share, without any clock, and without a cause.
+    """Who arrives last in the collectives that the ranks share, without any clock, and without a
+    cause.
 
-    `waiting_frac`: of all waiting, what is for these ranks. `by_order`: collectives were paired by nothing
-    but their order.
+    `waiting_frac`: of all waiting, what is for these ranks. `by_order`: collectives were paired by
+    nothing but their order.
     """
 
     indices: tuple[Count, ...]
@@ -88,7 +94,8 @@ class ArrivesLast(Section, frozen=True):
 
 
 class ClockFit(Section, frozen=True):
-    """A clock, that of the `ranks` in these places of `ranks[]`: where its times lie on the one clock.
+    """A clock, that of the `ranks` in these places of `ranks[]`: where its times lie on the one
+    clock.
 
     A time t lies at `t - offset_ns - (t - base_ns) * drift_ppm / 1e6`.
     """
@@ -104,7 +111,9 @@ class ClockFit(Section, frozen=True):
 
 
 class Clocks(Section, frozen=True):
-    """Whether all ranks stand on one clock, and how well; else `by_rank` is by the starts of sessions."""
+    """Whether all ranks stand on one clock, and how well; else `by_rank` is by the starts of
+    sessions.
+    """
 
     aligned: bool
     residual_ns: OrMissing[Ns]
@@ -120,7 +129,9 @@ class RunWithout(Section, frozen=True):
 
 
 class RunProblem(Section, frozen=True):
-    """What is wrong with the set of recordings. `traces`: of which; `ranks`: those that nobody recorded."""
+    """What is wrong with the set of recordings. `traces`: of which; `ranks`: those that nobody
+    recorded.
+    """
 
     kind: ProblemKind
     traces: tuple[FileName, ...]
@@ -130,7 +141,9 @@ class RunProblem(Section, frozen=True):
 
 
 class PipelineStage(Section, frozen=True):
-    """One stage of the pipeline, times of a mean rank and step. `bubble_ns` is the sum of the next three."""
+    """One stage of the pipeline, times of a mean rank and step. `bubble_ns` is the sum of the next
+    three.
+    """
 
     ranks: tuple[Count, ...]
     step_ns: OrMissing[Ns]
@@ -161,7 +174,9 @@ class Pipeline(Section, frozen=True):
 
 
 class LayerOfExperts(Section, frozen=True):
-    """One MoE layer in one group of ranks that exchange tokens; `hot_index` is a place in `ranks[]`."""
+    """One MoE layer in one group of ranks that exchange tokens; `hot_index` is a place in
+    `ranks[]`.
+    """
 
     expert_group: Count
     layer: Count
@@ -181,7 +196,9 @@ class WorstOfExperts(Section, frozen=True):
 
 
 class ExpertGroups(Section, frozen=True):
-    """Expert work layer by layer, in groups of ranks that exchange tokens, by their places in `ranks[]`."""
+    """Expert work layer by layer, in groups of ranks that exchange tokens, by their places in
+    `ranks[]`.
+    """
 
     groups: tuple[tuple[Count, ...], ...]
     layer_count: Count

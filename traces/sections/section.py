@@ -1,4 +1,6 @@
-"""A section of a result, the units of its values, and how it is made of what has the same fields."""
+"""A section of a result, the units of its values, and how it is made of what has the same
+fields.
+"""
 
 from typing import Annotated, Any, TypeVar
 
@@ -20,7 +22,9 @@ S = TypeVar("S")
 
 
 def copied(kind: type[S], /, *of: Any, **other: Any) -> S:
-    """A section with the fields of what was found, the last that has one; `other`: those made otherwise."""
+    """A section with the fields of what was found, the last that has one; `other`: those made
+    otherwise.
+    """
     fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
     own = {name: getattr(one, name) for one in of for name in fields if hasattr(one, name)}
     return kind(**{**own, **other})

@@ -23,7 +23,8 @@ class Dropped(Step, frozen=True):
 
 StepSource = Literal["user", "nvtx", "optimizer", "graph", "period", "none"]
 Unit = Literal["step", "block", "replay", "window"]
-"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not recorded."""
+"""A block repeats with nothing that shows a step; a replay is of a graph whose kernels are not
+recorded."""
 
 
 class Outside(Section, frozen=True):
@@ -41,7 +42,8 @@ class Outside(Section, frozen=True):
 class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
-    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all others.
+    `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all
+    others.
     """
 
     source: StepSource

@@ -1,4 +1,6 @@
-"""What two runs are compared by, and one step as it ran: `ledger`, `kernel_table`, `timeline`, `sequence`."""
+"""What two runs are compared by, and one step as it ran: `ledger`, `kernel_table`, `timeline`,
+`sequence`.
+"""
 
 from typing import Annotated, Literal
 
@@ -14,7 +16,9 @@ NameIndex = Annotated[int, Meta(ge=-1)]
 
 
 class LedgerRow(Section, frozen=True):
-    """A row of the ledger; `per_step_ns` has an entry per used step, one where there are no steps."""
+    """A row of the ledger; `per_step_ns` has an entry per used step, one where there are no
+    steps.
+    """
 
     row: Key
     group: Group
@@ -51,7 +55,9 @@ class KernelTable(Section, frozen=True):
 
 
 class Lane(Section, frozen=True):
-    """The activities of one stream as columns of one length; `key` and `name` point into the timeline's."""
+    """The activities of one stream as columns of one length; `key` and `name` point into the
+    timeline's.
+    """
 
     stream: int
     at_ns: tuple[Ns, ...]
@@ -59,7 +65,8 @@ class Lane(Section, frozen=True):
     key: tuple[Count, ...]
     name: tuple[NameIndex, ...]
     launch_ns: tuple[OrMissing[int], ...] = ()
-    """When the launch of each began, from the timeline's `start_ns` on, below zero where it was before."""
+    """When the launch of each began, from the timeline's `start_ns` on, below zero where it was
+    before."""
 
 
 class HostLane(Section, frozen=True):
@@ -115,9 +122,11 @@ Phase = Literal["forward", "backward", "optimizer"]
 
 
 class Kind(Section, frozen=True):
-    """Activities of a sequence that are alike: kernels of one name, or copies and whole replays of one key.
+    """Activities of a sequence that are alike: kernels of one name, or copies and whole replays of
+    one key.
 
-    `phase` by its name, or by the thread that launched it; None where neither says. `size_bytes`: of copies.
+    `phase` by its name, or by the thread that launched it; None where neither says. `size_bytes`:
+    of copies.
     """
 
     name: Recorded | None
@@ -138,9 +147,11 @@ class Loops(Section, frozen=True):
 
 
 class Sequence(Section, frozen=True):
-    """The work of one step in the order of its launches, as columns of one length; `of` points into `kinds`.
+    """The work of one step in the order of its launches, as columns of one length; `of` points into
+    `kinds`.
 
-    `run_length`: how many alike ones follow each other, each time; `work_ns`: of all times together.
+    `run_length`: how many alike ones follow each other, each time; `work_ns`: of all times
+    together.
     """
 
     step: OrMissing[Count]
@@ -154,8 +165,8 @@ class Sequence(Section, frozen=True):
 class UnknownKernel(Section, frozen=True):
     """One kernel that no rule names. `finding`: large enough to be one.
 
-    `probably_communication`: it has a stream of its own, waits for compute and is waited for, with nothing
-    beside it.
+    `probably_communication`: it has a stream of its own, waits for compute and is waited for, with
+    nothing beside it.
     """
 
     name: Recorded

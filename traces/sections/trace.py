@@ -19,7 +19,8 @@ class Gpu(Section, frozen=True):
 
 
 class Messages(Section, frozen=True):
-    """NCCL's calls of one operation that carry a payload. `size_bytes`: per call and rank, not over a link.
+    """NCCL's calls of one operation that carry a payload. `size_bytes`: per call and rank, not over
+    a link.
 
     `peer_count` is absent where the operation names no peer.
     """
@@ -32,7 +33,9 @@ class Messages(Section, frozen=True):
 
 
 class Capture(Section, frozen=True):
-    """How good the recording is. `stacks`: frames of the program's code were recorded beside its calls."""
+    """How good the recording is. `stacks`: frames of the program's code were recorded beside its
+    calls.
+    """
 
     correlation_frac: OrMissing[Frac]
     diagnostics: tuple[Said, ...]

@@ -1,4 +1,6 @@
-"""What a step is given and runs through, whatever its kernels are: `data_loading` and `work` of a rank."""
+"""What a step is given and runs through, whatever its kernels are: `data_loading` and `work` of a
+rank.
+"""
 
 from collections.abc import Mapping
 
@@ -8,7 +10,8 @@ from traces.texts import Recorded
 
 
 class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be none.
+    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be
+    none.
 
     `loads_apart`: whether processes of their own load; None where no range of a loader names it.
     """
@@ -29,7 +32,9 @@ class InputCopies(Section, frozen=True):
 
 
 class Work(Section, frozen=True):
-    """What stays of a step when its kernels change. `ranges`: how many of a family a typical step has."""
+    """What stays of a step when its kernels change. `ranges`: how many of a family a typical step
+    has.
+    """
 
     input_sizes: tuple[InputCopies, ...]
     ranges: Mapping[Recorded, float]

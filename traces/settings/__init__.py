@@ -1,1 +1,3 @@
-"""A run's configuration as facts: what a file, a command line or a log says, under one name for each knob."""
+"""A run's configuration as facts: what a file, a command line or a log says, under one name for
+each knob.
+"""

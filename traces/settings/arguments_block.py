@@ -45,9 +45,13 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
         others = (knob for knob in knobs().values() if knob.dest and knob.until is None)
         missing = [knob.flag_since for knob in others if knob.dest not in names]
         # the framework writes all that it has
-        note_releases(draft, at_least, min((one for one in missing if one > at_least), default=None))
+        note_releases(
+            draft, at_least, min((one for one in missing if one > at_least), default=None)
+        )
     else:
-        draft.problem(None, "the arguments end before their last line", "the whole log from its start")
+        draft.problem(
+            None, "the arguments end before their last line", "the whole log from its start"
+        )
     return is_whole
 
 

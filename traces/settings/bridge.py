@@ -20,14 +20,19 @@ from traces.settings.settings import Draft, ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
 
 LOOKED_UP: Final = ("mixed_precision",)
-"""Knobs of which Megatron-Bridge raises for a word that it has not registered, whatever program reads them
-(training/mixed_precision.py, get_mixed_precision_config, v0.2.0 to v0.6.0)."""
+"""Knobs of which Megatron-Bridge raises for a word that it has not registered, whatever program
+reads them (training/mixed_precision.py, get_mixed_precision_config, v0.2.0 to v0.6.0)."""
 NEAREST: Final = 2
 """Choices that are named for a word that is none of them."""
 
 
 def take(
-    draft: Draft, knob: Knob, name: str, raw: Raw, line: int | None, effect: ProblemEffect = "unread"
+    draft: Draft,
+    knob: Knob,
+    name: str,
+    raw: Raw,
+    line: int | None,
+    effect: ProblemEffect = "unread",
 ) -> None:
     """Set a knob as said. `name`: as the file has it, one that may be shown.
 
@@ -76,12 +81,16 @@ def take_correction(draft: Draft, name: str, meant: Correction, raw: Raw, line: 
 
 
 def is_wrong_in(meant: Correction, core: Release | None) -> bool:
-    """Whether a spelling is wrong in a release; one that became wrong is not where none is known."""
+    """Whether a spelling is wrong in a release; one that became wrong is not where none is
+    known.
+    """
     return meant.since is None or (core is not None and core >= meant.since)
 
 
 def unclear(draft: Draft, knob: Knob, name: str, line: int | None, why: str) -> None:
-    """Note that a knob was said and what is not known; of some it is enough that they have a value."""
+    """Note that a knob was said and what is not known; of some it is enough that they have a
+    value.
+    """
     if knob.kind == "given":
         draft.put(knob.id, GIVEN, line)
         return
@@ -93,7 +102,9 @@ _KEY: Final = rf"[A-Za-z_][{LETTERS}_-]*"
 OVERRIDE: Final = compiled(rf"(?s)(\+{{0,2}}|~)((?:cfg\.)?{_KEY}(?:\.{_KEY})*)(?:=(.*))?")
 """Hydra's `key=value`, `+key=value`, `++key=value` and `~key`."""
 
-MAKERS: Final = frozenset({"_target_", "_call_", "_partial_", "_args_", "_name_", "_kwargs_", "_recursive_"})
+MAKERS: Final = frozenset(
+    {"_target_", "_call_", "_partial_", "_args_", "_name_", "_kwargs_", "_recursive_"}
+)
 """Keys of a dump that say what builds an entry again (megatron/training/config/yaml_utils.py)."""
 
 ENVIRONMENTS: Final = ("env_vars.", "env.")
@@ -133,7 +144,8 @@ def take_path(
 ) -> None:
     """Take the value at a path such as `model.moe_grouped_gemm`.
 
-    `dumped`: the framework wrote the file, so that a name we do not know is most likely the class's own.
+    `dumped`: the framework wrote the file, so that a name we do not know is most likely the class's
+    own.
     """
     if path.startswith("cfg."):
         path = path.removeprefix("cfg.")
@@ -174,7 +186,9 @@ def plain_path(path: str) -> str:
 
 
 def is_older(path: str) -> bool:
-    """Whether a path is the older name of a knob, which the frameworks still take beside the new one."""
+    """Whether a path is the older name of a knob, which the frameworks still take beside the new
+    one.
+    """
     knob = by_path().get(path)
     return knob is not None and knob.bridge != path
 
@@ -184,7 +198,9 @@ def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
     if meant is None:
         return
     group = path.partition(".")[0]  # a knob of another group may have been set by its own path
-    sets = [one for one in meant.sets if one[0] not in draft.by_knob or one[0].startswith(f"{group}.")]
+    sets = [
+        one for one in meant.sets if one[0] not in draft.by_knob or one[0].startswith(f"{group}.")
+    ]
     take_correction(draft, path, replace(meant, sets=tuple(sets)), raw, line)
 
 

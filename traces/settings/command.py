@@ -1,4 +1,6 @@
-"""A training command of a script: flags of Megatron-LM, overrides and flags of Bridge, ranks it starts."""
+"""A training command of a script: flags of Megatron-LM, overrides and flags of Bridge, ranks it
+starts.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +24,8 @@ BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 """Launchers that bind a rank (Megatron-Bridge, docs/performance-guide.md; mlperf-common)."""
 
 DIRECT: Final = "run_script.py"
-"""What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has none."""
+"""What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has
+none."""
 _LAUNCHES: Final = {
     **dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--nproc"), "of_node"),
     **dict.fromkeys(("--nnodes", "-N", "--nodes"), "nodes"),
@@ -34,7 +37,9 @@ _LAUNCHES: Final = {
 
 
 def _counts(words: Iterable[Word]) -> dict[str, int | None]:
-    """The last number after flags of a launcher, as `--nodes=4`, `--nodes 4`, `-N4`; None: none is plain."""
+    """The last number after flags of a launcher, as `--nodes=4`, `--nodes 4`, `-N4`; None: none is
+    plain.
+    """
     found: dict[str, int | None] = {}
     for word, after in pairwise((*words, Word("", 0))):
         flag, equals, text = word.text.partition("=")
@@ -47,7 +52,9 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
 
 
 def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int | None]]:
-    """Ranks in all and of a node, one a GPU, where numbers of the launcher or of `#SBATCH` tell them."""
+    """Ranks in all and of a node, one a GPU, where numbers of the launcher or of `#SBATCH` tell
+    them.
+    """
     is_torchrun = any(map(_is_torchrun, launch))
     asked, typed = _counts(script.directives), _counts(launch)
     told = {name: typed.get(name) or asked.get(name) for name in _LAUNCHES.values()}
@@ -63,7 +70,10 @@ def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int 
             world = nodes * each
     yield "world_size", world
     # of torchrun one task a node starts all ranks of it
-    yield "launcher.gpus_per_node", of_node or told["gpus_of_node"] or (None if is_torchrun else each)
+    yield (
+        "launcher.gpus_per_node",
+        of_node or told["gpus_of_node"] or (None if is_torchrun else each),
+    )
 
 
 def _is_torchrun(word: Word) -> bool:
@@ -78,7 +88,8 @@ def _plain(word: Word | None) -> int | None:
 
 _NEGATIVE: Final = compiled(r"-\d")
 _STRICT: Final = compiled(r"(pretrain_\w+|train_rl)\.py")
-"""Megatron-LM's own programs, which stop at flags they do not know; others may have flags of their own."""
+"""Megatron-LM's own programs, which stop at flags they do not know; others may have flags of their
+own."""
 
 
 @frozen
@@ -104,7 +115,8 @@ class Flag:
 
 
 def take_script(draft: Draft, text: str, core: Release | None) -> bool:
-    """Take what the training command of a script says. Whether it is Megatron-LM's and told in full.
+    """Take what the training command of a script says. Whether it is Megatron-LM's and told in
+    full.
 
     Raises:
         NotAConfiguration: no command of it has a flag or an override that we know.
@@ -138,7 +150,9 @@ def flags_of(words: tuple[Word, ...]) -> Iterator[Flag]:
     for start, end in pairwise((*starts, len(words))):
         word, behind = words[start], words[start + 1 : end]
         name, equals, text = word.text.partition("=")
-        yield Flag(name, (replace(word, text=text), *behind) if equals else behind, word.line, word.sure)
+        yield Flag(
+            name, (replace(word, text=text), *behind) if equals else behind, word.line, word.sure
+        )
 
 
 def is_flag(text: str) -> bool:
@@ -151,14 +165,17 @@ def _training(draft: Draft, script: Script) -> Command:
     best = max((score for score, _ in scored), default=(0, 0))
     if not any(best):
         raise NotAConfiguration(
-            f"{draft.name}: no training command in it that we know; give the file that has Megatron's flags, "
+            f"{draft.name}: no training command in it that we know; give the file that has "
+            f"Megatron's flags, "
             "a YAML of Megatron-Bridge or a log with its arguments"
         )
     found = [command for score, command in scored if score == best]
     draft.framework = "megatron_bridge" if best[0] < best[1] else "megatron_lm"
     for score, command in scored:
         if max(score) > 2 and command is not found[-1]:
-            draft.problem(command.words[0].line, "another training command, which was not read", "one a file")
+            draft.problem(
+                command.words[0].line, "another training command, which was not read", "one a file"
+            )
     return found[-1]
 
 
@@ -191,7 +208,9 @@ def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> 
         take_flag(draft, flag, core)
     if not is_complete:
         draft.problem(
-            words[0].line, "flags come from outside the file, so that no default is certain", "a log of it"
+            words[0].line,
+            "flags come from outside the file, so that no default is certain",
+            "a log of it",
         )
     return is_complete
 
@@ -245,12 +264,18 @@ def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
         take_correction(draft, shown(flag.name), meant, raw, flag.line)
         return
     for knob_id, _ in meant.sets:
-        unclear(draft, knobs()[knob_id], shown(flag.name), flag.line, "it comes from outside the file")
+        unclear(
+            draft, knobs()[knob_id], shown(flag.name), flag.line, "it comes from outside the file"
+        )
 
 
 def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
     if not flag.is_told:
-        why = "its value comes from outside the file" if flag.sure else "a condition of the script decides"
+        why = (
+            "its value comes from outside the file"
+            if flag.sure
+            else "a condition of the script decides"
+        )
         unclear(draft, knob, flag.name, flag.line, why)
     elif is_off:
         draft.put(knob.id, False, flag.line)
@@ -258,7 +283,10 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
         draft.put(knob.id, True, flag.line)
         if flag.words and flag.raw not in ("true", "True"):
             draft.problem(
-                flag.line, f"{flag.name} takes no value; Megatron-LM stops at one", flag.name, "stops"
+                flag.line,
+                f"{flag.name} takes no value; Megatron-LM stops at one",
+                flag.name,
+                "stops",
             )
     elif flag.words:
         is_checked = knob.choices and knob.kind != "list" and not knob.free
@@ -270,7 +298,9 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
         draft.problem(flag.line, f"{flag.name} has no value", "the value behind it", "stops")
 
 
-def take_environment(draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]) -> None:
+def take_environment(
+    draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]
+) -> None:
     """Variables that matter to a run, and no others: a script's environment holds secrets."""
     told = dict(script.exported) | command.environment
     for word in (*command.around, *launch):

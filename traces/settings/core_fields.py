@@ -12,7 +12,8 @@ from traces.toml_tables import read_table
 
 @frozen
 class Field:
-    """A field that some versions lack: in which it first is, in which it last is, and its default there.
+    """A field that some versions lack: in which it first is, in which it last is, and its default
+    there.
 
     `until` is empty where it is still on main.
     """
@@ -42,7 +43,9 @@ class _Table(Struct, forbid_unknown_fields=True):
 
 @frozen
 class CoreFields:
-    """Fields of the configuration: of all versions, of multi-latent attention alone, of some versions."""
+    """Fields of the configuration: of all versions, of multi-latent attention alone, of some
+    versions.
+    """
 
     always: frozenset[str]
     of_mla: frozenset[str]

@@ -18,10 +18,11 @@ AS_WRITTEN: Final = "said"
 
 @frozen
 class Correction:
-    """What a name means. `sets`: knob and value, AS_WRITTEN for the file's; `text`, `instead`: the problem.
+    """What a name means. `sets`: knob and value, AS_WRITTEN for the file's; `text`, `instead`: the
+    problem.
 
-    `text` is empty where nothing is wrong with it. `since`: it is wrong from that release on; before, it is
-    its own knob. `effect`: what the framework makes of the name.
+    `text` is empty where nothing is wrong with it. `since`: it is wrong from that release on;
+    before, it is its own knob. `effect`: what the framework makes of the name.
     """
 
     sets: tuple[tuple[str, Raw], ...]
@@ -102,10 +103,14 @@ def corrected_flag(flag: str) -> Correction | None:
 
 
 def corrected_path(path: str) -> Correction | None:
-    """What an unknown path of a Bridge configuration certainly means: Megatron-LM's name of a field."""
+    """What an unknown path of a Bridge configuration certainly means: Megatron-LM's name of a
+    field.
+    """
     name = path.rpartition(".")[2].replace("-", "_")
     found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
     if len(found) != 1:
         return None
     (knob,) = found
-    return Correction(((knob.id, AS_WRITTEN),), "Megatron-Bridge has it under another name", knob.bridge)
+    return Correction(
+        ((knob.id, AS_WRITTEN),), "Megatron-Bridge has it under another name", knob.bridge
+    )

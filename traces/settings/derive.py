@@ -1,4 +1,5 @@
-"""What Megatron-LM's arguments imply: what is not said has its default, and some facts follow from others.
+"""What Megatron-LM's arguments imply: what is not said has its default, and some facts follow from
+others.
 
 Source of all: megatron/training/arguments.py, validate_args, and argument_utils.py,
 core_transformer_config_from_args, at core_v0.16.1 and main.
@@ -16,12 +17,15 @@ DEFAULT: Final = "default"
 
 
 def add_defaults(draft: Draft, core: Release | None, before: Release | None = None) -> None:
-    """Give knobs that were not said their default: those that the release has, or all where none is known.
+    """Give knobs that were not said their default: those that the release has, or all where none is
+    known.
 
     `before`: the release is older than this one.
     """
     for knob in knobs().values():
-        is_there = (core is None or knob.is_known_in(core)) and (before is None or knob.since < before)
+        is_there = (core is None or knob.is_known_in(core)) and (
+            before is None or knob.since < before
+        )
         if knob.dest and is_there and not draft.has(knob.id):
             for default in knob.default_in(core) or ():
                 draft.by_knob[knob.id] = Setting(default, DEFAULT)
@@ -106,7 +110,9 @@ def with_ranks(settings: Settings) -> Settings:
 
 
 def add_ranks(draft: Draft) -> None:
-    """Ranks in all from the data-parallel ones, or those from all, where the sizes between are said."""
+    """Ranks in all from the data-parallel ones, or those from all, where the sizes between are
+    said.
+    """
     cut = [draft.view.count(knob) for knob in _CUTS]
     if None in cut:
         return

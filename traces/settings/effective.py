@@ -1,8 +1,10 @@
-"""What the frameworks make of settings: names migrated, values written over others, switches dropped.
+"""What the frameworks make of settings: names migrated, values written over others, switches
+dropped.
 
-`said` of each changed knob says why. Nothing is changed where what decides it is unknown. Megatron-LM's rules
-are those of training/arguments.py, validate_args, Megatron-Core's its own (core_v0.16.1 and main),
-Megatron-Bridge's those of training/config.py, runtime_config_update (067f987d).
+`said` of each changed knob says why. Nothing is changed where what decides it is unknown.
+Megatron-LM's rules are those of training/arguments.py, validate_args, Megatron-Core's its own
+(core_v0.16.1 and main), Megatron-Bridge's those of training/config.py, runtime_config_update
+(067f987d).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -66,14 +68,17 @@ Rule = Callable[[Facts], Iterator[Change]]
 
 @cache
 def _rules(name: str) -> tuple[Rule, ...]:
-    table = read_table("traces.settings", "effective.toml", dict[str, tuple[Row, ...]], {Release: release})
+    table = read_table(
+        "traces.settings", "effective.toml", dict[str, tuple[Row, ...]], {Release: release}
+    )
     return (*_COMPUTED.get(name, ()), *table[name])
 
 
 def effective(said: Settings, core_version: str | None = None) -> Settings:
     """Settings as a run has them. `core_version`: of Megatron-Core; the newest where it is unknown.
 
-    Rules apply in the frameworks' order: precision, overlap of communication, then Megatron-Core's own.
+    Rules apply in the frameworks' order: precision, overlap of communication, then Megatron-Core's
+    own.
     """
     own = {"megatron_bridge": ("megatron_bridge", "finalized"), "megatron_lm": ("megatron_lm",)}
     return _applied((*own.get(said.framework or "", ()), "core"), said, core_version)
@@ -100,7 +105,9 @@ def _feed_forward(facts: Facts) -> Iterator[Change]:
     is_gated = facts.value("gated_linear_unit") is True and facts.value("activation_func") == "silu"
     if hidden and is_gated and facts.null("ffn_hidden_size"):
         size = int((4 * hidden * 2 / 3) / 64) * 64
-        yield Change("ffn_hidden_size", size, "hidden_size with --swiglu, by Megatron-LM, validate_args")
+        yield Change(
+            "ffn_hidden_size", size, "hidden_size with --swiglu, by Megatron-LM, validate_args"
+        )
 
 
 _RENAMED: Final = "Megatron-Core, TransformerConfig.__post_init__"
@@ -112,15 +119,23 @@ def _graph_of_all(facts: Facts) -> Iterator[Change]:
     why = "cuda_graph_modules, by Megatron-Core, cuda_graph_config.py"
     if isinstance(modules, tuple) and "full_iteration" in modules and facts.core >= (0, 18, 0):
         yield Change("cuda_graph_impl", "full_iteration", why)
-        yield Change("cuda_graph_modules", tuple(one for one in modules if one != "full_iteration"), why)
+        yield Change(
+            "cuda_graph_modules", tuple(one for one in modules if one != "full_iteration"), why
+        )
 
 
 def _layer_recompute(facts: Facts) -> Iterator[Change]:
     """The switch of before recompute_modules."""
     granularity, listed = "recompute_granularity", "recompute_modules"
-    is_whole = facts.settings.framework == "megatron_lm"  # what its script leaves out is the default
+    is_whole = (
+        facts.settings.framework == "megatron_lm"
+    )  # what its script leaves out is the default
     is_told = is_whole or (facts.known(granularity) and facts.known(listed))
-    if facts.value("moe_layer_recompute") is True and is_told and facts.value(granularity) != "full":
+    if (
+        facts.value("moe_layer_recompute") is True
+        and is_told
+        and facts.value(granularity) != "full"
+    ):
         before = facts.names(listed) or ()
         why = f"moe_layer_recompute, by {_RENAMED}"
         yield Change(granularity, "selective", why)
@@ -163,8 +178,9 @@ def recipe(name: str) -> dict[str, Value]:
 def of_precision(name: Value, own: Mapping[str, Value]) -> dict[str, Value]:
     """Knobs that a precision writes over those of model, data-parallel wrapper and optimizer.
 
-    `name`: of a recipe, or anything else for none; `own`: what the file says, as `mixed_precision.FIELD`.
-    Source: Megatron-Bridge, training/mixed_precision.py, MixedPrecisionConfig.setup.
+    `name`: of a recipe, or anything else for none; `own`: what the file says, as
+    `mixed_precision.FIELD`. Source: Megatron-Bridge, training/mixed_precision.py,
+    MixedPrecisionConfig.setup.
     """
     said = {knob.removeprefix("mixed_precision."): value for knob, value in own.items()}
     fields = (recipe(name) if isinstance(name, str) else {}) | said
@@ -198,7 +214,9 @@ def _tensor_parallel(facts: Facts) -> Iterator[Change]:
     if facts.value("comm_overlap.tp_comm_overlap") is not True:
         yield Change("tp_comm_overlap", False, _OVERLAP)
     elif size is not None and size < 2:
-        yield Change("tp_comm_overlap", False, f"tensor_model_parallel_size below 2: dropped; {_OVERLAP}")
+        yield Change(
+            "tp_comm_overlap", False, f"tensor_model_parallel_size below 2: dropped; {_OVERLAP}"
+        )
     elif facts.value("sequence_parallel") is False:
         yield Change("tp_comm_overlap", False, f"sequence_parallel off: dropped; {_OVERLAP}")
     elif size is not None and facts.value("sequence_parallel") is True:
@@ -215,7 +233,11 @@ def _expert_parallel(facts: Facts) -> Iterator[Change]:
 def _pipeline(facts: Facts) -> Iterator[Change]:
     """Between stages: overlapped with virtual stages, batched without."""
     stages = facts.count(PP)
-    if not _has_overlap(facts) or stages is None or (stages > 1 and not facts.known(VIRTUAL_STAGES)):
+    if (
+        not _has_overlap(facts)
+        or stages is None
+        or (stages > 1 and not facts.known(VIRTUAL_STAGES))
+    ):
         return
     is_virtual = (facts.count(VIRTUAL_STAGES) or 1) > 1
     for name, is_way in (("overlap_p2p_comm", is_virtual), ("batch_p2p_comm", not is_virtual)):

@@ -1,4 +1,6 @@
-"""Expressions in scripts and configurations, by Python's own parser: sums of a shell, patterns of layers."""
+"""Expressions in scripts and configurations, by Python's own parser: sums of a shell, patterns of
+layers.
+"""
 
 import ast
 from collections.abc import Callable
@@ -7,7 +9,9 @@ from typing import Final
 from traces.limits import Limit
 from traces.patterns import compiled
 
-LARGEST: Final = Limit(10.0**15, "absolute value", "ours: no count of a run is larger, and 64 bits hold it")
+LARGEST: Final = Limit(
+    10.0**15, "absolute value", "ours: no count of a run is larger, and 64 bits hold it"
+)
 LONGEST_SUM: Final = Limit(1_000, "characters", "ours: no sum of a script is longer")
 LONGEST: Final = Limit(4096, "entries or letters", "ours: no model has so many layers")
 _OPERAND: Final = r"(?:\d{1,15}|[A-Za-z_]\w*)"
@@ -16,7 +20,9 @@ _PATTERN: Final = compiled(r"(?:\[(?:\d(?:,\d)*,?)?\]|\*\d{1,4}|[+()])*")
 
 
 def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
-    """What an expression gives, with `number` for its names; None where a part is not a plain integer."""
+    """What an expression gives, with `number` for its names; None where a part is not a plain
+    integer.
+    """
     plain = compiled(r"\$\{?([A-Za-z_]\w*)\}?").sub(lambda found: found[1], text)
     if len(plain) > LONGEST_SUM.value or not _SUM.fullmatch(plain):
         return None

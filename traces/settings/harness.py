@@ -1,4 +1,6 @@
-"""A command of Megatron-Bridge: its scripts/performance with their flags, or any program with overrides."""
+"""A command of Megatron-Bridge: its scripts/performance with their flags, or any program with
+overrides.
+"""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +19,16 @@ SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
 
 _DEEPEP: Final = ("h100", "b200", "b300")
-_BY_HELPER: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_shared_expert_overlap")
+_BY_HELPER: Final = (
+    "moe_token_dispatcher_type",
+    "moe_flex_dispatcher_backend",
+    "moe_shared_expert_overlap",
+)
 _FALLS_BACK: Final = Release((0, 19, 0))
 _OF_DATA: Final = "dataset.sequence_length"
 _OWN_LENGTH: Final = ("rp2", "c4")
-"""Data whose length an override may set: for all else the scripts make a dataset of the model's length
-(scripts/performance/utils/overrides.py, set_user_overrides)."""
+"""Data whose length an override may set: for all else the scripts make a dataset of the model's
+length (scripts/performance/utils/overrides.py, set_user_overrides)."""
 _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 
@@ -33,11 +39,15 @@ def harness_count(names: Iterable[str]) -> int:
 
 
 def runs_scripts(words: Iterable[Word]) -> bool:
-    """Whether a command runs one of the performance scripts: other programs have flags of their own."""
+    """Whether a command runs one of the performance scripts: other programs have flags of their
+    own.
+    """
     return any(word.file in SCRIPTS for word in words)
 
 
-def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is_script: bool = True) -> None:
+def take_harness(
+    draft: Draft, words: tuple[Word, ...], core: Release | None, is_script: bool = True
+) -> None:
     """Take the flags of the scripts and the overrides among the words.
 
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
@@ -54,7 +64,9 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line, core)
         elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
-            unclear(draft, hidden, hidden.bridge, word.line, "its value comes from outside the file")
+            unclear(
+                draft, hidden, hidden.bridge, word.line, "its value comes from outside the file"
+            )
     if is_script:
         if "--seq_length" in plain or plain.get("--data", "mock") not in _OWN_LENGTH:
             draft.by_knob.pop(_OF_DATA, None)
@@ -66,9 +78,11 @@ def take_harness(draft: Draft, words: tuple[Word, ...], core: Release | None, is
 def _check_preset(
     draft: Draft, flags: Mapping[str, str], words: Iterable[Word], core: Release | None
 ) -> None:
-    """The scripts stop where no preset has the precision; of an unknown release, where none ever had it.
+    """The scripts stop where no preset has the precision; of an unknown release, where none ever
+    had it.
 
-    Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the recipe's name.
+    Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the
+    recipe's name.
     """
     code, found = flags.get("--compute_dtype", "bf16").lower(), draft.by_knob.get(PRECISIONS)
     if found is None or not isinstance(found.value, tuple) or code in found.value:
@@ -77,19 +91,28 @@ def _check_preset(
     if core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
         return
     line = next((word.line for word in words if long_flag(word.text) == "--compute_dtype"), None)
-    text = f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, and stop"
-    others = f"-c {' or -c '.join(map(str, found.value))}" if found.value else "a GPU that has a preset"
+    text = (
+        f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, "
+        f"and stop"
+    )
+    others = (
+        f"-c {' or -c '.join(map(str, found.value))}" if found.value else "a GPU that has a preset"
+    )
     draft.problem(line, text, others, "stops")
 
 
 def _without_deepep(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
     """What the flag for DeepEP sets on a GPU without it: alltoall since 0.6, before it nothing.
 
-    Source: training/flex_dispatcher_backend.py, apply_flex_dispatcher_backend, of v0.4.0 to 067f987d; a
-    configuration file is not changed so, but refused.
+    Source: training/flex_dispatcher_backend.py, apply_flex_dispatcher_backend, of v0.4.0 to
+    067f987d; a configuration file is not changed so, but refused.
     """
     gpu = draft.by_knob.get("launcher.gpu")
-    if flags.get("--moe_flex_dispatcher_backend") != "deepep" or gpu is None or gpu.value in _DEEPEP:
+    if (
+        flags.get("--moe_flex_dispatcher_backend") != "deepep"
+        or gpu is None
+        or gpu.value in _DEEPEP
+    ):
         return
     set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER if knob in draft.by_knob}
     asked = set_before.get("moe_flex_dispatcher_backend", gpu)
@@ -119,7 +142,9 @@ def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
             yield word, Word("true", word.line)
 
 
-def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool, core: Release | None) -> None:
+def _take_flag(
+    draft: Draft, word: Word, value: Word, is_script: bool, core: Release | None
+) -> None:
     flag, text = long_flag(word.text), value.text
     knob = by_harness().get(flag)
     if not (word.sure and value.is_told):
@@ -138,7 +163,9 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool, core: Rel
         say_unknown(draft, word.line, flag, harness_flags(), what)
 
 
-def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None) -> None:
+def _check_words(
+    draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None
+) -> None:
     """A word that the framework takes, or another release, but not the parser of these scripts."""
     words = [one.strip() for one in text.split(",")]
     takes = knob.harness_choices or knob.choices

@@ -1,4 +1,6 @@
-"""What the name of a preset of Megatron-Bridge's performance scripts stands for: a model, and how it runs."""
+"""What the name of a preset of Megatron-Bridge's performance scripts stands for: a model, and how
+it runs.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -7,7 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from traces.settings.knobs import CP, GLOBAL_BATCH, MAIN, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES, Release, knobs
+from traces.settings.knobs import (
+    CP,
+    GLOBAL_BATCH,
+    MAIN,
+    PP,
+    STAGE_LAYOUT,
+    TP,
+    VIRTUAL_STAGES,
+    Release,
+    knobs,
+)
 from traces.settings.settings import Draft, Setting, Value
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
@@ -19,7 +31,8 @@ PRECISIONS: Final = "launcher.precisions"
 _CODES: Final = ("bf16", "fp8_cs", "fp8_mx", "fp8_sc", "nvfp4")
 _VALUES_KNOWN: Final = "launcher.recipe_values_known"
 _CORE_BEFORE_BRIDGE: Final = 13
-"""Bridge 0.3 has Megatron-Core 0.16, and so on: its submodule 3rdparty/Megatron-LM at each release."""
+"""Bridge 0.3 has Megatron-Core 0.16, and so on: its submodule 3rdparty/Megatron-LM at each
+release."""
 _FIRST: Final = 2
 """Minor number of the first Bridge with presets; it has variant v1 alone."""
 _ONE_FOR_BOTH: Final = 6
@@ -63,8 +76,9 @@ class _Preset(NamedTuple):
 def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
     """Take what a preset sets, where neither a flag nor an override says it.
 
-    `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family and size,
-    and no recipe. Without a precision they take BF16. `core`: the Megatron-Core of the run; None: the newest.
+    `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family
+    and size, and no recipe. Without a precision they take BF16. `core`: the Megatron-Core of the
+    run; None: the newest.
     """
     family = flags.get("--model_family_name") or flags.get("--model_name", "")
     name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
@@ -127,7 +141,12 @@ def _found(
         or "--use_recipes" in flags
         or flags.get("--task", "pretrain") != "pretrain"
     )
-    if is_other or not isinstance(gpu, str) or rows is None or release < _table().read_since.get(gpu, 0):
+    if (
+        is_other
+        or not isinstance(gpu, str)
+        or rows is None
+        or release < _table().read_since.get(gpu, 0)
+    ):
         return None
     if release == _ONE_FOR_BOTH:
         variant = "v2"
@@ -154,7 +173,9 @@ def _chosen(draft: Draft, presets: Sequence[_Preset]) -> _Preset | None:
 
 
 class ScriptPreset(NamedTuple):
-    """A preset of the scripts: a model on a GPU. `gpus`: how many, None where it scales with them."""
+    """A preset of the scripts: a model on a GPU. `gpus`: how many, None where it scales with
+    them.
+    """
 
     model: str
     gpu: str
@@ -177,11 +198,15 @@ def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
     for choice in _table().choices.values():
         word = next((word for word in words if word in choice), "")
         own = words.get(word) or None
-        yield _values({knob: own if raw == "*" else raw for knob, raw in choice.get(word, {}).items()})
+        yield _values(
+            {knob: own if raw == "*" else raw for knob, raw in choice.get(word, {}).items()}
+        )
 
 
 def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
-    """Its layout and batch. The batch grows with the GPUs; since 0.6 with the data-parallel ranks."""
+    """Its layout and batch. The batch grows with the GPUs; since 0.6 with the data-parallel
+    ranks.
+    """
     words, view = preset.row.words, draft.view
     own = {knob: int(words.get(word, 1)) for word, knob in _table().sizes.items()}
     run = {knob: view.count(knob) or own[knob] for knob in (TP, PP, CP)}
@@ -199,7 +224,11 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
 def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
     given: dict[str, Raw] = {}
     for recipes, gpus, releases, settings in _table().also:
-        if name in (recipes or (name,)) and gpu in (gpus or (gpu,)) and release in (releases or (release,)):
+        if (
+            name in (recipes or (name,))
+            and gpu in (gpus or (gpu,))
+            and release in (releases or (release,))
+        ):
             given |= settings
     return _values(given)
 
@@ -259,4 +288,6 @@ def models() -> Mapping[str, Mapping[str, Value]]:
     """Knobs of each model by the name of its recipe."""
     table = read_table("traces.settings", "models.toml", dict[str, dict[str, dict[str, Any]]])
     families = {"": dict[str, Any](), **table["families"]}
-    return {name: _values(families[row.pop("family")] | row) for name, row in table["models"].items()}
+    return {
+        name: _values(families[row.pop("family")] | row) for name, row in table["models"].items()
+    }

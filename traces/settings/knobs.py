@@ -1,4 +1,6 @@
-"""The table of knobs: under which name each framework and release takes each knob, and what it takes."""
+"""The table of knobs: under which name each framework and release takes each knob, and what it
+takes.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,8 +16,8 @@ from traces.settings.settings import Value
 from traces.toml_tables import read_table
 
 Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", "str|list", "given"]
-"""What a knob takes; `int|list` takes a single number or a list with one entry a layer. `given`: anything;
-of it is kept only that it is there, as it may be a path or a name."""
+"""What a knob takes; `int|list` takes a single number or a list with one entry a layer. `given`:
+anything; of it is kept only that it is there, as it may be a path or a name."""
 
 
 class Release(tuple[int, int, int]):
@@ -23,7 +25,8 @@ class Release(tuple[int, int, int]):
 
 
 MAIN: Final = Release((0, 20, 0))
-"""What main of August 2026 calls itself (core/package_info.py at d98e8a64): later than every release."""
+"""What main of August 2026 calls itself (core/package_info.py at d98e8a64): later than every
+release."""
 FIRST: Final = Release((0, 12, 0))
 """Oldest release the table knows; what was there then may have been there before."""
 
@@ -52,15 +55,15 @@ class Older(Struct, frozen=True, forbid_unknown_fields=True):
 class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     """One row; what it does not say follows from its group.
 
-    `flag`, `off`: of Megatron-LM, the latter sets it False; empty where there is none. `dest`: its name
-    in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning. `bridge`,
-    `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty: none. `since`
-    and `until` (None: still there) hold for the knob, `flag_since` and `flag_until` for its flag.
-    `choices`: the words it takes; empty: any. `free`: Megatron-LM's parser takes others too.
-    `new_choices`: words that came after the knob, each with its release; `gone_choices`: with the first
-    that takes them no more. `harness_choices`: what Bridge's scripts take; empty: the same. `defaults`:
-    what megatron/training/arguments.py has, each from a release on. `is_core`: a field of
-    TransformerConfig or a parent.
+    `flag`, `off`: of Megatron-LM, the latter sets it False; empty where there is none. `dest`: its
+    name in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning.
+    `bridge`, `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty:
+    none. `since` and `until` (None: still there) hold for the knob, `flag_since` and `flag_until`
+    for its flag. `choices`: the words it takes; empty: any. `free`: Megatron-LM's parser takes
+    others too. `new_choices`: words that came after the knob, each with its release;
+    `gone_choices`: with the first that takes them no more. `harness_choices`: what Bridge's scripts
+    take; empty: the same. `defaults`: what megatron/training/arguments.py has, each from a release
+    on. `is_core`: a field of TransformerConfig or a parent.
     """
 
     kind: Kind
@@ -91,7 +94,9 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
         return self.since <= core and (self.until is None or core < self.until)
 
     def default_in(self, core: Release | None) -> tuple[Value] | None:
-        """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is given."""
+        """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is
+        given.
+        """
         if core is None and len(self.defaults) > 1:
             return None
         found = [value for since, value in self.defaults if core is None or since <= core]
@@ -107,7 +112,8 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def release(version: str | None) -> Release | None:
-    """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no number is.
+    """(0, 16, 1) of "0.16.1", "core_v0.16.1" or "0.16.1+abc"; main is the newest; None where no
+    number is.
 
     One before the first of our tables counts as that one: they know nothing of older releases.
     """
@@ -139,7 +145,9 @@ class _Group(Struct, frozen=True, forbid_unknown_fields=True):
 def knobs() -> Mapping[str, Knob]:
     """Every knob by its id."""
     readers = {Release: release}
-    groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)["group"]
+    groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)[
+        "group"
+    ]
     found, plain = list[Knob](), list[Knob]()
     for group in groups:
         found += [_complete(group, name, row) for name, row in group.knobs.items()]
@@ -179,7 +187,9 @@ def known_in(knob_id: str, core_version: str | None) -> bool | None:
 
 @cache
 def by_flag() -> Mapping[str, tuple[tuple[Knob, bool], ...]]:
-    """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names included."""
+    """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names
+    included.
+    """
     found: dict[str, list[tuple[Knob, bool]]] = {}
     for knob in knobs().values():
         flags = [(knob.flag, False), (knob.off, True)]

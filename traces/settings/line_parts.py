@@ -25,7 +25,9 @@ def is_bare(text: str) -> bool:
 
 
 def as_word(text: str) -> str:
-    """A value as one word of a line: as it is, letters of stages in quotes, any other as `VALUE`."""
+    """A value as one word of a line: as it is, letters of stages in quotes, any other as
+    `VALUE`.
+    """
     if is_layout(text) and not is_bare(text):
         return f'"{text}"'
     if is_bare(text):

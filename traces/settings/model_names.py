@@ -1,4 +1,6 @@
-"""Models by the names that people write: the shape of each, and the nearest names of one that is unknown."""
+"""Models by the names that people write: the shape of each, and the nearest names of one that is
+unknown.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -28,7 +30,8 @@ class _Names(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedModel(Struct, frozen=True):
-    """A model of the tables: `id` of its recipe, `name` as its publisher writes it, and the settings it has.
+    """A model of the tables: `id` of its recipe, `name` as its publisher writes it, and the
+    settings it has.
 
     `caveat`: what its sizes leave out, empty where nothing.
     """
@@ -71,22 +74,28 @@ def named_models() -> tuple[NamedModel, ...]:
 def model_named(text: str) -> NamedModel:
     """The model of a name, in any case, with or without its organisation.
 
-    Raises `UsageError` with the nearest names for one that is unknown, or whose layers are not counted.
+    Raises `UsageError` with the nearest names for one that is unknown, or whose layers are not
+    counted.
     """
     words = _words(text)
     for id, names in _names().names.items():
         if any(_is_of(words, _words(name)) for name in (id, *names)):
             return _model(id)
-    why = next((why for name, why in _names().not_counted.items() if _is_of(words, _words(name))), None)
+    why = next(
+        (why for name, why in _names().not_counted.items() if _is_of(words, _words(name))), None
+    )
     if why is not None:
-        raise UsageError(f"{text}: {why}, so no layout can be held against memory. Give another model.")
+        raise UsageError(
+            f"{text}: {why}, so no layout can be held against memory. Give another model."
+        )
     every = {_joined(name): name for name in chain.from_iterable(_names().names.values())}
     close = nearest(_joined(text), every)
     start = [name for key, name in every.items() if key[:4] == _joined(text)[:4]]
     meant = list(dict.fromkeys(([every[close]] if close else []) + start))[:4]
     cure = f"Did you mean {' or '.join(meant)}? Known are" if meant else "Known are"
     raise UsageError(
-        f"{text!r} is no file, and no model that we know. {cure} {', '.join(model_names())}; or give a "
+        f"{text!r} is no file, and no model that we know. {cure} {', '.join(model_names())}; or "
+        f"give a "
         "configuration."
     )
 

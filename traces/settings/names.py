@@ -1,4 +1,6 @@
-"""Names the frameworks know, the nearest of them to one they do not, and which names may be shown."""
+"""Names the frameworks know, the nearest of them to one they do not, and which names may be
+shown.
+"""
 
 from collections.abc import Collection
 from functools import cache
@@ -17,7 +19,8 @@ from traces.toml_tables import read_table
 NEAR: Final = Limit(
     0.7,
     "similarity of two names (difflib, 0 to 1)",
-    "ours: one letter or one word of four wrong is near, another knob of the same family mostly is not",
+    "ours: one letter or one word of four wrong is near, another knob of the same family mostly is "
+    "not",
 )
 GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
@@ -84,7 +87,9 @@ def open_groups() -> frozenset[str]:
 
 
 def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NEAR) -> str:
-    """What is meant by a file's name, of its first ones alone: a file with more is of another kind."""
+    """What is meant by a file's name, of its first ones alone: a file with more is of another
+    kind.
+    """
     draft.looked_up += 1
     if draft.looked_up <= MOST_PROBLEMS.value:
         return nearest(name, known, near.value)
@@ -98,9 +103,11 @@ def _words() -> frozenset[str]:
 
 
 def shown(name: str, near: str = "") -> str:
-    """A name of the file as it may leave it: words that we do not know, which may be anything, are dots.
+    """A name of the file as it may leave it: words that we do not know, which may be anything, are
+    dots.
 
-    A word that is a slip of one in the name `near` to it, which is printed as well, tells no more than that.
+    A word that is a slip of one in the name `near` to it, which is printed as well, tells no more
+    than that.
     """
     if len(name) > LONGEST_NAME.value:
         return "..."
@@ -109,7 +116,9 @@ def shown(name: str, near: str = "") -> str:
     def may_leave(word: str) -> bool:
         return word in _words() or nearest(word, alike, NEAR.value) != ""
 
-    return compiled(r"[A-Za-z0-9]+").sub(lambda word: word[0] if may_leave(word[0]) else "...", name)
+    return compiled(r"[A-Za-z0-9]+").sub(
+        lambda word: word[0] if may_leave(word[0]) else "...", name
+    )
 
 
 def say_unknown(
@@ -123,7 +132,8 @@ def say_unknown(
 ) -> None:
     """Note a name that is none of the known, with the one that is meant.
 
-    `only_slips`: of others nothing is said, as they may be a program's own. `is_parsed`: a slip stops it.
+    `only_slips`: of others nothing is said, as they may be a program's own. `is_parsed`: a slip
+    stops it.
     """
     near = nearest_in(draft, name, known, NEARLY_ALL if only_slips else NEAR)
     if near or not only_slips:

@@ -1,4 +1,6 @@
-"""Precision of the matrix work: its names, the bits of an element, and which one a configuration has."""
+"""Precision of the matrix work: its names, the bits of an element, and which one a configuration
+has.
+"""
 
 from typing import Final
 
@@ -34,7 +36,8 @@ def bits_of(precision: str | None) -> int | None:
 
 
 def low_bytes(precision: str | None) -> float | None:
-    """Bytes of a matrix element of eight bits or fewer; None where the precision is wider, or unknown.
+    """Bytes of a matrix element of eight bits or fewer; None where the precision is wider, or
+    unknown.
 
     The element alone: block scales (1/32 of MXFP8, 1/16 of NVFP4) are left out.
     """
@@ -51,7 +54,9 @@ def configured_precision(view: KnobView) -> str | None:
     """
     named = view.word("mixed_precision")
     if named and not any(view.known(knob) for knob in ("fp8", "fp4")):
-        told = (name for name, row in _TABLE.precisions.items() if row.bridge and row.bridge in named)
+        told = (
+            name for name, row in _TABLE.precisions.items() if row.bridge and row.bridge in named
+        )
         return next(told, None)
     if view.on("fp4", "mixed_precision.fp4"):
         return "nvfp4"

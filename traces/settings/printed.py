@@ -19,7 +19,8 @@ _VARIABLE: Final = compiled(r"([A-Z][A-Z0-9_]*)=(.*)")
 def change_of(lines: Sequence[str], framework: Framework) -> Mapping[str, Value]:
     """What flags, overrides, flags of Bridge's scripts, `NAME=value` and a launcher set.
 
-    `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else null.
+    `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else
+    null.
     """
     found: dict[str, Value] = {}
     for line in lines:

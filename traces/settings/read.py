@@ -1,4 +1,6 @@
-"""A run's configuration from a file: a YAML or overrides, a command line or script, a log's arguments."""
+"""A run's configuration from a file: a YAML or overrides, a command line or script, a log's
+arguments.
+"""
 
 from itertools import chain, product
 from pathlib import Path
@@ -10,7 +12,14 @@ from traces.limits import Limit
 from traces.names.file_names import told_path
 from traces.patterns import LETTERS, compiled
 from traces.settings.arguments_block import END, has_arguments, note_releases, take_arguments
-from traces.settings.bridge import is_older, is_override, is_wrong_in, plain_path, take_override, take_path
+from traces.settings.bridge import (
+    is_older,
+    is_override,
+    is_wrong_in,
+    plain_path,
+    take_override,
+    take_path,
+)
 from traces.settings.command import take_script
 from traces.settings.corrections import spellings
 from traces.settings.derive import add_defaults, add_derived, add_ranks
@@ -26,16 +35,21 @@ from traces.settings.trainers import (
 from traces.settings.yaml_files import Document, is_flat, take_flat
 
 LARGEST: Final = Limit(
-    500_000, "bytes", "ours: a dumped ConfigContainer has under 100 kB, a log's arguments under 50 kB"
+    500_000,
+    "bytes",
+    "ours: a dumped ConfigContainer has under 100 kB, a log's arguments under 50 kB",
 )
-GIVE: Final = "give a YAML or overrides of Megatron-Bridge, a command line or script, or a log's arguments"
+GIVE: Final = (
+    "give a YAML or overrides of Megatron-Bridge, a command line or script, or a log's arguments"
+)
 _YAML_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _MAPPING_LINE: Final = compiled(rf"[\"']?[{LETTERS}_.-]+[\"']?\s*:(\s|$)")
 _CONTROL: Final = compiled(r"[\x00-\x08\x0e-\x1f]")
 
 
 def read_configuration(path: Path, core_version: str | None = None) -> Configuration:
-    """Read a configuration file; nothing in it is run. `core_version`: of Megatron-Core, where known.
+    """Read a configuration file; nothing in it is run. `core_version`: of Megatron-Core, where
+    known.
 
     Raises:
         NotAConfiguration: missing, too large, binary, empty, broken, or of no kind that we know.
@@ -54,7 +68,9 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
     draft, core = Draft(name), release(core_version)
     if has_arguments(text):
         _take_log(draft, text, core)
-    elif (name.lower().endswith(".toml") and take_toml(draft, text)) or take_flags_of_titan(draft, text):
+    elif (name.lower().endswith(".toml") and take_toml(draft, text)) or take_flags_of_titan(
+        draft, text
+    ):
         pass
     elif _is_yaml(text, name):
         _take_document(draft, text, core)
@@ -99,11 +115,15 @@ def _text(path: Path) -> str:
 
 
 def _is_yaml(text: str, name: str) -> bool:
-    if Path(name).suffix.lower() in _YAML_SUFFIXES or text.lstrip().startswith(("{", "---", "%YAML")):
+    if Path(name).suffix.lower() in _YAML_SUFFIXES or text.lstrip().startswith(
+        ("{", "---", "%YAML")
+    ):
         return True
     if text.startswith("#!"):
         return False
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
     shaped = [line for line in lines if line[:1] in " \t-" or _MAPPING_LINE.match(line)]
     return bool(lines) and len(shaped) == len(lines) and bool(_MAPPING_LINE.match(lines[0]))
 
@@ -111,7 +131,8 @@ def _is_yaml(text: str, name: str) -> bool:
 def _override_lines(text: str) -> list[tuple[int, str]]:
     """Lines with their numbers, without comments, list marks and continuations."""
     cut = (
-        compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip() for line in text.splitlines()
+        compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
+        for line in text.splitlines()
     )
     plain = (line.removeprefix("- ").strip() for line in cut)
     return [(number, line) for number, line in enumerate(plain, 1) if line]
@@ -171,14 +192,21 @@ def _take_groups(draft: Draft, document: Document, core: Release | None) -> None
 
 
 _NOTHING: Final = ((), ("full",))
-"""Values of a list beside which an older name of it may stand (transformer_config.py, core_v0.18.0)."""
+"""Values of a list beside which an older name of it may stand (transformer_config.py,
+core_v0.18.0)."""
 
 
 def _refuse_two_names(draft: Draft, core: Release | None) -> None:
     """An older and the newer name of one setting together, where Megatron-Core refuses that."""
     for names in draft.names.values():
-        older = [name for name in names if name in spellings() and spellings()[name].refused_beside_newer]
-        newer = [name for name, (value, _) in names.items() if name not in older and value not in _NOTHING]
+        older = [
+            name for name in names if name in spellings() and spellings()[name].refused_beside_newer
+        ]
+        newer = [
+            name
+            for name, (value, _) in names.items()
+            if name not in older and value not in _NOTHING
+        ]
         for old, new in product(older, newer):
             if core is None or is_wrong_in(spellings()[old], core):
                 text = f"{old} and {new} are one setting, and Megatron-Core refuses both together"

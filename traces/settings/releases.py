@@ -9,8 +9,12 @@ from traces.settings.settings import Draft, ProblemEffect
 
 _CORE_GROUPS: Final = ("model.", "ddp.", "optimizer.")
 """Groups of a Bridge configuration whose classes are Megatron-Core's."""
-_BRIDGE_TOO: Final = ("model.use_transformer_engine_op_fuser", "model.async_tensor_model_parallel_allreduce")
-"""Fields that Bridge's model classes have, whatever Megatron-Core has (v0.3.1 to 0.6.2, models/)."""
+_BRIDGE_TOO: Final = (
+    "model.use_transformer_engine_op_fuser",
+    "model.async_tensor_model_parallel_allreduce",
+)
+"""Fields that Bridge's model classes have, whatever Megatron-Core has (v0.3.1 to 0.6.2,
+models/)."""
 
 
 class Stay(NamedTuple):
@@ -26,7 +30,9 @@ def stay_of_flag(flag: str, rows: Sequence[Knob]) -> Stay | None:
     knob = next((knob for knob in rows if flag in (knob.flag, knob.off)), None)
     if knob is None:
         return None
-    return Stay(max([knob.flag_since, *(old.until for old in knob.older)]), knob.flag_until, knob.id)
+    return Stay(
+        max([knob.flag_since, *(old.until for old in knob.older)]), knob.flag_until, knob.id
+    )
 
 
 def stay_of_path(path: str) -> Stay | None:
@@ -60,7 +66,9 @@ def say_if_absent(
         text, cure = _came_with(name, stay.since)
         draft.problem(line, text, cure, effect, stay.knob)
     elif stay.until is not None and core >= stay.until:
-        draft.problem(line, f"{name} left with Megatron-Core {_text(stay.until)}", "leave it out", effect)
+        draft.problem(
+            line, f"{name} left with Megatron-Core {_text(stay.until)}", "leave it out", effect
+        )
 
 
 def say_later_words(
@@ -78,7 +86,9 @@ def say_later_words(
     for word in words:
         if word in later:
             text, _ = _came_with(f"{name} {word}", later[word])
-            draft.problem(line, text, f"one of {known}", effect, "" if effect == "stops" else knob.id)
+            draft.problem(
+                line, text, f"one of {known}", effect, "" if effect == "stops" else knob.id
+            )
 
 
 def _came_with(name: str, since: Release) -> tuple[str, str]:

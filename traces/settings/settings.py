@@ -1,11 +1,13 @@
 """Settings of a run: one name for each knob, whoever said it, and where it was said.
 
-A knob's name (its id) is Megatron-Core's newest field name: `moe_token_dispatcher_type`. What is not a field
-of the model's or the parallel layout's configuration carries its group: `ddp.overlap_grad_reduce`,
-`optimizer.optimizer_cpu_offload`, `train.micro_batch_size`, `comm_overlap.tp_comm_overlap` (of Bridge),
-`mixed_precision.fp8_recipe`, `rng.te_rng_tracker`, `env.CUDA_DEVICE_MAX_CONNECTIONS`.
+A knob's name (its id) is Megatron-Core's newest field name: `moe_token_dispatcher_type`. What is
+not a field of the model's or the parallel layout's configuration carries its group:
+`ddp.overlap_grad_reduce`, `optimizer.optimizer_cpu_offload`, `train.micro_batch_size`,
+`comm_overlap.tp_comm_overlap` (of Bridge), `mixed_precision.fp8_recipe`, `rng.te_rng_tracker`,
+`env.CUDA_DEVICE_MAX_CONNECTIONS`.
 
-With one view of them, None for what is unknown (never off, never zero), and what of a file was not taken.
+With one view of them, None for what is unknown (never off, never zero), and what of a file was not
+taken.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ class Settings:
 
 
 def settings(
-    values: Mapping[str, Value] | Iterable[tuple[str, Value]], said: str, framework: Framework | None = None
+    values: Mapping[str, Value] | Iterable[tuple[str, Value]],
+    said: str,
+    framework: Framework | None = None,
 ) -> Settings:
     """Settings all said in one place."""
     return Settings({knob: Setting(value, said) for knob, value in dict(values).items()}, framework)
@@ -213,17 +217,19 @@ ProblemEffect = Literal["unread", "older_name", "stops"]
 
 
 class NotAConfiguration(InputError):
-    """A file that cannot be read as a run's configuration. The message names it and what to give instead."""
+    """A file that cannot be read as a run's configuration. The message names it and what to give
+    instead.
+    """
 
 
 @frozen
 class Problem:
     """Something in the file that was not taken as it stands.
 
-    `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do. Neither holds
-    a value of the file, nor a name that is not made of words we know, or near to them. `effect`: what the
-    framework makes of it: nothing, the same as of the newer name, or it stops. `newer`: the knob whose flag
-    only later releases have.
+    `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do.
+    Neither holds a value of the file, nor a name that is not made of words we know, or near to
+    them. `effect`: what the framework makes of it: nothing, the same as of the newer name, or it
+    stops. `newer`: the knob whose flag only later releases have.
     """
 
     where: str
@@ -237,8 +243,8 @@ class Problem:
 class Configuration:
     """A file's settings, its problems in the order of its lines, and its name.
 
-    `versions`: what it tells of releases: `core_at_least` and `core_before` of Megatron-Core by the names it
-    uses, `container` of an image it names.
+    `versions`: what it tells of releases: `core_at_least` and `core_before` of Megatron-Core by the
+    names it uses, `container` of an image it names.
     """
 
     settings: Settings
@@ -249,7 +255,8 @@ class Configuration:
 
 @dataclass(slots=True)
 class Draft:
-    """A configuration while it is read. A knob in `unclear` was said, but its value could not be told.
+    """A configuration while it is read. A knob in `unclear` was said, but its value could not be
+    told.
 
     `is_strict`: its program is one of which we know at what its parser stops.
     """
@@ -296,7 +303,9 @@ class Draft:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has as many problems as a reader would read; then none is looked into any more."""
+        """Whether it has as many problems as a reader would read; then none is looked into any
+        more.
+        """
         return len(self.problems) > MOST_PROBLEMS.value
 
     def problem(
@@ -308,7 +317,9 @@ class Draft:
         newer: str = "",
         always: bool = False,
     ) -> None:
-        """Note a problem once; the last one says that there are more. `always`: every program stops at it."""
+        """Note a problem once; the last one says that there are more. `always`: every program stops
+        at it.
+        """
         if self.is_full:
             return
         effect = "unread" if effect == "stops" and not (self.is_strict or always) else effect
@@ -316,7 +327,9 @@ class Draft:
         if found in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:
-            found = Problem(self.where(line), "more problems from here on", "correct those before it first")
+            found = Problem(
+                self.where(line), "more problems from here on", "correct those before it first"
+            )
         self.problems.append(found)
 
     def finished(self) -> Configuration:

@@ -1,4 +1,6 @@
-"""What commands a shell script would start, with which words and environment, as far as its text tells."""
+"""What commands a shell script would start, with which words and environment, as far as its text
+tells.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,7 +70,9 @@ class Script:
 
 _OPENING: Final = frozenset({"if", "case"})
 _CLOSING: Final = frozenset({"fi", "esac"})
-_SKIPPED: Final = frozenset({"then", "else", "do", "{", "}", "!", "time", "exec", "done", "while", "until"})
+_SKIPPED: Final = frozenset(
+    {"then", "else", "do", "{", "}", "!", "time", "exec", "done", "while", "until"}
+)
 _DECLARING: Final = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _TESTS: Final = frozenset({"[", "[[", "test"})
 
@@ -118,7 +122,10 @@ class _Reader:
         self.depth -= 1
 
     def _statement(self, tokens: list[Token]) -> None:
-        while tokens and (word := tokens[0].plain) in _OPENING | _CLOSING | _SKIPPED | {"elif", "for"}:
+        while tokens and (word := tokens[0].plain) in _OPENING | _CLOSING | _SKIPPED | {
+            "elif",
+            "for",
+        }:
             self.conditions += (word in _OPENING) - (word in _CLOSING)
             self.conditions = max(self.conditions, 0)
             if word == "for" and len(tokens) > 1:
@@ -135,7 +142,8 @@ class _Reader:
         before = tokens[: len(tokens) - len(rest)]
         if rest:
             self._command(
-                rest, {token.assigns[0]: _joined(self._value(token), token.line) for token in before}
+                rest,
+                {token.assigns[0]: _joined(self._value(token), token.line) for token in before},
             )
         else:
             self._keep(tokens)
@@ -272,7 +280,9 @@ class _Reader:
     def _counted(self, pieces: Pieces) -> Pieces:
         self.left -= sum(len(piece.text) + 1 for piece in pieces)
         if self.left < 0:
-            raise NotAConfiguration("the script's variables grow without bound: give the command line itself")
+            raise NotAConfiguration(
+                "the script's variables grow without bound: give the command line itself"
+            )
         return pieces
 
 
@@ -286,9 +296,13 @@ def _is_assignment(token: Token) -> bool:
 
 
 def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -> tuple[Word, ...]:
-    """What a variable is behind a condition that may have set it: what both say, then what is unsure."""
+    """What a variable is behind a condition that may have set it: what both say, then what is
+    unsure.
+    """
     if is_text:
-        before, after = (tuple(piece for piece in pieces if piece.text) for pieces in (before, after))
+        before, after = (
+            tuple(piece for piece in pieces if piece.text) for pieces in (before, after)
+        )
     if [word.text for word in before] == [word.text for word in after[: len(before)]]:
         return before + tuple(Word(word.text, word.line, False) for word in after[len(before) :])
     return (Word(UNKNOWN, (after or before)[0].line, False),)

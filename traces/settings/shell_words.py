@@ -1,4 +1,5 @@
-"""A shell script cut into words: quotes, comments, continued lines, `$NAME`, arrays and here-documents.
+"""A shell script cut into words: quotes, comments, continued lines, `$NAME`, arrays and
+here-documents.
 
 Nothing is run but whole-number arithmetic: what only a shell could tell (`$(...)`) stays an unknown
 part of its word.
@@ -20,8 +21,9 @@ PartKind = Literal["text", "name", "all", "joined", "sum", "unknown", "arguments
 class Part:
     """A piece of a word: its text, or the name of a variable, or a sum.
 
-    `all`: the array's entries, each a word; `joined`: in one; `arguments`: what the script itself is given.
-    `instead`: what the variable is where it is not set; None: unknown. A `quoted` part is never cut apart.
+    `all`: the array's entries, each a word; `joined`: in one; `arguments`: what the script itself
+    is given. `instead`: what the variable is where it is not set; None: unknown. A `quoted` part is
+    never cut apart.
     """
 
     kind: PartKind
@@ -51,7 +53,9 @@ class Token:
 
     @property
     def assigns(self) -> tuple[str, str, str]:
-        """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty texts."""
+        """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty
+        texts.
+        """
         found = _ASSIGNED.fullmatch(self.parts[0].text)
         if found:
             return (found[1], found[2], found[3])

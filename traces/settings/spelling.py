@@ -47,7 +47,8 @@ def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def in_section(changes: Mapping[str, Value], settings: Settings) -> dict[str, Value]:
-    """Changes as Bridge takes them: overlaps go into comm_overlap, which writes them over the model's.
+    """Changes as Bridge takes them: overlaps go into comm_overlap, which writes them over the
+    model's.
 
     What a section leaves out it switches off, so a new one repeats what the model alone has on
     (training/comm_overlap.py, CommOverlapConfig.setup).
@@ -105,7 +106,8 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
 def spell(
     changes: Mapping[str, Value], framework: Framework, core_version: str | None = None
 ) -> tuple[str, ...]:
-    """Lines that make the changes, in a framework's spelling at a release; the newest where it is None.
+    """Lines that make the changes, in a framework's spelling at a release; the newest where it is
+    None.
 
     Raises:
         ValueError: a knob that `can_spell` says cannot be.

@@ -1,4 +1,5 @@
-"""Programs that train with Megatron, and two that do not: what of their configuration is alike is read.
+"""Programs that train with Megatron, and two that do not: what of their configuration is alike is
+read.
 
 What each calls its settings, and where they stand, are rows of trainers.toml.
 """
@@ -64,7 +65,9 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @frozen
 class Said:
-    """A word of a configuration with its value. Not `is_told`: only a running shell could tell it."""
+    """A word of a configuration with its value. Not `is_told`: only a running shell could tell
+    it.
+    """
 
     path: str
     raw: Raw
@@ -108,7 +111,9 @@ def take_flags_of_titan(draft: Draft, text: str) -> bool:
     if not found or trainer.module is None or trainer.module.search(text) is None:
         return False
     _take_numbers(
-        draft, trainer, (Said(one[1], one[2], text.count("\n", 0, one.start()) + 1) for one in found)
+        draft,
+        trainer,
+        (Said(one[1], one[2], text.count("\n", 0, one.start()) + 1) for one in found),
     )
     return True
 
@@ -117,7 +122,9 @@ def take_trainer_document(draft: Draft, document: Document, core: Release | None
     """Take a YAML of one of these programs; False where it is none of theirs."""
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
-    entries = [Said(".".join(entry.path), entry.raw, entry.line) for entry in document.entries(_DEEP)]
+    entries = [
+        Said(".".join(entry.path), entry.raw, entry.line) for entry in document.entries(_DEEP)
+    ]
     if trainer.form == "numbers":
         _take_numbers(draft, trainer, entries)
         return True
@@ -176,7 +183,11 @@ def _starts(command: Command, trainer: Trainer) -> bool:
 def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
     if trainer.form == "paths":
         for word in command.words:
-            if (found := OVERRIDE.fullmatch(word.text)) and found[1] != "~" and found[3] is not None:
+            if (
+                (found := OVERRIDE.fullmatch(word.text))
+                and found[1] != "~"
+                and found[3] is not None
+            ):
                 yield Said(found[2], hydra_value(found[3]), word.line, word.is_told)
         return
     for flag in flags_of(command.words):
@@ -202,7 +213,9 @@ def _variables(script: Script, command: Command) -> Iterator[Said]:
 
 
 def _resolved(one: Said, texts: Mapping[str, Raw]) -> Said:
-    """An entry that only names another as that; one that a resolver would have to compute is not told."""
+    """An entry that only names another as that; one that a resolver would have to compute is not
+    told.
+    """
     if not isinstance(one.raw, str) or "${" not in one.raw:
         return one
     found = _REFERENCE.fullmatch(one.raw.strip())
@@ -236,13 +249,17 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -
             take_argument(draft, one.path, one.raw, one.line)
         return
     path = _group(trainer, one.path)
-    known = path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
+    known = (
+        path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
+    )
     if known and one.raw is not None:
         take_path(draft, path, one.raw, one.line, core)
 
 
 def _group(trainer: Trainer, path: str) -> str:
-    """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings do."""
+    """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
+    do.
+    """
     above = max((one for one in trainer.under if path.startswith(f"{one}.")), key=len, default="")
     if above:
         return f"{trainer.under[above]}{path[len(above) :]}"
@@ -274,7 +291,9 @@ def _take_model(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> Non
         if one is None or not isinstance(one.raw, str) or UNKNOWN in one.raw:
             continue
         try:
-            model = model_named(compiled(r"[-_](mcore|torch_dist|hf)$").sub("", one.raw.rstrip("/")))
+            model = model_named(
+                compiled(r"[-_](mcore|torch_dist|hf)$").sub("", one.raw.rstrip("/"))
+            )
         except UsageError:
             continue
         _fill(draft, model.settings)

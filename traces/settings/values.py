@@ -1,4 +1,6 @@
-"""What is written in a file -> the value of a knob: type, choices, patterns of layers, layouts of stages."""
+"""What is written in a file -> the value of a knob: type, choices, patterns of layers, layouts of
+stages.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -39,14 +41,18 @@ def stage_count(layout: str) -> int | None:
 
 
 def layout_of(stages: Sequence[Sequence[str]]) -> str | None:
-    """Megatron-Bridge's list of stages in letters; None where a layer is not one of the four kinds."""
+    """Megatron-Bridge's list of stages in letters; None where a layer is not one of the four
+    kinds.
+    """
     if not LETTERS.keys() >= {*chain.from_iterable(stages)}:
         return None
     return "|".join("".join(LETTERS[layer] for layer in stage) for stage in stages)
 
 
 def fullest_rank(layout: str, ranks: int) -> int | None:
-    """Layers of the rank that computes most, MTP and loss counted as layers; None where it is no layout."""
+    """Layers of the rank that computes most, MTP and loss counted as layers; None where it is no
+    layout.
+    """
     text = unrolled(layout)
     if text is None:
         return None
@@ -154,7 +160,10 @@ def _bool(raw: Raw) -> bool:
 
 def _int(raw: Raw) -> int:
     if isinstance(raw, str):
-        if not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip()) or abs(float(text)) > LARGEST.value:
+        if (
+            not compiled(r"[+-]?\d(_?\d)*").fullmatch(text := raw.strip())
+            or abs(float(text)) > LARGEST.value
+        ):
             raise ValueError
         return int(text)
     if not (type(raw) is int or type(raw) is float) or raw != int(raw) or abs(raw) > LARGEST.value:
@@ -163,7 +172,11 @@ def _int(raw: Raw) -> int:
 
 
 def _float(raw: Raw) -> float:
-    if isinstance(raw, bool) or not isinstance(raw, int | float | str) or not math.isfinite(float(raw)):
+    if (
+        isinstance(raw, bool)
+        or not isinstance(raw, int | float | str)
+        or not math.isfinite(float(raw))
+    ):
         raise ValueError
     return float(raw)
 
@@ -210,7 +223,9 @@ def _entries(raw: Raw) -> list[Raw]:
 
 
 def _layers(raw: Raw) -> list[Raw]:
-    """One entry a layer, from a list or from Megatron-LM's `([0]*3+[1]*58)`; a single number stays one."""
+    """One entry a layer, from a list or from Megatron-LM's `([0]*3+[1]*58)`; a single number stays
+    one.
+    """
     if isinstance(raw, str) and "[" in raw:
         return list[Raw](pattern_of(raw))
     if isinstance(raw, list):

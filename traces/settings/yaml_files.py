@@ -1,4 +1,6 @@
-"""A YAML or JSON as entries with their lines; files that name Megatron-LM's arguments without groups."""
+"""A YAML or JSON as entries with their lines; files that name Megatron-LM's arguments without
+groups.
+"""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -53,9 +55,13 @@ class Document:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             where = name if mark is None else f"{name}:{mark.line + 1}"
-            raise NotAConfiguration(f"{where}: broken YAML; correct it, or give the command line") from error
+            raise NotAConfiguration(
+                f"{where}: broken YAML; correct it, or give the command line"
+            ) from error
         except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-            raise NotAConfiguration(f"{name}: broken YAML; correct it, or give the command line") from error
+            raise NotAConfiguration(
+                f"{name}: broken YAML; correct it, or give the command line"
+            ) from error
 
     def outermost(self) -> tuple[str, ...]:
         if not isinstance(self.root, yaml.MappingNode):
@@ -89,7 +95,9 @@ class Document:
             if key.tag == _MERGE or not isinstance(key, yaml.ScalarNode):
                 continue
             below = (*path, key.value)
-            is_whole = len(below) >= deep or not isinstance(value, yaml.MappingNode) or _is_made(value)
+            is_whole = (
+                len(below) >= deep or not isinstance(value, yaml.MappingNode) or _is_made(value)
+            )
             if is_whole:
                 yield Entry(below, self._raw(value, len(below)), _line(key))
             else:
@@ -117,7 +125,9 @@ class Document:
 
 
 def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
-    """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the others."""
+    """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the
+    others.
+    """
     found: list[yaml.MappingNode] = []
     for key, value in node.value:
         if key.tag == _MERGE:
@@ -146,10 +156,11 @@ def _scalar(kind: str, text: str) -> Raw:
 
 _BRACKETS: Final = compiled(r"\[([^\]]+)\]")
 FLAG_GROUPS: Final = frozenset({"MODEL_ARGS", "ARGS", "ENV_VARS", "arguments", "args"})
-"""Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as keys."""
+"""Megatron-LM, tests/functional_tests/test_cases/*/model_config.yaml: flags and variables as
+keys."""
 _WHOLE: Final = (("MODEL_ARGS",), ("language_model", "model_parallel"))
-"""Groups by which a file is a run's whole set of arguments: of a functional test, or of --yaml-cfg, whose
-file stands for all of them (Megatron-LM, megatron/training/yaml_arguments.py)."""
+"""Groups by which a file is a run's whole set of arguments: of a functional test, or of --yaml-cfg,
+whose file stands for all of them (Megatron-LM, megatron/training/yaml_arguments.py)."""
 
 
 def is_flat(keys: Collection[str]) -> bool:
@@ -196,7 +207,8 @@ def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> N
 
 
 def _words(raw: Raw) -> list[str]:
-    """Words as the test runner's shell cuts them, also within an entry of a list or between brackets.
+    """Words as the test runner's shell cuts them, also within an entry of a list or between
+    brackets.
 
     Source: Megatron-LM, tests/functional_tests/shell_test_utils/_run_training.sh.
     """

@@ -1,1 +1,3 @@
-"""Sizes of a run in numbers, from its configuration alone: parameters, memory, operations, throughput."""
+"""Sizes of a run in numbers, from its configuration alone: parameters, memory, operations,
+throughput.
+"""

@@ -1,8 +1,10 @@
-"""What autograd keeps of one layer and one micro-batch, in bytes by part, read off Megatron-Core's modules.
+"""What autograd keeps of one layer and one micro-batch, in bytes by part, read off Megatron-Core's
+modules.
 
-Dropless routing over experts that get equally many tokens; fused attention (unless the configuration says
-otherwise); rotary embeddings; probabilities multiplied inside the experts' activation (core 0.13 and later:
-the experts' output is not kept). Row statistics of norms and token indices are left out.
+Dropless routing over experts that get equally many tokens; fused attention (unless the
+configuration says otherwise); rotary embeddings; probabilities multiplied inside the experts'
+activation (core 0.13 and later: the experts' output is not kept). Row statistics of norms and token
+indices are left out.
 """
 
 from typing import Final, Literal
@@ -16,15 +18,17 @@ from traces.sizes.model import Experts, ModelSize
 from traces.toml_tables import read_table
 
 Part = Literal[
-    "residual", "attention_norm", "mlp_norm", "latent", "query_key_value", "softmax", "attention_output",
-    "router", "expert_input", "expert_fc1", "moe_act", "shared_experts", "dense_mlp",
+    "residual", "attention_norm", "mlp_norm", "latent", "query_key_value", "softmax",
+    "attention_output", "router", "expert_input", "expert_fc1",
+    "moe_act", "shared_experts", "dense_mlp",
 ]  # fmt: skip
 
 ACTIVATION_BYTES: Final = 2
 """BF16 or FP16: what activations are kept in outside low-precision linear layers."""
 
 _ROUTER_BYTES: Final = 13
-"""Per token and expert: scores, their normalised copy and the chosen probabilities in FP32, a map of bool."""
+"""Per token and expert: scores, their normalised copy and the chosen probabilities in FP32, a map
+of bool."""
 
 _MODULES: Final = read_table("traces.sizes", "modules.toml", dict[str, dict[str, tuple[Part, ...]]])
 RECOMPUTED: Final = _MODULES["recomputed"]
@@ -35,8 +39,8 @@ OFFLOADED: Final = _MODULES["offloaded"]
 class Keeping:
     """How activations are kept.
 
-    `linear_bytes`: an element of a linear layer's input. `copies`: low-precision copies beside a BF16 input
-    that something else keeps; core 0.14 (commit 781e7658) keeps the BF16 one alone.
+    `linear_bytes`: an element of a linear layer's input. `copies`: low-precision copies beside a
+    BF16 input that something else keeps; core 0.14 (commit 781e7658) keeps the BF16 one alone.
     """
 
     linear_bytes: float = float(ACTIVATION_BYTES)
@@ -49,7 +53,8 @@ class Keeping:
 
 
 def keeping(settings: Settings, core_version: str | None, low: float | None) -> Keeping:
-    """How a configuration keeps activations. `core_version`: such as "0.16.1"; unknown counts as new.
+    """How a configuration keeps activations. `core_version`: such as "0.16.1"; unknown counts as
+    new.
 
     `low`: bytes of an element of the matrices where it is in low precision.
     """
@@ -76,9 +81,13 @@ def _recomputed(knobs: Knobs) -> frozenset[str]:
 
 
 def layer_bytes(model: ModelSize, layout: Layout, kept: Keeping, *, moe: bool) -> dict[Part, int]:
-    """Bytes that one layer keeps for one micro-batch on one rank, by part, after recompute and offloading."""
+    """Bytes that one layer keeps for one micro-batch on one rank, by part, after recompute and
+    offloading.
+    """
     parts = _attention(model, layout, kept) | (
-        _moe(model, model.experts, layout, kept) if moe and model.experts else _dense(model, layout, kept)
+        _moe(model, model.experts, layout, kept)
+        if moe and model.experts
+        else _dense(model, layout, kept)
     )
     for module in kept.recompute:
         for part in RECOMPUTED.get(module, ()):
@@ -89,19 +98,23 @@ def layer_bytes(model: ModelSize, layout: Layout, kept: Keeping, *, moe: bool) -
 
 
 def token_count(model: ModelSize, layout: Layout) -> float:
-    """Tokens of one micro-batch that a rank's attention sees: its part of the sequence, times micro-batch."""
+    """Tokens of one micro-batch that a rank's attention sees: its part of the sequence, times
+    micro-batch.
+    """
     return model.seq_length * layout.micro_batch / layout.cp
 
 
 def shard_count(model: ModelSize, layout: Layout) -> float:
-    """Tokens of one micro-batch between the tensor parallel regions: a shard with sequence parallelism."""
+    """Tokens of one micro-batch between the tensor parallel regions: a shard with sequence
+    parallelism.
+    """
     return token_count(model, layout) / (layout.tp if layout.sequence_parallel else 1)
 
 
 def _acts_on(module: str, part: Part, model: ModelSize, moe: bool) -> bool:
     if module == "layernorm":
-        # A norm fused into the linear layer after it cannot be recomputed alone: only MLA and MoE layers have
-        # norms of their own (gpt_layer_specs.py).
+        # A norm fused into the linear layer after it cannot be recomputed alone: only MLA and MoE
+        # layers have norms of their own (gpt_layer_specs.py).
         if part == "attention_norm":
             return model.latent is not None
         return moe
@@ -121,16 +134,24 @@ def _offload(parts: dict[Part, float], kept: Keeping, moe: bool) -> None:
 
 
 def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
-    tokens, shard, hidden = token_count(model, layout), shard_count(model, layout), model.hidden_size
+    tokens, shard, hidden = (
+        token_count(model, layout),
+        shard_count(model, layout),
+        model.hidden_size,
+    )
     low = kept.linear_bytes
     row_bytes = model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4
     parts: dict[Part, float] = {
         "residual": 2 * shard * hidden * ACTIVATION_BYTES,
         "softmax": tokens * model.heads / layout.tp * row_bytes,
-        "attention_output": tokens * model.v_size / layout.tp * (ACTIVATION_BYTES + low * kept.copies),
+        "attention_output": tokens
+        * model.v_size
+        / layout.tp
+        * (ACTIVATION_BYTES + low * kept.copies),
     }
     if model.latent is None:
-        # Queries and keys are kept after the rotation, and the fused projection's output as the values' home.
+        # Queries and keys are kept after the rotation, and the fused projection's output as the
+        # values' home.
         keys = max(model.query_groups, layout.tp) * model.head_dim
         wide = 2 * model.qk_size + 3 * keys + model.output_gate * model.qk_size
         parts["attention_norm"] = shard * hidden * low

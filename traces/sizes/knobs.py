@@ -1,4 +1,6 @@
-"""Knobs read as numbers: which are missing, and which stand at Megatron's default because nobody said."""
+"""Knobs read as numbers: which are missing, and which stand at Megatron's default because nobody
+said.
+"""
 
 from traces.missing import Missing
 from traces.settings.precision import DTYPES, bits_of
@@ -6,7 +8,9 @@ from traces.settings.settings import KnobView, Settings
 
 
 class Knobs(KnobView):
-    """Settings being read. `missing`: knobs that nothing stands in for; `assumed`: what was taken as said."""
+    """Settings being read. `missing`: knobs that nothing stands in for; `assumed`: what was taken
+    as said.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -14,7 +18,9 @@ class Knobs(KnobView):
         self.assumed: list[str] = []
 
     def need(self, knob: str) -> int:
-        """A whole number above zero without a default; 1 and an entry in `missing` where it is not there."""
+        """A whole number above zero without a default; 1 and an entry in `missing` where it is not
+        there.
+        """
         if (value := self.positive(knob)) is not None:
             return value
         if knob not in self.missing:
@@ -22,7 +28,9 @@ class Knobs(KnobView):
         return 1
 
     def whole(self, knob: str, default: int) -> int:
-        """A whole number; the default where the knob is null or was not said, which is then assumed."""
+        """A whole number; the default where the knob is null or was not said, which is then
+        assumed.
+        """
         if (value := self.count(knob)) is not None:
             return value
         self._assume(knob, str(default))
@@ -55,9 +63,16 @@ class Knobs(KnobView):
         if not self.missing:
             return None
         names = ", ".join(self.missing)
-        cure = "give the run's whole configuration with --config, or its log's `arguments` block with --log"
+        cure = (
+            "give the run's whole configuration with --config, or its log's `arguments` block "
+            "with --log"
+        )
         if "world_size" in self.missing:
-            cure = "give --world-size" if len(self.missing) == 1 else f"{cure}; --world-size for the ranks"
+            cure = (
+                "give --world-size"
+                if len(self.missing) == 1
+                else f"{cure}; --world-size for the ranks"
+            )
         return Missing(path, f"the configuration does not have {names}", cure)
 
     def _assume(self, knob: str, taken: str) -> None:

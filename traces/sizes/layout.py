@@ -1,4 +1,6 @@
-"""How a run is cut into ranks: parallel sizes, the layers of each pipeline stage, micro-batches in flight."""
+"""How a run is cut into ranks: parallel sizes, the layers of each pipeline stage, micro-batches in
+flight.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +17,9 @@ _PATH: Final = "sizes.layout"
 
 @frozen
 class Chunk:
-    """What one virtual stage holds: decoder layers by kind, multi-token prediction, embedding, output."""
+    """What one virtual stage holds: decoder layers by kind, multi-token prediction, embedding,
+    output.
+    """
 
     dense: int = 0
     moe: int = 0
@@ -26,10 +30,11 @@ class Chunk:
 
 @frozen
 class Layout:
-    """Parallel sizes. `stages[pp rank]` are its chunks, in the order they run; one chunk without VPP.
+    """Parallel sizes. `stages[pp rank]` are its chunks, in the order they run; one chunk without
+    VPP.
 
-    `dp` counts the ranks that share a dense parameter's optimizer state (context parallel ranks included),
-    `edp` those of an expert's parameter.
+    `dp` counts the ranks that share a dense parameter's optimizer state (context parallel ranks
+    included), `edp` those of an expert's parameter.
     """
 
     world: int
@@ -49,7 +54,9 @@ class Layout:
 
 
 def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing:
-    """The layout a configuration describes; Missing names the knobs, or says that the sizes do not divide."""
+    """The layout a configuration describes; Missing names the knobs, or says that the sizes do not
+    divide.
+    """
     knobs = Knobs(settings)
     tp, cp, pp, ep = (
         knobs.whole(f"{axis}_parallel_size", 1)
@@ -61,7 +68,9 @@ def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing
     batch = knobs.need("train.global_batch_size")
     vpp = knobs.positive("virtual_pipeline_model_parallel_size") if pp > 1 else None
     # Megatron-Core trains experts under tensor parallelism only with sequence parallelism.
-    sequence_parallel = tp > 1 and (model.expert_count is not None or knobs.flag("sequence_parallel", False))
+    sequence_parallel = tp > 1 and (
+        model.expert_count is not None or knobs.flag("sequence_parallel", False)
+    )
     if (gap := knobs.gap(_PATH)) is not None:
         return gap
     if min(tp, cp, pp, ep, etp) < 1 or world % (tp * cp * pp) or world % (etp * ep * pp):
@@ -70,34 +79,40 @@ def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing
         return _illegal("expert_model_parallel_size does not divide num_moe_experts")
     dp = world // (tp * cp * pp)
     if batch % (dp * micro_batch):
-        return _illegal("train.global_batch_size is not a multiple of data parallel size times micro-batch")
+        return _illegal(
+            "train.global_batch_size is not a multiple of data parallel size times micro-batch"
+        )
     stages = _stages(knobs, model, pp, vpp or 1)
     if isinstance(stages, Missing):
         return stages
+    several = pp > 1 and (vpp or len(stages[0]) > 1)
     return Layout(
-        world, tp, cp, pp, max(map(len, stages)) if pp > 1 and (vpp or len(stages[0]) > 1) else None, ep, etp,
-        dp * cp, world // (etp * ep * pp), sequence_parallel, micro_batch, batch // (dp * micro_batch),
+        world, tp, cp, pp, max(map(len, stages)) if several else None, ep, etp, dp * cp,
+        world // (etp * ep * pp), sequence_parallel, micro_batch, batch // (dp * micro_batch),
         stages, tuple(knobs.assumed),
     )  # fmt: skip
 
 
 def moe_layers_of_stages(layout: Layout, model: ModelSize | Layers) -> tuple[int, ...]:
-    """MoE layers of each pipeline rank; multi-token prediction has layers like the last decoder layer.
+    """MoE layers of each pipeline rank; multi-token prediction has layers like the last decoder
+    layer.
 
     Source: Megatron-Core, get_gpt_mtp_block_spec (megatron/core/models/gpt/gpt_layer_specs.py).
     """
     return tuple(
-        sum(chunk.moe + chunk.mtp * model.is_moe[-1] for chunk in chunks) for chunks in layout.stages
+        sum(chunk.moe + chunk.mtp * model.is_moe[-1] for chunk in chunks)
+        for chunks in layout.stages
     )
 
 
 def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple[int, ...]:
     """How many micro-batches of each chunk a pipeline rank holds when together they weigh most.
 
-    Megatron-Core's schedules (megatron/core/pipeline_parallel/schedules.py): 1F1B holds `pp - rank`;
-    interleaved warms up (pp - rank - 1) * 2 + (chunks - 1) * pp forwards in groups of `pp` micro-batches and
-    then runs one forward before each backward. Overlap of expert communication warms up one more, but merges
-    each later forward with a backward, which frees as much: it adds nothing here.
+    Megatron-Core's schedules (megatron/core/pipeline_parallel/schedules.py): 1F1B holds `pp -
+    rank`; interleaved warms up (pp - rank - 1) * 2 + (chunks - 1) * pp forwards in groups of `pp`
+    micro-batches and then runs one forward before each backward. Overlap of expert communication
+    warms up one more, but merges each later forward with a backward, which frees as much: it adds
+    nothing here.
     """
     if layout.vpp is None:
         held = min(layout.pp - rank, layout.microbatch_count)
@@ -133,12 +148,17 @@ def _stages(
     else:
         letters = _even(knobs, model, pp, vpp)
     if letters in (None, [""]):
-        why = "the decoder layers do not divide over the pipeline stages, and no layout defines the stages"
+        why = (
+            "the decoder layers do not divide over the pipeline stages, and no layout defines "
+            "the stages"
+        )
         return Missing(
             _PATH, why, "give pipeline_model_parallel_layout, or the layers of first and last stage"
         )
     if len(letters) % pp or sum(stage.count("t") for stage in letters) != len(model.is_moe):
-        return _illegal("pipeline_model_parallel_layout does not fit num_layers and the pipeline size")
+        return _illegal(
+            "pipeline_model_parallel_layout does not fit num_layers and the pipeline size"
+        )
     chunks, first = [], 0
     for stage in letters:
         held = model.is_moe[first : first + stage.count("t")]

@@ -1,9 +1,11 @@
-"""An estimate of a rank's memory in bytes, for the pipeline stage that needs most, and what a change adds.
+"""An estimate of a rank's memory in bytes, for the pipeline stage that needs most, and what a
+change adds.
 
-Counted at the end of the forward passes, when most activations are held: parameters, gradients, optimizer
-state, activations times micro-batches in flight, logits. Not counted: what lives for one kernel, one layer's
-recomputed activations, dispatcher and NCCL buffers, CUDA graphs, the CUDA context: the rest, which only a
-measured peak tells. A peak set elsewhere (the optimizer's step, say) moves less than a change of activations.
+Counted at the end of the forward passes, when most activations are held: parameters, gradients,
+optimizer state, activations times micro-batches in flight, logits. Not counted: what lives for one
+kernel, one layer's recomputed activations, dispatcher and NCCL buffers, CUDA graphs, the CUDA
+context: the rest, which only a measured peak tells. A peak set elsewhere (the optimizer's step,
+say) moves less than a change of activations.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +36,8 @@ from traces.texts import Key, Said
 ERROR: Final = Limit(
     0.15,
     "of the estimate, or of an estimated change",
-    "ours: published parts and savings come out within 15 %; of 264 recipes of Megatron-Bridge without PEFT, "
+    "ours: published parts and savings come out within 15 %; of 264 recipes of Megatron-Bridge "
+    "without PEFT, "
     "none is estimated at more than 1.13 times what its GPU has",
 )
 _PATH: Final = "sizes.memory"
@@ -71,10 +74,11 @@ def estimate(
     stage: int | None = None,
     precision: str | None = None,
 ) -> MemoryEstimate | Missing:
-    """The memory of the heaviest pipeline rank, or of the one asked for; Missing names the knobs needed.
+    """The memory of the heaviest pipeline rank, or of the one asked for; Missing names the knobs
+    needed.
 
-    `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest. `precision`: of
-    the matrix work, where an option gives it and not the settings.
+    `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest.
+    `precision`: of the matrix work, where an option gives it and not the settings.
     """
     found = by_stage(settings, core_version, precision)
     if isinstance(found, Missing):
@@ -82,7 +86,9 @@ def estimate(
     if stage is None:
         return max(found, key=lambda one: one.total_bytes)
     if not 0 <= stage < len(found):
-        return Missing(_PATH, "there is no such pipeline rank", "ask for one below the pipeline size")
+        return Missing(
+            _PATH, "there is no such pipeline rank", "ask for one below the pipeline size"
+        )
     return found[stage]
 
 
@@ -93,7 +99,10 @@ def by_stage(
     model = model_size(settings, any_vocabulary=True)
     if isinstance(model, Missing):
         return model
-    untrained, sharded = settings.value("peft.dim") is not None, any(settings.value(k) is True for k in _FSDP)
+    untrained, sharded = (
+        settings.value("peft.dim") is not None,
+        any(settings.value(k) is True for k in _FSDP),
+    )
     if untrained or sharded:
         what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
         return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")
@@ -107,8 +116,12 @@ def by_stage(
     return tuple(_of_rank(settings, model, layout, held, state, rank) for rank in range(layout.pp))
 
 
-def calibrated(guess: MemoryEstimate, peak_bytes: int, said: str = "the log's peak") -> MemoryEstimate:
-    """The estimate with the rest set so that it meets a measured peak; `said`: where the peak was read."""
+def calibrated(
+    guess: MemoryEstimate, peak_bytes: int, said: str = "the log's peak"
+) -> MemoryEstimate:
+    """The estimate with the rest set so that it meets a measured peak; `said`: where the peak was
+    read.
+    """
     counted = guess.total_bytes - (known(guess.rest_bytes) or 0)
     how = f"{said} of {gigabytes(peak_bytes)}, {gigabytes(counted)} of it estimated"
     rest_bytes = peak_bytes - counted
@@ -187,7 +200,9 @@ def _sums(parts: Iterable[tuple[Mapping[Any, int], int]]) -> dict[str, int]:
 def _full_recompute(
     settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk, held: dict[str, int]
 ) -> dict[str, int]:
-    """Full recompute keeps a layer's input: of every n-th layer (uniform), or of the first n (block)."""
+    """Full recompute keeps a layer's input: of every n-th layer (uniform), or of the first n
+    (block).
+    """
     layers = _layer_count(chunk)
     said = settings.value("recompute_num_layers")
     each = said if isinstance(said, int) and said > 0 else 1
@@ -212,7 +227,9 @@ def _layer_count(chunk: Chunk) -> int:
 
 
 def _logits(settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk) -> int:
-    """Logits of one micro-batch: BF16, and FP32 for the loss unless TE's fused loss works in place."""
+    """Logits of one micro-batch: BF16, and FP32 for the loss unless TE's fused loss works in
+    place.
+    """
     fused = settings.value("cross_entropy_loss_fusion") is True
     in_place = fused and settings.value("cross_entropy_fusion_impl") == "te"
     element = ACTIVATION_BYTES if in_place else ACTIVATION_BYTES + 4

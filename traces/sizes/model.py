@@ -1,4 +1,6 @@
-"""The sizes of a model, from the knobs that Megatron-Core's TransformerConfig and the model provider take."""
+"""The sizes of a model, from the knobs that Megatron-Core's TransformerConfig and the model
+provider take.
+"""
 
 from typing import Final
 
@@ -14,7 +16,11 @@ _PATH: Final = "sizes.model"
 _MOST_LAYERS: Final = 2_000
 """No model has as many; a slip of the pen must not fill memory."""
 
-_OTHER_LAYERS: Final = ("hybrid_layer_pattern", "hybrid_override_pattern", "experimental_attention_variant")
+_OTHER_LAYERS: Final = (
+    "hybrid_layer_pattern",
+    "hybrid_override_pattern",
+    "experimental_attention_variant",
+)
 
 
 @frozen
@@ -30,7 +36,9 @@ class Latent:
 
 @frozen
 class Experts:
-    """Routed and shared experts. `hidden_size` is what routed experts take in (the latent size, if any)."""
+    """Routed and shared experts. `hidden_size` is what routed experts take in (the latent size, if
+    any).
+    """
 
     count: int
     topk: int
@@ -43,7 +51,9 @@ class Experts:
 
 @frozen
 class Window:
-    """Sliding-window attention: tokens seen, and each how many layers one sees everything (None: never)."""
+    """Sliding-window attention: tokens seen, and each how many layers one sees everything (None:
+    never).
+    """
 
     token_count: int
     full_every: int | None
@@ -63,8 +73,9 @@ class Layers:
 class ModelSize:
     """A GPT-like model. `is_moe`: per decoder layer, whether its MLP is a mixture of experts.
 
-    `heads`, `query_groups` and `head_dim` are of ordinary attention; MLA takes its dimensions from `latent`.
-    `assumed`: knobs taken at Megatron's default because the configuration does not have them.
+    `heads`, `query_groups` and `head_dim` are of ordinary attention; MLA takes its dimensions from
+    `latent`. `assumed`: knobs taken at Megatron's default because the configuration does not have
+    them.
     """
 
     is_moe: tuple[bool, ...]
@@ -146,16 +157,18 @@ def _other_layers(settings: Settings) -> Missing | None:
 def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | Missing:
     """Sizes of the model a configuration describes; Missing names the knobs that are not there.
 
-    What is left out of a model that its sizes tell is that model's. Models with other than attention layers
-    (Mamba, linear or sparse attention) are Missing too. `any_vocabulary`: one that nobody names is taken as
-    that of usual models, not as missing.
+    What is left out of a model that its sizes tell is that model's. Models with other than
+    attention layers (Mamba, linear or sparse attention) are Missing too. `any_vocabulary`: one that
+    nobody names is taken as that of usual models, not as missing.
     """
     if (missing := _other_layers(settings)) is not None:
         return missing
     settings, taken = filled_in(settings)
     knobs = Knobs(settings)
     knobs.assumed += taken
-    layers, hidden, heads = (knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads"))
+    layers, hidden, heads = (
+        knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads")
+    )
     if layers > _MOST_LAYERS:
         return _TOO_MANY
     experts = _experts(knobs, hidden)
@@ -201,13 +214,18 @@ def _vocabulary(knobs: Knobs, knob: str, hidden: int, any_size: bool) -> int:
         return knobs.need(knob)
     least, most = (gigabytes(size * hidden * _STATE_BYTES) for size in (_SMALLEST, _LARGEST))
     taken = int(VOCABULARY.value)
-    knobs.assumed.append(f"vocab_size {taken:,} (not given; an embedding takes {least} to {most} before TP)")
+    knobs.assumed.append(
+        f"vocab_size {taken:,} (not given; an embedding takes {least} to {most} before TP)"
+    )
     return taken
 
 
 def _experts(knobs: Knobs, hidden: int) -> Experts | None:
     if knobs.value("num_moe_experts") is None:
-        if "num_moe_experts" not in knobs.settings and knobs.value("moe_ffn_hidden_size") is not None:
+        if (
+            "num_moe_experts" not in knobs.settings
+            and knobs.value("moe_ffn_hidden_size") is not None
+        ):
             knobs.missing.append("num_moe_experts")
         return None
     latent = knobs.positive("moe_latent_size")
@@ -251,7 +269,11 @@ def _latent(knobs: Knobs) -> Latent | None:
 def _window(settings: Settings) -> Window | None:
     knobs = Knobs(settings)
     size = knobs.value("window_size")
-    if isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) and n >= 0 for n in size):
+    if (
+        isinstance(size, tuple)
+        and len(size) == 2
+        and all(isinstance(n, int) and n >= 0 for n in size)
+    ):
         seen = sum(int(n) for n in size if n is not None) + 1
     elif (whole := knobs.positive("window_size")) is not None:
         seen = whole

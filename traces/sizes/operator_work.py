@@ -1,7 +1,8 @@
 """What an operator multiplies and the least bytes it moves, from the shapes of its arguments.
 
-FLOP counts a multiplication and an addition as two, as published peaks do. What no shape tells is None: no
-size is guessed. Bytes are each input read once and each output written once: the real traffic is more.
+FLOP counts a multiplication and an addition as two, as published peaks do. What no shape tells is
+None: no size is guessed. Bytes are each input read once and each output written once: the real
+traffic is more.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def _attention_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int
 def _scores(problem: Problem, at: tuple[int, ...]) -> tuple[int, int, int]:
     """Pairs of a query and a key, over which sizes they are added up, elements of all four tensors.
 
-    With a causal mask the pairs under it alone, where queries and keys are as many: else where it lies
-    differs between kernels.
+    With a causal mask the pairs under it alone, where queries and keys are as many: else where it
+    lies differs between kernels.
     """
     (batch, heads, queries, size), key, value = (_shape(problem, place, 4) for place in at[:3])
     keys, causal = key[2], _is_true(problem, at[3])
@@ -119,7 +120,9 @@ def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
         raise _Unknown
     sides = tuple(
         (side + 2 * pad - step * (width - 1) - 1) // jump + 1
-        for side, width, jump, pad, step in zip(given[2:], weight[2:], stride, padding, dilation, strict=True)
+        for side, width, jump, pad, step in zip(
+            given[2:], weight[2:], stride, padding, dilation, strict=True
+        )
     )
     _same_channels(problem, given, weight, at[6])
     if min(sides, default=0) < 1:
@@ -129,10 +132,17 @@ def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _convolution_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
-    """A product as large as the forward one for each gradient that is asked for: of input, of weight."""
+    """A product as large as the forward one for each gradient that is asked for: of input, of
+    weight.
+    """
     output, given, weight = (_shape(problem, place) for place in at[:3])
     asked = compiled(r"True|False").findall(_value(problem, at[5]))
-    if len(asked) != 3 or _is_true(problem, at[3]) or len(output) != len(weight) or output[1] != weight[0]:
+    if (
+        len(asked) != 3
+        or _is_true(problem, at[3])
+        or len(output) != len(weight)
+        or output[1] != weight[0]
+    ):
         raise _Unknown
     _same_channels(problem, given, weight, at[4])
     count = asked[:2].count("True")

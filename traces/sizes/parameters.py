@@ -1,4 +1,6 @@
-"""Parameters by part that a rank of a stage holds; bytes of them, their gradients and optimizer state."""
+"""Parameters by part that a rank of a stage holds; bytes of them, their gradients and optimizer
+state.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
@@ -10,14 +12,25 @@ from traces.sizes.layout import Chunk, Layout
 from traces.sizes.model import ModelSize
 
 Part = Literal[
-    "embedding", "attention", "router", "experts", "shared_experts", "dense_mlp", "norms", "mtp", "output"
+    "embedding",
+    "attention",
+    "router",
+    "experts",
+    "shared_experts",
+    "dense_mlp",
+    "norms",
+    "mtp",
+    "output",
 ]
-"""`mtp`: what multi-token prediction adds to its transformer layer (its norms and its projection)."""
+"""`mtp`: what multi-token prediction adds to its transformer layer (its norms and its
+projection)."""
 
 
 @frozen
 class Cut:
-    """Ranks that share a weight: tensor parallel, expert parallel, tensor parallel inside experts."""
+    """Ranks that share a weight: tensor parallel, expert parallel, tensor parallel inside
+    experts.
+    """
 
     tp: int = 1
     ep: int = 1
@@ -51,12 +64,18 @@ def chunk_counts(model: ModelSize, chunk: Chunk, cut: Cut, *, both_ends: bool) -
     counts["attention"] = layers * attention_count(model, cut.tp)
     counts["norms"] = layers * 2 * model.norm_weights * model.hidden_size
     counts["norms"] += chunk.output * model.norm_weights * model.hidden_size
-    counts["dense_mlp"] = (layers - moe) * _mlp_count(model, model.ffn_size, model.hidden_size, cut.tp)
+    counts["dense_mlp"] = (layers - moe) * _mlp_count(
+        model, model.ffn_size, model.hidden_size, cut.tp
+    )
     counts["mtp"] = chunk.mtp * (
         2 * model.hidden_size**2 // cut.tp + 3 * model.norm_weights * model.hidden_size
     )
     if experts := model.experts:
-        held = experts.count // cut.ep * _mlp_count(model, experts.ffn_size, experts.hidden_size, cut.etp)
+        held = (
+            experts.count
+            // cut.ep
+            * _mlp_count(model, experts.ffn_size, experts.hidden_size, cut.etp)
+        )
         latent = 2 * model.hidden_size * experts.hidden_size * experts.latent
         counts["router"] = moe * experts.count * model.hidden_size
         counts["experts"] = moe * (held + latent)
@@ -74,9 +93,11 @@ def total_counts(model: ModelSize) -> Mapping[Part, int]:
 
 
 def attention_count(model: ModelSize, tp: int) -> int:
-    """Weights of one attention layer on one rank; MLA's down projections are on every tensor parallel rank.
+    """Weights of one attention layer on one rank; MLA's down projections are on every tensor
+    parallel rank.
 
-    Transformer Engine's layers (megatron/core/models/gpt/gpt_layer_specs.py): they are `duplicated`.
+    Transformer Engine's layers (megatron/core/models/gpt/gpt_layer_specs.py): they are
+    `duplicated`.
     """
     hidden, heads = model.hidden_size, model.heads
     if model.latent is None:
@@ -103,13 +124,18 @@ def _mlp_count(model: ModelSize, ffn: int, hidden: int, ways: int) -> int:
     return matrices * ffn * hidden // ways + bias
 
 
-_QUANTISED: Final[frozenset[Part]] = frozenset({"attention", "experts", "shared_experts", "dense_mlp"})
-"""Parts whose matrices low precision quantises; the paper keeps router, embedding and output as they are."""
+_QUANTISED: Final[frozenset[Part]] = frozenset(
+    {"attention", "experts", "shared_experts", "dense_mlp"}
+)
+"""Parts whose matrices low precision quantises; the paper keeps router, embedding and output as
+they are."""
 
 
 @frozen
 class StateBytes:
-    """Bytes of one parameter's state. `moments`: both of Adam's; `kept_frac`: what the GPU keeps of them."""
+    """Bytes of one parameter's state. `moments`: both of Adam's; `kept_frac`: what the GPU keeps of
+    them.
+    """
 
     weight: float
     quantised_weight: float
@@ -125,15 +151,17 @@ class StateBytes:
 def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     """How a configuration keeps weights, gradients and optimizer state.
 
-    Weights BF16; low precision adds both orientations of the quantised ones (Transformer Engine caches
-    them), or keeps only those with FP8 parameters. Main weights: FP32, or with the precision-aware optimizer
-    the 16 bits that BF16 lacks (`store_param_remainders`, core 0.13). CPU offloading takes the moments of its
-    fraction: HybridDeviceOptimizer steps on host copies, the distributed optimizer's main shard stays.
+    Weights BF16; low precision adds both orientations of the quantised ones (Transformer Engine
+    caches them), or keeps only those with FP8 parameters. Main weights: FP32, or with the
+    precision-aware optimizer the 16 bits that BF16 lacks (`store_param_remainders`, core 0.13). CPU
+    offloading takes the moments of its fraction: HybridDeviceOptimizer steps on host copies, the
+    distributed optimizer's main shard stays.
     """
     knobs = Knobs(settings)
     aware = settings.value("optimizer.use_precision_aware_optimizer") is True
     gathered = any(
-        settings.value(knob) is True for knob in ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
+        settings.value(knob) is True
+        for knob in ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
     )
     main = knobs.dtype_bytes("optimizer.main_params_dtype", 4.0) if aware else 4.0
     remainders = aware and settings.value("optimizer.store_param_remainders") is not False
@@ -144,7 +172,9 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
         for moment in ("exp_avg", "exp_avg_sq")
     )
     offload = settings.value("optimizer.optimizer_cpu_offload") is True
-    unsaid = 0.0 if settings.framework == "megatron_bridge" else 1.0  # of OptimizerConfig; of Megatron-LM
+    unsaid = (
+        0.0 if settings.framework == "megatron_bridge" else 1.0
+    )  # of OptimizerConfig; of Megatron-LM
     sent = knobs.fraction("optimizer.optimizer_offload_fraction", unsaid) if offload else 0.0
     said = knobs.value("mixed_precision.grad_reduce_in_fp32")
     is_wide = said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)
@@ -170,7 +200,8 @@ def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> t
     total, experts = sum(counts.values()), counts["experts"]
     quantised = sum(count for part, count in counts.items() if part in _QUANTISED)
     parameters = quantised * state.quantised_weight + (total - quantised) * state.weight
-    # The distributed optimizer shards over data parallel ranks, an expert's state over its own fewer ones.
+    # The distributed optimizer shards over data parallel ranks, an expert's state over its own
+    # fewer ones.
     dense_ways = max(1, layout.dp // state.instances) if state.sharded else 1
     expert_ways = max(1, layout.edp // state.instances) if state.sharded else 1
     sharded = (total - experts) / dense_ways + experts / expert_ways

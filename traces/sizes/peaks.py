@@ -50,7 +50,9 @@ def peaks() -> Mapping[tuple[str, Precision], Peak]:
 
 
 def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
-    """The peak of a GPU family (such as H100) at a precision; None where either is unknown or unpublished."""
+    """The peak of a GPU family (such as H100) at a precision; None where either is unknown or
+    unpublished.
+    """
     if gpu and precision:
         return peaks().get((gpu, precision))
     return None
@@ -63,7 +65,8 @@ def fastest(gpu: str | None) -> Peak | None:
 
 
 def fp32_to_tf32_frac(product: str | None) -> float | None:
-    """FP32 peak without tensor cores, as part of the TF32 peak with them, of a product such as "NVIDIA A100".
+    """FP32 peak without tensor cores, as part of the TF32 peak with them, of a product such as
+    "NVIDIA A100".
 
     None where the product is unknown, has no TF32, or its rates are not in the table.
     """
@@ -84,10 +87,12 @@ def most_to_16_bits_frac(
     until: tuple[int, int] | None = None,
     sm_count: int | None = None,
 ) -> float | None:
-    """The same of a GPU without a name: the most of those of its capability, and of its SMs where known.
+    """The same of a GPU without a name: the most of those of its capability, and of its SMs where
+    known.
 
-    `since`, `until`: the least and the highest capability that it can have, None where nothing bounds it. The
-    product of which this is true gains least, so this GPU gains as much or more. None where no rate is known.
+    `since`, `until`: the least and the highest capability that it can have, None where nothing
+    bounds it. The product of which this is true gains least, so this GPU gains as much or more.
+    None where no rate is known.
     """
     alike = [one for one in products().values() if one.capability and since <= one.capability]
     alike = [one for one in alike if one.capability and (until is None or one.capability <= until)]
@@ -103,7 +108,9 @@ def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:
 
 
 def peak_of_product(product: str | None, precision: Precision | None) -> Peak | None:
-    """The peak of a product such as "NVIDIA A100" at a precision; None where its own is not in the table."""
+    """The peak of a product such as "NVIDIA A100" at a precision; None where its own is not in the
+    table.
+    """
     listed, known = _listed(product), product_named(product) if product else None
     if known and known.name == listed:
         return peak(listed, precision)
@@ -124,7 +131,9 @@ def _frac(gpu: str | None, now: Precision, then: Precision) -> float | None:
 
 
 def peak_precision(precision: str | None) -> Precision | None:
-    """What a precision by our names is published as: FP16 as BF16, each recipe of eight bits as FP8."""
+    """What a precision by our names is published as: FP16 as BF16, each recipe of eight bits as
+    FP8.
+    """
     if low_bytes(precision) == 1.0:
         return "fp8"
     return _PUBLISHED.get(precision or "")

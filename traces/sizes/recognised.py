@@ -22,7 +22,8 @@ def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Mapping[str, Value]]]:
 
 
 def filled_in(known: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with what the model of these sizes has, and what was taken so; what is said stays.
+    """The settings with what the model of these sizes has, and what was taken so; what is said
+    stays.
 
     Of a model without experts the heads tell it too.
     """
@@ -30,11 +31,19 @@ def filled_in(known: Settings) -> tuple[Settings, tuple[str, ...]]:
     same = all(knob not in known or known.value(knob) == values[knob] for knob in _telling(values))
     if not name or not same:
         return known, ()
-    added = {knob: value for knob, value in values.items() if knob not in known and knob not in _CHOSEN}
+    added = {
+        knob: value for knob, value in values.items() if knob not in known and knob not in _CHOSEN
+    }
     said = tuple(f"{knob} as {name} has it (not given)" for knob in added)
     return (settings(added, name).under(known) if added else known), said
 
 
 def _telling(values: Mapping[str, Value]) -> tuple[str, ...]:
-    told = ("num_attention_heads", "ffn_hidden_size", "moe_ffn_hidden_size", "moe_router_topk", "vocab_size")
+    told = (
+        "num_attention_heads",
+        "ffn_hidden_size",
+        "moe_ffn_hidden_size",
+        "moe_router_topk",
+        "vocab_size",
+    )
     return tuple(knob for knob in told if knob in values)

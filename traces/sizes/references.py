@@ -1,4 +1,6 @@
-"""Published throughputs of MoE models, by `references.toml`: reference shapes, never a target for another."""
+"""Published throughputs of MoE models, by `references.toml`: reference shapes, never a target for
+another.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -44,8 +46,9 @@ Aspects = Mapping[Aspect, str | int | None]
 class Reference(Struct, frozen=True):
     """One published row, of a run over `gpus` GPUs; what it does not say is None.
 
-    `layout`: sizes TP/PP/VP/EP. `batch`: global batch / micro-batch / sequence. `step_s`: as published, else
-    global batch times sequence over GPUs and tokens. `routing`: `balanced` is forced: a benchmark only.
+    `layout`: sizes TP/PP/VP/EP. `batch`: global batch / micro-batch / sequence. `step_s`: as
+    published, else global batch times sequence over GPUs and tokens. `routing`: `balanced` is
+    forced: a benchmark only.
     """
 
     model: Said
@@ -70,8 +73,9 @@ class Differs(Struct, frozen=True):
 
 
 class Nearest(Struct, frozen=True):
-    """The published run that is nearest to this one. `tokens_frac`: tokens per second of this run, as part of
-    its. `unknown_settings`: what one of the two does not have."""
+    """The published run that is nearest to this one. `tokens_frac`: tokens per second of this run,
+    as part of its. `unknown_settings`: what one of the two does not have.
+    """
 
     reference: Reference
     tokens_frac: float
@@ -110,9 +114,11 @@ def references() -> tuple[Reference, ...]:
 def nearest_references(
     settings: Settings, gpu: str | None = None, precision: str | None = None
 ) -> tuple[Reference, ...]:
-    """Published rows of the same model, nearest first: those that differ in what moves throughput most last.
+    """Published rows of the same model, nearest first: those that differ in what moves throughput
+    most last.
 
-    Empty where the model has no published row, or its sizes are not known. `precision`: by our names.
+    Empty where the model has no published row, or its sizes are not known. `precision`: by our
+    names.
     """
     model = model_size(settings)
     if isinstance(model, Missing):

@@ -1,4 +1,6 @@
-"""Throughput from a configuration and the length of a step: tokens, model TFLOP/s, MFU of a named peak."""
+"""Throughput from a configuration and the length of a step: tokens, model TFLOP/s, MFU of a named
+peak.
+"""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -14,10 +16,13 @@ from traces.sizes.peaks import Peak, fastest, peak, peak_precision
 from traces.spelling import percent, rounded
 
 Convention = Literal["newest", "bridge_0.4"]
-"""`newest`: Megatron-Bridge from 0.5 on. `bridge_0.4`: Bridge up to 0.4 counted a gated MLP's third matrix
-only with SiLU, and sliding windows as if they saw everything (flop_utils.py at v0.4.0 and v0.5.0)."""
+"""`newest`: Megatron-Bridge from 0.5 on. `bridge_0.4`: Bridge up to 0.4 counted a gated MLP's third
+matrix only with SiLU, and sliding windows as if they saw everything (flop_utils.py at v0.4.0 and
+v0.5.0)."""
 
-Part = Literal["attention", "core_attention", "dense_mlp", "experts", "shared_experts", "mtp", "logits"]
+Part = Literal[
+    "attention", "core_attention", "dense_mlp", "experts", "shared_experts", "mtp", "logits"
+]
 
 _TRAINING: Final = 3 * 2
 """Forward, and twice that backward; a multiply-add is two operations."""
@@ -26,8 +31,9 @@ _TRAINING: Final = 3 * 2
 def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapping[Part, float]:
     """Floating-point operations for one token of a training step, by part.
 
-    As in both sources, of router and norms only those of MLA and multi-token prediction are counted.
-    Megatron-LM counts windows as full attention; Bridge from 0.5 on does not, and we follow it.
+    As in both sources, of router and norms only those of MLA and multi-token prediction are
+    counted. Megatron-LM counts windows as full attention; Bridge from 0.5 on does not, and we
+    follow it.
     """
     old = convention == "bridge_0.4"
     layers, hidden = len(model.is_moe) + model.mtp_layers, model.hidden_size
@@ -51,16 +57,22 @@ def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapp
 
 
 def grouped_flops_per_step(settings: Settings) -> float | None:
-    """Floating-point operations of the experts' grouped GEMMs on one GPU in a step, tokens spread evenly.
+    """Floating-point operations of the experts' grouped GEMMs on one GPU in a step, tokens spread
+    evenly.
 
-    What recompute does again is counted: all of it, or whole MoE layers. None where sizes are missing, and
-    where GPUs differ: stages have other numbers of MoE layers, or only some layers are recomputed.
+    What recompute does again is counted: all of it, or whole MoE layers. None where sizes are
+    missing, and where GPUs differ: stages have other numbers of MoE layers, or only some layers are
+    recomputed.
     """
     model, batch = model_size(settings), Knobs(settings).positive(GLOBAL_BATCH)
     layout = model if isinstance(model, Missing) else layout_of(settings, model)
     if isinstance(model, Missing) or isinstance(layout, Missing) or not batch:
         return None
-    layers, passes, experts = {*moe_layers_of_stages(layout, model)}, _passes(settings), model.experts
+    layers, passes, experts = (
+        {*moe_layers_of_stages(layout, model)},
+        _passes(settings),
+        model.experts,
+    )
     if experts is None or len(layers) > 1 or passes is None:
         return None
     matrices = 3 if model.gated else 2
@@ -74,8 +86,12 @@ def _routed(experts: Experts, matrices: int) -> int:
 
 
 def _passes(settings: Settings) -> int | None:
-    """Forward passes of experts' GEMMs in a step, a backward one counted as two; None where layers differ."""
-    granularity, modules = (settings.value(f"recompute_{name}") for name in ("granularity", "modules"))
+    """Forward passes of experts' GEMMs in a step, a backward one counted as two; None where layers
+    differ.
+    """
+    granularity, modules = (
+        settings.value(f"recompute_{name}") for name in ("granularity", "modules")
+    )
     if granularity == "full":
         every = settings.value("recompute_method") == "uniform"
         if every:
@@ -120,7 +136,8 @@ def _core(model: ModelSize, layers: int, *, windows: bool) -> float:
 
 @frozen
 class Throughput:
-    """Rates of one GPU. `mfu_frac` is of `peak`; both None where the GPU or its precision is unknown.
+    """Rates of one GPU. `mfu_frac` is of `peak`; both None where the GPU or its precision is
+    unknown.
 
     A lower-precision peak makes the same rate a smaller MFU: say `model_tflops_per_gpu` beside it.
     """
@@ -183,7 +200,8 @@ def _impossible(settings: Settings, logged: Settings, mfu_frac: float, ceiling: 
     cause = " or ".join(doubtful) or "the GPU, its precision or the length of a step"
     return Missing(
         "throughput",
-        f"MFU would be {percent(mfu_frac)} of the {rounded(ceiling.tflops)} TFLOP/s of {ceiling.gpu} in "
+        f"MFU would be {percent(mfu_frac)} of the {rounded(ceiling.tflops)} TFLOP/s of "
+        f"{ceiling.gpu} in "
         f"{ceiling.precision}, which no GPU reaches: {cause} is not this run's",
         "give the log and the configuration of the same run",
     )

@@ -1,9 +1,10 @@
 """Does a series get longer or shorter as it goes: a trend, that no mean of the whole stands for.
 
-Means of consecutive blocks are ranked (Mann 1945, Kendall 1975), as values that follow each other are alike:
-the distribution of the rank sum is exact, ties count for neither way. The slope is the median of the slopes
-between all pairs of blocks (Theil 1950), with Sen's interval (1968, doi:10.1080/01621459.1968.10480934). Both
-ignore how the values are distributed, and one far value moves neither.
+Means of consecutive blocks are ranked (Mann 1945, Kendall 1975), as values that follow each other
+are alike: the distribution of the rank sum is exact, ties count for neither way. The slope is the
+median of the slopes between all pairs of blocks (Theil 1950), with Sen's interval (1968,
+doi:10.1080/01621459.1968.10480934). Both ignore how the values are distributed, and one far value
+moves neither.
 
 A series that jumps once has a trend too: which of the two fits the blocks better is the shape.
 """
@@ -22,21 +23,26 @@ from traces.statistics.interval import LEVEL, MANY
 BLOCKS: Final = Limit(
     10,
     "blocks at most",
-    "ours: of 400 series without a trend at most 1.5 % pass for one, 1.0 to 5.2 % where each value holds "
-    "half of the one before it (10 to 500 values); a climb of 3 % in noise of 2 % is found in 40 % of series "
+    "ours: of 400 series without a trend at most 1.5 % pass for one, 1.0 to 5.2 % where each value "
+    "holds "
+    "half of the one before it (10 to 500 values); a climb of 3 % in noise of 2 % is found in 40 % "
+    "of series "
     "of 47 values, 91 % of 200. 16 blocks pass a slow wander for a trend twice as often",
 )
 
 JUMP: Final = Limit(
     3.0,
     "times the range of the blocks on either side",
-    "ours: the ranks of ten blocks cannot show a jump in the middle (4 % by chance); of 1,980 series without "
-    "one, single values and such that hold half of the one before, none is this far apart; one of 10 % in "
+    "ours: the ranks of ten blocks cannot show a jump in the middle (4 % by chance); of 1,980 "
+    "series without "
+    "one, single values and such that hold half of the one before, none is this far apart; one of "
+    "10 % in "
     "noise of 1 % is found in 200 of 200",
 )
 
 ASKED: Final = 4
-"""Series of one comparison, two logs and two figures of memory, which share what may be by chance."""
+"""Series of one comparison, two logs and two figures of memory, which share what may be by
+chance."""
 State = Literal["rising", "falling", "none"]
 
 
@@ -44,9 +50,9 @@ State = Literal["rising", "falling", "none"]
 class Drift:
     """How a series moves; figures are in the unit of its values, per unit of its places.
 
-    `first` and `last`: the fitted line at both ends, or the levels before and after a jump. `at`: the place
-    of one jump, where that fits the blocks better than a line, else None. `chance`: how likely unordered
-    values show as much of a trend.
+    `first` and `last`: the fitted line at both ends, or the levels before and after a jump. `at`:
+    the place of one jump, where that fits the blocks better than a line, else None. `chance`: how
+    likely unordered values show as much of a trend.
     """
 
     state: State
@@ -65,7 +71,9 @@ class Drift:
 
 
 def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
-    """The drift of values at rising places; None with fewer than `MANY`. Reversed values mirror it."""
+    """The drift of values at rising places; None with fewer than `MANY`. Reversed values mirror
+    it.
+    """
     count = len(values)
     if count < MANY.value:
         return None
@@ -113,7 +121,9 @@ def _inversions(count: int) -> tuple[int, ...]:
 
 
 def chance_of(count: int, rank_sum: int) -> float:
-    """How likely a random order has a rank sum as far from zero, either way; with ties it is at most that."""
+    """How likely a random order has a rank sum as far from zero, either way; with ties it is at
+    most that.
+    """
     most = count * (count - 1) // 2
     wrong = (most - abs(rank_sum)) // 2
     tail = sum(_inversions(count)[: wrong + 1])
@@ -123,7 +133,9 @@ def chance_of(count: int, rank_sum: int) -> float:
 def _ends(slopes: Sequence[float], count: int) -> tuple[float, float]:
     """Sen's 95 % interval: slopes as far from the middle as the rank sum goes by chance."""
     most = count * (count - 1) // 2
-    inside = next(wrong for wrong in range(most + 1) if chance_of(count, most - 2 * wrong) > 1 - LEVEL)
+    inside = next(
+        wrong for wrong in range(most + 1) if chance_of(count, most - 2 * wrong) > 1 - LEVEL
+    )
     below = max(inside - 1, 0)
     return slopes[below], slopes[len(slopes) - 1 - below]
 
@@ -140,7 +152,9 @@ def _cut(means: Sequence[float], at: Sequence[float], slope: float, middle: floa
 
 
 def _is_apart(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether two levels differ by far more than the blocks of either do, which ranks of few cannot show."""
+    """Whether two levels differ by far more than the blocks of either do, which ranks of few cannot
+    show.
+    """
     shift = abs(median(after) - median(before))
     apart = min(after) > max(before) or max(after) < min(before)
     widest = max(max(level) - min(level) for level in (before, after))

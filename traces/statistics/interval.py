@@ -3,19 +3,21 @@
 With `MANY` or more on both sides it is a bootstrap, with fewer the permutation test decides
 (`permutation.py`), and with less than `LEAST` nothing does. Of the bootstrap:
 
-Deviations from each side's mean are drawn with replacement, and the interval is the difference of the means
-give or take the length that `level` of the drawn differences stay below. Four things make it hold with few
-values and long logs:
+Deviations from each side's mean are drawn with replacement, and the interval is the difference of
+the means give or take the length that `level` of the drawn differences stay below. Four things make
+it hold with few values and long logs:
 
-- Deviations are widened for few values, by sqrt(n / (n - 1)) and by Student's t over the normal quantile
-  (the expanded percentile interval: T. Hesterberg, What Teachers Should Know About the Bootstrap, The
-  American Statistician 69, 2015).
-- Values that follow each other are alike, so means of consecutive blocks are drawn in place of single ones
-  from twice `MANY` values a side on: `MANY` blocks or more, of one length on both sides.
-- Where values have a rhythm, as data loaders with several workers give it, blocks are of whole rounds: half a
-  round more or less is no other mean. Of fewer than `MANY` rounds the permutation test shares out the rounds.
-- A side with few values may not have met the rare slow step that the other met: deviations are drawn from
-  their own side and from both sides together, and the wider of the two counts.
+- Deviations are widened for few values, by sqrt(n / (n - 1)) and by Student's t over the normal
+  quantile (the expanded percentile interval: T. Hesterberg, What Teachers Should Know About the
+  Bootstrap, The American Statistician 69, 2015).
+- Values that follow each other are alike, so means of consecutive blocks are drawn in place of
+  single ones from twice `MANY` values a side on: `MANY` blocks or more, of one length on both
+  sides.
+- Where values have a rhythm, as data loaders with several workers give it, blocks are of whole
+  rounds: half a round more or less is no other mean. Of fewer than `MANY` rounds the permutation
+  test shares out the rounds.
+- A side with few values may not have met the rare slow step that the other met: deviations are
+  drawn from their own side and from both sides together, and the wider of the two counts.
 
 How often intervals hold the true difference, and how small a difference is found: docs/score.md.
 """
@@ -37,11 +39,13 @@ from traces.statistics.student import student
 
 LEVEL: Final = 0.95
 LEAST: Final = next(count for count in range(1, 100) if least_p(count, count) <= 1 - LEVEL)
-"""Steps a side of which the permutation test can refuse a difference: 4, as 3 against 3 are p = 1/10."""
+"""Steps a side of which the permutation test can refuse a difference: 4, as 3 against 3 are p =
+1/10."""
 MANY: Final = Limit(
     8,
     "steps a side",
-    "measurement of this project, section 8: with fewer, what is drawn with replacement varies too little",
+    "measurement of this project, section 8: with fewer, what is drawn with replacement varies too "
+    "little",
 )
 RESAMPLES: Final = Limit(
     4000, "resamples", "ours: another seed then moves the ends by some 1.5 % of half the interval"
@@ -52,8 +56,8 @@ RESAMPLES: Final = Limit(
 class Interval:
     """An interval of new mean less base mean, both ends in ns, and how it was made.
 
-    `p`: of the permutation test, None by bootstrap. `by_spread`: the ends are not the test's, as the counts
-    differ and each side's own scatter gives wider ones.
+    `p`: of the permutation test, None by bootstrap. `by_spread`: the ends are not the test's, as
+    the counts differ and each side's own scatter gives wider ones.
     """
 
     low_ns: int
@@ -73,8 +77,11 @@ class Interval:
         return (self.high_ns - self.low_ns) // 2
 
 
-def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = LEVEL) -> Interval | None:
-    """The interval; None with fewer than `LEAST` values on a side. Swapped sides give the mirrored one.
+def interval_of(
+    base_ns: Sequence[int], new_ns: Sequence[int], level: float = LEVEL
+) -> Interval | None:
+    """The interval; None with fewer than `LEAST` values on a side. Swapped sides give the mirrored
+    one.
 
     Values in the order they were recorded. Values that never vary give an interval without width.
     """
@@ -87,10 +94,14 @@ def interval_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float = LE
     if round_ > 1 and LEAST <= fewest // round_ < MANY.value:
         return _of_few_rounds(base_ns, new_ns, round_, level)
     length = max(1, fewest // int(MANY.value))
-    first, second = (_deviations(side, length, level) for side in sorted((tuple(base_ns), tuple(new_ns))))
+    first, second = (
+        _deviations(side, length, level) for side in sorted((tuple(base_ns), tuple(new_ns)))
+    )
     half_ns = ceil(_half_width(first, second, level))
     delta_ns = round(_delta_ns(base_ns, new_ns))
-    method = "bootstrap of single values" if length == 1 else f"bootstrap of blocks of {length} values"
+    method = (
+        "bootstrap of single values" if length == 1 else f"bootstrap of blocks of {length} values"
+    )
     return Interval(delta_ns - half_ns, delta_ns + half_ns, level, method)
 
 
@@ -101,7 +112,9 @@ def _of_few(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Inte
     return Interval(found.low_ns, found.high_ns, level, method, found.p, found.by_spread)
 
 
-def _of_few_rounds(base_ns: Sequence[int], new_ns: Sequence[int], length: int, level: float) -> Interval:
+def _of_few_rounds(
+    base_ns: Sequence[int], new_ns: Sequence[int], length: int, level: float
+) -> Interval:
     """The test over sums of whole rounds, about the difference of all steps."""
     base_rounds_ns, new_rounds_ns = (_rounds(side, length) for side in (base_ns, new_ns))
     found = _of_few(base_rounds_ns, new_rounds_ns, level)
@@ -115,7 +128,9 @@ def _of_few_rounds(base_ns: Sequence[int], new_ns: Sequence[int], length: int, l
 
 
 def _rounds(values_ns: Sequence[int], length: int) -> list[int]:
-    return [sum(values_ns[at : at + length]) for at in range(0, len(values_ns) - length + 1, length)]
+    return [
+        sum(values_ns[at : at + length]) for at in range(0, len(values_ns) - length + 1, length)
+    ]
 
 
 def _delta_ns(base_ns: Sequence[int], new_ns: Sequence[int]) -> Fraction:
@@ -123,14 +138,18 @@ def _delta_ns(base_ns: Sequence[int], new_ns: Sequence[int]) -> Fraction:
 
 
 def _shifted(values_ns: Sequence[int]) -> NDArray[np.float64]:
-    """Deviations from the mean; the first value is taken off before, so that long times stay exact."""
+    """Deviations from the mean; the first value is taken off before, so that long times stay
+    exact.
+    """
     shifted = np.array([one - values_ns[0] for one in values_ns], dtype=np.float64)
     shifted -= shifted.mean()
     return shifted
 
 
 def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArray[np.float64]:
-    """Per block, what it adds to the deviation from the mean, widened for few blocks; they add up to 0."""
+    """Per block, what it adds to the deviation from the mean, widened for few blocks; they add up
+    to 0.
+    """
     count, shifted = len(values_ns), _shifted(values_ns)
     rounds = count // (round_ := round_of(shifted))
     blocks = min(count // length, rounds)

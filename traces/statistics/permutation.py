@@ -1,17 +1,19 @@
 """The interval of a difference of means over few steps, by the permutation test.
 
-If two runs do the same, each way to share out all steps into sides of these counts was as likely as the
-recorded one. p is the share of the ways that differ at least as far the same way, and as many again for the
-other: four steps against four that do not overlap are 2 of 70 ways, p = 1/35.
+If two runs do the same, each way to share out all steps into sides of these counts was as likely as
+the recorded one. p is the share of the ways that differ at least as far the same way, and as many
+again for the other: four steps against four that do not overlap are 2 of 70 ways, p = 1/35.
 
-The interval holds each shift of the new side after which the test would still take both for one. A way that
-exchanges some steps differs further than the recorded one for each shift beyond the mean of the exchanged
-steps of new less that of those of base. These differences, in order, are where p changes: four against four
-leave out the first and the last of 70 ways, so the interval ends where steps begin to overlap (E. L. Lehmann,
-Nonparametrics, 1975; P. H. Garthwaite, Confidence Intervals from Randomization Tests, Biometrics 52, 1996).
+The interval holds each shift of the new side after which the test would still take both for one. A
+way that exchanges some steps differs further than the recorded one for each shift beyond the mean
+of the exchanged steps of new less that of those of base. These differences, in order, are where p
+changes: four against four leave out the first and the last of 70 ways, so the interval ends where
+steps begin to overlap (E. L. Lehmann, Nonparametrics, 1975; P. H. Garthwaite, Confidence Intervals
+from Randomization Tests, Biometrics 52, 1996).
 
-The ways are as likely only where both sides vary alike. Equal counts forgive much, others little: with them
-the interval is at least as wide as Welch's, in which each side varies as its own steps do.
+The ways are as likely only where both sides vary alike. Equal counts forgive much, others little:
+with them the interval is at least as wide as Welch's, in which each side varies as its own steps
+do.
 """
 
 from collections.abc import Sequence
@@ -31,7 +33,9 @@ from traces.statistics.student import welch
 DRAWN_VALUES: Final = Limit(
     2_500_000, "values", "ours: some 0.1 s; all ways to share out 4 against 58 steps are fewer"
 )
-DRAWN: Final = Limit(20_000, "ways drawn", "ours: where there are more than that; 5 % is then 5 +- 0.3 %")
+DRAWN: Final = Limit(
+    20_000, "ways drawn", "ours: where there are more than that; 5 % is then 5 +- 0.3 %"
+)
 SEED: Final = 0
 
 Ints = NDArray[np.int64]
@@ -41,7 +45,8 @@ Ints = NDArray[np.int64]
 class Shift:
     """Shifts of new against base that the test does not refuse, and its p for none.
 
-    `ways`: how many were tried, `is_exact`: all there are. `by_spread`: Welch's interval is the wider.
+    `ways`: how many were tried, `is_exact`: all there are. `by_spread`: Welch's interval is the
+    wider.
     """
 
     low_ns: int
@@ -70,7 +75,9 @@ def shifts_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Sh
     p = min(Fraction(1), Fraction(2 * min(below, above), ways))
     left_out = floor((1 - Fraction(str(level))) / 2 * ways) - (ways - 1 - int(changing.sum()))
     if left_out < 1:
-        raise ValueError(f"{len(base_ns)} and {len(new_ns)} steps refuse no difference at a level of {level}")
+        raise ValueError(
+            f"{len(base_ns)} and {len(new_ns)} steps refuse no difference at a level of {level}"
+        )
     low, high = _ends(moved_ns[changing], exchanged[changing], left_out)
     low_ns, high_ns = ceil(low), floor(high)  # inwards: an end of half a ns is beyond zero
     by_spread = False
@@ -93,7 +100,9 @@ def _ends(moved_ns: Ints, exchanged: Ints, left_out: int) -> tuple[Fraction, Fra
 
 
 def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[Ints, Ints, bool]:
-    """Per way but the recorded one: how much more the exchanged of the few take, and how many those are."""
+    """Per way but the recorded one: how much more the exchanged of the few take, and how many those
+    are.
+    """
     few = len(few_ns)
     ways, is_exact = _ways(few, few + len(many_ns))
     values_ns = np.array([one - few_ns[0] for one in (*few_ns, *many_ns)], dtype=np.int64)
@@ -103,7 +112,9 @@ def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[Ints, Int
 
 @lru_cache(maxsize=4)
 def _ways(few: int, count: int) -> tuple[NDArray[np.intp], bool]:
-    """Per way the places of the few in all steps [way, place], but for the recorded one, the first places."""
+    """Per way the places of the few in all steps [way, place], but for the recorded one, the first
+    places.
+    """
     if few * (every := comb(count, few)) <= DRAWN_VALUES.value:
         places = chain.from_iterable(combinations(range(count), few))
         return np.fromiter(places, dtype=np.intp, count=few * every).reshape(-1, few)[1:], True

@@ -9,7 +9,9 @@ from statistics import variance
 
 @cache
 def student(level: float, freedom: int) -> float:
-    """What t stays below, whichever its sign, in `level` of all cases, for degrees of freedom from 1 on."""
+    """What t stays below, whichever its sign, in `level` of all cases, for degrees of freedom from
+    1 on.
+    """
     low, high = 0.0, pi / 2
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if _held(middle, freedom) < level else (low, middle)
@@ -17,7 +19,8 @@ def student(level: float, freedom: int) -> float:
 
 
 def _held(angle: float, freedom: int) -> float:
-    """In how many of all cases |t| is below the angle's tangent times the root of the degrees of freedom.
+    """In how many of all cases |t| is below the angle's tangent times the root of the degrees of
+    freedom.
 
     A finite sum for each whole number of degrees (Abramowitz and Stegun 26.7.3-4).
     """
@@ -32,7 +35,8 @@ def _held(angle: float, freedom: int) -> float:
 
 
 def welch(first: Sequence[int], second: Sequence[int], level: float) -> tuple[int, int]:
-    """Welch's interval of the mean of the first less that of the second, its degrees of freedom rounded down.
+    """Welch's interval of the mean of the first less that of the second, its degrees of freedom
+    rounded down.
 
     Each side varies as its own values do.
     """
@@ -46,6 +50,8 @@ def welch(first: Sequence[int], second: Sequence[int], level: float) -> tuple[in
 
 
 def one_more(values: Sequence[Fraction], level: float) -> tuple[float, int]:
-    """The standard deviation of values, and how far from their mean a further one of them lies at most."""
+    """The standard deviation of values, and how far from their mean a further one of them lies at
+    most.
+    """
     spread = sqrt(variance(values))
     return spread, ceil(student(level, len(values) - 1) * spread * sqrt(1 + 1 / len(values)))

@@ -5,11 +5,11 @@ The border before a step that begins on the host at h is the earlier of
 - the start of the first compute kernel launched at h or later, and
 - the end of the last GPU activity launched before h,
 
-so the wait before a step's first kernel is part of that step. Where nothing was launched before h, it is the
-start of the first activity launched from h on, so that nothing which a first step launched, a receive or the
-batch's copy, lies before it. Activities whose launch was not recorded count
-as launched when they start, or before all others where they run before any of those. What helper threads
-launched makes no border.
+so the wait before a step's first kernel is part of that step. Where nothing was launched before h,
+it is the start of the first activity launched from h on, so that nothing which a first step
+launched, a receive or the batch's copy, lies before it. Activities whose launch was not recorded
+count as launched when they start, or before all others where they run before any of those. What
+helper threads launched makes no border.
 """
 
 from typing import Final
@@ -28,8 +28,8 @@ _NEVER: Final = int(FOREVER)
 class HostOrder:
     """A rank's activities in order of launch: what was launched before a host time, and what after.
 
-    `launch_ns`, shape (n,), rises; `places` says which activity each was. `counted_launch_ns` are the same
-    times in the order of the activities.
+    `launch_ns`, shape (n,), rises; `places` says which activity each was. `counted_launch_ns` are
+    the same times in the order of the activities.
     """
 
     def __init__(self, activities: Activities) -> None:
@@ -60,11 +60,15 @@ class HostOrder:
         return np.where(before == NULL, self._next_own[launched], np.minimum(before, after))
 
     def held_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        """When all but communication that was launched in each host interval [first, last) had ended."""
+        """When all but communication that was launched in each host interval [first, last) had
+        ended.
+        """
         return self._last_of(self._held_end_ns, first_ns, last_ns)
 
     def communicates_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        """When the communication that was launched in each host interval [first, last) had ended."""
+        """When the communication that was launched in each host interval [first, last) had
+        ended.
+        """
         return self._last_of(self._comm_end_ns, first_ns, last_ns)
 
     def _last_of(self, ends_ns: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
@@ -91,11 +95,15 @@ class HostOrder:
         return self._between(self._compute_so_far, first_ns, last_ns)
 
     def compute_work_ns(self, first: IntArray, last: IntArray) -> IntArray:
-        """Summed length of the compute among the activities [first, last) of this order, shape (n,)."""
+        """Summed length of the compute among the activities [first, last) of this order, shape
+        (n,).
+        """
         return self._compute_work_so_far[last] - self._compute_work_so_far[first]
 
     def chosen_between(self, chosen: BoolArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        """How many of the chosen activities, a mask over the rank's, were launched in each host interval."""
+        """How many of the chosen activities, a mask over the rank's, were launched in each host
+        interval.
+        """
         return self._between(_running_sum(chosen[self.places]), first_ns, last_ns)
 
     def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
@@ -105,8 +113,8 @@ class HostOrder:
 def _launched_ns(activities: Activities) -> IntArray:
     """When each activity was launched, shape (n,).
 
-    One without a launch counts as launched when it starts, but before all others where none of those runs
-    yet: the host was ahead as the recording began.
+    One without a launch counts as launched when it starts, but before all others where none of
+    those runs yet: the host was ahead as the recording began.
     """
     unknown = ~activities.is_launched
     launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
@@ -137,11 +145,14 @@ def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: 
     return Found(what, start_ns, end_ns, steps, order.kernels_between(start_ns, end_ns).tolist())
 
 
-def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+def step_borders(
+    order: HostOrder, start_ns: IntArray, end_ns: IntArray
+) -> tuple[IntArray, IntArray]:
     """GPU start and end of each host range; ranges of shape (n,) in order and disjoint.
 
-    A step lasts until the next one begins, so that no wait is lost between them, unless compute kernels were
-    launched between the two ranges: that work is no part of a step, which then ends at its own end's border.
+    A step lasts until the next one begins, so that no wait is lost between them, unless compute
+    kernels were launched between the two ranges: that work is no part of a step, which then ends at
+    its own end's border.
     """
     start = order.borders_ns(start_ns)
     own_end = order.borders_ns(end_ns)
@@ -154,10 +165,11 @@ def step_borders(order: HostOrder, start_ns: IntArray, end_ns: IntArray) -> tupl
 
 
 def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: IntArray) -> int:
-    """Where the last step ends: if most other steps hide their last collectives, its own are hidden as well.
+    """Where the last step ends: if most other steps hide their last collectives, its own are hidden
+    as well.
 
-    The next step's compute hides them there; so long as the others wait between their own work and that
-    compute, the last one would have waited too.
+    The next step's compute hides them there; so long as the others wait between their own work and
+    that compute, the last one would have waited too.
     """
     hidden = np.flatnonzero(order.communicates_until_ns(start_ns, end_ns)[:-1] > end[:-1])
     if order.goes_on_ns(int(end_ns[-1])) < _NEVER or 2 * len(hidden) < len(end) - 1:

@@ -1,4 +1,6 @@
-"""Steps of one rank: the user's choice, else step ranges, the optimizer, the period, else one window."""
+"""Steps of one rank: the user's choice, else step ranges, the optimizer, the period, else one
+window.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -96,8 +98,10 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     # what was not recorded is not idle, so it must not fill the window
     if unrecorded_ns > MOST.value * (end - start):
         raise EmptySelection(
-            f"--start/--end choose {seconds(start)} to {seconds(end)}, most of it not recorded. GPU "
-            f"activity lies between {seconds(first)} and {seconds(last)}; a number without unit is seconds."
+            f"--start/--end choose {seconds(start)} to {seconds(end)}, most of it not recorded. "
+            f"GPU "
+            f"activity lies between {seconds(first)} and {seconds(last)}; a number without unit is "
+            f"seconds."
         )
     return one_window("user", "the time given", start, end)
 
@@ -113,10 +117,13 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
 
 
 def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
-    """Only the recorded steps from A to B, B excluded; ones left out for another reason stay left out."""
+    """Only the recorded steps from A to B, B excluded; ones left out for another reason stay left
+    out.
+    """
     if not steps.recorded:
         raise EmptySelection(
-            "--steps needs recorded steps, and none were found. Name a range that repeats with --nvtx REGEX, "
+            "--steps needs recorded steps, and none were found. Name a range that repeats with "
+            "--nvtx REGEX, "
             "or choose times with --start and --end."
         )
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
@@ -131,7 +138,8 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
         left = {step.index: step.dropped for step in steps.dropped}
         usable = [step.index for step in steps.used]
         raise EmptySelection(
-            f"--steps {first}:{end} holds no usable step. Recorded are 0 to {len(steps.recorded) - 1}"
+            f"--steps {first}:{end} holds no usable step. Recorded are 0 to "
+            f"{len(steps.recorded) - 1}"
             + (f", left out {left}" if left else "")
             + (f"; usable are {usable[0]} to {usable[-1]}." if usable else ".")
         )
@@ -141,7 +149,8 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
 def _recorded(rank: RankTimeline) -> tuple[int, int]:
     """From the first call, range or GPU work of the rank's process to the end of its GPU work.
 
-    A host may prepare its first batch for seconds; what it does when its GPU is done is no part of the run.
+    A host may prepare its first batch for seconds; what it does when its GPU is done is no part of
+    the run.
     """
     first_ns, last_ns = _extent(rank)
     for table in (rank.columns.calls, rank.columns.ranges):

@@ -18,11 +18,12 @@ from traces.sections.steps import Outside, StepSource, Unit
 
 @frozen
 class Step:
-    """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if used.
+    """One recorded step of one rank, on the GPU's time. `dropped` says why it is left out, None if
+    used.
 
-    `is_warm_up`: left out as the first one, which takes longer than all others; `initialises`: calls that
-    load modules or allocate are why. `has_more`: it holds a unit that the others do
-    not: more kernels, a save.
+    `is_warm_up`: left out as the first one, which takes longer than all others; `initialises`:
+    calls that load modules or allocate are why. `has_more`: it holds a unit that the others do not:
+    more kernels, a save.
     """
 
     index: int
@@ -46,8 +47,8 @@ class Step:
 class Found:
     """What one way took for steps, in order, before the rules all ways share.
 
-    Step k was launched in [host_start_ns[k], host_end_ns[k]), arrays of shape (n,); `kernel_counts` says how
-    many kernels that were. `what` says in words what was taken for a step.
+    Step k was launched in [host_start_ns[k], host_end_ns[k]), arrays of shape (n,); `kernel_counts`
+    says how many kernels that were. `what` says in words what was taken for a step.
     """
 
     what: str
@@ -71,13 +72,13 @@ class Found:
 class Steps:
     """Steps of one rank, all recorded ones in order, and the window they make.
 
-    `windows` is the union of the used steps, or the one window where there are none. `what` says in words
-    what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups: left out of `used`, a
-    finding of their own. `extent_ns`: from the first that was recorded of the rank to
-    the end of its GPU work. `disagreement` names the ways
-    of finding steps that give other lengths, None where none does. `training` says whether the recording is
-    of training, None where it cannot be told; `training_evidence` says by what. That judges the whole
-    recording of the rank, not the window.
+    `windows` is the union of the used steps, or the one window where there are none. `what` says in
+    words what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups: left
+    out of `used`, a finding of their own. `extent_ns`: from the first that was recorded of the rank
+    to the end of its GPU work. `disagreement` names the ways of finding steps that give other
+    lengths, None where none does. `training` says whether the recording is of training, None where
+    it cannot be told; `training_evidence` says by what. That judges the whole recording of the
+    rank, not the window.
     """
 
     source: StepSource
@@ -105,8 +106,12 @@ class Steps:
 
     def with_warm_up(self) -> Steps:
         """The same with the first one, where that was left out for its length."""
-        recorded = tuple(replace(one, dropped=None) if one.is_warm_up else one for one in self.recorded)
-        return replace(self, recorded=recorded, windows=from_steps(self.source, self.what, recorded).windows)
+        recorded = tuple(
+            replace(one, dropped=None) if one.is_warm_up else one for one in self.recorded
+        )
+        return replace(
+            self, recorded=recorded, windows=from_steps(self.source, self.what, recorded).windows
+        )
 
     @property
     def median_ns(self) -> int | None:
@@ -151,7 +156,9 @@ class Steps:
 
 def from_steps(source: StepSource, what: str, recorded: tuple[Step, ...]) -> Steps:
     """Steps whose window is the union of the used ones; a step without GPU time is never used."""
-    recorded = tuple(drop(step, "no GPU work") if step.length_ns <= 0 else step for step in recorded)
+    recorded = tuple(
+        drop(step, "no GPU work") if step.length_ns <= 0 else step for step in recorded
+    )
     used = [step.within_ns for step in recorded if step.dropped is None]
     return Steps(source, what, recorded, spans(*used), "replay" if source == "graph" else "step")
 
@@ -176,5 +183,6 @@ def median_ns(lengths_ns: list[int]) -> int:
 def no_steps(kind: str) -> Missing:
     """Why figures by step are missing where there are none. `kind`: of the trace."""
     return gap(
-        "no steps: neither step ranges, optimizer nor a period were found, so one window", cure("steps", kind)
+        "no steps: neither step ranges, optimizer nor a period were found, so one window",
+        cure("steps", kind),
     )

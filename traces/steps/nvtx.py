@@ -32,7 +32,8 @@ class HostRanges(Lasting):
 
 
 def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRanges | None:
-    """Ranges whose text is wanted (mask over texts), on the thread that launches most of the rank's work.
+    """Ranges whose text is wanted (mask over texts), on the thread that launches most of the rank's
+    work.
 
     Only ranges of the rank's own process; nested matches are dropped. None where nothing matches.
     """
@@ -50,16 +51,19 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
     place = merits.index(max(merits))
     on_thread = chosen & (ranges.thread_gid == threads[place])
     closed_by_ns = int(ranges.end_ns.max())
-    start_ns, end_ns = _outermost(ranges.start_ns[on_thread], ranges.end_ns[on_thread], closed_by_ns)
+    start_ns, end_ns = _outermost(
+        ranges.start_ns[on_thread], ranges.end_ns[on_thread], closed_by_ns
+    )
     return HostRanges(start_ns, end_ns, what, launches[place])
 
 
 def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None:
     """Ranges with a step's name that enclose at least half of the kernels; None without any.
 
-    They must lie on a thread that launches kernels itself, and of several the one that launches most decides,
-    since data loaders use step names too. One that occurs once counts where none is repeated. Kernels that
-    other threads (autograd's) launch within the range count: most of a step may come from there.
+    They must lie on a thread that launches kernels itself, and of several the one that launches
+    most decides, since data loaders use step names too. One that occurs once counts where none is
+    repeated. Kernels that other threads (autograd's) launch within the range count: most of a step
+    may come from there.
     """
     launches_known = bool((rank.activities.launch_thread != NULL).any())
     several: list[tuple[tuple[bool, int, int, int], HostRanges]] = []
@@ -101,16 +105,20 @@ def _families(rank: RankTimeline) -> dict[str, list[int]]:
 
 
 def _counts(values: IntArray, of: IntArray) -> list[int]:
-    """How often each of some occurs among values; by one sort, as hundreds of GPUs have as many threads."""
+    """How often each of some occurs among values; by one sort, as hundreds of GPUs have as many
+    threads.
+    """
     ordered = np.sort(values)
     return (np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of)).tolist()
 
 
-def _outermost(start_ns: IntArray, end_ns: IntArray, closed_by_ns: int) -> tuple[IntArray, IntArray]:
+def _outermost(
+    start_ns: IntArray, end_ns: IntArray, closed_by_ns: int
+) -> tuple[IntArray, IntArray]:
     """Ranges in order of start without those that begin inside one that is kept.
 
-    A range that was never closed is exported as ending with the capture (`closed_by_ns`, the last end of all
-    ranges). Where others begin inside such a one, it ends where the next begins.
+    A range that was never closed is exported as ending with the capture (`closed_by_ns`, the last
+    end of all ranges). Where others begin inside such a one, it ends where the next begins.
     """
     starts: list[int] = []
     ends: list[int] = []

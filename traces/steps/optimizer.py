@@ -25,11 +25,12 @@ from traces.training import Roles
 
 
 def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Found:
-    """The stretches, each that holds more than a step cut at the launch before its last kernels that are one.
+    """The stretches, each that holds more than a step cut at the launch before its last kernels
+    that are one.
 
-    These are the first one, the head, and any with more kernels than the others, as after an evaluation. Its
-    last kernels are a step where they begin as a usual step does, and hold 95 % of its kernels. Nothing
-    changes where there are none, or where nothing lies before them.
+    These are the first one, the head, and any with more kernels than the others, as after an
+    evaluation. Its last kernels are a step where they begin as a usual step does, and hold 95 % of
+    its kernels. Nothing changes where there are none, or where nothing lies before them.
     """
     kernels = rows.source[order.places] != Source.COPY
     places = order.places[kernels]
@@ -41,7 +42,9 @@ def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Foun
     counts = found.kernel_counts[1:-1]
     usual = median_low(counts)
     step = what[stretches[1 + counts.index(usual)]]
-    longer = [place for place, count in enumerate(counts, 1) if count > (1 + HALF_A_WALL.value) * usual]
+    longer = [
+        place for place, count in enumerate(counts, 1) if count > (1 + HALF_A_WALL.value) * usual
+    ]
     start_ns = found.host_start_ns.copy()
     for place in (0, *longer):
         if cut := _where_step_begins(what[stretches[place]], step):
@@ -50,7 +53,9 @@ def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Foun
 
 
 def _where_step_begins(head: IntArray, step: IntArray) -> int:
-    """How many kernels of a head come before a whole step that is like the given one; 0: none do."""
+    """How many kernels of a head come before a whole step that is like the given one; 0: none
+    do.
+    """
     if not len(step):
         return 0
     few = int(HALF_A_WALL.value * len(step))
@@ -68,7 +73,8 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
 
 
 def _shared(head: IntArray, step: IntArray) -> IntArray:
-    """For each place of a head, how many kernels from there on the step has as well, whatever their order.
+    """For each place of a head, how many kernels from there on the step has as well, whatever their
+    order.
 
     Counted from the end: a kernel is shared where the step has more of its kind than come after it.
     """
@@ -90,7 +96,8 @@ _LEAST_GAP_NS: Final = 1_000
 class Marks:
     """Places where an optimizer works, in order of launch, arrays of shape (n,).
 
-    Mark i holds the activities [first[i], end[i]) of the host's order and is over on the host at `until_ns`.
+    Mark i holds the activities [first[i], end[i]) of the host's order and is over on the host at
+    `until_ns`.
     """
 
     first: IntArray
@@ -115,8 +122,8 @@ def optimizer_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found
 def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
     """When each cluster of marks is over on the host, shape (clusters,); None below two clusters.
 
-    Distance is the compute work between two marks: an idle pause brings nothing apart, and what runs between
-    two optimizers little.
+    Distance is the compute work between two marks: an idle pause brings nothing apart, and what
+    runs between two optimizers little.
     """
     gap_ns = np.maximum(order.compute_work_ns(marks.end[:-1], marks.first[1:]), 0)
     own_ns = summed(order.compute_work_ns(marks.first, marks.end))
@@ -129,7 +136,8 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
 def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder) -> IntArray:
     """The ends on the host, shape (clusters,), behind the collectives launched directly after each.
 
-    An all-gather of updated weights belongs to the update; what a pipeline receives is the next step's.
+    An all-gather of updated weights belongs to the update; what a pipeline receives is the next
+    step's.
     """
     collective = rows.is_comm & rows.is_kernel
     collective &= np.isin(rows.key, _COLLECTIVE_KEYS)
@@ -143,10 +151,11 @@ def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder)
 def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
     """The least gap between two clusters; None where no gap is.
 
-    A level fits where every gap from it on is a tenth of the period that results, and every gap below is
-    not: a mixture of experts has an optimizer for its dense part and one for its experts, one after the
-    other. Where several fit, the one with the greatest jump in length below it: optimizers that launch many
-    small kernels, and an evaluation between two steps, fit at their own level too, by a smaller jump.
+    A level fits where every gap from it on is a tenth of the period that results, and every gap
+    below is not: a mixture of experts has an optimizer for its dense part and one for its experts,
+    one after the other. Where several fit, the one with the greatest jump in length below it:
+    optimizers that launch many small kernels, and an evaluation between two steps, fit at their own
+    level too, by a smaller jump.
     """
     ordered = np.sort(gap_ns)
     limit_ns = WALL.value * (summed(ordered) + own_ns) / np.arange(len(ordered), 0, -1)
@@ -164,7 +173,9 @@ def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
     if found is None or not found.thread_launches:
         return None
     until_ns = np.maximum.accumulate(found.end_ns)
-    return Marks(order.launched_before(found.start_ns), order.launched_before(until_ns), until_ns, found.what)
+    return Marks(
+        order.launched_before(found.start_ns), order.launched_before(until_ns), until_ns, found.what
+    )
 
 
 def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
@@ -176,17 +187,21 @@ def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
 
 
 def _steps_ending_at(ends_ns: IntArray, order: HostOrder, what: str) -> Found:
-    """Stretches between the ends, with the one before the first, index 0, and the one after the last."""
+    """Stretches between the ends, with the one before the first, index 0, and the one after the
+    last.
+    """
     first_ns, last_ns = int(order.launch_ns[0]), int(order.launch_ns[-1]) + 1
-    cuts = np.concatenate(([min(first_ns, int(ends_ns[0]))], ends_ns, [max(last_ns, int(ends_ns[-1]))]))
+    cuts = np.concatenate(
+        ([min(first_ns, int(ends_ns[0]))], ends_ns, [max(last_ns, int(ends_ns[-1]))])
+    )
     return found_between(order, cuts[:-1], cuts[1:], what)
 
 
 def _repeats(found: Found, order: HostOrder, roles: Roles) -> bool:
     """Whether the stretches between two clusters are steps, as far as their kernels tell.
 
-    The stretches at both ends are each less than a step, so all whole steps together hold as many kernels;
-    and a step has whatever there is of forward and of backward.
+    The stretches at both ends are each less than a step, so all whole steps together hold as many
+    kernels; and a step has whatever there is of forward and of backward.
     """
     head, *whole, tail = found.kernel_counts
     if sum(whole) < (1 - HALF_A_WALL.value) * max(head, tail):
@@ -208,7 +223,9 @@ def _without_parts(found: Found) -> Found:
     kept = [count for step, count in zip(whole, counts, strict=True) if step.dropped is None]
     usual = median_ns(kept or counts)
     head = _judged_head(head, found.kernel_counts[0], usual)
-    tail = drop(tail, f"partial: the recording ends after {found.kernel_counts[-1]} of {usual} kernels")
+    tail = drop(
+        tail, f"partial: the recording ends after {found.kernel_counts[-1]} of {usual} kernels"
+    )
     worth = np.array(found.kernel_counts) > HALF_A_WALL.value * usual
     worth[1:-1] = True
     return replace(found, steps=[head, *whole, tail]).take(worth)

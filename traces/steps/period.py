@@ -1,7 +1,7 @@
 """Steps from what repeats: kernel names on the busiest compute stream, or equal graph replays.
 
-The period is the lag at which most of a sequence of codes equals itself. Of graphs recorded whole, n equal
-replays are n steps whose content is not seen.
+The period is the lag at which most of a sequence of codes equals itself. Of graphs recorded whole,
+n equal replays are n steps whose content is not seen.
 """
 
 from dataclasses import replace
@@ -31,15 +31,17 @@ TIED: Final = Limit(
 _MOST: Final = 64
 """How many lags are compared code by code; the sequence has as many as half its length."""
 _CLOSE: Final = 0.01
-"""Lags whose estimate is this near the best are candidates, the shortest first: a lag's multiples are too."""
+"""Lags whose estimate is this near the best are candidates, the shortest first: a lag's multiples
+are too."""
 
 
 def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[float, int]]:
-    """Lags in [shortest, longest] at which the codes, shape (n,), match themselves best, best first.
+    """Lags in [shortest, longest] at which the codes, shape (n,), match themselves best, best
+    first.
 
-    Each with its match: the share of places that equal the place one lag later, on a scale where 0 is what
-    chance gives and 1 is all. A correlation of random numbers, one per code, finds candidates among all lags
-    in n log n; the match itself is counted.
+    Each with its match: the share of places that equal the place one lag later, on a scale where 0
+    is what chance gives and 1 is all. A correlation of random numbers, one per code, finds
+    candidates among all lags in n log n; the match itself is counted.
     """
     longest = min(longest, len(codes) - 1)
     if longest < shortest:
@@ -48,13 +50,17 @@ def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[fl
     most = min(_MOST, len(estimate))
     best = np.argpartition(-estimate, most - 1)[:most]
     close = np.flatnonzero(estimate >= estimate.max() - _CLOSE)[:_MOST]
-    chance = float(((np.bincount(codes) / len(codes)) ** 2).sum())  # that two picked at random are equal
+    chance = float(
+        ((np.bincount(codes) / len(codes)) ** 2).sum()
+    )  # that two picked at random are equal
     lags = {int(place) + shortest for place in (*best, *close)}
     found = {lag: match_at(codes, lag, chance) for lag in lags}
     best_lag = min(found, key=lambda lag: (-found[lag], lag))
     least = _least_divisor(codes, best_lag, found[best_lag], shortest, chance)
     found[least] = match_at(codes, least, chance)
-    return sorted(((match, lag) for lag, match in found.items()), key=lambda pair: (-pair[0], pair[1]))
+    return sorted(
+        ((match, lag) for lag, match in found.items()), key=lambda pair: (-pair[0], pair[1])
+    )
 
 
 def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chance: float) -> int:
@@ -95,7 +101,8 @@ def _correlation(codes: IntArray, longest: int) -> NDArray[np.float64]:
 
 
 def replay_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
-    """Equal replays that make up most of the work, each with what was launched up to the next; else None.
+    """Equal replays that make up most of the work, each with what was launched up to the next; else
+    None.
 
     A step begins with the copies of its input, so that the wait for these is its own.
     """
@@ -108,7 +115,9 @@ def replay_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
 
 
 def _with_input(rank: RankTimeline, replay_ns: IntArray) -> IntArray:
-    """When the first input copy since the last replay was launched, else the replay itself, shape (n,)."""
+    """When the first input copy since the last replay was launched, else the replay itself, shape
+    (n,).
+    """
     copies_ns = np.sort(rank.activities.launch_ns[input_copies(rank)])
     feeds = np.searchsorted(replay_ns, copies_ns)
     first_count, usual_count = summed(feeds == 0), summed(feeds == 1)
@@ -140,7 +149,11 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     places = _busiest_compute_stream(rank)
     for sequence in _sequences(rank, places):
         longest = len(sequence.codes) // 2  # what was recorded once does not repeat
-        lags = [pair for pair in matching_lags(sequence.codes, 1, longest) if pair[0] >= NEARLY_ALL.value]
+        lags = [
+            pair
+            for pair in matching_lags(sequence.codes, 1, longest)
+            if pair[0] >= NEARLY_ALL.value
+        ]
         while lags:
             best, _ = lags[0]
             lag = min(lag for match, lag in lags if match >= best - TIED.value)
@@ -148,8 +161,12 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
             periods = _cut_by_period(order, rank, sequence, lag)
             if _is_step(periods, order, roles, sequence, lag):
                 unsure = roles.backward.any() and not roles.optimizer.any()
-                known = "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
-                return _found(periods, order, f"{sequence.what}, {lag} kernels long, {periods.why}{known}")
+                known = (
+                    "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
+                )
+                return _found(
+                    periods, order, f"{sequence.what}, {lag} kernels long, {periods.why}{known}"
+                )
             if not roles.optimizer.any():  # several layers are no step where one is none
                 lags = [(match, other) for match, other in lags if other % lag]
     return None
@@ -175,7 +192,9 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
         return compute
     streams = distinct(rows.stream_id[compute])
     place = np.searchsorted(streams, rows.stream_id[compute])
-    work = np.bincount(place, weights=rows.end_ns[compute] - rows.start_ns[compute], minlength=len(streams))
+    work = np.bincount(
+        place, weights=rows.end_ns[compute] - rows.start_ns[compute], minlength=len(streams)
+    )
     return compute[place == np.argmax(work)]
 
 
@@ -193,7 +212,9 @@ def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
 
 @frozen
 class _Periods:
-    """A sequence cut every `lag` kernels: arrays of shape (n,), and why it was cut there, in words."""
+    """A sequence cut every `lag` kernels: arrays of shape (n,), and why it was cut there, in
+    words.
+    """
 
     lag: int
     why: str
@@ -212,7 +233,9 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
         starts = np.concatenate(([0], starts))
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
-    expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]  # a cut one has its end
+    expected = _model(codes[phase:], lag)[
+        (np.arange(len(codes)) - phase) % lag
+    ]  # a cut one has its end
     counts = np.diff(starts, append=len(codes))
     alike = np.add.reduceat(ints(codes == expected), starts) / counts
     kept = counts > HALF_A_WALL.value * lag
@@ -222,14 +245,16 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
 def _found(periods: _Periods, order: HostOrder, what: str) -> Found:
     found = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
     pieces = zip(found.steps, periods.counts.tolist(), periods.alike.tolist(), strict=True)
-    return replace(found, steps=[_judged(step, count, periods.lag, alike) for step, count, alike in pieces])
+    return replace(
+        found, steps=[_judged(step, count, periods.lag, alike) for step, count, alike in pieces]
+    )
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
     """How many kernels lie before the first step, and why there, in words.
 
-    Where whole periods were recorded and no more, the recording began with a step; else a step begins after
-    the largest gap that returns in most periods.
+    Where whole periods were recorded and no more, the recording began with a step; else a step
+    begins after the largest gap that returns in most periods.
     """
     gap_ns = np.full(-(-len(start_ns) // lag) * lag, -1)
     gap_ns[1 : len(start_ns)] = np.maximum(start_ns[1:] - np.maximum.accumulate(end_ns)[:-1], 0)
@@ -253,7 +278,9 @@ def _model(codes: IntArray, lag: int) -> IntArray:
 
 
 def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
-    """Leave out a piece of `count` kernels that is too short, or of which too few are as in the model."""
+    """Leave out a piece of `count` kernels that is too short, or of which too few are as in the
+    model.
+    """
     if count < _LEAST_FRAC * lag:
         return drop(step, f"partial: {count} kernels where the others have {lag}")
     if alike < NEARLY_ALL.value:
@@ -263,14 +290,20 @@ def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
     return drop(step, "no GPU work")
 
 
-def _is_step(periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, lag: int) -> bool:
+def _is_step(
+    periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, lag: int
+) -> bool:
     """Whether a period is a step and neither a microbatch nor a layer, as far as its kernels tell.
 
-    Where there is an optimizer every step has it, or the period is a microbatch. With forward and backward in
-    it, it is no single layer, nor with layers that repeat in it.
+    Where there is an optimizer every step has it, or the period is a microbatch. With forward and
+    backward in it, it is no single layer, nor with layers that repeat in it.
     """
     start_ns, end_ns = step_borders(order, periods.host_start_ns, periods.host_end_ns)
-    used = (periods.counts >= _LEAST_FRAC * lag) & (periods.alike >= NEARLY_ALL.value) & (end_ns > start_ns)
+    used = (
+        (periods.counts >= _LEAST_FRAC * lag)
+        & (periods.alike >= NEARLY_ALL.value)
+        & (end_ns > start_ns)
+    )
     if lag < ENOUGH.value or not used.any():
         return False
 

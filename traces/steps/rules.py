@@ -31,7 +31,9 @@ RHYTHM: Final = Limit(
     0.2, "fraction of the median step", "measurement.md: data loaders alternate by far more"
 )
 FAR: Final = Limit(
-    0.25, "fraction of the steps", "measurement.md: what a quarter of the steps show is no exception"
+    0.25,
+    "fraction of the steps",
+    "measurement.md: what a quarter of the steps show is no exception",
 )
 _SCALE: Final = 1.4826
 _CAPTURE_CALLS: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture")
@@ -46,7 +48,9 @@ def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
 
 
 def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
-    """Drop steps in which the rank's process began to capture a CUDA graph: the model runs otherwise."""
+    """Drop steps in which the rank's process began to capture a CUDA graph: the model runs
+    otherwise.
+    """
     calls, names = rank.columns.calls, rank.columns.call_names
     begins = passing(lambda name: name.startswith(_CAPTURE_CALLS), names)
     chosen = begins[calls.name] & _is_of(rank, calls)
@@ -59,9 +63,13 @@ def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
 
 
 def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
-    """Drop steps at whose start or end the profiler wrote out its buffers for a good part of the step."""
+    """Drop steps at whose start or end the profiler wrote out its buffers for a good part of the
+    step.
+    """
     rows = rank.columns.overheads
-    flushes = passing(lambda name: any(word in name.lower() for word in _FLUSH_WORDS), rows.names)[rows.name]
+    flushes = passing(lambda name: any(word in name.lower() for word in _FLUSH_WORDS), rows.names)[
+        rows.name
+    ]
     flushes &= _is_of(rank, rows)
     start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
     return [_without_flush(step, start_ns, end_ns) for step in steps]
@@ -92,7 +100,9 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     ordered = sorted(count for count in kernel_counts if count)
     others_of = {count: _median_without(ordered, count) for count in ordered}
     least = {count: (1 - HALF_A_WALL.value) * (others or 0) for count, others in others_of.items()}
-    whole = [count for count in ordered if count >= least[count]]  # a part is nothing to have more than
+    whole = [
+        count for count in ordered if count >= least[count]
+    ]  # a part is nothing to have more than
 
     def judged(step: Step, count: int) -> Step:
         if count == 0 or step.length_ns <= 0:
@@ -100,7 +110,9 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
         if count < least[count]:
             return drop(step, f"partial: {count} kernels where the others have {others_of[count]}")
         others = _median_without(whole, count)
-        return replace(step, has_more=others is not None and count > (1 + HALF_A_WALL.value) * others)
+        return replace(
+            step, has_more=others is not None and count > (1 + HALF_A_WALL.value) * others
+        )
 
     return [*map(judged, steps, kernel_counts)]
 
@@ -108,7 +120,8 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
 def _median_without(ordered: list[int], one: int) -> int | None:
     """The lower median of rising numbers without one of them; None where no other is left.
 
-    The lower one: of three steps that with an evaluation in it is not what the other two are held against.
+    The lower one: of three steps that with an evaluation in it is not what the other two are held
+    against.
     """
     others = len(ordered) - 1
     if others < 1:
@@ -118,10 +131,12 @@ def _median_without(ordered: list[int], one: int) -> int | None:
 
 
 def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Step]:
-    """Drop the first used step where it is longer than every other by over 5 % and they do not share it.
+    """Drop the first used step where it is longer than every other by over 5 % and they do not
+    share it.
 
-    They do not where at least two are alike, or where calls of initialisation, `initialising_ns` in each
-    step, make up over half of its excess. Where the others alternate it has to be far beyond all of them.
+    They do not where at least two are alike, or where calls of initialisation, `initialising_ns` in
+    each step, make up over half of its excess. Where the others alternate it has to be far beyond
+    all of them.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
     if len(used) < 2:
@@ -146,7 +161,9 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
 
 
 def _alike(lengths_ns: list[int], more_ns: float) -> bool:
-    """Whether at least two lengths lie together, by themselves or beside an excess that is far larger."""
+    """Whether at least two lengths lie together, by themselves or beside an excess that is far
+    larger.
+    """
     low, high = np.percentile(lengths_ns, (25, 75))
     limit_ns = max(HALF_A_WALL.value * median(lengths_ns), WALL.value * more_ns)
     return len(lengths_ns) >= 2 and bool(high - low < limit_ns)
@@ -163,7 +180,9 @@ def alternate(lengths_ns: list[int]) -> bool:
 
 
 def _in_turn(far: Sequence[bool], rounds: int) -> bool:
-    """Whether every so many-th step of all is far off, as the slowest of five and more loaders makes it."""
+    """Whether every so many-th step of all is far off, as the slowest of five and more loaders
+    makes it.
+    """
     places = np.flatnonzero(far)
     if len(places) < rounds:
         return False
@@ -173,7 +192,9 @@ def _in_turn(far: Sequence[bool], rounds: int) -> bool:
 
 
 def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
-    """How long the rank's process was in calls that load modules or allocate, in each step on the host."""
+    """How long the rank's process was in calls that load modules or allocate, in each step on the
+    host.
+    """
     calls = rank.columns.calls
     of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
     mine = of_kind & _is_of(rank, calls)
@@ -184,22 +205,28 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
 def leave_out_hiccups(steps: Steps) -> Steps:
     """Leave out used steps that are far longer than the others: counted apart, in no other figure.
 
-    Of few steps these are fewer than half, which hold more than the others (`units.py`) and are longer than
-    each of these, at no rhythm.
+    Of few steps these are fewer than half, which hold more than the others (`units.py`) and are
+    longer than each of these, at no rhythm.
     """
     lengths = steps.lengths_ns()
     if len(lengths) < FEWEST.value:
         return steps
     middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
     if few:
-        usual_ns = max((step.length_ns for step in steps.used if not step.has_more), default=max(lengths))
+        usual_ns = max(
+            (step.length_ns for step in steps.used if not step.has_more), default=max(lengths)
+        )
         limit_ns, most = (1 + HALF_A_WALL.value) * usual_ns, (len(lengths) - 1) // 2
     else:
         spread = _SCALE * median(abs(length - middle) for length in lengths)
         limit_ns = middle + max(SLOW_MAD.value * spread, HALF_A_WALL.value * middle)
         most = max(int(EXCEPTIONS.value * len(lengths)), 1)
     far = [length > limit_ns for length in lengths]
-    if sum(far) > most or _in_turn(far, 2 if few else int(FEWEST.value)) or (not few and alternate(lengths)):
+    if (
+        sum(far) > most
+        or _in_turn(far, 2 if few else int(FEWEST.value))
+        or (not few and alternate(lengths))
+    ):
         return steps
     slow = {step.index: step for step, is_far in zip(steps.used, far, strict=True) if is_far}
     recorded = tuple(

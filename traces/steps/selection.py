@@ -16,8 +16,8 @@ _STEPS: Final = compiled(r"\s*(\d{0,18})\s*:\s*(\d{0,18})\s*")
 class Selection:
     """A choice of steps, of time, of GPU. None everywhere: all steps of all GPUs.
 
-    `steps` is (first, end) of recorded steps counted from 0, end excluded, None where open. `start_ns` and
-    `end_ns` are on the export's clock.
+    `steps` is (first, end) of recorded steps counted from 0, end excluded, None where open.
+    `start_ns` and `end_ns` are on the export's clock.
     """
 
     steps: tuple[int, int | None] | None = None
@@ -34,7 +34,9 @@ class Selection:
                 "--start/--end and --steps/--nvtx choose the window in two ways. Give one of them."
             )
         if self.start_ns is not None and self.end_ns is not None and self.start_ns >= self.end_ns:
-            raise UsageError("--start is not before --end, so the window is empty. Give a later --end.")
+            raise UsageError(
+                "--start is not before --end, so the window is empty. Give a later --end."
+            )
 
     @property
     def by_time(self) -> bool:
@@ -49,7 +51,9 @@ def parse_selection(
     rank: int | None = None,
     gpu: int | None = None,
 ) -> Selection:
-    """Selection from the words of the command line. Raises `UsageError` with the form that is expected."""
+    """Selection from the words of the command line. Raises `UsageError` with the form that is
+    expected.
+    """
     return Selection(
         _parse_steps(steps) if steps is not None else None,
         _parse_nvtx(nvtx) if nvtx is not None else None,
@@ -64,12 +68,14 @@ def _parse_steps(text: str) -> tuple[int, int | None]:
     match = _STEPS.fullmatch(text)
     if not match:
         raise UsageError(
-            f"--steps {text!r} is not of the form A:B. Give for example --steps 2:5 for steps 2, 3, 4."
+            f"--steps {text!r} is not of the form A:B. Give for example --steps 2:5 for steps 2, "
+            f"3, 4."
         )
     first, end = int(match[1] or 0), int(match[2]) if match[2] else None
     if end is not None and end <= first:
         raise UsageError(
-            f"--steps {text!r} is empty, since B is excluded. Give for example --steps {first}:{first + 1}."
+            f"--steps {text!r} is empty, since B is excluded. Give for example --steps "
+            f"{first}:{first + 1}."
         )
     return first, end
 
@@ -79,7 +85,8 @@ def _parse_nvtx(text: str) -> Pattern:
         return Pattern(text)
     except WrongPattern as error:
         raise UsageError(
-            f"--nvtx {text!r} is no regular expression ({error}). Give for example --nvtx 'step_\\d+'."
+            f"--nvtx {text!r} is no regular expression ({error}). Give for example --nvtx "
+            f"'step_\\d+'."
         ) from None
 
 
@@ -90,7 +97,9 @@ def _parse_time(option: str, text: str) -> int:
     except InvalidOperation:
         exact = None
     if exact is None or abs(exact) >= 2**62:
-        raise UsageError(f"{option} {text!r} is no time. Give for example {option} 1.5s or {option} 1500ms.")
+        raise UsageError(
+            f"{option} {text!r} is no time. Give for example {option} 1.5s or {option} 1500ms."
+        )
     if exact != int(exact):
         raise UsageError(
             f"{option} {text!r} is finer than a nanosecond. Give at most nine decimals of a second."

@@ -1,6 +1,8 @@
-"""Steps that hold a unit which the others do not, a save or an evaluation, beside those with more kernels.
+"""Steps that hold a unit which the others do not, a save or an evaluation, beside those with more
+kernels.
 
-Told by copies of weights to the host, by files that are written, or by what the host does in few steps alone.
+Told by copies of weights to the host, by files that are written, or by what the host does in few
+steps alone.
 """
 
 from collections.abc import Iterator
@@ -22,18 +24,22 @@ from traces.steps.rules import SLOW_STEPS
 from traces.timeline import RankTimeline
 
 _HANDICAPS: Final = ("data", "gc", "lazy_init", "logging")
-"""What every step may have more or less of: one that has more is slower, and holds no other unit."""
+"""What every step may have more or less of: one that has more is slower, and holds no other
+unit."""
 _WRITES: Final = frozenset(["fsync", "fwrite", "pwrite", "pwrite64", "write", "writev"])
 
 
 def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step]:
-    """Mark the used steps that copy more to the host than the usual one, or do what most others do not.
+    """Mark the used steps that copy more to the host than the usual one, or do what most others do
+    not.
 
-    What the host does has to be over half of what the step takes more than the usual one. It lies in the next
-    step where the GPU has done all of its own.
+    What the host does has to be over half of what the step takes more than the usual one. It lies
+    in the next step where the GPU has done all of its own.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
-    if not FEWEST.value <= len(used) < SLOW_STEPS.value:  # of two neither tells; of many their lengths do
+    if (
+        not FEWEST.value <= len(used) < SLOW_STEPS.value
+    ):  # of two neither tells; of many their lengths do
         return steps
     begin_ns, end_ns = ints([(steps[at].start_ns, steps[at].end_ns) for at in used]).T
     host_start_ns, host_end_ns = found.host_start_ns[used], found.host_end_ns[used]
@@ -49,8 +55,12 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     return result
 
 
-def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tuple[BoolArray, IntArray]:
-    """Which steps launch more large copies to the host than the usual one, and when the first of each ran."""
+def _copies_more(
+    rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray
+) -> tuple[BoolArray, IntArray]:
+    """Which steps launch more large copies to the host than the usual one, and when the first of
+    each ran.
+    """
     rows, sizes = rank.activities, rank.columns.copies.size_bytes
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
     out = out[sizes[rows.row[out]] >= LARGE.value]
@@ -65,10 +75,14 @@ def _copies_more(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> tu
 
 
 def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
-    """When launching threads write files, or do what they do in few of the steps; these on the host."""
+    """When launching threads write files, or do what they do in few of the steps; these on the
+    host.
+    """
     apart = spans()
     for rows, code, texts in _told(rank):
-        mine = np.flatnonzero(np.isin(rows.thread_gid, rank.activities.launching_threads) & (code >= 0))
+        mine = np.flatnonzero(
+            np.isin(rows.thread_gid, rank.activities.launching_threads) & (code >= 0)
+        )
         step = last_at(begin_ns, rows.start_ns[mine])
         known: dict[str, int] = {}
         families = ints([known.setdefault(family(text), len(known)) for text in texts])
@@ -90,7 +104,9 @@ def _told(rank: RankTimeline) -> Iterator[tuple[HostSpans | Ranges, IntArray, tu
 
 
 def _in_few_steps(kind: IntArray, step: IntArray, of: int) -> BoolArray:
-    """Which spans, shape (m,), are of a kind whose spans begin in fewer than half of so many steps."""
+    """Which spans, shape (m,), are of a kind whose spans begin in fewer than half of so many
+    steps.
+    """
     begins = np.zeros((int(kind.max(initial=0)) + 1, of + 1), dtype=np.bool_)
     begins[kind, step] = True  # before the first step is a place of its own, the last
     few: BoolArray = (2 * begins.sum(axis=1) < of)[kind]

@@ -1,16 +1,16 @@
 """What a log says of its run's configuration and of its packages: blocks of settings, and versions.
 
 Megatron-LM prints `---- arguments ----` to `---- end of arguments ----` (_print_args in
-megatron/training/arguments.py, core_v0.12.0 to d98e8a64). Megatron-Bridge prints a summary between lines of
-`=` with `[group] ...` headings and `field: value` lines (ConfigContainer.log_non_default_values in
-training/config.py, v0.2.2 to 067f987d).
+megatron/training/arguments.py, core_v0.12.0 to d98e8a64). Megatron-Bridge prints a summary between
+lines of `=` with `[group] ...` headings and `field: value` lines
+(ConfigContainer.log_non_default_values in training/config.py, v0.2.2 to 067f987d).
 
-Megatron-LM prints `> PyTorch version ... 2.9.0`, `> Megatron-Core version`, `> Transformer Engine version`
-(pretrain_gpt.py, core_v0.19.0 to d98e8a64); NCCL_DEBUG=VERSION prints `NCCL version 2.29.3+cuda13.0`;
-NVIDIA's containers begin with `NVIDIA Release 26.02` and `PyTorch Version 2.9.0a0`; asserts name Transformer
-Engine's version; `pip freeze` prints `megatron-core==0.16.1`; a traceback's paths name Python's, and DeepEP's
-where it is an egg. NVSHMEM prints `NVSHMEM v3.6.5`, DeepSpeed `DeepSpeed info: version=0.17.2`, and
-nvidia-smi its driver's.
+Megatron-LM prints `> PyTorch version ... 2.9.0`, `> Megatron-Core version`, `> Transformer Engine
+version` (pretrain_gpt.py, core_v0.19.0 to d98e8a64); NCCL_DEBUG=VERSION prints `NCCL version
+2.29.3+cuda13.0`; NVIDIA's containers begin with `NVIDIA Release 26.02` and `PyTorch Version
+2.9.0a0`; asserts name Transformer Engine's version; `pip freeze` prints `megatron-core==0.16.1`; a
+traceback's paths name Python's, and DeepEP's where it is an egg. NVSHMEM prints `NVSHMEM v3.6.5`,
+DeepSpeed `DeepSpeed info: version=0.17.2`, and nvidia-smi its driver's.
 """
 
 from contextlib import suppress
@@ -36,11 +36,15 @@ WORDS: Final = (
     b"DeepSpeed info:",
 )
 LONGEST_BLOCK: Final = Limit(
-    5_000, "lines", "ours: Megatron-LM has under 1,500 arguments; other ranks' lines may lie between"
+    5_000,
+    "lines",
+    "ours: Megatron-LM has under 1,500 arguments; other ranks' lines may lie between",
 )
 _ARGUMENTS: Final = compiled(r"^(.{0,120}?)-{20,} arguments -{20,}$")
 _ARGUMENTS_END: Final = compiled(r"-{10,} end of arguments -{10,}")
-_SUMMARY: Final = compiled(r"^(.{0,120}?)Configuration Summary \(Non-Default Values vs Megatron Core\)$")
+_SUMMARY: Final = compiled(
+    r"^(.{0,120}?)Configuration Summary \(Non-Default Values vs Megatron Core\)$"
+)
 _SUMMARY_END: Final = compiled(r"={60,}")
 _HEADING: Final = compiled(r"^\[(\w{1,40})\](?: Non-default values .*)?:$")
 _FIELD: Final = compiled(r"^  (\w{1,80}): (.*?)(?:  \(Mcore default: .*\))?$")
@@ -86,7 +90,9 @@ class Blocks:
         self.open = self._rules > 0 and len(self._lines) < LONGEST_BLOCK.value
 
     def settings(self, core_version: str | None) -> Settings | None:
-        """What the blocks say together, in Megatron-Core's version; None where the log holds none."""
+        """What the blocks say together, in Megatron-Core's version; None where the log holds
+        none.
+        """
         told: Settings | None = None
         if self._arguments:
             text = "\n".join(line for _, line in self._arguments)
@@ -154,7 +160,9 @@ def versions_in(text: str) -> dict[str, str]:
 
 
 def versions_of_frame(frame: str) -> dict[str, str]:
-    """Python's version by a path of its library, as a traceback shows it; DeepEP's by that of its egg."""
+    """Python's version by a path of its library, as a traceback shows it; DeepEP's by that of its
+    egg.
+    """
     found = compiled(r"/python(3\.[0-9]{1,2})/").search(frame)
     told = {} if found is None else {"python": found[1]}
     return told | (versions_in(frame) if "deep_ep-" in frame else {})

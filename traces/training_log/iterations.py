@@ -1,12 +1,14 @@
 """Iteration lines of the trainers, and the steady step: how long a step takes without the profiler.
 
 Megatron-LM (megatron/training/training.py, core_v0.12.0 to d98e8a64) and Megatron-Bridge
-(training/utils/train_utils.py, v0.2 to 067f987d) print `iteration 10/ 100 | consumed samples: ... | elapsed
-time per iteration (ms): 31310.0 | throughput per GPU (TFLOP/s/GPU): 199.1 | ...` on the last rank.
-Megatron-Bridge also prints `Step Time : 31.31s GPU utilization: 199.1MODEL_TFLOP/s/GPU` on the first.
+(training/utils/train_utils.py, v0.2 to 067f987d) print `iteration 10/ 100 | consumed samples: ... |
+elapsed time per iteration (ms): 31310.0 | throughput per GPU (TFLOP/s/GPU): 199.1 | ...` on the
+last rank. Megatron-Bridge also prints `Step Time : 31.31s GPU utilization: 199.1MODEL_TFLOP/s/GPU`
+on the first.
 
-Left out of the steady step are the first iterations of each start, warm-up and capture of CUDA graphs,
-iterations that the profiler recorded, and those far above the rest, such as one that waited for a checkpoint.
+Left out of the steady step are the first iterations of each start, warm-up and capture of CUDA
+graphs, iterations that the profiler recorded, and those far above the rest, such as one that waited
+for a checkpoint.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,19 +25,24 @@ from traces.settings.settings import Settings
 from traces.training_log.log import Iteration, TrainingLog
 
 WORDS: Final = (b"elapsed time per iteration", b"Step Time :")
-KEPT: Final = Limit(100_000, "of a kind", "ours: a long run's newest, and every rank of the largest; bounded")
+KEPT: Final = Limit(
+    100_000, "of a kind", "ours: a long run's newest, and every rank of the largest; bounded"
+)
 _NUMBER: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)"
 _END: Final = r"(?:[^0-9.]|$)"
 """Behind a number that goes no further."""
 _ITERATION: Final = compiled(
-    rf"iteration +([0-9]{{1,12}})/ *([0-9]{{1,12}}) \|.*?elapsed time per iteration \(ms\): {_NUMBER}{_END}"
+    rf"iteration +([0-9]{{1,12}})/ *([0-9]{{1,12}}) \|.*?elapsed time per iteration \(ms\): "
+    rf"{_NUMBER}{_END}"
 )
 _THROUGHPUT: Final = compiled(rf"throughput per GPU \(TFLOP/s/GPU\): {_NUMBER}{_END}")
 _TOKENS: Final = compiled(
     rf"[Tt]okens?(?:/| per )s(?:ec(?:ond)?)?(?:/| per )(?:gpu|GPU)[^:|]*: *{_NUMBER}{_END}"
 )
 _BATCH: Final = compiled(r"global batch size: +([0-9]{1,12})")
-_STEP_TIME: Final = compiled(rf"Step Time : {_NUMBER}s GPU utilization: {_NUMBER}(?:MODEL_)?TFLOP/s/GPU")
+_STEP_TIME: Final = compiled(
+    rf"Step Time : {_NUMBER}s GPU utilization: {_NUMBER}(?:MODEL_)?TFLOP/s/GPU"
+)
 _ROUNDED_NS: Final = 5_000_001
 """`Step Time` has two decimals of a second."""
 
@@ -63,7 +70,9 @@ class IterationLines:
                         length_ns=length_ns,
                         line=number,
                         tflops_per_gpu=_positive(_THROUGHPUT.search(text)),
-                        tokens_per_s_per_gpu=_positive(_TOKENS.search(text)) if "oken" in text else None,
+                        tokens_per_s_per_gpu=_positive(_TOKENS.search(text))
+                        if "oken" in text
+                        else None,
                         global_batch_size=int(batch[1]) if (batch := _BATCH.search(text)) else None,
                     )
                 )
@@ -89,7 +98,11 @@ class IterationLines:
         waiting = deque(self._step_times)
         told: list[Iteration] = []
         for iteration in self._iterations:
-            while len(waiting) > 1 and not _same(waiting[0], iteration) and waiting[1].line < iteration.line:
+            while (
+                len(waiting) > 1
+                and not _same(waiting[0], iteration)
+                and waiting[1].line < iteration.line
+            ):
                 waiting.popleft()
             if waiting and _same(waiting[0], iteration):
                 adds = waiting.popleft().tflops_per_gpu
@@ -111,16 +124,20 @@ def _positive(found: Match | None) -> float | None:
 FIRST: Final = Limit(
     3,
     "iterations",
-    "ours: a first step builds and compiles, its neighbours fill caches; Megatron-Core warms graphs up for 3 "
+    "ours: a first step builds and compiles, its neighbours fill caches; Megatron-Core warms "
+    "graphs up for 3 "
     "(cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
 )
 EXCERPT_FROM: Final = Limit(
     10,
     "iterations",
-    "ours: trainers log every one or every tenth; a line that stands alone may speak for all before it",
+    "ours: trainers log every one or every tenth; a line that stands alone may speak for all "
+    "before it",
 )
 FAR_ABOVE: Final = Limit(
-    1.5, "times the median", "ours: no jitter of a steady step, but a checkpoint, a restart or a fault"
+    1.5,
+    "times the median",
+    "ours: no jitter of a steady step, but a checkpoint, a restart or a fault",
 )
 
 Reason = Literal["first", "graph_warm_up", "graph_capture", "profiled", "checkpoint", "far_above"]
@@ -136,7 +153,9 @@ class LeftOut:
 
 @frozen
 class SteadyStep:
-    """The length of a steady step, in ns, over the iterations used. `spread_ns`: longest less shortest."""
+    """The length of a steady step, in ns, over the iterations used. `spread_ns`: longest less
+    shortest.
+    """
 
     used: tuple[Iteration, ...]
     left_out: tuple[LeftOut, ...]
@@ -146,7 +165,9 @@ class SteadyStep:
 
     @property
     def with_far_above(self) -> tuple[Iteration, ...]:
-        """The used ones and those far above them, in order: a mean that leaves out pauses is no mean."""
+        """The used ones and those far above them, in order: a mean that leaves out pauses is no
+        mean.
+        """
         far = [one.iteration for one in self.left_out if one.reason == "far_above"]
         return tuple(sorted((*self.used, *far), key=lambda one: one.line))
 
@@ -164,7 +185,11 @@ def steady_step(log: TrainingLog | None) -> SteadyStep | None:
     if log is None:
         return None
     reasons = tuple(_reasons(log))
-    kept = [iteration for iteration, reason in zip(log.iterations, reasons, strict=True) if reason is None]
+    kept = [
+        iteration
+        for iteration, reason in zip(log.iterations, reasons, strict=True)
+        if reason is None
+    ]
     if not kept:
         return None
     longest_ns = median(iteration.length_ns for iteration in kept) * FAR_ABOVE.value
@@ -225,7 +250,9 @@ def _reasons(log: TrainingLog) -> Iterator[Reason | None]:
 
 
 def _is_excerpt(log: TrainingLog) -> bool:
-    """Whether it begins in the middle of a run: nothing of a start is in it, and its numbers are far in."""
+    """Whether it begins in the middle of a run: nothing of a start is in it, and its numbers are
+    far in.
+    """
     if log.settings or log.versions or log.theoretical or log.first("training-begins"):
         return False
     before = log.iterations[0].index - _covered(log.iterations[:3])
@@ -245,7 +272,9 @@ def _covered(first_lines: Sequence[Iteration]) -> int:
 
 
 def _graph_warm_up(settings: Settings) -> int:
-    """Iterations before graphs replay, the capture included; 0 where graphs are not known to be on."""
+    """Iterations before graphs replay, the capture included; 0 where graphs are not known to be
+    on.
+    """
     if settings.value("cuda_graph_impl") in (None, "none"):
         return 0
     steps = settings.value("cuda_graph_warmup_steps")
@@ -253,9 +282,14 @@ def _graph_warm_up(settings: Settings) -> int:
 
 
 def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
-    """(last before, last) of the iterations a profiler is set to record; None where none is known to be."""
+    """(last before, last) of the iterations a profiler is set to record; None where none is known
+    to be.
+    """
     profilers = ("profiling.use_nsys_profiler", "profiling.use_pytorch_profiler")
-    start, end = settings.value("profiling.profile_step_start"), settings.value("profiling.profile_step_end")
+    start, end = (
+        settings.value("profiling.profile_step_start"),
+        settings.value("profiling.profile_step_end"),
+    )
     on = any(settings.value(knob) is True for knob in profilers)
     if on and isinstance(start, int) and isinstance(end, int):
         return (start, end)

@@ -1,6 +1,7 @@
 """The lines that we know: which texts stand in them, and which of them a line of a log is.
 
-Those that several rules print, or none, stand in `known_lines.toml`; a message of one rule stands in its row.
+Those that several rules print, or none, stand in `known_lines.toml`; a message of one rule stands
+in its row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,8 @@ RAISED: Final = "Error: "
 class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
     """A line by its texts, of which one stands in it, and the files and versions that print it.
 
-    `key`: a literal in each such line, searched for first. Groups of `says` match numbers or listed words.
+    `key`: a literal in each such line, searched for first. Groups of `says` match numbers or listed
+    words.
     """
 
     texts: tuple[str, ...]

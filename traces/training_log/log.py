@@ -1,4 +1,6 @@
-"""What a training log says. Lines are counted from 1; no text of the log is kept but what was asked for."""
+"""What a training log says. Lines are counted from 1; no text of the log is kept but what was asked
+for.
+"""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -7,17 +9,19 @@ from typing import Literal
 from traces.frozen import frozen
 from traces.settings.settings import Settings
 
-Stage = Literal["setup", "forward", "backward", "optimizer", "optimizer_state", "graph_capture", "unknown"]
+Stage = Literal[
+    "setup", "forward", "backward", "optimizer", "optimizer_state", "graph_capture", "unknown"
+]
 
 
 @frozen
 class Iteration:
     """One logged iteration: its number, how long it took, and what the trainer says it reached.
 
-    `length_ns` is the mean over the iterations since the line before, where not every one is logged. `index`
-    is the line's place from 1 where the log numbers none (Megatron-Bridge's `Step Time` lines alone).
-    `tflops_per_gpu` is the trainer's own model TFLOP/s; None where it says none, or 0 as Megatron-Bridge
-    0.2 does for hybrid models. `global_batch_size` counts samples.
+    `length_ns` is the mean over the iterations since the line before, where not every one is
+    logged. `index` is the line's place from 1 where the log numbers none (Megatron-Bridge's `Step
+    Time` lines alone). `tflops_per_gpu` is the trainer's own model TFLOP/s; None where it says
+    none, or 0 as Megatron-Bridge 0.2 does for hybrid models. `global_batch_size` counts samples.
     """
 
     index: int
@@ -30,7 +34,8 @@ class Iteration:
 
 @frozen
 class LoggedMemory:
-    """Memory that a rank reports (`rank` None: not said), in bytes; a figure it does not say is None.
+    """Memory that a rank reports (`rank` None: not said), in bytes; a figure it does not say is
+    None.
 
     `inactive_bytes`: in split blocks that nobody uses and that cannot be given back: fragments.
     """
@@ -46,7 +51,9 @@ class LoggedMemory:
 
 @frozen
 class TheoreticalMemory:
-    """What the trainer computes that a rank needs, before it measures; None where it computes none."""
+    """What the trainer computes that a rank needs, before it measures; None where it computes
+    none.
+    """
 
     line: int
     weight_and_optimizer_bytes: int
@@ -58,8 +65,9 @@ class TheoreticalMemory:
 class OutOfMemory:
     """One out-of-memory error and the stage it happened in.
 
-    `reserved_bytes`: all that PyTorch holds, allocated or not. `graph_pool_bytes`: the part of the allocated
-    in private pools, such as those of CUDA graphs. `device` is CUDA's number on its node, not a rank.
+    `reserved_bytes`: all that PyTorch holds, allocated or not. `graph_pool_bytes`: the part of the
+    allocated in private pools, such as those of CUDA graphs. `device` is CUDA's number on its node,
+    not a rank.
     """
 
     line: int
@@ -90,15 +98,16 @@ class Message:
 class TrainingLog:
     """A whole log.
 
-    `versions`: by package (`core`, `bridge`, `torch`, `te`, `nccl`, `nvshmem`, `deepep`, `peft`, `deepspeed`,
-    `transformers`, `torchtitan`, `cuda`, `driver`, `python`, `container`).
-    `settings`: those of its `arguments` block or of Megatron-Bridge's configuration summary, None where it
-    holds neither; not shown in `repr`, as values may be paths. `skipped`: the first lines that could not be
-    read as text or were too long, `skipped_count` how many there were. `stopped`: the log ends without a word
-    of its end, neither a last iteration nor an error, as an excerpt does too; None where training never
-    began in it. `planned_iterations`: how many the run was to make. `unknown_error`: its first error, where
-    that is none of the lines that we know. `loading_fracs`: parts of a step that it waited for data, as
-    trainers print them; `batch_ns`: how long making a batch took, where a timer prints that.
+    `versions`: by package (`core`, `bridge`, `torch`, `te`, `nccl`, `nvshmem`, `deepep`, `peft`,
+    `deepspeed`, `transformers`, `torchtitan`, `cuda`, `driver`, `python`, `container`). `settings`:
+    those of its `arguments` block or of Megatron-Bridge's configuration summary, None where it
+    holds neither; not shown in `repr`, as values may be paths. `skipped`: the first lines that
+    could not be read as text or were too long, `skipped_count` how many there were. `stopped`: the
+    log ends without a word of its end, neither a last iteration nor an error, as an excerpt does
+    too; None where training never began in it. `planned_iterations`: how many the run was to make.
+    `unknown_error`: its first error, where that is none of the lines that we know. `loading_fracs`:
+    parts of a step that it waited for data, as trainers print them; `batch_ns`: how long making a
+    batch took, where a timer prints that.
     """
 
     name: str

@@ -1,14 +1,16 @@
-"""Memory that trainers report, PyTorch's out-of-memory errors, and the stage of training each happened in.
+"""Memory that trainers report, PyTorch's out-of-memory errors, and the stage of training each
+happened in.
 
-Megatron-LM's MB are 1024 x 1024 bytes (report_memory in megatron/training/utils.py of core_v0.12.0 and
-megatron/training/utils/common_utils.py at d98e8a64), Megatron-Bridge's gigabytes are 1e9 bytes
-(report_memory in training/utils/train_utils.py, v0.2 to 067f987d); both call 1024 x 1024 bytes MB in
-theoretical footprints. PyTorch's sizes are binary (c10/cuda/CUDACachingAllocator.cpp).
+Megatron-LM's MB are 1024 x 1024 bytes (report_memory in megatron/training/utils.py of core_v0.12.0
+and megatron/training/utils/common_utils.py at d98e8a64), Megatron-Bridge's gigabytes are 1e9 bytes
+(report_memory in training/utils/train_utils.py, v0.2 to 067f987d); both call 1024 x 1024 bytes MB
+in theoretical footprints. PyTorch's sizes are binary (c10/cuda/CUDACachingAllocator.cpp).
 
-A traceback's frames are names of functions: of Megatron-LM (megatron/training/training.py, core/optimizer,
-core/pipeline_parallel, core/transformer/cuda_graphs.py; core_v0.12.0 to d98e8a64), of Megatron-Bridge
-(training/setup.py, train.py), of PyTorch and of Transformer Engine. Recompute runs a forward inside a
-backward and optimizers make their state inside a step, so the rarer stage of those passed through counts.
+A traceback's frames are names of functions: of Megatron-LM (megatron/training/training.py,
+core/optimizer, core/pipeline_parallel, core/transformer/cuda_graphs.py; core_v0.12.0 to d98e8a64),
+of Megatron-Bridge (training/setup.py, train.py), of PyTorch and of Transformer Engine. Recompute
+runs a forward inside a backward and optimizers make their state inside a step, so the rarer stage
+of those passed through counts.
 """
 
 from collections.abc import Mapping
@@ -26,14 +28,17 @@ _RANK: Final = compiled(r"(?i)^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7
 _STAGES: Final[Mapping[Stage, Pattern]] = {
     "graph_capture": compiled(
         r" (?:_?create_cudagraphs|create_(?:fwd|bwd)_graph|_?make_graphed_callables|capture_begin"
-        r"|capture_end|cuda_graph_capture|_start_capturing|_get_cuda_graph_input_data)$|cuda/graphs\.py "
+        r"|capture_end|cuda_graph_capture|_start_capturing|_get_cuda_graph_input_data)$"
+        r"|cuda/graphs\.py "
     ),
     "optimizer_state": compiled(
-        r" (?:_init_group|_?initialize_state|init_state_fn|_init_optimizer_states_with_dummy_values)$"
+        r" (?:_init_group|_?initialize_state|init_state_fn"
+        r"|_init_optimizer_states_with_dummy_values)$"
     ),
     "optimizer": compiled(r" (?:step_with_ready_grads|prepare_grads)$|optim\w*/.* step$"),
     "backward": compiled(
-        r" (?:backward_step\w*|custom_backward|run_backward|_engine_run_backward|finalize_model_grads)$"
+        r" (?:backward_step\w*|custom_backward|run_backward|_engine_run_backward"
+        r"|finalize_model_grads)$"
         r"|(?:autograd/__init__|torch/_tensor|pipeline_parallel/utils)\.py _?backward$"
     ),
     "forward": compiled(r" (?:forward_step\w*|forward)$"),
@@ -46,7 +51,9 @@ _STAGES: Final[Mapping[Stage, Pattern]] = {
 
 
 def rank_of(text: str) -> int | None:
-    """The rank that a line's prefix names: `[rank3]:` of torchrun, `3: ` of srun; None where it has none."""
+    """The rank that a line's prefix names: `[rank3]:` of torchrun, `3: ` of srun; None where it has
+    none.
+    """
     found = _RANK.match(text)
     if found is None:
         return None
@@ -108,11 +115,14 @@ _THEORETICAL: Final = compiled(
 )
 
 _OUT: Final = compiled(
-    r"(?:CUDA|HIP) out of memory|(?:CUDA|HIP) error: out of memory|Cuda failure [0-9 ]*'out of memory'"
-    r"|Triton Error \[(?:CUDA|HIP)\]: out of memory|OutOfMemoryError: |(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY"
+    r"(?:CUDA|HIP) out of memory|(?:CUDA|HIP) error: out of memory|Cuda failure [0-9 ]*'out of "
+    r"memory'"
+    r"|Triton Error \[(?:CUDA|HIP)\]: out of memory|OutOfMemoryError: "
+    r"|(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY"
     r"|(?:cuda|hip)ErrorMemoryAllocation|(?:CUBLAS|CUDNN|HIPBLAS)_STATUS_ALLOC_FAILED"
 )
-"""PyTorch's own, by CUDA and HIP; Triton's, of a kernel that it loads; the drivers'; the libraries'."""
+"""PyTorch's own, by CUDA and HIP; Triton's, of a kernel that it loads; the drivers'; the
+libraries'."""
 _OUT_WORDS: Final = (
     "out of memory",
     "OutOfMemory",
@@ -183,7 +193,9 @@ def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
     if unallocated is not None and allocated is not None:
         sizes["reserved_bytes"] = allocated + unallocated
-    return OutOfMemory(number, stage, rank_of(text), device=int(device) if device else None, **sizes)
+    return OutOfMemory(
+        number, stage, rank_of(text), device=int(device) if device else None, **sizes
+    )
 
 
 def _bytes(size: str) -> int:
@@ -195,8 +207,8 @@ def _bytes(size: str) -> int:
 class PeakMemory:
     """The largest that any rank reports, in bytes; a figure that none reports is None.
 
-    `rank`: of the largest allocation. `ranks_count`: ranks that report, often one of each data-parallel
-    group only.
+    `rank`: of the largest allocation. `ranks_count`: ranks that report, often one of each
+    data-parallel group only.
     """
 
     allocated_bytes: int | None
@@ -207,7 +219,9 @@ class PeakMemory:
 
 @frozen
 class Unallocated:
-    """Memory that PyTorch held without using it: what fragments do not fit, or what a peak left behind."""
+    """Memory that PyTorch held without using it: what fragments do not fit, or what a peak left
+    behind.
+    """
 
     line: int
     rank: int | None
@@ -228,15 +242,23 @@ def peak_memory(log: TrainingLog) -> PeakMemory | None:
     if not log.memory:
         return None
     allocated = [
-        (one.peak_allocated_bytes, one.rank) for one in log.memory if one.peak_allocated_bytes is not None
+        (one.peak_allocated_bytes, one.rank)
+        for one in log.memory
+        if one.peak_allocated_bytes is not None
     ]
-    reserved = [one.peak_reserved_bytes for one in log.memory if one.peak_reserved_bytes is not None]
+    reserved = [
+        one.peak_reserved_bytes for one in log.memory if one.peak_reserved_bytes is not None
+    ]
     most, rank = max(allocated, key=lambda one: one[0], default=(None, None))
-    return PeakMemory(most, max(reserved, default=None), rank, len({one.rank for one in log.memory}))
+    return PeakMemory(
+        most, max(reserved, default=None), rank, len({one.rank for one in log.memory})
+    )
 
 
 def most_unallocated(log: TrainingLog) -> Unallocated | None:
-    """The report or error with the largest part of its reserved memory not allocated; None without one."""
+    """The report or error with the largest part of its reserved memory not allocated; None without
+    one.
+    """
     found = [
         Unallocated(one.line, one.rank, one.peak_reserved_bytes, one.peak_allocated_bytes)
         for one in log.memory
@@ -245,7 +267,9 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
     found += [
         Unallocated(one.line, one.rank, one.reserved_bytes, one.reserved_bytes - one.inactive_bytes)
         for one in log.memory
-        if one.reserved_bytes and one.inactive_bytes is not None and one.inactive_bytes <= one.reserved_bytes
+        if one.reserved_bytes
+        and one.inactive_bytes is not None
+        and one.inactive_bytes <= one.reserved_bytes
     ]
     found += [
         Unallocated(one.line, one.rank, one.reserved_bytes, one.allocated_bytes)
@@ -256,7 +280,9 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
 
 
 def inactive_memory(log: TrainingLog) -> LoggedMemory | None:
-    """The report with the most memory in split blocks that nobody uses; None where none reports it."""
+    """The report with the most memory in split blocks that nobody uses; None where none reports
+    it.
+    """
     found = [one for one in log.memory if one.inactive_bytes is not None]
     return max(found, key=lambda one: one.inactive_bytes or 0, default=None)
 

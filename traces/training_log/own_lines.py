@@ -1,8 +1,9 @@
 """What a log's own lines say of the run beside its iterations: its ranks, and its first error.
 
-Megatron-LM prints its ranks once, on rank 0 (validate_args in megatron/training/arguments.py, core_v0.12.0 to
-d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups (training/initialize.py, v0.3.1 to
-067f987d). Its timers print `(min, max) time across ranks (ms):` and a line each (core/timers.py).
+Megatron-LM prints its ranks once, on rank 0 (validate_args in megatron/training/arguments.py,
+core_v0.12.0 to d98e8a64); Megatron-Bridge prints only sizes of tensor and pipeline groups
+(training/initialize.py, v0.3.1 to 067f987d). Its timers print `(min, max) time across ranks (ms):`
+and a line each (core/timers.py).
 """
 
 import builtins
@@ -20,7 +21,9 @@ _BATCH_TIMER: Final = "batch-generator ."
 WORDS: Final = (*(word.encode() for word in (*_OF_SIZES, _BATCH_TIMER)), b"Error: ", b"Exception: ")
 _BATCH: Final = compiled(r"batch-generator \.{2,60}: \(([0-9.]{1,20}), ([0-9.]{1,20})\)")
 _SIZES: Final = {
-    "world_size": compiled(r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"),
+    "world_size": compiled(
+        r"(?:using world size: |world[_ ]size \()([0-9]{1,9})(?:,|\) is not divisible)"
+    ),
     "data_parallel_size": compiled(r"[ ,]data-parallel size: ([0-9]{1,9})"),
     "context_parallel_size": compiled(r" context-parallel size: ([0-9]{1,9})"),
     "tensor_model_parallel_size": compiled(
@@ -37,8 +40,12 @@ _RAISED: Final = compiled(
     r"^(?:\[?(?:rank ?)?[0-9]{1,7}\]?: ?)?(?:\w{1,40}\.){0,6}(\w{1,40}(?:Error|Exception)): ",
 )
 """The last line of a traceback, behind the rank that torchrun or srun puts before it."""
-_BUILT_IN: Final = frozenset(name for name in dir(builtins) if name.endswith(("Error", "Exception")))
-_TORCH: Final = frozenset({"OutOfMemoryError", "DistBackendError", "DistStoreError", "ChildFailedError"})
+_BUILT_IN: Final = frozenset(
+    name for name in dir(builtins) if name.endswith(("Error", "Exception"))
+)
+_TORCH: Final = frozenset(
+    {"OutOfMemoryError", "DistBackendError", "DistStoreError", "ChildFailedError"}
+)
 
 
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
@@ -52,7 +59,9 @@ def sizes_in(text: str, where: str) -> dict[str, Setting]:
 
 
 def batch_ns_in(text: str) -> int | None:
-    """How long the slowest rank took to make its batches of a step: a timer of Megatron's, in ms."""
+    """How long the slowest rank took to make its batches of a step: a timer of Megatron's, in
+    ms.
+    """
     found = _BATCH.search(text) if _BATCH_TIMER in text else None
     try:
         if found is None:
@@ -63,7 +72,9 @@ def batch_ns_in(text: str) -> int | None:
 
 
 def error_in(number: int, text: str) -> Message | None:
-    """The error that a line ends a traceback with; its class only where Python or PyTorch name it."""
+    """The error that a line ends a traceback with; its class only where Python or PyTorch name
+    it.
+    """
     found = _RAISED.match(text)
     if found is None:
         return None
@@ -72,7 +83,9 @@ def error_in(number: int, text: str) -> Message | None:
 
 
 def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
-    """What a log says that the run did, not what it was asked for: its ranks, and the steady steps' batch."""
+    """What a log says that the run did, not what it was asked for: its ranks, and the steady steps'
+    batch.
+    """
     printed = (log.settings or Settings()).by_knob
     found = {knob: printed[knob] for knob in _SIZES if knob in printed}
     batches = {one.global_batch_size for one in steady.used} if steady else set()
@@ -93,12 +106,15 @@ def loading_frac(log: TrainingLog, steady: SteadyStep | None) -> float | None:
 def overlaps_on(log: TrainingLog) -> dict[str, int]:
     """Overlaps that a line says are set up, by knob, each with its line.
 
-    A printed configuration says what was asked for. Of EP overlap no release prints that it runs (all calls
-    that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py, 2026-08).
+    A printed configuration says what was asked for. Of EP overlap no release prints that it runs
+    (all calls that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py,
+    2026-08).
     """
     found: dict[str, int] = {}
     if wrapped := log.first("ddp-config"):
-        found |= {f"ddp.{knob}": wrapped.line for knob, state in wrapped.said.items() if state == "True"}
+        found |= {
+            f"ddp.{knob}": wrapped.line for knob, state in wrapped.said.items() if state == "True"
+        }
     if made := log.first("tp-overlap-on", "tp-overlap-default"):
         found["tp_comm_overlap"] = made.line
     return found

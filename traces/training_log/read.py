@@ -1,7 +1,8 @@
-"""Reads a training log into facts: line by line, in bounded memory, and whatever odd lines it holds.
+"""Reads a training log into facts: line by line, in bounded memory, and whatever odd lines it
+holds.
 
-Reading every line of a long log into Python takes longer than searching its bytes for a few words, so words
-are searched first, a chunk at a time.
+Reading every line of a long log into Python takes longer than searching its bytes for a few words,
+so words are searched first, a chunk at a time.
 """
 
 import gzip
@@ -60,12 +61,14 @@ _COLOUR: Final = compiled(r"\x1b\[[0-9;]*m")
 
 
 def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> TrainingLog:
-    """Read a log of Megatron-LM, Megatron-Bridge or torchtitan, plain or gzip; `known`: lines to look for.
+    """Read a log of Megatron-LM, Megatron-Bridge or torchtitan, plain or gzip; `known`: lines to
+    look for.
 
     No line raises: lines that are no text, or too long, are skipped and counted.
 
     Raises:
-        LogNotFound: missing or not readable. NotALog: empty or binary. DamagedLog: its gzip is broken.
+        LogNotFound: missing or not readable. NotALog: empty or binary. DamagedLog: its gzip is
+        broken.
     """
     words, reading = _words(known), _Reading(told_path(path), known)
     for chunk in _whole_lines(_blocks(path, progress)):
@@ -85,13 +88,17 @@ def _blocks(path: Path, progress: Progress) -> Iterator[bytes]:
             first = source.read(_CHUNK_BYTES)
             if not first or b"\0" in first[:4096]:
                 what = "binary" if first else "empty"
-                raise NotALog(f"{name} is {what}: give --log the text that the training run printed")
+                raise NotALog(
+                    f"{name} is {what}: give --log the text that the training run printed"
+                )
             yield first
             for block in iter(lambda: source.read(_CHUNK_BYTES), b""):
                 progress("reading the log", min(1.0, file.tell() / size))
                 yield block
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DamagedLog(f"{name} is truncated or damaged gzip: unpack it and give --log the text") from error
+        raise DamagedLog(
+            f"{name} is truncated or damaged gzip: unpack it and give --log the text"
+        ) from error
     except OSError as error:
         raise LogNotFound(f"{name} cannot be read: check the path given to --log") from error
 
@@ -170,7 +177,9 @@ class _Reading:
         elif self._iterations.take(number, text):
             if any(word in text for word in _NOT_A_NUMBER):
                 self._known_line(number, text)
-        elif not (self._traceback(text) or self._memory_report(number, text) or self._waited(number, text)):
+        elif not (
+            self._traceback(text) or self._memory_report(number, text) or self._waited(number, text)
+        ):
             self._said(number, text)
 
     def _waited(self, number: int, text: str) -> bool:
@@ -209,7 +218,9 @@ class _Reading:
         for package, version in blocks.versions_in(text).items():
             self.versions.setdefault(package, version)
         if memory.is_out_of_memory(text):
-            self._keep("out_of_memory", memory.out_of_memory(number, text, self._tracebacks.end(text)))
+            self._keep(
+                "out_of_memory", memory.out_of_memory(number, text, self._tracebacks.end(text))
+            )
             self._failed = True
             self._first_error = self._first_error or Message("out-of-memory", number)
             return
@@ -279,5 +290,12 @@ def _line_starts(chunk: bytes, words: tuple[bytes, ...]) -> list[int]:
 
 def _words(known: KnownLines) -> tuple[bytes, ...]:
     """What the readers look for; a word that holds another one of them adds nothing."""
-    words = {*iterations.WORDS, *memory.WORDS, *known.words(), *blocks.WORDS, *own_lines.WORDS, *titan.WORDS}
+    words = {
+        *iterations.WORDS,
+        *memory.WORDS,
+        *known.words(),
+        *blocks.WORDS,
+        *own_lines.WORDS,
+        *titan.WORDS,
+    }
     return tuple(word for word in sorted(words) if not any(one in word for one in words - {word}))

@@ -1,9 +1,10 @@
-"""Lines of torchtitan's trainer: a step's number, its rates, its memory, and how long it waited for data.
+"""Lines of torchtitan's trainer: a step's number, its rates, its memory, and how long it waited for
+data.
 
-torchtitan (components/metrics.py, 2025-03 to 2026-07) prints `step: 10  loss: 8.2  grad_norm: 0.4
-memory: 65.53GiB(82.98%)  tps: 1,482  tflops: 86.61  mfu: 8.76%` behind its logger's time; some loggers print
-its other metrics behind these. It prints no length: two lines of one rank tell it. `tps` counts tokens of one
-device, `memory` is the most that PyTorch reserved.
+torchtitan (components/metrics.py, 2025-03 to 2026-07) prints `step: 10 loss: 8.2 grad_norm: 0.4
+memory: 65.53GiB(82.98%) tps: 1,482 tflops: 86.61 mfu: 8.76%` behind its logger's time; some loggers
+print its other metrics behind these. It prints no length: two lines of one rank tell it. `tps`
+counts tokens of one device, `memory` is the most that PyTorch reserved.
 """
 
 from datetime import datetime
@@ -52,7 +53,9 @@ class TitanLines:
             return TitanStep(None, None, None)
         loading, gib = _LOADING.search(text), _MEMORY.search(text)
         reserved = (
-            LoggedMemory(number, rank, peak_reserved_bytes=round(float(gib[1]) * _GIB)) if gib else None
+            LoggedMemory(number, rank, peak_reserved_bytes=round(float(gib[1]) * _GIB))
+            if gib
+            else None
         )
         return TitanStep(self._iteration(number, text, found), reserved, _share(loading))
 

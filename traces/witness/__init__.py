@@ -1,1 +1,3 @@
-"""A second witness beside the recordings: what PyTorch and NCCL wrote themselves of a run's collectives."""
+"""A second witness beside the recordings: what PyTorch and NCCL wrote themselves of a run's
+collectives.
+"""

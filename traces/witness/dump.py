@@ -11,7 +11,8 @@ GroupKey = tuple[str, tuple[int, ...]]
 
 @frozen
 class Entered:
-    """A collective that the rank entered. `elements`: what it gave, as `4096 Float`, empty where unknown.
+    """A collective that the rank entered. `elements`: what it gave, as `4096 Float`, empty where
+    unknown.
 
     `created_ns` is on the host's own clock, `duration_ns` None where it was not timed.
     """

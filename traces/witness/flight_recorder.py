@@ -1,8 +1,9 @@
 """Dumps of PyTorch's Flight Recorder, pickled or as JSON -> `Dump`.
 
-Keys: torch/csrc/distributed/c10d/FlightRecorder.hpp and FlightRecorderDetail.hpp (versions 2.0 to 2.10). A
-dump does not hold its own rank: PyTorch names files by it (TORCH_FR_DUMP_TEMP_FILE, with the rank behind it).
-What is retired was finished, whatever its state says: gloo leaves that at `scheduled`.
+Keys: torch/csrc/distributed/c10d/FlightRecorder.hpp and FlightRecorderDetail.hpp (versions 2.0 to
+2.10). A dump does not hold its own rank: PyTorch names files by it (TORCH_FR_DUMP_TEMP_FILE, with
+the rank behind it). What is retired was finished, whatever its state says: gloo leaves that at
+`scheduled`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,9 @@ def is_dump(document: object) -> bool:
 
 
 def dump_of(document: Mapping[str, Any], name: str) -> Dump:
-    """The dump in a document. Raises `NotADump` where neither it nor the file's name has its rank."""
+    """The dump in a document. Raises `NotADump` where neither it nor the file's name has its
+    rank.
+    """
     rank = _count(document.get("rank"))
     if rank is None:
         found = _NAMED.search(name)
@@ -41,7 +44,9 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
     status = {str(key): one for key, one in _mapping(document.get("pg_status")).items()}
     groups: dict[GroupKey, GroupSaid] = {}
     entered = []
-    entries = {id(entry): entry for entry in document["entries"]}  # a pickle may name one again and again
+    entries = {
+        id(entry): entry for entry in document["entries"]
+    }  # a pickle may name one again and again
     for entry in entries.values():
         if isinstance(entry, dict) and entry.get("is_p2p") is not True:
             key, said = _group(entry, ranks, status)
@@ -67,7 +72,9 @@ def _count(value: object) -> int | None:
 
 
 def _text(value: object) -> str:
-    """A text, or a whole number as one; empty for what is neither: parts of it may stand in it many times."""
+    """A text, or a whole number as one; empty for what is neither: parts of it may stand in it many
+    times.
+    """
     if isinstance(value, str):
         return cut_name(value)
     if _count(value) is not None:
@@ -87,7 +94,9 @@ def _group(
 ) -> tuple[GroupKey, GroupSaid]:
     pair = entry.get("process_group")
     name, description = (
-        (_text(pair[0]), _text(pair[1])) if isinstance(pair, list | tuple) and len(pair) == 2 else ("", "")
+        (_text(pair[0]), _text(pair[1]))
+        if isinstance(pair, list | tuple) and len(pair) == 2
+        else ("", "")
     )
     members = ranks.get(name, ())
     last = _count(_mapping(status.get(_text(entry.get("pg_id")))).get("last_enqueued_collective"))
@@ -99,7 +108,10 @@ def _entered(entry: Mapping[str, Any], key: GroupKey) -> Entered | None:
     sequence = _count(entry.get("collective_seq_id"))
     if sequence is None:
         return None
-    times = [_count(entry.get(f"time_discovered_{which}_ns")) or None for which in ("started", "completed")]
+    times = [
+        _count(entry.get(f"time_discovered_{which}_ns")) or None
+        for which in ("started", "completed")
+    ]
     took = entry.get("duration_ms")
     duration_ns = None
     if isinstance(took, int | float) and 0 < took < 1e12:
@@ -132,13 +144,19 @@ def _elements(entry: Mapping[str, Any]) -> str:
                 return ""
             whole = min(whole * size, 1 << 63)
         total += whole
-    named = {one for one in types if isinstance(one, str)} if isinstance(types, list | tuple) else set()
+    named = (
+        {one for one in types if isinstance(one, str)} if isinstance(types, list | tuple) else set()
+    )
     kind = named.pop() if len(named) == 1 else ""
-    return f"{total:,} {kind if compiled(r'[A-Za-z][A-Za-z0-9_]{1,24}').fullmatch(kind) else 'elements'}"
+    if not compiled(r"[A-Za-z][A-Za-z0-9_]{1,24}").fullmatch(kind):
+        kind = "elements"
+    return f"{total:,} {kind}"
 
 
 def _once(entered: list[Entered]) -> Iterator[Entered]:
-    """Each collective once: of a coalesced group the parts share a number, and its first stands for it."""
+    """Each collective once: of a coalesced group the parts share a number, and its first stands for
+    it.
+    """
     seen = set[tuple[GroupKey, int]]()
     for one in entered:
         if (one.group, one.sequence) not in seen:

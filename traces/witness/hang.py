@@ -1,8 +1,8 @@
 """Where a run hangs: the first collective that the ranks of a group did not all enter alike.
 
-Ranks are compared group by group, by the sequence number that PyTorch gives a collective in its group. Where
-the missing ranks wait in another group's collective that is not complete either, that one comes first: it is
-followed until a rank waits nowhere, or the ranks wait for each other.
+Ranks are compared group by group, by the sequence number that PyTorch gives a collective in its
+group. Where the missing ranks wait in another group's collective that is not complete either, that
+one comes first: it is followed until a rank waits nowhere, or the ranks wait for each other.
 """
 
 from collections import defaultdict
@@ -17,7 +17,9 @@ from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
 
 _SAME_SIZE: Final = frozenset({"ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROADCAST", "REDUCE"})
 """Operations whose ranks must give the same; others may give each peer another size."""
-_NO_DUMP: Final = gap("ranks of this group have no dump", "give the dumps of all ranks: --witness FILE")
+_NO_DUMP: Final = gap(
+    "ranks of this group have no dump", "give the dumps of all ranks: --witness FILE"
+)
 
 
 @frozen
@@ -37,7 +39,9 @@ class _Group:
 
 @frozen
 class _Stuck:
-    """A collective that was not entered alike: `here` are the ranks that define it, with their entries."""
+    """A collective that was not entered alike: `here` are the ranks that define it, with their
+    entries.
+    """
 
     group: _Group
     sequence: int
@@ -49,7 +53,9 @@ class _Stuck:
 
     @property
     def certainty(self) -> int:
-        """0 where a rank is known to be elsewhere, 1 where dumps are missing, 2 where all ranks are there."""
+        """0 where a rank is known to be elsewhere, 1 where dumps are missing, 2 where all ranks are
+        there.
+        """
         if self.kind is HangKind.TRANSFER:
             return 2
         return int(not (self.missing or self.others))
@@ -60,12 +66,15 @@ class _Stuck:
 
 
 def find_hang(dumps: Sequence[Dump]) -> Hang | None:
-    """The hang that dumps of the Flight Recorder show; None where all ranks finished what they entered.
+    """The hang that dumps of the Flight Recorder show; None where all ranks finished what they
+    entered.
 
     Other dumps hold finished collectives alone.
     """
     by_rank = {one.rank: one for one in dumps if one.source is WitnessSource.FLIGHT_RECORDER}
-    stuck = [one for group in _groups(by_rank) if (one := _first_stuck(group, {*by_rank})) is not None]
+    stuck = [
+        one for group in _groups(by_rank) if (one := _first_stuck(group, {*by_rank})) is not None
+    ]
     if not stuck:
         return None
     first = min(stuck, key=lambda one: (one.certainty, one.since_ns, one.group.key))
@@ -106,7 +115,9 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
             for rank, entries in group.by_rank.items()
             if sequence in entries and rank in here
         }
-        missing = tuple(rank for rank in here if rank not in entered and not _is_past(group, rank, sequence))
+        missing = tuple(
+            rank for rank in here if rank not in entered and not _is_past(group, rank, sequence)
+        )
         if not (_holds_up(group, sequence, entered) or _is_last(group, sequence, entered)):
             continue
         if (kind := _differ(group, sequence, entered)) is not None:
@@ -121,7 +132,9 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
 
 
 def _is_past(group: _Group, rank: int, sequence: int) -> bool:
-    """Whether a rank entered it before what its dump still holds: the Flight Recorder keeps the last ones."""
+    """Whether a rank entered it before what its dump still holds: the Flight Recorder keeps the
+    last ones.
+    """
     entries = group.by_rank.get(rank, {})
     return sequence < min(entries, default=0) or sequence <= group.last_entered.get(rank, -1)
 
@@ -129,12 +142,17 @@ def _is_past(group: _Group, rank: int, sequence: int) -> bool:
 def _holds_up(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
     """Whether a rank that entered it has not finished it, or what it entered after it."""
     return any(
-        not one.finished for rank in entered for at, one in group.by_rank[rank].items() if at >= sequence
+        not one.finished
+        for rank in entered
+        for at, one in group.by_rank[rank].items()
+        if at >= sequence
     )
 
 
 def _is_last(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
-    """Whether no rank went on in the group: gloo fails where sizes differ, and is then done with it."""
+    """Whether no rank went on in the group: gloo fails where sizes differ, and is then done with
+    it.
+    """
     return all(max(group.by_rank[rank]) == sequence for rank in entered)
 
 
@@ -200,7 +218,10 @@ def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck,
 def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -> Hang:
     entry, group = next(iter(root.here.values())), root.group
     missing = tuple(sorted({*root.missing, *root.others}))
-    elsewhere = [*_at(group, root.others), *(at for one in circle if one is not root for at in _at_of(one))]
+    elsewhere = [
+        *_at(group, root.others),
+        *(at for one in circle if one is not root for at in _at_of(one)),
+    ]
     return Hang(
         kind=HangKind.OTHER_ORDER if circle else root.kind,
         source=WitnessSource.FLIGHT_RECORDER,

@@ -1,8 +1,8 @@
 """What NCCL Inspector writes, one JSON object a line -> `Dump`.
 
-Keys: NVIDIA/nccl, plugins/profiler/inspector/inspector_json.cc (before 2.30 ext-profiler/inspector),
-formats v4.0 to v4.3. A rank is given by its place in each communicator; in the largest that is its number.
-Only finished collectives are written, so a hang is not seen here.
+Keys: NVIDIA/nccl, plugins/profiler/inspector/inspector_json.cc (before 2.30
+ext-profiler/inspector), formats v4.0 to v4.3. A rank is given by its place in each communicator; in
+the largest that is its number. Only finished collectives are written, so a hang is not seen here.
 """
 
 import json
@@ -61,7 +61,9 @@ def _count(value: object) -> int | None:
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Process, header and record of each line; from v4.3 on a dump's first line has the header of all."""
+    """Process, header and record of each line; from v4.3 on a dump's first line has the header of
+    all.
+    """
     before: Mapping[str, Any] = {}
     for line in lines:
         if not (text := line.strip()):

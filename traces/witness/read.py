@@ -1,4 +1,6 @@
-"""Files of a second witness -> dumps, whichever program wrote them. Nothing of a file is ever run."""
+"""Files of a second witness -> dumps, whichever program wrote them. Nothing of a file is ever
+run.
+"""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +23,9 @@ _WITNESS: Final = DumpKind(
 
 
 def read_witness(path: Path) -> list[Dump]:
-    """The dumps in a file. Raises `TraceNotFound` for what cannot be read, `NotAWitness` for what is none."""
+    """The dumps in a file. Raises `TraceNotFound` for what cannot be read, `NotAWitness` for what
+    is none.
+    """
     return read_dumped(path, _WITNESS, lambda data: _dumps(data, path.name))
 
 

@@ -1,7 +1,8 @@
-"""What the times of collectives show of ranks that nobody profiled: who arrives last, and who waits.
+"""What the times of collectives show of ranks that nobody profiled: who arrives last, and who
+waits.
 
-Collectives of one group and number are compared over the ranks that time them: the shortest was the last to
-arrive, the rest of the others is waiting for it. No clock is needed.
+Collectives of one group and number are compared over the ranks that time them: the shortest was the
+last to arrive, the rest of the others is waiting for it. No clock is needed.
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +19,9 @@ _UNTIMED = gap(
 
 
 def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness:
-    """All ranks of the dumps, in their order. `profiled`: numbers of those that were recorded as well."""
+    """All ranks of the dumps, in their order. `profiled`: numbers of those that were recorded as
+    well.
+    """
     timed: dict[tuple[GroupKey, int], dict[int, int]] = defaultdict(dict)
     count, last = Counter[int](), dict[int, int]()
     for dump in dumps:
@@ -59,7 +62,9 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
 def _compared(
     timed: Iterable[dict[int, int]],
 ) -> tuple[Counter[int], Counter[int], Counter[int], int]:
-    """Waiting by rank, what others waited by rank, how often each was last, and of how many collectives."""
+    """Waiting by rank, what others waited by rank, how often each was last, and of how many
+    collectives.
+    """
     waited, caused, arrived = Counter[int](), Counter[int](), Counter[int]()
     compared = 0
     for by_rank in timed:

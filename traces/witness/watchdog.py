@@ -1,7 +1,7 @@
 """What a training log says of a hang: lines of PyTorch's watchdog (ProcessGroupNCCL.cpp) -> `Hang`.
 
-A line is of a rank that gave up waiting. Who did not arrive is known only where the group has all ranks,
-their number is known, and all the others gave up as well.
+A line is of a rank that gave up waiting. Who did not arrive is known only where the group has all
+ranks, their number is known, and all the others gave up as well.
 """
 
 from traces.limits import MOST_RANKS
@@ -17,11 +17,15 @@ _WHO = gap(
     "the log names the ranks that waited, not the one that did not arrive",
     "give the dumps of PyTorch's Flight Recorder (TORCH_FR_BUFFER_SIZE=2000): --witness FILE",
 )
-_UNNUMBERED = gap("the line has no sequence number", "give the dumps of the Flight Recorder: --witness FILE")
+_UNNUMBERED = gap(
+    "the line has no sequence number", "give the dumps of the Flight Recorder: --witness FILE"
+)
 
 
 def hang_of_log(log: TrainingLog) -> Hang | None:
-    """The collective that most ranks gave up in, of equals the first; None where no rank gave up."""
+    """The collective that most ranks gave up in, of equals the first; None where no rank gave
+    up.
+    """
     lines = [one for one in log.messages if one.id == TIMEOUT and "operation" in one.said]
     if not lines:
         return None

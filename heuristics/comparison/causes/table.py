@@ -1,4 +1,6 @@
-"""The one table of causes, `causes.toml`, as it stands: by what shows them, with the sets of names in it."""
+"""The one table of causes, `causes.toml`, as it stands: by what shows them, with the sets of names
+in it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -16,7 +18,9 @@ Witness = Literal["traces", "files"]
 
 
 class Cause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cause, whatever shows it. `mirrored`: its title where it went away; `next`: how to be sure."""
+    """One cause, whatever shows it. `mirrored`: its title where it went away; `next`: how to be
+    sure.
+    """
 
     id: str
     title: str

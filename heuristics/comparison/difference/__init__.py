@@ -1,1 +1,3 @@
-"""What differs between two results, in integers that add up; what to make of it is judged beside it."""
+"""What differs between two results, in integers that add up; what to make of it is judged beside
+it.
+"""

@@ -1,8 +1,9 @@
-"""What one side does by some kernels and the other by others: both steps aligned in the order of launches.
+"""What one side does by some kernels and the other by others: both steps aligned in the order of
+launches.
 
-Work is matched by its place among the work around it, not by its name alone: kernels that another precision,
-library or fusing put in place of others stand beside those. Every activity of both steps is in exactly one
-group, or in what is the same on both sides.
+Work is matched by its place among the work around it, not by its name alone: kernels that another
+precision, library or fusing put in place of others stand beside those. Every activity of both steps
+is in exactly one group, or in what is the same on both sides.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from traces.sections.rank import Rank
 from traces.sections.tables import Kind, Phase
 from traces.sections.tables import Sequence as Recorded
 
-ROWS: Final = Limit(60, "rows", "ours: 15 kB, and more than anybody reads; the largest differences are kept")
+ROWS: Final = Limit(
+    60, "rows", "ours: 15 kB, and more than anybody reads; the largest differences are kept"
+)
 REPLACED: Final = Limit(
     12,
     "kernels a side",
@@ -109,7 +112,9 @@ def _has_purpose(key: str) -> bool:
 
 
 def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
-    """What stands for what in the steps of both, merged over layers, the largest difference first."""
+    """What stands for what in the steps of both, merged over layers, the largest difference
+    first.
+    """
     one, other = _sequence(base), _sequence(new)
     if isinstance(one, Missing) or isinstance(other, Missing):
         return one if isinstance(one, Missing) else other  # type: ignore[return-value]  # either is
@@ -128,7 +133,9 @@ def _sequence(rank: Rank) -> Recorded | Missing:
 
 
 def _groups(base: Recorded, new: Recorded) -> list[_Group]:
-    """All groups, each key once. Swapped sides give the same groups, as one order of both is aligned."""
+    """All groups, each key once. Swapped sides give the same groups, as one order of both is
+    aligned.
+    """
     sides = sorted((base, new), key=_signature)
     groups = list(_merged(_Sides(*sides)))
     if sides[0] is base:
@@ -166,7 +173,9 @@ class _Sides:
 
 
 def _merged(sides: _Sides) -> Iterator[_Group]:
-    """Groups by what they hold: kernels that stand for each other; one kernel that both have, or only one."""
+    """Groups by what they hold: kernels that stand for each other; one kernel that both have, or
+    only one.
+    """
     found: dict[object, _Group] = defaultdict(_Group)
     for block in _stretches(sides):
         base, new = sides.of(0, block[0]), sides.of(1, block[1])
@@ -237,9 +246,11 @@ def _phase(phases: Iterable[Phase | None]) -> Phase | None:
 
 
 def _stretches(sides: _Sides) -> Iterator[Block]:
-    """The blocks; neighbours that belong together are one, where work of one side alone is among them.
+    """The blocks; neighbours that belong together are one, where work of one side alone is among
+    them.
 
-    So kernels that replace several are held against all of them, not each against the one it was paired with.
+    So kernels that replace several are held against all of them, not each against the one it was
+    paired with.
     """
     kept: list[Block] = []
     for block in sides.blocks:
@@ -259,10 +270,12 @@ def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def _belong(sides: _Sides, one: Block, other: Block) -> bool:
-    """Whether neighbours may be one piece of work: neither is the same kernel on both sides, nor already
-    several against several, and they share a class.
+    """Whether neighbours may be one piece of work: neither is the same kernel on both sides, nor
+    already several against several, and they share a class.
     """
-    loose = all(not (block[0] and block[1]) or 0 < sides.worth(block) < ALIKE for block in (one, other))
+    loose = all(
+        not (block[0] and block[1]) or 0 < sides.worth(block) < ALIKE for block in (one, other)
+    )
     return loose and bool(_classes(sides, one) & _classes(sides, other))
 
 
@@ -296,7 +309,11 @@ def _is_same(group: _Group) -> bool:
 
 def _size(group: _Group) -> tuple[object, ...]:
     delta_ns = group.new.work_ns - group.base.work_ns
-    return -abs(delta_ns), *sorted((sorted(group.base.counts), sorted(group.new.counts))), group.phase or ""
+    return (
+        -abs(delta_ns),
+        *sorted((sorted(group.base.counts), sorted(group.new.counts))),
+        group.phase or "",
+    )
 
 
 def _sum(group: _Group, base_ns: int, new_ns: int) -> ExchangeSum:
@@ -340,7 +357,9 @@ def _key(group: _Group) -> str:
 
 
 def _worked(side: _Side, work_ns: int) -> tuple[Worked, ...]:
-    """Kernels of one side, those with the most work first; rounded so that they add up to its work."""
+    """Kernels of one side, those with the most work first; rounded so that they add up to its
+    work.
+    """
     ordered = sorted(side.counts, key=lambda name: (-side.works_ns[name], name))
     works_ns = _rounded(side.works_ns[name] for name in ordered)
     if works_ns:

@@ -1,7 +1,8 @@
-"""Two sequences held against each other place by place: what of one side stands where what of the other.
+"""Two sequences held against each other place by place: what of one side stands where what of the
+other.
 
-Of all ways to pair their places in order, the one with the highest score: so much for each pair, by how alike
-it is, less `OPENED` for each stretch between pairs. All of it is exact; nothing is cut.
+Of all ways to pair their places in order, the one with the highest score: so much for each pair, by
+how alike it is, less `OPENED` for each stretch between pairs. All of it is exact; nothing is cut.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +17,14 @@ from traces.limits import Limit
 OPENED: Final = Limit(
     1,
     "points a stretch",
-    "ours: of ways that pair equally many, the one whose rest stands together: attention that is not fused "
+    "ours: of ways that pair equally many, the one whose rest stands together: attention that is "
+    "not fused "
     "is one stretch between the products before and after it",
 )
 Scores = NDArray[np.int32]
 Block = tuple[range, range]
-"""Places of base and of new that stand against each other: one of each for a pair, else what is between."""
+"""Places of base and of new that stand against each other: one of each for a pair, else what is
+between."""
 _NEVER: Final = np.int32(-(1 << 28))
 _FROM_BETWEEN, _ABOVE, _AFTER_PAIR = np.uint8(1), np.uint8(2), np.uint8(4)
 
@@ -29,14 +32,22 @@ _FROM_BETWEEN, _ABOVE, _AFTER_PAIR = np.uint8(1), np.uint8(2), np.uint8(4)
 def align(base: Sequence[int], new: Sequence[int], scores: Scores) -> Iterator[Block]:
     """Both sequences as blocks, in order; every place is in exactly one.
 
-    `scores`, shape (kinds of base, kinds of new): what a pair is worth; those worth nothing are no pair.
+    `scores`, shape (kinds of base, kinds of new): what a pair is worth; those worth nothing are no
+    pair.
     """
     most = scores.max(initial=1)  # what is worth nothing is no pair
     first, last = _alike_ends(base, new, scores, most)
-    rows, columns = (np.array(side[first : len(side) - last], dtype=np.int64) for side in (base, new))
-    pairs = [(row + first, column + first) for row, column in _pairs(_traced(rows, columns, scores))]
+    rows, columns = (
+        np.array(side[first : len(side) - last], dtype=np.int64) for side in (base, new)
+    )
+    pairs = [
+        (row + first, column + first) for row, column in _pairs(_traced(rows, columns, scores))
+    ]
     ends = len(base) - last, len(new) - last
-    alike = [*((at, at) for at in range(first))], [(ends[0] + at, ends[1] + at) for at in range(last)]
+    alike = (
+        [*((at, at) for at in range(first))],
+        [(ends[0] + at, ends[1] + at) for at in range(last)],
+    )
     pairs = [*alike[0], *reversed(pairs), *alike[1]]
     at, to = 0, 0
     for row, column in (*pairs, (len(base), len(new))):
@@ -47,8 +58,12 @@ def align(base: Sequence[int], new: Sequence[int], scores: Scores) -> Iterator[B
         at, to = row + 1, column + 1
 
 
-def _alike_ends(base: Sequence[int], new: Sequence[int], scores: Scores, most: int) -> tuple[int, int]:
-    """How many first and how many last places are worth the most that a pair can be: no way does better."""
+def _alike_ends(
+    base: Sequence[int], new: Sequence[int], scores: Scores, most: int
+) -> tuple[int, int]:
+    """How many first and how many last places are worth the most that a pair can be: no way does
+    better.
+    """
     least = min(len(base), len(new))
     first = next((at for at in range(least) if scores[base[at]][new[at]] < most), least)
     rest = least - first
@@ -58,7 +73,8 @@ def _alike_ends(base: Sequence[int], new: Sequence[int], scores: Scores, most: i
 
 @frozen
 class _Traced:
-    """Where the best way to each pair of places came from, shape (rows, columns + 1): a byte of flags.
+    """Where the best way to each pair of places came from, shape (rows, columns + 1): a byte of
+    flags.
 
     `ends_paired`: whether the best of all ends with a pair.
     """
@@ -68,7 +84,8 @@ class _Traced:
 
 
 def _traced(rows: NDArray[np.int64], columns: NDArray[np.int64], scores: Scores) -> _Traced:
-    """Row by row the best score of all that ends with a pair, and of all that ends in a stretch between.
+    """Row by row the best score of all that ends with a pair, and of all that ends in a stretch
+    between.
 
     Within a row a stretch only grows: its best is the largest so far.
     """

@@ -1,8 +1,8 @@
-"""What differs in configuration, environment, versions, and in what the traces show of them, by name, and
-which way it went: more of it, less of it, or unknown.
+"""What differs in configuration, environment, versions, and in what the traces show of them, by
+name, and which way it went: more of it, less of it, or unknown.
 
-Unknown is no difference: but for knobs, which one side may set and the other leave alone, a thing is listed
-only where both sides have it.
+Unknown is no difference: but for knobs, which one side may set and the other leave alone, a thing
+is listed only where both sides have it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def difference(
 
 
 def changed(base: Subject, new: Subject) -> tuple[ComparedChange, ...]:
-    """Everything that differs, in the order configuration, versions, environment, trace; then by name."""
+    """Everything that differs, in the order configuration, versions, environment, trace; then by
+    name.
+    """
     settings = _sorted(_settings(base, new))
     listed = {one.what for one in settings}
     others = _versions(base, new), _environment(base, new, listed), _observed(base.rank, new.rank)
@@ -110,7 +112,9 @@ def _version(result: Result, package: str) -> tuple[str | None, Source]:
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
     for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
         values = base.given[field], new.given[field]
-        if values[0] != values[1] and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
+        if values[0] != values[1] and (
+            field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)
+        ):
             yield difference(field, *values, "given")
     if found := gpus(base, new):
         yield difference("gpu", *found[0], found[1])
@@ -170,15 +174,21 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
     detected, memory = rank.detected, rank.memory
     found = {
-        "detected.dispatcher": Observed(None if detected.dispatcher == "unknown" else detected.dispatcher),
+        "detected.dispatcher": Observed(
+            None if detected.dispatcher == "unknown" else detected.dispatcher
+        ),
         "detected.ep_overlap": Observed(known(detected.ep_overlap)),
         "detected.training_step": Observed(known(detected.training_step)),
         "detected.precision": Observed(_precision(rank)),
         "detected.graph_share_frac": Observed(known(detected.graph_share_frac), LITTLE.value),
         "detected.recompute": Observed(_run_again(rank)),
         "dispatcher.kernels": Observed(_exchange_kernels(rank)),
-        "memory.allocator_calls_per_step": Observed(_per_step(rank, memory.allocator_calls), ONCE.value),
-        "memory.offload_copies_per_step": Observed(_per_step(rank, memory.offload_copies), ONCE.value),
+        "memory.allocator_calls_per_step": Observed(
+            _per_step(rank, memory.allocator_calls), ONCE.value
+        ),
+        "memory.offload_copies_per_step": Observed(
+            _per_step(rank, memory.offload_copies), ONCE.value
+        ),
         **{f"comm_blocks.{kind}": Observed(blocks) for kind, blocks in _comm_blocks(rank).items()},
         "steps.source": Observed(rank.steps.source if rank.steps.found else "none"),
         "steps.dropped": Observed(tuple(sorted(one.reason for one in rank.steps.dropped))),
@@ -187,7 +197,9 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
 
 
 def _precision(rank: Rank) -> str | None:
-    """What matrix work is known to run in, `bf16+fp8` for two; the one of all where no shares are known."""
+    """What matrix work is known to run in, `bf16+fp8` for two; the one of all where no shares are
+    known.
+    """
     shares = rank.detected.precision_shares_frac
     main = sorted(name for name, frac in shares.items() if frac > LITTLE.value)
     return "+".join(main) or known(rank.detected.precision)
@@ -205,7 +217,9 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
 
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
-    """Kernels that exchange tokens between experts, by name without arguments; None where there are none."""
+    """Kernels that exchange tokens between experts, by name without arguments; None where there are
+    none.
+    """
     found = set[str]()
     for one in rank.kernel_table.rows:
         family = _FAMILY.match(one.name) if one.key in EXCHANGES else None
@@ -236,8 +250,8 @@ def _per_step(rank: Rank, total: OrMissing[int]) -> float | None:
 def way(change: ComparedChange) -> int:
     """1 where the new side has more of it, -1 where less, 0 where that is unknown.
 
-    Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared; of two
-    precisions the narrower is more; full recompute is more than selective.
+    Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared;
+    of two precisions the narrower is more; full recompute is more than selective.
     """
     base, new = change.base, change.new
     if change.withheld:

@@ -1,4 +1,6 @@
-"""Kernels of two ranks side by side: slower, faster, new, gone, or the same name with another grid."""
+"""Kernels of two ranks side by side: slower, faster, new, gone, or the same name with another
+grid.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +20,9 @@ from traces.sections.rank import Rank
 from traces.statistics.interval import LEVEL
 
 BORDER: Final = Limit(
-    1, "kernel a recording", "ours: one that runs across the border of the windows counts on one side only"
+    1,
+    "kernel a recording",
+    "ours: one that runs across the border of the windows counts on one side only",
 )
 _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
 """Keys of kernels whose purpose one recording knows and another may not."""
@@ -26,7 +30,9 @@ _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm
 
 @frozen
 class Kernels:
-    """Kernels of one name, key and grid on one side, over its used steps. `std_ns`: of their durations."""
+    """Kernels of one name, key and grid on one side, over its used steps. `std_ns`: of their
+    durations.
+    """
 
     name: str
     key: str
@@ -53,7 +59,9 @@ Pair = tuple[Kernels | None, Kernels | None]
 
 
 def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
-    """What is not the same on both sides; nothing where only one recorded what its CUDA graphs hold."""
+    """What is not the same on both sides; nothing where only one recorded what its CUDA graphs
+    hold.
+    """
     if not same_capture(base, new):
         return ()
     base_end_ns, new_end_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
@@ -91,7 +99,9 @@ def _apart(base: Kernels | None, new: Kernels | None) -> KernelChange:
 
 
 def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
-    """What moved of the same kernels, of two things what moves more work; None where nothing did."""
+    """What moved of the same kernels, of two things what moves more work; None where nothing
+    did.
+    """
     more, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
     by_count_ns = by_each_ns = Fraction(0)
     count_moved = abs(more) > Fraction(int(BORDER.value), min(base.steps, new.steps))
@@ -111,7 +121,9 @@ def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
 
 
 def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) -> bool:
-    """Whether one takes longer by more than its error, or clocks, tell. `alone`: their count is as before."""
+    """Whether one takes longer by more than its error, or clocks, tell. `alone`: their count is as
+    before.
+    """
     apart_ns, shorter_ns = abs(new.each_ns - base.each_ns), min(base.each_ns, new.each_ns)
     if alone and base.key.startswith("compute.") and apart_ns > WALL.value * shorter_ns:
         return True
@@ -146,9 +158,10 @@ def _place(one: KernelDelta) -> tuple[object, ...]:
 def _pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     """Kernels of both sides by name, key and grid; None where a side has none.
 
-    Kernels with a grid on one side only are paired in order of their work, so that a changed grid is seen. A
-    name whose grids change by themselves, or are not recorded on a side, is one pair without a grid. A kernel
-    that one side could resolve and the other could not is paired by the first word of its key.
+    Kernels with a grid on one side only are paired in order of their work, so that a changed grid
+    is seen. A name whose grids change by themselves, or are not recorded on a side, is one pair
+    without a grid. A kernel that one side could resolve and the other could not is paired by the
+    first word of its key.
     """
     whole = not (base.kernel_table.left_out.rows or new.kernel_table.left_out.rows)
     one, other = _by_name(base), _by_name(new)
@@ -164,7 +177,9 @@ def _pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
 
 
 def _smallest_listed_ns(rank: Rank) -> Fraction:
-    """Work per step of the last kernel listed, which those left out do not exceed; 0 if none is left out."""
+    """Work per step of the last kernel listed, which those left out do not exceed; 0 if none is
+    left out.
+    """
     table = rank.kernel_table
     if not (table.rows and table.left_out.rows):
         return Fraction(0)
@@ -175,7 +190,13 @@ def _by_name(rank: Rank) -> dict[str, list[Kernels]]:
     named: dict[str, list[Kernels]] = defaultdict(list)
     for one in rank.kernel_table.rows:
         if one.count:
-            figures = known(one.grid), one.count, one.work_ns, float(one.std_ns), len(rank.lengths_ns)
+            figures = (
+                known(one.grid),
+                one.count,
+                one.work_ns,
+                float(one.std_ns),
+                len(rank.lengths_ns),
+            )
             named[one.name].append(Kernels(one.name, one.key, *figures))
     return named
 
@@ -206,7 +227,9 @@ def _grid(kernels: Kernels) -> tuple[int, ...]:
 
 
 def _has_own_grids(side: Sequence[Kernels]) -> bool:
-    """Whether grids are recorded and come again: with several, each about once a step or more often."""
+    """Whether grids are recorded and come again: with several, each about once a step or more
+    often.
+    """
     if any(each.grid is None for each in side):
         return False
     return len(side) < 2 or sum(each.per_step for each in side) >= len(side)
@@ -237,5 +260,7 @@ def _sum(same: Sequence[Kernels]) -> Kernels:
         return one
     count, work_ns = sum(each.count for each in same), sum(each.work_ns for each in same)
     mean_ns = Fraction(work_ns, count)
-    squares = sum(each.count * (each.std_ns**2 + float(each.each_ns - mean_ns) ** 2) for each in same)
+    squares = sum(
+        each.count * (each.std_ns**2 + float(each.each_ns - mean_ns) ** 2) for each in same
+    )
     return replace(one, count=count, work_ns=work_ns, std_ns=sqrt(squares / count))

@@ -1,8 +1,9 @@
 """Steps that one side leaves out as hiccups, and a difference that has to hold with them.
 
-What is a hiccup is judged by each recording alone. Batches that are late in a sixth of the steps are hiccups
-to one recording and, a few more of them, how the run goes to the next: the same run twice then differs by all
-of them. So where a side leaves out many, the interval holds that of the used steps and that of all steps.
+What is a hiccup is judged by each recording alone. Batches that are late in a sixth of the steps
+are hiccups to one recording and, a few more of them, how the run goes to the next: the same run
+twice then differs by all of them. So where a side leaves out many, the interval holds that of the
+used steps and that of all steps.
 """
 
 from dataclasses import replace
@@ -13,7 +14,9 @@ from traces.statistics.interval import Interval, interval_of
 
 
 def counted_too(found: Interval, base: Rank, new: Rank) -> Interval:
-    """The interval; as wide as that of all steps beside it where a side leaves out many as hiccups."""
+    """The interval; as wide as that of all steps beside it where a side leaves out many as
+    hiccups.
+    """
     if not (leaves_out_many(base) or leaves_out_many(new)):
         return found
     whole = interval_of(_all_ns(base), _all_ns(new), found.level)

@@ -16,7 +16,8 @@ from traces.sections.tables import Group, LedgerRow, WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"
-"""Compute and communication together, where a side cannot tell them apart, or not what its graphs hold."""
+"""Compute and communication together, where a side cannot tell them apart, or not what its graphs
+hold."""
 _OPAQUE: Final = ("compute", "exposed_comm")
 """Buckets whose parts a graph that was recorded whole hides."""
 _COPY: Final = "exposed_copy"
@@ -25,7 +26,8 @@ _OPEN: Final = {
     "sendrecv_unresolved": (*_DIRECTED, "ep_a2a", "pp_p2p", "cp", "sendrecv_unresolved"),
     "ep_a2a": (*_DIRECTED, "ep_a2a"),
 }
-"""Kinds of exchanges whose purpose or direction is unknown, each with all that such an exchange may be."""
+"""Kinds of exchanges whose purpose or direction is unknown, each with all that such an exchange may
+be."""
 
 
 @frozen
@@ -69,12 +71,12 @@ def mean_step_ns(rank: Rank) -> Fraction:
 def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     """What the steps are made of: on each side the rows add up to its mean step.
 
-    Reasons of idle time lose their `idle.`. Where one side has idle time without a reason, both have one row
-    `idle`; where reasons are put together so, their work is unknown, as a stretch may have several of them.
-    Where a side has no ledger, compute and communication are one row, `busy`, copies and idle time are whole.
-    Where only one side recorded what its CUDA graphs hold, they are one row too: kernels are no more than the
-    replay that they became.
-    Exchanges that one side separates and the other does not are one row.
+    Reasons of idle time lose their `idle.`. Where one side has idle time without a reason, both
+    have one row `idle`; where reasons are put together so, their work is unknown, as a stretch may
+    have several of them. Where a side has no ledger, compute and communication are one row, `busy`,
+    copies and idle time are whole. Where only one side recorded what its CUDA graphs hold, they are
+    one row too: kernels are no more than the replay that they became. Exchanges that one side
+    separates and the other does not are one row.
     """
     if known(base.ledger) is None or known(new.ledger) is None:
         return _paired(base, new, _buckets(base), _buckets(new))
@@ -113,7 +115,9 @@ def _added(sides: Sequence[OneSide]) -> OneSide:
         mean_ns=sum((side.mean_ns for side in sides), Fraction(0)),
         count=sum((side.count for side in sides), Fraction(0)),
         work_ns=sum(works, Fraction(0)) if len(works) == len(sides) else None,
-        per_step_ns=tuple(sum(step) for step in zip(*(side.per_step_ns for side in sides), strict=True)),
+        per_step_ns=tuple(
+            sum(step) for step in zip(*(side.per_step_ns for side in sides), strict=True)
+        ),
         wall=_one_wall(sides),
     )
 
@@ -140,7 +144,9 @@ def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, 
     for row in _group(rank, group):
         name = name_of(row.row)
         mean_ns, work_ns = Fraction(sum(row.per_step_ns), steps), Fraction(row.work_ns, steps)
-        one = OneSide(mean_ns, Fraction(row.count, steps), work_ns, tuple(row.per_step_ns), known(row.wall))
+        one = OneSide(
+            mean_ns, Fraction(row.count, steps), work_ns, tuple(row.per_step_ns), known(row.wall)
+        )
         if name == _BUSY:
             one = replace(one, count=Fraction(0), work_ns=None, wall=None)
         elif name == IDLE != row.row:
@@ -179,7 +185,8 @@ def _zeros(like: OneSide, rank: Rank) -> OneSide:
 
 
 def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
-    """Name of a row -> its name on both sides: that of all it may be, where a side knows less of it.
+    """Name of a row -> its name on both sides: that of all it may be, where a side knows less of
+    it.
 
     So exchanges that one recording separates and another does not are one row on both sides.
     """

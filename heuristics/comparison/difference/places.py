@@ -22,7 +22,8 @@ from traces.sections.tables import Sequence as Recorded
 PLACES: Final = Limit(
     2_000,
     "places a side",
-    "ours: aligned in a tenth of a second; of more, fewer passes of each loop are, as many on both sides",
+    "ours: aligned in a tenth of a second; of more, fewer passes of each loop are, as many on both "
+    "sides",
 )
 _CAPS: Final = (1 << 30, 64, 32, 16, 8, 4, 2, 1)
 """How many passes of a loop are aligned: the most for which both sides have room."""
@@ -36,7 +37,8 @@ _TYPES: Final = compiled(
 
 @frozen
 class Place:
-    """Alike activities that follow each other in one pass of the loops around them: how many, and their work.
+    """Alike activities that follow each other in one pass of the loops around them: how many, and
+    their work.
 
     Of a loop that is cut to fewer passes each stands for several.
     """
@@ -69,7 +71,9 @@ def _loops(one: Recorded) -> Iterator[tuple[int, int, int]]:
 
 
 def _cut(one: Recorded, cap: int) -> list[int]:
-    """The runs in the order in which they are passed; inner loops, which stand last, are written first."""
+    """The runs in the order in which they are passed; inner loops, which stand last, are written
+    first.
+    """
     bodies = [[run] for run in range(len(one.of))]
     for first, count, times in reversed(list(_loops(one))):
         body = list(chain.from_iterable(bodies[first : first + count]))
@@ -87,7 +91,9 @@ def _places(one: Recorded, runs: Sequence[int]) -> list[Place]:
 
 
 def scores_of(base: Sequence[Kind], new: Sequence[Kind]) -> Scores:
-    """What each pair of kinds is worth, shape (kinds of base, kinds of new); 0 where they are no pair."""
+    """What each pair of kinds is worth, shape (kinds of base, kinds of new); 0 where they are no
+    pair.
+    """
     table = [_worth(one, other) for one, other in product(base, new)]
     return np.array(table, dtype=np.int32).reshape(len(base), len(new))
 
@@ -99,7 +105,11 @@ def _worth(one: Kind, other: Kind) -> int:
     name, their_name = one.name, other.name
     if name == their_name and (name or one.key == other.key):
         return SAME
-    if name is None or their_name is None or one.key.partition(".")[0] != other.key.partition(".")[0]:
+    if (
+        name is None
+        or their_name is None
+        or one.key.partition(".")[0] != other.key.partition(".")[0]
+    ):
         return 0
     if _without_types(name) == _without_types(their_name):
         return ALIKE

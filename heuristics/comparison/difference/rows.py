@@ -1,7 +1,7 @@
 """Where the difference of two steps lies: rows of the ledger that add up to it, to the integer.
 
-A row is split into more activities, longer ones and less of them hidden; rows that do not stand out of the
-scatter of their steps are noise together.
+A row is split into more activities, longer ones and less of them hidden; rows that do not stand out
+of the scatter of their steps are noise together.
 """
 
 from collections import defaultdict
@@ -22,7 +22,14 @@ from heuristics.comparison.difference.matched import (
     mean_step_ns,
 )
 from heuristics.comparison.difference.subject import Subject
-from heuristics.result.compared import ComparedChange, ComparedRow, Ends, Exchanges, KernelDelta, LayerDelta
+from heuristics.result.compared import (
+    ComparedChange,
+    ComparedRow,
+    Ends,
+    Exchanges,
+    KernelDelta,
+    LayerDelta,
+)
 from heuristics.words import lacking, say
 from traces.frozen import frozen
 from traces.limits import QUARTER, Limit
@@ -33,35 +40,44 @@ from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
 SMALL_FRAC: Final = Limit(
-    0.005, "of the step", "ours: two rows that are left out of sight are together no more than what is little"
+    0.005,
+    "of the step",
+    "ours: two rows that are left out of sight are together no more than what is little",
 )
-"""Of rows without an interval, those below may be noise; a larger one is shown whatever its scatter."""
-FEW: Final = gap(say("comparison.few-steps", least=LEAST), say("comparison.few-steps-cure", least=MANY.value))
+"""Of rows without an interval, those below may be noise; a larger one is shown whatever its
+scatter."""
+FEW: Final = gap(
+    say("comparison.few-steps", least=LEAST), say("comparison.few-steps-cure", least=MANY.value)
+)
 _ONE_FIGURE: Final = gap(say("comparison.one-figure"), "moe-diag doctor TRACE")
 _NOT_ALIGNED: Final = lacking("comparison.no-sequence")
 _NO_WORK: Final = lacking("comparison.no-work")
 _UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
 
 Effects = tuple[int, int, int] | None
-"""By count, by duration and by overlap: integers that add up to a difference; None where they are unknown."""
+"""By count, by duration and by overlap: integers that add up to a difference; None where they are
+unknown."""
 
 
 class Attribution(Struct, frozen=True):
-    """`rows`, the largest difference first, with `noise` last: they add up to `step_delta_ns` exactly.
+    """`rows`, the largest difference first, with `noise` last: they add up to `step_delta_ns`
+    exactly.
 
-    Rows that do not differ are in `noise` too, so that its `base_ns` and `new_ns` make the step whole.
+    Rows that do not differ are in `noise` too, so that its `base_ns` and `new_ns` make the step
+    whole.
     """
 
     step_delta_ns: int
     rows: tuple[ComparedRow, ...]
     reasons: tuple[ComparedRow, ...] = ()
-    """Why no compute ran, in the same shape: they add up to the difference in time without compute. Empty
-    where a side has no account."""
+    """Why no compute ran, in the same shape: they add up to the difference in time without compute.
+    Empty where a side has no account."""
     modules: tuple[ComparedRow, ...] = ()
-    """Modules of MoE layers by pass, which may overlap and add up to nothing. Noise is left out. Empty where
-    a side has none."""
+    """Modules of MoE layers by pass, which may overlap and add up to nothing. Noise is left out.
+    Empty where a side has none."""
     scattered: tuple[ComparedRow, ...] = ()
-    """Rows of the noise that are much of the difference, which are named for all that they scatter."""
+    """Rows of the noise that are much of the difference, which are named for all that they
+    scatter."""
 
 
 @frozen
@@ -97,9 +113,13 @@ def attribute(base: Rank, new: Rank) -> Attribution:
     found = Attribution(round(new_ns - base_ns), _adding_up(rows, step_ns, no_interval))
     much_ns = Fraction(str(QUARTER.value)) * abs(new_ns - base_ns)
     noise = split_noise(rows, step_ns)[1]
-    much = [scatter_of(row, step_ns) for row in noise if row.delta_ns and abs(row.delta_ns) >= much_ns]
+    much = [
+        scatter_of(row, step_ns) for row in noise if row.delta_ns and abs(row.delta_ns) >= much_ns
+    ]
     found = structs.replace(found, scattered=_in_order(much, no_interval))
-    if all(known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)):
+    if all(
+        known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)
+    ):
         reasons = _adding_up(group_rows(base, new, "absent"), step_ns, no_interval)
         found = structs.replace(found, reasons=reasons)
     if has_group(base, "moe") and has_group(new, "moe"):
@@ -116,7 +136,9 @@ def step_count(rank: Rank) -> int:
     return 0
 
 
-def _adding_up(rows: Sequence[Matched], step_ns: Fraction, no_interval: Missing) -> tuple[ComparedRow, ...]:
+def _adding_up(
+    rows: Sequence[Matched], step_ns: Fraction, no_interval: Missing
+) -> tuple[ComparedRow, ...]:
     beyond, noise = split_noise(rows, step_ns)
     named = _in_order(beyond, no_interval)
     return with_shares((*named, _noise(added(rows), named, noise, no_interval)))
@@ -133,8 +155,9 @@ def gross_ns(rows: Iterable[ComparedRow]) -> int:
 
 
 def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
-    """Rows with the part that each is of all they move: of the difference itself it would be more than the
-    whole where rows go both ways."""
+    """Rows with the part that each is of all they move: of the difference itself it would be more
+    than the whole where rows go both ways.
+    """
     moved_ns = gross_ns(rows)
     return tuple(structs.replace(row, share_frac=part_of(row.delta_ns, moved_ns)) for row in rows)
 
@@ -160,12 +183,17 @@ def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> tuple[ComparedRo
 def _noise(
     whole: Matched, named: Sequence[ComparedRow], noise: Sequence[Matched], no_interval: Missing
 ) -> ComparedRow:
-    """What the named rows leave of the whole, on each side and of the difference; it has no interval."""
+    """What the named rows leave of the whole, on each side and of the difference; it has no
+    interval.
+    """
     rest_ns = round(whole.delta_ns) - delta_ns(named)
     base_ns = round(whole.base.mean_ns) - sum(row.base_ns for row in named)
     new_ns = round(whole.new.mean_ns) - sum(row.new_ns for row in named)
     rest = added(noise)
-    base, new = replace(rest.base, mean_ns=Fraction(base_ns)), replace(rest.new, mean_ns=Fraction(new_ns))
+    base, new = (
+        replace(rest.base, mean_ns=Fraction(base_ns)),
+        replace(rest.new, mean_ns=Fraction(new_ns)),
+    )
     row = _row(
         Matched(NOISE, None, base, new),
         rest_ns,
@@ -195,7 +223,9 @@ def _row(row: Matched, moved_ns: int, effects: Effects, ends: OrMissing[Ends]) -
 
 
 def _effects_of_noise(rest: Sequence[Matched], rest_ns: int) -> Effects:
-    """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one is."""
+    """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one
+    is.
+    """
     count_ns = duration_ns = 0
     for row in rest:
         effects = effects_of(row)
@@ -208,9 +238,10 @@ def _effects_of_noise(rest: Sequence[Matched], rest_ns: int) -> Effects:
 def effects_of(row: Matched) -> Effects:
     """The parts of a row's rounded difference; unknown where a side has no work of it.
 
-    With n activities of mean duration d a step on each side, the work differs by (difference of n x mean of
-    both d) + (difference of d x mean of both n), exactly: taking the middle of both sides, neither is the
-    reference. What the difference of wall time has beyond that is overlap. A row of one side is all count.
+    With n activities of mean duration d a step on each side, the work differs by (difference of n x
+    mean of both d) + (difference of d x mean of both n), exactly: taking the middle of both sides,
+    neither is the reference. What the difference of wall time has beyond that is overlap. A row of
+    one side is all count.
     """
     base, new = row.base, row.new
     if base.work_ns is None or new.work_ns is None:
@@ -237,10 +268,12 @@ def whole_parts(parts: tuple[Fraction, Fraction, Fraction]) -> tuple[int, int, i
 def split_noise(
     rows: Iterable[Matched], step_ns: Fraction
 ) -> tuple[tuple[Scatter, ...], tuple[Matched, ...]]:
-    """Rows whose difference is real, and those that are noise, the largest difference first in both.
+    """Rows whose difference is real, and those that are noise, the largest difference first in
+    both.
 
-    What is noise is noise in sum too: as long as its sum is beyond scatter, the row that has most of
-    it is real. So one cause that moves many rows a little, or one row now and then, is not lost among them.
+    What is noise is noise in sum too: as long as its sum is beyond scatter, the row that has most
+    of it is real. So one cause that moves many rows a little, or one row now and then, is not lost
+    among them.
     """
     scatters = sorted((scatter_of(row, step_ns) for row in rows), key=_size)
     real = [one for one in scatters if not one.is_noise]
@@ -259,9 +292,9 @@ def _size(one: Scatter) -> tuple[Fraction, str]:
 def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
     """Noise is a difference of 0, and one whose 95 % interval holds 0.
 
-    With too few steps for an interval it is one below `SMALL_FRAC` of `step_ns`, the mean step of both
-    sides, that is no more than the ranges of both sides together. A row of one number a side, as without
-    steps, has no scatter: it is noise only where it does not differ.
+    With too few steps for an interval it is one below `SMALL_FRAC` of `step_ns`, the mean step of
+    both sides, that is no more than the ranges of both sides together. A row of one number a side,
+    as without steps, has no scatter: it is noise only where it does not differ.
     """
     if not row.delta_ns:
         return Scatter(row, None, True)
@@ -295,8 +328,12 @@ def _by_layer(rank: Rank) -> dict[int, dict[str, Fraction]]:
     return found
 
 
-def _layer_delta(layer: int, base: Mapping[str, Fraction], new: Mapping[str, Fraction]) -> LayerDelta:
-    moved = {name: new.get(name, 0) - base.get(name, Fraction(0)) for name in base.keys() | new.keys()}
+def _layer_delta(
+    layer: int, base: Mapping[str, Fraction], new: Mapping[str, Fraction]
+) -> LayerDelta:
+    moved = {
+        name: new.get(name, 0) - base.get(name, Fraction(0)) for name in base.keys() | new.keys()
+    }
     module = min(moved, key=lambda name: (-abs(moved[name]), name))
     base_ns, new_ns = sum(base.values()), sum(new.values())
     return LayerDelta(

@@ -1,4 +1,6 @@
-"""One side of a comparison: a result and the rank of it that is compared, and what is known of both."""
+"""One side of a comparison: a result and the rank of it that is compared, and what is known of
+both.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class Subject:
     @property
     def trace(self) -> Trace | None:
         traces = self.result.traces
-        return next((one for one in traces if one.name == self.rank.trace), next(iter(traces), None))
+        return next(
+            (one for one in traces if one.name == self.rank.trace), next(iter(traces), None)
+        )
 
     @property
     def logged_ns(self) -> tuple[int, ...]:
@@ -89,7 +93,9 @@ def whole_replays(rank: Rank) -> bool:
 
 
 def same_capture(base: Rank, new: Rank) -> bool:
-    """Whether what runs in CUDA graphs is recorded the same on both sides: its kernels, or none of them."""
+    """Whether what runs in CUDA graphs is recorded the same on both sides: its kernels, or none of
+    them.
+    """
     return whole_replays(base) == whole_replays(new)
 
 
@@ -98,14 +104,18 @@ def same_count(before: float, after: float) -> bool:
     return abs(after - before) <= SAME_COUNT.value * max(before, after)
 
 
-def enter_sided(view: type, sides: tuple[str, str], name: str, of: Callable[[Subject], object]) -> None:
+def enter_sided(
+    view: type, sides: tuple[str, str], name: str, of: Callable[[Subject], object]
+) -> None:
     """What a side shows as two facts, `SIDE.NAME`, of what has both."""
     for side in sides:
         enter(f"{side}.{name}", partial(_of_side, attrgetter(side), of), view)
 
 
 def known_of(of: object, path: str) -> Any:
-    """What is known at a place, such as `rank.gpu`; None where that, or what it stands in, is not."""
+    """What is known at a place, such as `rank.gpu`; None where that, or what it stands in, is
+    not.
+    """
     found = of
     for name in path.split("."):
         found = known(getattr(found, name))

@@ -1,7 +1,9 @@
-"""Two sides -> a comparison of their configurations and logs: alike, real, what differs, what explains it.
+"""Two sides -> a comparison of their configurations and logs: alike, real, what differs, what
+explains it.
 
-The one entry. The size comes from the logs alone: without both the comparison is undecided, and says what
-would decide. What a known change explains is read from its measurements elsewhere (explain.py).
+The one entry. The size comes from the logs alone: without both the comparison is undecided, and
+says what would decide. What a known change explains is read from its measurements elsewhere
+(explain.py).
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from heuristics.comparison.comparable import held_to, held_together, in_order, table, text_of, values_of
+from heuristics.comparison.comparable import (
+    held_to,
+    held_together,
+    in_order,
+    table,
+    text_of,
+    values_of,
+)
 from heuristics.comparison.difference.rows import FEW
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import (
@@ -29,7 +38,13 @@ from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.gate import Asked, gate_of
 from heuristics.comparison.size import Beside, about, judge, size_of
 from heuristics.result.compared import ComparedSize, Difference
-from heuristics.result.compared_files import ComparedFiles, DriftOf, EffectiveChange, FilesLog, FilesSide
+from heuristics.result.compared_files import (
+    ComparedFiles,
+    DriftOf,
+    EffectiveChange,
+    FilesLog,
+    FilesSide,
+)
 from heuristics.result.tool import SCHEMA_VERSION, tool_of
 from heuristics.words import lacking, say
 from traces.missing import known, or_gap
@@ -51,7 +66,8 @@ Logs = tuple[FilesLog | None, FilesLog | None]
 
 
 def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> ComparedFiles:
-    """Compare two sides, each with a configuration or a log. Swapped sides give the mirrored answer.
+    """Compare two sides, each with a configuration or a log. Swapped sides give the mirrored
+    answer.
 
     Who asked fills in the version of the tool, warnings and the command.
     """
@@ -63,10 +79,14 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
     observed = _observed(size, logs)
     told, lacking = list(_moving(logs)), _unmeasured(logs, changed, (base, new))
     decides, cure = size, say("files.record-logs", least=f"{MANY.value:.0f}")
-    if "out_of_memory" in observed.moved:  # what a run does that ends is no step to hold another against
+    if (
+        "out_of_memory" in observed.moved
+    ):  # what a run does that ends is no step to hold another against
         decides, cure = None, say("files.record-memory")
         lacking = iter([say("files.out-of-memory", side=observed.moved["out_of_memory"])])
-    judged = judge(decides, comparable, Beside(told, lacking, cure, _longer, say("files.other-runs")))
+    judged = judge(
+        decides, comparable, Beside(told, lacking, cure, _longer, say("files.other-runs"))
+    )
     compared = copied(
         ComparedFiles,
         judged,
@@ -143,7 +163,9 @@ def _measured(base: FileSide, new: FileSide, logs: Logs) -> ComparedSize | None:
     base_ns, new_ns = compared_lengths(base.log, new.log, drifts=any(map(_RISES.get, drifts)))
     if not base_ns or not new_ns:
         return None
-    return size_of("log", base_ns, new_ns, (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns))
+    return size_of(
+        "log", base_ns, new_ns, (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns)
+    )
 
 
 def _observed(size: ComparedSize | None, logs: Logs) -> Size:
@@ -152,7 +174,9 @@ def _observed(size: ComparedSize | None, logs: Logs) -> Size:
     if size is not None and size.base_mean_ns > 0:
         low, high = size.ends_ns or (size.delta_ns, size.delta_ns)
         base_ns = size.base_mean_ns
-        likely, low_, high_ = (log(max(base_ns + delta, 1) / base_ns) for delta in (size.delta_ns, low, high))
+        likely, low_, high_ = (
+            log(max(base_ns + delta, 1) / base_ns) for delta in (size.delta_ns, low, high)
+        )
         ratio = likely, low_, high_
     before, after = map(_peak, logs)
     if before and after:
@@ -176,7 +200,8 @@ def _peak(log_: FilesLog | None) -> int | None:
     return sizes.get("peak_allocated") or max(sizes.values(), default=None)
 
 
-# May they be compared: by the rows of comparable.toml that ask a configuration, and by what the logs print.
+# May they be compared: by the rows of comparable.toml that ask a configuration, and by what the
+# logs print.
 
 
 def _differences(sides: Sides, made: Sequence[Made], logs: Logs) -> Iterator[Difference]:
@@ -184,7 +209,9 @@ def _differences(sides: Sides, made: Sequence[Made], logs: Logs) -> Iterator[Dif
     batches = [known(log_.global_batch_size) for log_ in logs if log_ is not None]
     if None not in batches and len({*batches}) > 1:
         one, other = (f"{batch:,}" for batch in batches)
-        yield Difference("global batch size", one, other, "no", text_of("other-work"), text_of("tokens"))
+        yield Difference(
+            "global batch size", one, other, "no", text_of("other-work"), text_of("tokens")
+        )
     base, new = sides
     if base.run.gpu is not None and new.run.gpu is not None and base.run.gpu != new.run.gpu:
         yield Difference("GPU", base.run.gpu, new.run.gpu, "no", text_of("other-machine"))
@@ -196,7 +223,8 @@ def _differences(sides: Sides, made: Sequence[Made], logs: Logs) -> Iterator[Dif
     for rule in table().configured:
         keys = differ[rule.what]
         shown = [
-            {key: side.shown(key, own[key]) for key in keys} for side, own in zip(sides, said, strict=True)
+            {key: side.shown(key, own[key]) for key in keys}
+            for side, own in zip(sides, said, strict=True)
         ]
         if values := values_of(rule, keys, shown):
             yield held_to(rule, values, alike, is_asked=asked.issuperset(keys))
@@ -209,7 +237,9 @@ def _unmeasured(logs: Logs, changed: Sequence[EffectiveChange], sides: Sides) ->
     """Why no step decides, and where the configurations say nothing either, so."""
     base, new = logs
     if base is not None and new is not None:
-        yield say("files.few-logged", base=base.steady_count, new=new.steady_count, least=f"{LEAST}")
+        yield say(
+            "files.few-logged", base=base.steady_count, new=new.steady_count, least=f"{LEAST}"
+        )
     elif base is None and new is None:
         yield say("files.no-logs")
     else:
@@ -232,7 +262,11 @@ def _moving(logs: Logs) -> Iterator[str]:
 
 
 def _drifting(side: str, log_: FilesLog, drift: DriftOf) -> str:
-    first, last, part = duration(drift.first), duration(drift.last), signed(percent(drift.change_frac))
+    first, last, part = (
+        duration(drift.first),
+        duration(drift.last),
+        signed(percent(drift.change_frac)),
+    )
     if drift.jump_at is not None:
         at = f"{drift.jump_at:,}"
         return say("files.drifts-jump", side=side, at=at, first=first, last=last, part=part)

@@ -1,4 +1,6 @@
-"""What differs between two configurations as the frameworks have them, and which of it does anything."""
+"""What differs between two configurations as the frameworks have them, and which of it does
+anything.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def _table() -> _Table:
 
 
 def differences(base: FileSide, new: FileSide) -> tuple[EffectiveChange, ...]:
-    """Settings that differ, then versions, then what was given. Swapped sides give the mirrored list."""
+    """Settings that differ, then versions, then what was given. Swapped sides give the mirrored
+    list.
+    """
     found = [*_versions(base, new)]
     if base.has_configuration and new.has_configuration:
         found = [*_settings(base, new), *found]
@@ -81,7 +85,8 @@ def _settings(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
 def _same(one: Setting | None, other: Setting | None) -> bool:
     """Whether a setting is the same on both, in whatever order a list names it; what is off is off.
 
-    What only one side tells differs only where it is on: a default that is not known is most often off.
+    What only one side tells differs only where it is on: a default that is not known is most often
+    off.
     """
     if one is None or other is None:
         return is_off((one or other or _UNSAID).value)
@@ -96,7 +101,9 @@ def _plain(value: Value) -> Any:
 
 
 def _told_elsewhere(knob: str, named: set[str]) -> bool:
-    """Whether another setting tells the same: Bridge's section that is written over the model's, sizes."""
+    """Whether another setting tells the same: Bridge's section that is written over the model's,
+    sizes.
+    """
     twin = knob.removeprefix(_OVERLAP)
     return knob in _FOLLOWS or (knob != twin and twin in named) or knob not in knobs()
 
@@ -119,7 +126,9 @@ def _listed(shown: Any) -> Any:
 
 def _hides(shown: Any, value: Value) -> bool:
     """Whether a text of the value is left out."""
-    return (shown is None and value is not None) or (isinstance(shown, list | tuple) and None in shown)
+    return (shown is None and value is not None) or (
+        isinstance(shown, list | tuple) and None in shown
+    )
 
 
 def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
@@ -127,7 +136,9 @@ def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
     for package in PACKAGES:
         pair = one.get(package), other.get(package)
         if all(pair) and pair[0] != pair[1]:
-            yield EffectiveChange(f"version.{package}", *pair, "log", False, base.name, new.name, "may")
+            yield EffectiveChange(
+                f"version.{package}", *pair, "log", False, base.name, new.name, "may"
+            )
     gpus = base.run.gpu, new.run.gpu
     if None not in gpus and gpus[0] != gpus[1]:
         yield EffectiveChange("gpu", *gpus, "configuration", False, base.name, new.name, "may")

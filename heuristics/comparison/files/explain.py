@@ -1,8 +1,10 @@
-"""Which known change of the configuration explains a difference of two logs, by what it did elsewhere.
+"""Which known change of the configuration explains a difference of two logs, by what it did
+elsewhere.
 
-A measurement made elsewhere tells here only within a factor: its range is taken wider by `ELSEWHERE`, less
-the nearer it was made. The first explanation is the one whose range holds the size that was observed, made on
-the nearest run; where memory ran out or a step drifts, the ones that can do that.
+A measurement made elsewhere tells here only within a factor: its range is taken wider by
+`ELSEWHERE`, less the nearer it was made. The first explanation is the one whose range holds the
+size that was observed, made on the nearest run; where memory ran out or a step drifts, the ones
+that can do that.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ from msgspec.structs import replace
 from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
 from heuristics.config.hardware import family_named
 from heuristics.config.view import Config
-from heuristics.result.compared_files import EffectiveChange, Explanation, MeasuredElsewhere, Together
+from heuristics.result.compared_files import (
+    EffectiveChange,
+    Explanation,
+    MeasuredElsewhere,
+    Together,
+)
 from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
 from heuristics.words import lacking, say
@@ -30,11 +37,14 @@ from traces.spelling import percent, signed
 ELSEWHERE: Final = Limit(
     2.0,
     "times",
-    "ours: CUDA graphs, expert overlap and recompute of one module, each measured on several shapes of this "
+    "ours: CUDA graphs, expert overlap and recompute of one module, each measured on several "
+    "shapes of this "
     "table, differ by 1.5 to 3 times between two of one generation of GPUs",
 )
 SAME: Final = Limit(
-    1.5, "times", "ours: two releases of one model on one GPU differ by that (MTP: 6.8 to 11 % a step)"
+    1.5,
+    "times",
+    "ours: two releases of one model on one GPU differ by that (MTP: 6.8 to 11 % a step)",
 )
 
 EXACT: Final = Limit(
@@ -56,8 +66,8 @@ Range = tuple[float, float]
 class Size:
     """How much longer the new step is, as natural logarithms: its most likely value and both ends.
 
-    None where no logs tell it. `memory`: how many times as large the peak is. `moved`: what else differs
-    between the logs, each with the side that has it.
+    None where no logs tell it. `memory`: how many times as large the peak is. `moved`: what else
+    differs between the logs, each with the side that has it.
     """
 
     ratio: tuple[float, float, float] | None = None
@@ -71,7 +81,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Made:
-    """A known change that two configurations make. `mirrored`: the other way round than the table has it."""
+    """A known change that two configurations make. `mirrored`: the other way round than the table
+    has it.
+    """
 
     known: Known
     mirrored: bool
@@ -92,7 +104,8 @@ class Made:
     def nearest(self) -> tuple[tuple[Here, Measured], ...]:
         """Its measurements in the direction in which it is made, the nearest first."""
         found = [
-            (self._here(one), replace(one, is_turned=self.mirrored)) for one in measurements(self.known.id)
+            (self._here(one), replace(one, is_turned=self.mirrored))
+            for one in measurements(self.known.id)
         ]
         return tuple(sorted(found, key=lambda pair: _ORDER.index(pair[0])))
 
@@ -104,7 +117,9 @@ class Made:
     @cached_property
     def range(self) -> Range | None:
         """What it does to a step by the nearest measurements; None without one."""
-        times = [one.times for here, one in self.nearest if here == self.here and one.times is not None]
+        times = [
+            one.times for here, one in self.nearest if here == self.here and one.times is not None
+        ]
         if times:
             return (log(min(times)), log(max(times)))
         return None
@@ -116,15 +131,21 @@ class Made:
             return None
         factor = SAME.value if self.here == "same" else ELSEWHERE.value
         low, high = self.range
-        return min(low * factor, low / factor) - EXACT.value, max(high * factor, high / factor) + EXACT.value
+        return min(low * factor, low / factor) - EXACT.value, max(
+            high * factor, high / factor
+        ) + EXACT.value
 
     @property
     def memory(self) -> float | None:
         """How many times as large it makes the memory, by the nearest measurement of that."""
-        return next((one.memory_times for _, one in self.nearest if one.memory_times is not None), None)
+        return next(
+            (one.memory_times for _, one in self.nearest if one.memory_times is not None), None
+        )
 
     def _here(self, one: Measured) -> Here:
-        """How near a measurement was made: GPU and model, one of both or the generation, or neither."""
+        """How near a measurement was made: GPU and model, one of both or the generation, or
+        neither.
+        """
         held = {one.when.holds(side) for side in (self.base, self.new)} if one.when else set()
         of_model, of_another = True in held, False in held and True not in held
         gpu = self.new.gpu or self.base.gpu
@@ -197,19 +218,26 @@ class _Held:
         size, made = self.size, self.made
         toward: SideName = "base" if made.mirrored else "new"
         more = made.memory or 1.0
-        short: SideName = "new" if more > 1 else "base" if more < 1 else toward  # whose memory it needs
+        short: SideName = toward  # whose memory it needs
+        if more > 1:
+            short = "new"
+        elif more < 1:
+            short = "base"
         bears = made.range is not None and max(map(abs, made.range)) > EXACT.value
         able: dict[Explained, bool] = {
             "step": bears and (size.ratio is None or self.fit in ("covers", "direction")),
             "drift": "drift" in made.known.moves and size.moved.get("drift") == toward,
             "memory": ((size.memory or 1.0) - 1) * (more - 1) > 0,
-            "out_of_memory": "out_of_memory" in made.known.moves and size.moved.get("out_of_memory") == short,
+            "out_of_memory": "out_of_memory" in made.known.moves
+            and size.moved.get("out_of_memory") == short,
         }
         return tuple(what for what, is_able in able.items() if is_able)
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """What comes first: what memory or drift asks for, how the range fits, how near, and how close."""
+        """What comes first: what memory or drift asks for, how the range fits, how near, and how
+        close.
+        """
         asked = bool(self.size.moved) and not {*self.explains} & {"out_of_memory", "drift"}
         middle = sum(self.made.range or (0.0,)) / 2
         far = -abs(middle)
@@ -218,7 +246,9 @@ class _Held:
         return float(asked), float(_FITS.index(self.fit)), float(_ORDER.index(self.made.here)), far
 
     def confidence(self, several: bool) -> Level:
-        """High where it alone was measured on such a run and covers the size, low where it points its way."""
+        """High where it alone was measured on such a run and covers the size, low where it points
+        its way.
+        """
         if "out_of_memory" in self.explains:
             return "medium"
         if self.fit != "covers" or self.made.here == "other":

@@ -1,4 +1,6 @@
-"""What a log says of a run's steps and memory: the typical step, how they vary, and whether they drift."""
+"""What a log says of a run's steps and memory: the typical step, how they vary, and whether they
+drift.
+"""
 
 from __future__ import annotations
 
@@ -107,8 +109,8 @@ Lengths = tuple[int, ...]
 def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple[Lengths, Lengths]:
     """The steady iterations of both logs.
 
-    Where one drifts, those whose numbers both logs hold, less the line that both follow together: it is part
-    of no difference, and would pass for how steps vary.
+    Where one drifts, those whose numbers both logs hold, less the line that both follow together:
+    it is part of no difference, and would pass for how steps vary.
     """
     one, other = _steady(base), _steady(new)
     numbered, numbered_new = dict(one), dict(other)
@@ -156,4 +158,6 @@ def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
             longest = max(sizes.values(), key=len)
             found = drift_of([*range(1, len(longest) + 1)], longest)
             most = max(map(max, sizes.values()))
-            yield MemoryOf(figure, most_bytes=most, reports_count=len(longest), drift=told(found, few))
+            yield MemoryOf(
+                figure, most_bytes=most, reports_count=len(longest), drift=told(found, few)
+            )

@@ -1,6 +1,7 @@
 """Causes that configurations show: what a known change did to steps and memory elsewhere.
 
-A measurement that is a gain of a fix is read out of the gain's own words, so that a figure stands once.
+A measurement that is a gain of a fix is read out of the gain's own words, so that a figure stands
+once.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def _with_gain(id: str, row: Measured) -> Measured:
     if found is None:
         raise WrongRow(f"{PLACE}, {id}: the gain of {row.gain.fix} has no such figures")
     said = {name: float(number) for name, number in found.groupdict().items()}
-    figures: dict[str, Any] = {f"{name}_frac": said[name] / 100 for name in ("step", "rate") if name in said}
+    figures: dict[str, Any] = {
+        f"{name}_frac": said[name] / 100 for name in ("step", "rate") if name in said
+    }
     if "base" in said:
         figures[row.gain.kind] = said["base"], said["new"]
     if "times" in said:

@@ -1,8 +1,10 @@
-"""What throughput is normal for a run: published runs of its model on its GPU, and what each change costs.
+"""What throughput is normal for a run: published runs of its model on its GPU, and what each change
+costs.
 
-Only where such a run is published. Each published row is taken with the preset of Bridge's scripts for its
-model and GPU, where there is one, as that is what ran; what differs in effect is looked up among the measured
-changes, whose range widens the result. What differs and was measured nowhere is listed, not counted.
+Only where such a run is published. Each published row is taken with the preset of Bridge's scripts
+for its model and GPU, where there is one, as that is what ran; what differs in effect is looked up
+among the measured changes, whose range widens the result. What differs and was measured nowhere is
+listed, not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from traces.sizes.throughput import flops_per_token
 from traces.spelling import between, percent, rounded, signed
 
 _PATH: Final = "normal"
-NEAREST: Final = Limit(4, "published rows", "ours: the nearest ones; older releases of a row are slower")
+NEAREST: Final = Limit(
+    4, "published rows", "ours: the nearest ones; older releases of a row are slower"
+)
 WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
@@ -49,7 +53,9 @@ Standing = Literal["inside", "below", "above"]
 
 @dataclass(slots=True)
 class _Brought:
-    """A published row brought here: how much longer a step is at least and at most, as natural logarithms."""
+    """A published row brought here: how much longer a step is at least and at most, as natural
+    logarithms.
+    """
 
     row: Reference
     low: float = 0.0
@@ -91,15 +97,21 @@ def normal_throughput(run: Run) -> NormalThroughput | Missing:
 def held_against(
     found: OrMissing[NormalThroughput], tokens: float | None, removable_frac: float | None
 ) -> OrMissing[NormalThroughput]:
-    """The range with where a measured throughput lies, and where its replay without the largest wall does."""
+    """The range with where a measured throughput lies, and where its replay without the largest
+    wall does.
+    """
     if found is None or isinstance(found, Missing) or tokens is None:
         return found
     # no step stands beside a measured one, of whatever batch it had
-    held = with_fields(found, step_low_ns=None, step_high_ns=None, standing=_standing(found, tokens))
+    held = with_fields(
+        found, step_low_ns=None, step_high_ns=None, standing=_standing(found, tokens)
+    )
     if removable_frac is None or removable_frac >= 1:
         return held
     replayed = tokens / (1 - removable_frac)
-    return with_fields(held, replayed_tokens_high=replayed, replayed_standing=_standing(found, replayed))
+    return with_fields(
+        held, replayed_tokens_high=replayed, replayed_standing=_standing(found, replayed)
+    )
 
 
 def _standing(found: NormalThroughput, tokens: float) -> Standing:
@@ -111,7 +123,9 @@ def _standing(found: NormalThroughput, tokens: float) -> Standing:
 
 
 def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
-    """Rows of the GPU, the nearest first; of the same precision and routing where there are such."""
+    """Rows of the GPU, the nearest first; of the same precision and routing where there are
+    such.
+    """
     found = [row for row in rows if row.gpu == gpu]
     bits = (run.precision or "").lower()
     routing = "balanced" if run.config.on(_FORCE) else "natural"
@@ -126,7 +140,9 @@ def _alike(published: str, here: str) -> bool:
 
 def _brought(row: Reference, run: Run) -> _Brought:
     there = FileSide(name="published", settings=_settings_of(row, run), given=Given(gpu=row.gpu))
-    here = FileSide(name="here", settings=run.config.settings, given=replace(run.given, gpu=run.gpu))
+    here = FileSide(
+        name="here", settings=run.config.settings, given=replace(run.given, gpu=run.gpu)
+    )
     found = _Brought(row)
     for made in made_changes(there.against(here), here.against(there), differences(there, here)):
         if made.wide is None:
@@ -142,7 +158,9 @@ def _brought(row: Reference, run: Run) -> _Brought:
 
 
 def _settings_of(row: Reference, run: Run) -> Settings:
-    """What the published run sets: its preset; else this run's settings in its layout and precision."""
+    """What the published run sets: its preset; else this run's settings in its layout and
+    precision.
+    """
     found = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
     if row.routing == "unknown":
         return found
@@ -207,7 +225,9 @@ def _change(one: Made) -> str:
 
 def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
     """What differs from the nearest row and has no measured change."""
-    found = nearest(one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision)
+    found = nearest(
+        one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
+    )
     names: Mapping[str, str] = _ASPECTS
     counted = [knob for made in one.made for knob in made.knobs]
     for each in found.differs:

@@ -1,8 +1,10 @@
-"""One side: its configuration as the framework has it, with defaults of its release where nobody set a thing.
+"""One side: its configuration as the framework has it, with defaults of its release where nobody
+set a thing.
 
-Megatron-LM's scripts and dumped configurations name every setting. A YAML or overrides of Megatron-Bridge,
-and a launcher of its recipes, name a few: what the other side sets and this one leaves out is filled in with
-Megatron-Core's default of the release, where there is one and it is a plain one, and said to be a default.
+Megatron-LM's scripts and dumped configurations name every setting. A YAML or overrides of
+Megatron-Bridge, and a launcher of its recipes, name a few: what the other side sets and this one
+leaves out is filled in with Megatron-Core's default of the release, where there is one and it is a
+plain one, and said to be a default.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ UNSET: Final = "not set"
 class FileSide:
     """What is given of one side. `settings`: of its configuration, which outweighs its log's.
 
-    `versions`: of packages, as its files tell them. `name`: what it is called by. `shown`: a setting's value
-    as a document may have it, None for a text that is withheld.
+    `versions`: of packages, as its files tell them. `name`: what it is called by. `shown`: a
+    setting's value as a document may have it, None for a text that is withheld.
     """
 
     name: str
@@ -88,8 +90,9 @@ def _asked() -> Iterator[str]:
 def _defaults(side: FileSide, left_out: Iterable[str]) -> Iterator[tuple[str, Setting]]:
     """What has a default in the release of a side.
 
-    A knob with a flag that only switches it off differs between the frameworks, and so does one of a group:
-    it stays unknown where the file is not whole. A variable is not set where no file sets it.
+    A knob with a flag that only switches it off differs between the frameworks, and so does one of
+    a group: it stays unknown where the file is not whole. A variable is not set where no file sets
+    it.
     """
     if not side.has_configuration:
         return

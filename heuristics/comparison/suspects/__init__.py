@@ -1,1 +1,3 @@
-"""What can explain a difference: what changed, held against the rows that moved, the likeliest first."""
+"""What can explain a difference: what changed, held against the rows that moved, the likeliest
+first.
+"""

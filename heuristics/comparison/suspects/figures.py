@@ -19,7 +19,12 @@ from traces.spelling import in_ms, percent
 _SIDES: Final = ("before", "after")
 _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
-PRODUCTS: Final = ("compute.gemm", "compute.grouped_gemm", "compute.attention", "compute.convolution")
+PRODUCTS: Final = (
+    "compute.gemm",
+    "compute.grouped_gemm",
+    "compute.attention",
+    "compute.convolution",
+)
 """Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
@@ -46,7 +51,9 @@ def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str
 
 
 def shows(spelled: Callable[[Any], str] = str) -> Callable[[Shown], Shown]:
-    """A function that is what a side shows, None where that is unknown; `spelled`: as sentences have it."""
+    """A function that is what a side shows, None where that is unknown; `spelled`: as sentences
+    have it.
+    """
 
     def entered(of: Shown) -> Shown:
         _enter(of.__name__, of, spelled)
@@ -136,7 +143,9 @@ def broadcasts(side: Subject) -> float:
 
 def _kernels(side: Subject, counts: Callable[[Kernel], object]) -> float:
     """Kernels a step that count."""
-    return sum(one.count for one in side.rank.kernel_table.rows if counts(one)) / len(side.rank.lengths_ns)
+    return sum(one.count for one in side.rank.kernel_table.rows if counts(one)) / len(
+        side.rank.lengths_ns
+    )
 
 
 @shows()
@@ -159,7 +168,9 @@ def data_waits(side: Subject) -> str | None:
 
 @shows(percent)
 def pageable(side: Subject) -> float | None:
-    """The part of the input copies that reads pageable memory; None without copies, or where unknown."""
+    """The part of the input copies that reads pageable memory; None without copies, or where
+    unknown.
+    """
     copies: int | None = known_of(side, "rank.data_loading.input_copies")
     count: int | None = known_of(side, "rank.data_loading.input_copies_pageable")
     if copies and count is not None:

@@ -25,7 +25,9 @@ from traces.patterns import compiled
 from traces.sections.section import copied
 from traces.spelling import in_ms, signed_ms
 
-LISTED: Final = Limit(8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all")
+LISTED: Final = Limit(
+    8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all"
+)
 LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: less is not worth an A/B run")
 SHOWN: Final = Limit(3, "lines", "ours: all rows and all changes stand in their tables")
 _OURS: Final = "ours: the row itself"
@@ -39,9 +41,10 @@ _FIGURE: Final = compiled(r"\{(.+?)\}")
 class Found:
     """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
 
-    `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain. `is_known`: a
-    published cause, or one that was seen to change, which no other suspect stands for. `weight`: of the three
-    things that speak for a cause, rows that moved, what was observed and what changed, how many do.
+    `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain.
+    `is_known`: a published cause, or one that was seen to change, which no other suspect stands
+    for. `weight`: of the three things that speak for a cause, rows that moved, what was observed
+    and what changed, how many do.
     """
 
     suspect: Suspect
@@ -65,8 +68,8 @@ def with_explained(facts: Facts) -> Facts:
 def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     """Causes, by the part of all movement that their rows are, weighted by how sure they are.
 
-    Those that move the step the other way than it went come last. Swapped sides give the same suspects,
-    mirrored. Empty where nothing we know explains what moved.
+    Those that move the step the other way than it went come last. Swapped sides give the same
+    suspects, mirrored. Empty where nothing we know explains what moved.
     """
     view = View(facts)
     if not view.moved_ns:
@@ -81,7 +84,9 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
 
 
 def _is_beside_noise(view: View, found: Found) -> bool:
-    """Whether steps vary by more than its rows moved, which are no visible part of the step: no cause."""
+    """Whether steps vary by more than its rows moved, which are no visible part of the step: no
+    cause.
+    """
     rows = view.facts.attribution.rows
     noise_ns = gross_ns(row for row in rows if row.row == NOISE)
     step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
@@ -89,7 +94,9 @@ def _is_beside_noise(view: View, found: Found) -> bool:
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
-    """Large rows that moved and that no suspect explains, each with where to look: no cause is made up."""
+    """Large rows that moved and that no suspect explains, each with where to look: no cause is made
+    up.
+    """
     explained = set[str]()
     for one in found:
         explained.update(one.suspect.rows, one.hidden)
@@ -109,7 +116,9 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
-    """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is why."""
+    """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is
+    why.
+    """
     backend: str = view.after.rank.detected.dispatcher
     if backend == "unknown":
         backend = asked(view.after) or backend
@@ -121,7 +130,9 @@ def _with_control(view: View, suspect: Suspect) -> Suspect:
 
 
 def _by_rules(view: View) -> tuple[Found, ...]:
-    """One of each rule: that of the direction which moves more; of two alike, the one the step went."""
+    """One of each rule: that of the direction which moves more; of two alike, the one the step
+    went.
+    """
     found: dict[str, Found] = {}
     for side in (view, view.other()):
         for rule in causes().rules:
@@ -132,7 +143,9 @@ def _by_rules(view: View) -> tuple[Found, ...]:
 
 
 def _by_rule(rule: Rule, view: View) -> Found | None:
-    """The rule's suspect in a view, or None where its rows did not move its way or evidence is lacking."""
+    """The rule's suspect in a view, or None where its rows did not move its way or evidence is
+    lacking.
+    """
     rows = _moved_its_way(rule, view)
     if not rows:
         return None
@@ -187,7 +200,9 @@ def _moved_its_way(rule: Rule, view: View) -> list[ComparedRow]:
 
 
 def _signs(rule: Rule, view: View) -> Iterator[str]:
-    """What the trace shows: a sentence for each of several values, none where a figure is unknown."""
+    """What the trace shows: a sentence for each of several values, none where a figure is
+    unknown.
+    """
     for sign in rule.signs:
         when, text = (None, sign) if isinstance(sign, str) else sign
         if when is not None and not when.holds(view):
@@ -214,7 +229,9 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
     if left := largest[most:]:
         moved = signed_ms(view.sign * delta_ns(left))
         yield say(
-            "comparison.row-more" if len(left) == 1 else "comparison.rows-more", count=len(left), moved=moved
+            "comparison.row-more" if len(left) == 1 else "comparison.rows-more",
+            count=len(left),
+            moved=moved,
         )
 
 
@@ -245,7 +262,9 @@ def _rule_places() -> Mapping[str, int]:
 
 
 def _place(view: View, found: Found) -> tuple[bool, int, bool, int, str]:
-    """Where a suspect stands: of two that are alike what changed goes first, then as the rules are listed."""
+    """Where a suspect stands: of two that are alike what changed goes first, then as the rules are
+    listed.
+    """
     suspect, places = found.suspect, _rule_places()
     against = suspect.explains_ns * view.facts.attribution.step_delta_ns < 0
     opposed = against and abs(suspect.explains_ns) >= MOST.value * found.gross_ns

@@ -1,7 +1,7 @@
 """What both sides of a difference show, by the names that causes ask for.
 
-`before.NAME` and `after.NAME` of figures.py are of one side, `both.NAME` is what a sentence has of both; the
-others are of the difference itself. None is unknown.
+`before.NAME` and `after.NAME` of figures.py are of one side, `both.NAME` is what a sentence has of
+both; the others are of the difference itself. None is unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -79,7 +79,10 @@ def narrowed(view: View) -> bool | None:
     None where a side does not tell, or that which way it went is unknown.
     """
     before, after = view.before.rank.detected, view.after.rank.detected
-    bits, bits_after = _mean_bits(before.precision_shares_frac), _mean_bits(after.precision_shares_frac)
+    bits, bits_after = (
+        _mean_bits(before.precision_shares_frac),
+        _mean_bits(after.precision_shares_frac),
+    )
     if bits and bits_after:
         return bits_after <= (1 - HALF_A_WALL.value) * bits
     one, other = known(before.precision), known(after.precision)
@@ -94,7 +97,9 @@ def narrowed(view: View) -> bool | None:
 
 
 def _mean_bits(shares: Mapping[str, float]) -> float | None:
-    """Bits of an element, in the mean of matrix work of known format; TF32 multiplies 19 of its 32."""
+    """Bits of an element, in the mean of matrix work of known format; TF32 multiplies 19 of its
+    32.
+    """
     bits = {**BITS, "tf32": TF32_BITS}
     known_frac = sum(frac for name, frac in shares.items() if name in bits)
     if known_frac < MOST.value:
@@ -127,7 +132,12 @@ def overlap_costs(view: View) -> str | None:
 def late_rank_came(view: View) -> bool:
     """Nobody was late before; now a rank is, and most of what communication grew by is waiting."""
     before, after = late_rank(view.before.result), late_rank(view.after.result)
-    if before is None or after is None or before.cause is not Cause.NONE or after.cause is Cause.NONE:
+    if (
+        before is None
+        or after is None
+        or before.cause is not Cause.NONE
+        or after.cause is Cause.NONE
+    ):
         return False
     return _is_most("waited", ["exposed_comm.*"], view)
 
@@ -152,7 +162,9 @@ def late_now(view: View) -> str | None:
 
 
 def _parts_of(patterns: Iterable[str], view: View) -> str:
-    count, duration, overlap = (signed_ms(view.sign * one) for one in parts(view.grew(patterns)).values())
+    count, duration, overlap = (
+        signed_ms(view.sign * one) for one in parts(view.grew(patterns)).values()
+    )
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
@@ -172,9 +184,11 @@ BUCKETED: Final = ("dp", "all_reduce", "other")
 
 
 def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | None:
-    """How a family of communication that grew got longer; None where it did not, or nothing proves how.
+    """How a family of communication that grew got longer; None where it did not, or nothing proves
+    how.
 
-    As much in another number of calls is another size of buckets, where the kernels of compute are the same.
+    As much in another number of calls is another size of buckets, where the kernels of compute are
+    the same.
     """
     rows = view.grew(patterns)
     moved = parts(rows)
@@ -193,11 +207,17 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
 
 
 def _each(patterns: Iterable[str], view: View) -> str | None:
-    """How long one call of rows that grew takes, on both sides; None where a side has no ledger of them."""
+    """How long one call of rows that grew takes, on both sides; None where a side has no ledger of
+    them.
+    """
     names = {row.row for row in view.grew(patterns)}
     times = []
     for side in (view.before, view.after):
-        rows = [row for row in known(side.rank.ledger) or () if row.group == "budget" and row.row in names]
+        rows = [
+            row
+            for row in known(side.rank.ledger) or ()
+            if row.group == "budget" and row.row in names
+        ]
         count = sum(row.count for row in rows)
         if not count:
             return None
@@ -239,7 +259,9 @@ def loading_changed(view: View) -> bool:
 
 def _calls(patterns: Iterable[str], view: View) -> str:
     rows = view.grew(patterns)
-    return view.arrow(whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows)))
+    return view.arrow(
+        whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows))
+    )
 
 
 @fact

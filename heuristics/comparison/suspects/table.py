@@ -1,4 +1,6 @@
-"""The rules of `causes.toml`, and what can move which rows: by that table, and by the fixes' own knobs."""
+"""The rules of `causes.toml`, and what can move which rows: by that table, and by the fixes' own
+knobs.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -32,12 +34,16 @@ _HOST_ROWS: Final = {
 """Kinds of the host wall that are rows of another name."""
 
 GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
-"""What fixes set beside their own knobs, because those need it: it moves none of their rows by itself."""
+"""What fixes set beside their own knobs, because those need it: it moves none of their rows by
+itself."""
 
 _RUNS: Final = (
     Run(),
     Run(given=Given(gpu="H100"), observed=Observed(moe=True, dispatcher="alltoall")),
-    Run(given=Given(gpu="GB200", precision="mxfp8"), observed=Observed(moe=True, dispatcher="hybridep")),
+    Run(
+        given=Given(gpu="GB200", precision="mxfp8"),
+        observed=Observed(moe=True, dispatcher="hybridep"),
+    ),
 )
 """Runs that fixes are asked for their knobs on: what they spell hangs on the GPU."""
 
@@ -45,8 +51,8 @@ _RUNS: Final = (
 class Mover(Struct, frozen=True, forbid_unknown_fields=True):
     """What can move rows: `what` are patterns of changed things, all others patterns of rows.
 
-    More of it makes `slower` longer and `faster` shorter, less of it the reverse; `either` moves both ways.
-    `is_broad`: it can move nearly everything, so that the rows say little of it.
+    More of it makes `slower` longer and `faster` shorter, less of it the reverse; `either` moves
+    both ways. `is_broad`: it can move nearly everything, so that the rows say little of it.
     """
 
     what: tuple[str, ...]
@@ -75,12 +81,12 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
 class Rule(Cause, frozen=True, kw_only=True):
     """A cause that two recordings show to come up on the new side.
 
-    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either. `hides`: rows
-    that it keeps from being seen on one side, so that it explains nothing of them. `observed`: what else a
-    trace must show: ruled out where it does not hold; `signs`: how that is worded, each with its own
-    condition if it has one. `changed`: patterns of changed things that are the cause, one of which went
-    `way`, or across the releases `crossed`. `needs`: the evidence without which it is no suspect. `at_most`,
-    `at_least`: between which its confidence lies.
+    `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either.
+    `hides`: rows that it keeps from being seen on one side, so that it explains nothing of them.
+    `observed`: what else a trace must show: ruled out where it does not hold; `signs`: how that is
+    worded, each with its own condition if it has one. `changed`: patterns of changed things that
+    are the cause, one of which went `way`, or across the releases `crossed`. `needs`: the evidence
+    without which it is no suspect. `at_most`, `at_least`: between which its confidence lies.
     """
 
     source: str
@@ -112,7 +118,9 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Causes(Struct, frozen=True):
-    """The table, each row written out. `looks`: the first whose rows match is of a row; the last has all."""
+    """The table, each row written out. `looks`: the first whose rows match is of a row; the last
+    has all.
+    """
 
     movers: tuple[Mover, ...]
     rules: tuple[Rule, ...]
@@ -121,7 +129,9 @@ class Causes(Struct, frozen=True):
 
 @cache
 def causes() -> Causes:
-    """What can move which rows by itself, where no fix of the catalogue has it, and the causes, in order."""
+    """What can move which rows by itself, where no fix of the catalogue has it, and the causes, in
+    order.
+    """
     sources = table()["sources"]
     movers = (expanded(row, {}, "") for row in table()["movers"])
     rows: dict[str, Any] = {
@@ -150,7 +160,9 @@ def _rules() -> Iterator[dict[str, Any]]:
 
 @frozen
 class Movable:
-    """Rows that a change can have moved the way it went; `is_broad`: it can move nearly everything."""
+    """Rows that a change can have moved the way it went; `is_broad`: it can move nearly
+    everything.
+    """
 
     rows: tuple[str, ...]
     is_broad: bool
@@ -172,14 +184,18 @@ def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
 
 
 def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
-    """Whether a change can move a row the way it moved; where its direction is unknown, either way."""
+    """Whether a change can move a row the way it moved; where its direction is unknown, either
+    way.
+    """
     if matches(row.row, mover.either):
         return True
     with_it, against_it = mover.slower, mover.faster
     if row.delta_ns > 0:
         with_it, against_it = mover.faster, mover.slower
     went = way(change)
-    return (went != 1 and matches(row.row, with_it)) or (went != -1 and matches(row.row, against_it))
+    return (went != 1 and matches(row.row, with_it)) or (
+        went != -1 and matches(row.row, against_it)
+    )
 
 
 @cache
@@ -211,7 +227,9 @@ def rows_of(fix: Fix) -> tuple[str, ...]:
 
 
 def _knobs(fix: Fix) -> dict[str, bool]:
-    """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no mover."""
+    """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no
+    mover.
+    """
     found: dict[str, bool] = {}
     frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     for run, framework in product(_RUNS, frameworks):

@@ -1,7 +1,7 @@
 """A difference as a rule sees it: always from the side without a cause to the side with it.
 
-Each rule is asked twice, of the difference as it is and of the same difference turned round. So a rule is
-written for one direction only, and swapped sides give the same suspects, mirrored.
+Each rule is asked twice, of the difference as it is and of the same difference turned round. So a
+rule is written for one direction only, and swapped sides give the same suspects, mirrored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 @dataclass(frozen=True)
 class View(Remembering):
-    """What differs from `before` to `after`; `sign` is -1 where before is the new side of the comparison."""
+    """What differs from `before` to `after`; `sign` is -1 where before is the new side of the
+    comparison.
+    """
 
     facts: Facts
     sign: Literal[1, -1] = 1
@@ -89,8 +91,12 @@ class View(Remembering):
 
 
 def turned(one: T) -> T:
-    """The same difference seen from the other side: base is new, and what has a sign has the other."""
-    return replace(one, **{name: _turned(name, getattr(one, _other(name))) for name in one.__struct_fields__})
+    """The same difference seen from the other side: base is new, and what has a sign has the
+    other.
+    """
+    return replace(
+        one, **{name: _turned(name, getattr(one, _other(name))) for name in one.__struct_fields__}
+    )
 
 
 def _other(name: str) -> str:

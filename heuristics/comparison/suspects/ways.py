@@ -1,7 +1,8 @@
-"""In which way kernels made a difference: more of them, longer ones, others; of a class, and of all alike.
+"""In which way kernels made a difference: more of them, longer ones, others; of a class, and of all
+alike.
 
-Counts of kernels say something only where both sides record them alike: a replay of a graph that is recorded
-whole hides its own.
+Counts of kernels say something only where both sides record them alike: a replay of a graph that is
+recorded whole hides its own.
 """
 
 from collections import defaultdict
@@ -32,7 +33,9 @@ def same(name: str, view: View) -> bool:
 
 @fact
 def seen_alike(view: View) -> bool:
-    """Whether both sides record single kernels alike: as many replays recorded whole, as much in them."""
+    """Whether both sides record single kernels alike: as many replays recorded whole, as much in
+    them.
+    """
     if not same_capture(view.before.rank, view.after.rank):
         return False
     return same("replays", view) and (_WHOLE not in view.rows or same("kernels", view))
@@ -120,12 +123,16 @@ def _part(ns: float, of_ns: int) -> float:
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
-    found = [one for one in view.facts.kernels if one.key == row_name and one.change in CHANGES[way]]
+    found = [
+        one for one in view.facts.kernels if one.key == row_name and one.change in CHANGES[way]
+    ]
     return tuple(_kernel(view, one) for one in found[:2])
 
 
 def _kernel(view: View, kernel: KernelDelta) -> str:
-    found = f"{kernel.name[:60]}: {view.arrow(_time(kernel.base_each_ns), _time(kernel.new_each_ns))}"
+    found = (
+        f"{kernel.name[:60]}: {view.arrow(_time(kernel.base_each_ns), _time(kernel.new_each_ns))}"
+    )
     if kernel.base_grid == kernel.new_grid or not kernel.base_grid or not kernel.new_grid:
         return found
     grids = ("x".join(map(str, grid)) for grid in (kernel.base_grid, kernel.new_grid))
@@ -149,7 +156,9 @@ def _exchanges(view: View) -> tuple[Exchange, ...]:
 def places_of(row_name: str, view: View) -> tuple[str, ...]:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
     rows = [one for one in _exchanges(view) if one.key == row_name and one.change == "exchanged"]
-    return tuple(view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)) for one in rows[:2])
+    return tuple(
+        view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)) for one in rows[:2]
+    )
 
 
 def _done(kernels: Sequence[Worked], work_ns: int) -> str:
@@ -161,7 +170,11 @@ def _done(kernels: Sequence[Worked], work_ns: int) -> str:
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
-    rows = (row for row in known(side.rank.ledger) or () if row.row in CLASSES and row.count and row.work_ns)
+    rows = (
+        row
+        for row in known(side.rank.ledger) or ()
+        if row.row in CLASSES and row.count and row.work_ns
+    )
     return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
 
 
@@ -197,7 +210,11 @@ def more_work(view: View) -> bool:
     if not before or after <= before or same_count(before, after) or not seen_alike(view):
         return False
     counts, later = view.before.counts, view.after.counts
-    times = [later.get(name, 0.0) / count for name, count in counts.items() if name in CLASSES and count >= 1]
+    times = [
+        later.get(name, 0.0) / count
+        for name, count in counts.items()
+        if name in CLASSES and count >= 1
+    ]
     mean = after / before
     alike = [abs(one - mean) <= MOST.value * (mean - 1) for one in times]
     back, later_back = pair("backward", view)
@@ -207,7 +224,9 @@ def more_work(view: View) -> bool:
 
 @fact
 def runs_again(view: View) -> bool | None:
-    """More kernels that are forward by name for as many that are backward; None where names do not tell."""
+    """More kernels that are forward by name for as many that are backward; None where names do not
+    tell.
+    """
     (ahead, later), (back, later_back) = (pair(name, view) for name in ("forward", "backward"))
     if not ahead or not back or not seen_alike(view):
         return None
@@ -217,12 +236,16 @@ def runs_again(view: View) -> bool | None:
 @fact
 def ungrouped(view: View) -> bool:
     (grouped, left), (gemms, more) = pair("grouped", view), pair("gemms", view)
-    return bool(grouped) and left <= (1 - MOST.value) * grouped and more > gemms and seen_alike(view)
+    return (
+        bool(grouped) and left <= (1 - MOST.value) * grouped and more > gemms and seen_alike(view)
+    )
 
 
 @fact
 def unfused(view: View) -> bool | None:
-    """Small kernels are gone where more of other names came; None where neither order nor list shows it."""
+    """Small kernels are gone where more of other names came; None where neither order nor list
+    shows it.
+    """
     gone = came = 0.0
     for one in _exchanges(view):
         if one.key in named("@small") and one.change == "exchanged":

@@ -1,7 +1,8 @@
-"""A symptoms file as it is written: the document's names, times as parts of the window, all of it optional.
+"""A symptoms file as it is written: the document's names, times as parts of the window, all of it
+optional.
 
-What a file does not have is None, never zero. An earlier result has times in ns: `in_parts` makes parts of
-them first. Kernel figures under `kernels` have no place in the document.
+What a file does not have is None, never zero. An earlier result has times in ns: `in_parts` makes
+parts of them first. Kernel figures under `kernels` have no place in the document.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -34,7 +35,8 @@ Flag = bool | None
 ROUNDED: Final = 1.001
 """How far a length may exceed its window: figures are given rounded."""
 SHOWN_LENGTH: Final = 40
-"""Characters of an unknown key that are repeated: enough to find it, too few to carry a secret far."""
+"""Characters of an unknown key that are repeated: enough to find it, too few to carry a secret
+far."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -78,14 +80,18 @@ class A2a(Part, frozen=True):
 
 
 class Sm(Part, frozen=True):
-    """How full the SMs are; `under_filled_frac`: of the window, in kernels with fewer blocks than SMs."""
+    """How full the SMs are; `under_filled_frac`: of the window, in kernels with fewer blocks than
+    SMs.
+    """
 
     fill_frac: Share = None
     under_filled_frac: Share = None
 
 
 class Memory(Part, frozen=True):
-    """What memory costs; `recompute_modules`: labels of Megatron-Core, or parts of the window by class."""
+    """What memory costs; `recompute_modules`: labels of Megatron-Core, or parts of the window by
+    class.
+    """
 
     recompute_frac: Share = None
     recompute_modules: Texts | Parts | None = None
@@ -226,7 +232,9 @@ def window_ns(values: Mapping[str, object]) -> float | None:
 def in_parts(
     kind: type[Part], values: Mapping[str, object], window_ns: float | None, place: str = ""
 ) -> dict[str, object]:
-    """An object less what is null, with `_frac` in place of its times in ns. Raises InputError: no window."""
+    """An object less what is null, with `_frac` in place of its times in ns. Raises InputError: no
+    window.
+    """
     made = {key: value for key, value in values.items() if value is not None}
     for name in kind.__struct_fields__:
         in_ns, inner = f"{name.removesuffix('frac')}ns", made.get(name)
@@ -252,11 +260,17 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 def _part(value: object, window_ns: float | None, place: str) -> object:
     """Lengths as parts of the window; what is none stays, and is refused with its type."""
     if isinstance(value, dict):
-        return {key: _part(one, window_ns, f"{place}.{key}") for key, one in value.items() if one is not None}
+        return {
+            key: _part(one, window_ns, f"{place}.{key}")
+            for key, one in value.items()
+            if one is not None
+        }
     if isinstance(value, bool) or not isinstance(value, int | float) or not value:
         return value
     if not window_ns:
-        raise InputError(f"{place} is in ns, so give budget_ns.window too, or give it as a part, with _frac")
+        raise InputError(
+            f"{place} is in ns, so give budget_ns.window too, or give it as a part, with _frac"
+        )
     part = value / window_ns
     if part <= ROUNDED:
         return min(part, 1.0)

@@ -65,7 +65,9 @@ def observed_from(symptoms: Symptoms, settings: Settings | None = None) -> RunEv
 
 
 def _as_configured(rank: Figures, config: Config) -> Figures:
-    """The rank, with what the configuration recomputes and leaves unfused where the rank does not show it."""
+    """The rank, with what the configuration recomputes and leaves unfused where the rank does not
+    show it.
+    """
     seen, memory = rank.observed, rank.memory
     if seen.permute_fused is None and config.on("moe_permute_fusion") is False:
         seen = replace(seen, permute_fused=False)
@@ -73,7 +75,11 @@ def _as_configured(rank: Figures, config: Config) -> Figures:
         full = config.full_recompute
         modules = None if full else config.recompute_modules()
         seen = replace(seen, recompute_full=full, recompute_modules=modules)
-    if known(memory.recompute_ns) is None and seen.recompute_modules == () and not seen.recompute_full:
+    if (
+        known(memory.recompute_ns) is None
+        and seen.recompute_modules == ()
+        and not seen.recompute_full
+    ):
         memory = structs.replace(memory, recompute_ns=0)
     return replace(rank, observed=seen, memory=memory, recomputed_ns=compute_again_ns(memory))
 
@@ -91,7 +97,9 @@ def _unusable(capture: Recorded) -> Missing | None:
 
 
 def _window_ns(walls: Walls) -> int:
-    """The windows in which a wall's cost is so much time: an earlier result's own, else those we give."""
+    """The windows in which a wall's cost is so much time: an earlier result's own, else those we
+    give.
+    """
     costs = ((known(wall.cost_ns), known(wall.cost_frac)) for wall in walls)
     told = [round(ns / frac) for ns, frac in costs if ns and frac]
     return max(told, default=WINDOW_NS)
@@ -112,7 +120,9 @@ def _verdict(symptoms: Symptoms, walls: Walls, gap: Missing | None) -> Verdict:
     verdict = verdict_of(walls, out_of_memory=short)
     wall: WallId | None = known(verdict.wall)
     if gap is not None:
-        return structs.replace(verdict, because=(say("evidence.no-wall", reason=gap.reason), gap.cure))
+        return structs.replace(
+            verdict, because=(say("evidence.no-wall", reason=gap.reason), gap.cure)
+        )
     seen = tuple(_about_ranks(symptoms.capture))
     if wall is None:
         return structs.replace(verdict, because=(*verdict.because, *(one.text for one in seen)))
@@ -120,7 +130,9 @@ def _verdict(symptoms: Symptoms, walls: Walls, gap: Missing | None) -> Verdict:
     level: Level | None = known(earlier.confidence) if earlier else None
     if earlier is not None and level is not None:
         earlier_ones = tuple(Reason("earlier_result", text) for text in earlier.confidence_because)
-        return with_confidence(structs.replace(verdict, because=earlier.because), earlier_ones, level)
+        return with_confidence(
+            structs.replace(verdict, because=earlier.because), earlier_ones, level
+        )
     given = Reason("symptoms", say("evidence.given"))
     return with_confidence(verdict, (given, *seen, *about_others(wall, walls)))
 

@@ -51,7 +51,9 @@ _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 
 
 def figures_given(told: Rank) -> Figures:
-    """What an object tells of a rank. Raises InputError for parts that nobody knows or that are too much."""
+    """What an object tells of a rank. Raises InputError for parts that nobody knows or that are too
+    much.
+    """
     absent, memory = told.absent_frac, _memory(told)
     parts = {name: _ns(getattr(told.budget_frac, name)) for name in get_args(Bucket)}
     budget = {name: ns for name, ns in parts.items() if ns is not None}
@@ -108,14 +110,18 @@ def _ns(part: float | None) -> int | None:
     return round(part * WINDOW_NS)
 
 
-def _times(told: Mapping[str, float] | None, known: Collection[str], place: str) -> dict[str, int] | None:
+def _times(
+    told: Mapping[str, float] | None, known: Collection[str], place: str
+) -> dict[str, int] | None:
     if told is None:
         return None
     return {key: ns for key, ns in _parts(told, known, place).items() if ns}
 
 
 def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
-    """Lengths by key. Raises InputError for one that is none of `known`: it would change the whole."""
+    """Lengths by key. Raises InputError for one that is none of `known`: it would change the
+    whole.
+    """
     if unknown := next((key for key in told if key not in known), None):
         raise InputError(no_symptom(unknown, known, f"{place}."))
     return {key: round(part * WINDOW_NS) for key, part in told.items()}
@@ -124,7 +130,9 @@ def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dic
 def _split(
     told: float | Mapping[str, float] | None, known: Collection[str] | None, plain: str, place: str
 ) -> dict[str, int] | None:
-    """Parts by key (any key where none is `known`); one figure for all stands under the plainest of them."""
+    """Parts by key (any key where none is `known`); one figure for all stands under the plainest of
+    them.
+    """
     if isinstance(told, Mapping):
         return _parts(told, told if known is None else known, place)
     if told is None:
@@ -188,7 +196,9 @@ def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | N
         case tuple() as named:
             return named, _FULL.issubset(named)
         case passes:
-            again = {RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count}
+            again = {
+                RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count
+            }
             return tuple(sorted(label for label in again if label)), None
 
 
@@ -196,7 +206,10 @@ def _check_sums(found: Figures) -> None:
     budget, absent = found.budget_ns, added((found.starved_ns, found.blocking_ns)).total()
     for ns in (found.arrival_ns, found.opaque_ns, found.stalled_ns):
         absent += ns or 0
-    exposed, classes = added((found.exposed_by_kind_ns,)).total(), added((found.by_class_ns,)).total()
+    exposed, classes = (
+        added((found.exposed_by_kind_ns,)).total(),
+        added((found.by_class_ns,)).total(),
+    )
     without = WINDOW_NS - budget.get("compute", 0)
     checks = (
         ("budget", sum(budget.values()), WINDOW_NS, "the window"),

@@ -25,7 +25,8 @@ from traces.sections.tables import WallId
 REPLAYED: Final = Limit(
     1 / 3,
     "fraction of expert all-to-all",
-    "of six collectives of a layer and microbatch, two forward and two backward, two are sent again where "
+    "of six collectives of a layer and microbatch, two forward and two backward, two are sent "
+    "again where "
     "moe is recomputed: Megatron-Core's MoE layer",
 )
 FILLED: Final = Limit(
@@ -34,7 +35,9 @@ FILLED: Final = Limit(
     "ours: tails and small kernels alone leave 4 to 20 % empty in ordinary dense runs (measured)",
 )
 ONE_BY_ONE: Final = Limit(
-    6, "GEMMs of a MoE layer", "ours: grouped, forward has two and backward four; more run expert by expert"
+    6,
+    "GEMMs of a MoE layer",
+    "ours: grouped, forward has two and backward four; more run expert by expert",
 )
 _HOST_LATE: Final = (Cause.SLOW_HOST, Cause.DATA_LOADER, Cause.ROTATING_JITTER)
 """Why a rank is late, where its host is why."""
@@ -43,7 +46,9 @@ _NO_TRANSFER: Final = (*_HOST_LATE, Cause.SLOW_DEVICE)
 
 
 def _communication(symptoms: Symptoms) -> Priced:
-    """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late itself."""
+    """Exposed communication by kind, at most what blocks; not the waiting for a rank that is late
+    itself.
+    """
 
     def beside_waits(rank: Figures) -> Parts | None:
         kinds = _exposed(rank)
@@ -56,8 +61,14 @@ def _communication(symptoms: Symptoms) -> Priced:
 
 
 def _exposed(rank: Figures) -> Parts | None:
-    """Exposed time by kind; with what blocks, where only that is given. What has no kind may be any."""
-    waits, whole_ns, a2a_ns = rank.blocking_ns, rank.budget_ns.get("exposed_comm"), rank.a2a_exposed_ns
+    """Exposed time by kind; with what blocks, where only that is given. What has no kind may be
+    any.
+    """
+    waits, whole_ns, a2a_ns = (
+        rank.blocking_ns,
+        rank.budget_ns.get("exposed_comm"),
+        rank.a2a_exposed_ns,
+    )
     blocked = {kind: ns for kind, ns in (waits or {}).items() if kind in COMM_KINDS and ns}
     kinds = dict(rank.exposed_by_kind_ns or {})
     if rank.exposed_by_kind_ns is None:
@@ -88,7 +99,9 @@ def _waits_ns(rank: Figures, late: Late | None) -> int:
 
 
 def _host_overhead(symptoms: Symptoms) -> Priced:
-    """Time without compute for want of a launch; with the waiting of others for a rank whose host is late."""
+    """Time without compute for want of a launch; with the waiting of others for a rank whose host
+    is late.
+    """
     told = [rank for rank in symptoms.ranks if rank.starved_ns is not None]
     late, cause = symptoms.late, ""
     if told and late is not None and late.cause in _HOST_LATE:
@@ -103,7 +116,9 @@ def _host_overhead(symptoms: Symptoms) -> Priced:
         return kinds | {cause: kinds.get(cause, 0) + _waits_ns(rank, late)}
 
     why = Missing("symptoms", say("evidence.opaque"), cure("graphs", None))
-    price = _price(symptoms, "host_overhead", with_waits, "evidence.no-launch-time", "opaque_ns", why)
+    price = _price(
+        symptoms, "host_overhead", with_waits, "evidence.no-launch-time", "opaque_ns", why
+    )
     if isinstance(price, Unpriced) or any(rank.split for rank in told):
         return price
     return replace(price, by_kind_ns={})  # one figure tells no cause
@@ -114,7 +129,9 @@ def _memory(symptoms: Symptoms) -> Priced:
     for kind, name in (("offload", "offload_exposed_ns"), ("allocator", "allocator_ns")):
         if frac_of(symptoms.ranks, f"memory.{name}") is None:
             unknown.append(kind)
-    why = Missing("symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory"))
+    why = Missing(
+        "symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory")
+    )
     return _price(symptoms, "memory", _memory_ns, open_ns="unfilled_ns" if unknown else "", why=why)
 
 
@@ -137,7 +154,9 @@ def _recomputed_ns(rank: Figures) -> int:
 
 
 def _compute(symptoms: Symptoms) -> Priced:
-    """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert could."""
+    """What kernels that leave SMs empty could lose, and unfused ones; else what one GEMM per expert
+    could.
+    """
     unfused_ns, is_filled = 0, False
     for rank in symptoms.ranks:
         unfused_ns += sum(_unfused(rank).values())
@@ -147,7 +166,9 @@ def _compute(symptoms: Symptoms) -> Priced:
 
 
 def _lost(rank: Figures) -> Parts | None:
-    """What a rank could lose by class: of grouped GEMMs nothing, of one GEMM per expert all of it."""
+    """What a rank could lose by class: of grouped GEMMs nothing, of one GEMM per expert all of
+    it.
+    """
     lost_ns, unfused, by_class = _empty_ns(rank), _unfused(rank), dict[str, int]()
     if lost_ns is None and not unfused:
         return None
@@ -163,7 +184,9 @@ def _lost(rank: Figures) -> Parts | None:
 
 
 def _unfused(rank: Figures) -> Parts:
-    """Routing and permutation where their parts run one by one: a fused kernel moves their data once."""
+    """Routing and permutation where their parts run one by one: a fused kernel moves their data
+    once.
+    """
     seen = rank.observed
     apart = {
         "router": (seen.router_kernels_per_layer or 0) > ROUTER_KERNELS.value,
@@ -177,7 +200,9 @@ def _one_by_one(rank: Figures) -> bool:
 
 
 def _empty_ns(rank: Figures) -> int | None:
-    """What the kernels of a rank could lose to empty SMs; None where nothing tells how full they are."""
+    """What the kernels of a rank could lose to empty SMs; None where nothing tells how full they
+    are.
+    """
     busy_ns, fill = rank.budget_ns.get("compute", rank.window_ns), rank.fill_frac
     if rank.under_filled_ns is not None:
         return round(rank.under_filled_ns * (1.0 if fill is None else 1.0 - fill))
@@ -213,20 +238,27 @@ def _price(
     window_ns, scale = WINDOW_NS * len(symptoms.ranks), len(symptoms.ranks) / len(ranks)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
-    price, more = Price(total_ns, total_ns / window_ns, shown), frac_of(ranks, open_ns) if open_ns else None
+    price, more = (
+        Price(total_ns, total_ns / window_ns, shown),
+        frac_of(ranks, open_ns) if open_ns else None,
+    )
     if more:
         return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more))
     return price
 
 
 def _unpriced(symptoms: Symptoms, wall: WallId, unknown: str) -> Unpriced:
-    """A wall of which nothing is given; but for compute, it costs at most the time without compute."""
+    """A wall of which nothing is given; but for compute, it costs at most the time without
+    compute.
+    """
     reason = say("evidence.only-sums") if symptoms.only_sums else unknown
     why = Missing("symptoms", reason, to_give(wall))
     if wall == "compute" or any("compute" not in rank.budget_ns for rank in symptoms.ranks):
         return Unpriced(why)
     if wall == "communication":
-        return Unpriced(why, max(1.0 - rank.budget_ns["compute"] / WINDOW_NS for rank in symptoms.ranks))
+        return Unpriced(
+            why, max(1.0 - rank.budget_ns["compute"] / WINDOW_NS for rank in symptoms.ranks)
+        )
     widest = max(symptoms.ranks, key=_unlaunched_frac)
     most, idle_ns = _unlaunched_frac(widest), widest.idle_ns
     if idle_ns is not None and (rest_frac := most - idle_ns / WINDOW_NS) >= LITTLE.value:

@@ -1,6 +1,8 @@
-"""What a user gives of a run in place of a trace: figures by the document's names, or an earlier result.
+"""What a user gives of a run in place of a trace: figures by the document's names, or an earlier
+result.
 
-Each rank of a symptoms file, or the whole run given flat, becomes the figures that a trace would give.
+Each rank of a symptoms file, or the whole run given flat, becomes the figures that a trace would
+give.
 """
 
 from collections.abc import Mapping
@@ -45,9 +47,9 @@ _GAP: Final = Missing("", say("evidence.not-named"), say("evidence.analyze-again
 class Symptoms:
     """The figures of a run. None is not given, never zero.
 
-    `only_sums`: sums of kernel times are given, which say nothing of a window. `walls` and `verdict`: of an
-    earlier result, taken as they stand. `out_of_memory`: the stage in which memory ran out. `unread`:
-    sentences of keys that mean nothing to us.
+    `only_sums`: sums of kernel times are given, which say nothing of a window. `walls` and
+    `verdict`: of an earlier result, taken as they stand. `out_of_memory`: the stage in which memory
+    ran out. `unread`: sentences of keys that mean nothing to us.
     """
 
     ranks: tuple[Figures, ...] = ()
@@ -63,15 +65,17 @@ class Symptoms:
 def read_symptoms(text: str, name: str) -> Symptoms:
     """Symptoms of a JSON text; `name` is the file's, for messages.
 
-    Raises InputError: no JSON, an unknown part, a wrong type or value, parts that add up to more than the
-    whole, or nothing given that we know.
+    Raises InputError: no JSON, an unknown part, a wrong type or value, parts that add up to more
+    than the whole, or nothing given that we know.
     """
     try:
         values = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise InputError(f"{name}: no JSON ({error}); symptoms are one JSON object") from None
     if not isinstance(values, dict):
-        raise InputError(f'{name}: symptoms are one JSON object, such as {{"budget_frac": {{...}}}}')
+        raise InputError(
+            f'{name}: symptoms are one JSON object, such as {{"budget_frac": {{...}}}}'
+        )
     try:
         return symptoms_of(values)
     except InputError as error:
@@ -79,7 +83,9 @@ def read_symptoms(text: str, name: str) -> Symptoms:
 
 
 def symptoms_of(values: Mapping[str, object]) -> Symptoms:
-    """Symptoms of a document, an earlier result's too. Raises InputError as `read_symptoms` does."""
+    """Symptoms of a document, an earlier result's too. Raises InputError as `read_symptoms`
+    does.
+    """
     document = _decoded(values)
     version = document.schema_version
     if version is not None and not version.startswith("1."):
@@ -100,7 +106,9 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
     notes = () if version is not None else tuple(islice(unread(values), UNREAD))
     if found == Symptoms(ranks=(NOTHING,)):
         is_near = any(nearest(key, Document.__struct_fields__) for key in islice(values, UNREAD))
-        hint = notes[0] if notes and is_near else say("evidence.give-some")  # another word may be a secret
+        hint = (
+            notes[0] if notes and is_near else say("evidence.give-some")
+        )  # another word may be a secret
         raise InputError(f"nothing is given that we know; {hint}")
     return replace(found, unread=notes)
 
@@ -118,15 +126,21 @@ def _decoded(values: Mapping[str, object]) -> Document:
         return msgspec.convert(made, Document)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
-        what = compiled(r"^Invalid enum value .*").sub("none of the known values", what)  # may be a secret
+        what = compiled(r"^Invalid enum value .*").sub(
+            "none of the known values", what
+        )  # may be a secret
         place = where.strip("`").removeprefix("$.") or "the document"
         raise InputError(f"{place}: {what}; parts of the window are 0 to 1: 26 % is 0.26") from None
 
 
 def _capture(document: Document) -> Recorded:
-    """Of `capture`, of the earlier result's traces, and of `run`, where the contract has the counts."""
+    """Of `capture`, of the earlier result's traces, and of `run`, where the contract has the
+    counts.
+    """
     own, run = document.capture, document.run
-    perturbed = [one.perturbation_frac for one in (own, *(trace.capture for trace in document.traces))]
+    perturbed = [
+        one.perturbation_frac for one in (own, *(trace.capture for trace in document.traces))
+    ]
     seen = first_known(own.ranks_seen, run.ranks_seen)
     world = first_known(own.world_size, run.world_size)
     if seen is not None and world is not None and seen > world:
@@ -150,7 +164,9 @@ def _late(document: Document, ranks: tuple[Figures, ...]) -> Late | None:
 
 
 def _walls(document: Document) -> tuple[Wall, ...]:
-    """All four walls in the order of the workflow, those not named unmeasurable; none where none is named."""
+    """All four walls in the order of the workflow, those not named unmeasurable; none where none is
+    named.
+    """
     found = {wall.id: _open(wall) for wall in document.walls}
     if found:
         return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS)

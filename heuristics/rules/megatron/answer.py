@@ -1,4 +1,6 @@
-"""Answers of the real megatron-core in words: accepted, rejected, or not to be had here, and why."""
+"""Answers of the real megatron-core in words: accepted, rejected, or not to be had here, and
+why.
+"""
 
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
@@ -14,13 +16,18 @@ from traces.settings.settings import Values
 Tier = Literal["config", "layer"]
 Kind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
 
-LONGEST: Final = Limit(240, "characters", "ours: a long message of the library is two lines of a terminal")
+LONGEST: Final = Limit(
+    240, "characters", "ours: a long message of the library is two lines of a terminal"
+)
 
 TRANSFORMER_ENGINE: Final = "Transformer Engine"
 FLEX_PACKAGES: Final = ("DeepEP", "HybridEP", "NCCL EP")
 PYTORCH: Final = "PyTorch"
 PACKAGES: Final = "another package"
-_CURES: Final = {TRANSFORMER_ENGINE: "--te-version", **dict.fromkeys(FLEX_PACKAGES, "--flex-package")}
+_CURES: Final = {
+    TRANSFORMER_ENGINE: "--te-version",
+    **dict.fromkeys(FLEX_PACKAGES, "--flex-package"),
+}
 
 
 _WRAPPED: Final = compiled(r" ?when instantiating \w+$")
@@ -36,8 +43,8 @@ _SHORTEST_SECRET: Final = 4
 class Answer:
     """What one tier says of one configuration.
 
-    `tier`: `config` builds the configuration, `layer` also the ranks' groups, the pipeline's stages and one
-    MoE layer. `version`: of the megatron-core that was asked, empty where none was.
+    `tier`: `config` builds the configuration, `layer` also the ranks' groups, the pipeline's stages
+    and one MoE layer. `version`: of the megatron-core that was asked, empty where none was.
     """
 
     tier: Tier
@@ -52,7 +59,9 @@ def refusal(error: str, message: str, statement: str, fields: Values) -> str:
     `error`: the exception's type. `statement`: the line of the library that raised.
     """
     said = _WRAPPED.sub("", _one_line(message))
-    return _shown(said or say("megatron.raised-at", error=error, statement=_one_line(statement)), fields)
+    return _shown(
+        said or say("megatron.raised-at", error=error, statement=_one_line(statement)), fields
+    )
 
 
 def failure(error: str, message: str, place: str, fields: Values) -> str:
@@ -84,9 +93,13 @@ def accepted(request: Request, tier: Tier, version: str, without: Iterable[str] 
     text = say("megatron.accepted")
     if tier == "layer":
         has_layer = request.fields.get("num_moe_experts")
-        text = say("megatron.built-with-layer" if has_layer else "megatron.built", ranks=request.world_size)
+        text = say(
+            "megatron.built-with-layer" if has_layer else "megatron.built", ranks=request.world_size
+        )
     counts = {"size": len(request.assumed_sizes), "option": len(request.assumed_options)}
-    filled = [f"{count} {word}{'s' if count > 1 else ''}" for word, count in counts.items() if count]
+    filled = [
+        f"{count} {word}{'s' if count > 1 else ''}" for word, count in counts.items() if count
+    ]
     parts = [text]
     if left_out := ", ".join(without):
         parts.append(say("megatron.without", left_out=left_out))

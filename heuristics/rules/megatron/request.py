@@ -1,7 +1,9 @@
-"""What megatron-core is asked of a run: its settings, sections of Megatron-Bridge over them, legal stand-ins.
+"""What megatron-core is asked of a run: its settings, sections of Megatron-Bridge over them, legal
+stand-ins.
 
-A knob nobody said is unknown. Core's default in its place could be refused although the run is fine, so where
-the file is not a whole command line of Megatron-LM, options take what MoE recipes have, each of them named.
+A knob nobody said is unknown. Core's default in its place could be refused although the run is
+fine, so where the file is not a whole command line of Megatron-LM, options take what MoE recipes
+have, each of them named.
 
 Source of the sections that Bridge writes into the model's configuration before it is built: v0.6.0,
 src/megatron/bridge/training/mixed_precision.py (the registered recipes and
@@ -51,7 +53,9 @@ def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
 
 
 def derived(fields: Values) -> dict[str, Value]:
-    """What both frameworks work out themselves from other knobs before they build the configuration."""
+    """What both frameworks work out themselves from other knobs before they build the
+    configuration.
+    """
     dtype = next((name for name in ("bf16", "fp16") if fields.get(name) is True), "fp32")
     return {
         "params_dtype": dtype,
@@ -78,7 +82,9 @@ def assumed_sizes(fields: Values, run: Run) -> dict[str, Value]:
 
 
 def smallest_world(fields: Values) -> int:
-    """The fewest ranks that hold both meshes: TP x CP x PP for attention, ETP x EP x PP for experts."""
+    """The fewest ranks that hold both meshes: TP x CP x PP for attention, ETP x EP x PP for
+    experts.
+    """
     tensor = count(fields, TP)
     experts = count(fields, ETP, tensor) * count(fields, EP)
     return count(fields, PP) * lcm(tensor * count(fields, CP), experts)
@@ -91,18 +97,27 @@ def _is_moe(fields: Values, run: Run) -> bool:
 
 
 def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
-    """The model's fields as Bridge leaves them: its precision and overlap sections win over the model's.
+    """The model's fields as Bridge leaves them: its precision and overlap sections win over the
+    model's.
 
     All of a recipe: a format that it leaves off is off, whatever the model says.
     """
-    own = {knob: settings.value(knob) for knob in settings.by_knob if knob.startswith("mixed_precision.")}
+    own = {
+        knob: settings.value(knob)
+        for knob in settings.by_knob
+        if knob.startswith("mixed_precision.")
+    }
     recipe = of_precision(settings.value("mixed_precision"), own)
     core = {knob: value for knob, value in recipe.items() if knob in core_fields()}
     return {**said, **core, **_of_overlap(settings)}
 
 
 def _of_overlap(settings: Settings) -> dict[str, Value]:
-    own = {knob.partition(".")[2]: knob for knob in settings.by_knob if knob.startswith("comm_overlap.")}
+    own = {
+        knob.partition(".")[2]: knob
+        for knob in settings.by_knob
+        if knob.startswith("comm_overlap.")
+    }
     off: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if own else {}
     said = {field: settings.value(own[field]) for field in _TABLE["overlap"] if field in own}
     return {**off, **{field: value for field, value in said.items() if value is not None}}
@@ -112,10 +127,10 @@ def _of_overlap(settings: Settings) -> dict[str, Value]:
 class Request:
     """One configuration to build.
 
-    `fields`: of TransformerConfig (with `multi_latent_attention`: of MLATransformerConfig), by their newest
-    names. `world_size`: ranks. `te_version`: Transformer Engine of the run, None where unknown;
-    `core_version`: Megatron-Core of the run. `flex_package`: DeepEP or HybridEP can be imported there.
-    `assumed_sizes`, `assumed_options`: what nobody said and was filled in, by name.
+    `fields`: of TransformerConfig (with `multi_latent_attention`: of MLATransformerConfig), by
+    their newest names. `world_size`: ranks. `te_version`: Transformer Engine of the run, None where
+    unknown; `core_version`: Megatron-Core of the run. `flex_package`: DeepEP or HybridEP can be
+    imported there. `assumed_sizes`, `assumed_options`: what nobody said and was filled in, by name.
     """
 
     fields: Values
@@ -174,7 +189,9 @@ def _said(run: Run) -> dict[str, Value]:
     for name in _TABLE["lists"]:
         if isinstance(value := fields.get(name), str):
             fields[name] = tuple(part for part in value.replace(",", " ").split() if part)
-    if "multi_latent_attention" not in fields and any(fields.get(name) for name in _TABLE["tells_mla"]):
+    if "multi_latent_attention" not in fields and any(
+        fields.get(name) for name in _TABLE["tells_mla"]
+    ):
         fields["multi_latent_attention"] = True
     if fields.get("multi_latent_attention") is not True:
         fields = {name: value for name, value in fields.items() if name not in core_fields().of_mla}
@@ -182,14 +199,18 @@ def _said(run: Run) -> dict[str, Value]:
 
 
 def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
-    """What the run's release does not have is off; of another release that is asked it is no value."""
+    """What the run's release does not have is off; of another release that is asked it is no
+    value.
+    """
     row = knobs().get(knob)
     is_later = row is not None and core is not None and core < row.since
     return is_later and (value is None or value is False)
 
 
 def _no_sizes(said: Values, run: Run) -> NotAsked | None:
-    """A size that is none cannot be laid out, and what is to be built around it would be guessed."""
+    """A size that is none cannot be laid out, and what is to be built around it would be
+    guessed.
+    """
     for name in (*_TABLE["sizes"], *_TABLE["sizes_or_null"]):
         if name not in said and not run.config.known(name):
             continue
@@ -206,7 +227,11 @@ def _virtual_stages(said: Values, run: Run) -> dict[str, Value]:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
     each = run.config.value("num_layers_per_virtual_pipeline_stage")
     layers = said.get("num_layers")
-    if said.get(VIRTUAL_STAGES) is not None or not isinstance(each, int) or not isinstance(layers, int):
+    if (
+        said.get(VIRTUAL_STAGES) is not None
+        or not isinstance(each, int)
+        or not isinstance(layers, int)
+    ):
         return {}
     stages = layers // count(said, PP) // each
     return {VIRTUAL_STAGES: stages if stages > 1 else None}

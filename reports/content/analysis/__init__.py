@@ -1,6 +1,7 @@
 """The page of one analysed run: the first screen with its end, and everything behind it.
 
-The first screen ends with kernels, unknown ones, warnings, where to read more and what to type next.
+The first screen ends with kernels, unknown ones, warnings, where to read more and what to type
+next.
 """
 
 from collections import Counter

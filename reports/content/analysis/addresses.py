@@ -1,4 +1,6 @@
-"""Whose time it is: the functions, operators and ranges that the GPU waits for, and those it works for."""
+"""Whose time it is: the functions, operators and ranges that the GPU waits for, and those it works
+for.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -31,7 +33,9 @@ _BEFORE: Final = ("enumerate(DataLoader)#", "autograd::engine::evaluate_function
 
 
 def address_words(rank: Rank) -> Words:
-    """One sentence: under which addresses the GPU waits for late launches most; empty where none is known."""
+    """One sentence: under which addresses the GPU waits for late launches most; empty where none is
+    known.
+    """
     found, window_ns = known(rank.addresses), rank.budget_ns.window
     if found is None:
         return ()
@@ -63,7 +67,8 @@ def address_blocks(rank: Rank) -> Iterator[Block]:
         times = (scale.ms(one.starved_ns), scale.ms(one.blocking_ns))
         rows.append((*_named(one), *times, scale.share(one.total_ns, Hue.HOST)))
     note = (
-        "Late launches and blocking waits, each nanosecond under one address: the innermost function that is "
+        "Late launches and blocking waits, each nanosecond under one address: the innermost "
+        "function that is "
         "no plumbing, else operator, module, range or OS call."
     )
     left = found.hosts_left_out.rows

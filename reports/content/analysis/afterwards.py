@@ -52,7 +52,9 @@ def _did_it_help(result: Result, path: str) -> Command:
 
 
 def _how_to_record(result: Result, question: Question) -> str:
-    """By the recorder that made this one: a schedule, or what prints the line of nsys with the flags."""
+    """By the recorder that made this one: a schedule, or what prints the line of nsys with the
+    flags.
+    """
     if recorded_by(result.traces[0].kind) is TORCH:
         return schedule()
     configured = known(result.configuration)

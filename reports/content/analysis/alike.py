@@ -16,8 +16,8 @@ _NAMED: Final = 2
 def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
     """Fix id -> the fixes that stand beside it; those that lead, in their order.
 
-    A fix stands beside an earlier one that acts on all that it acts on, unless a replay tells its own saving:
-    nothing then says which of them is better, and one is tried first.
+    A fix stands beside an earlier one that acts on all that it acts on, unless a replay tells its
+    own saving: nothing then says which of them is better, and one is tried first.
     """
     leading: dict[str, tuple[Fix, ...]] = {}
     leaders: list[Fix] = []

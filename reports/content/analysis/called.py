@@ -1,4 +1,6 @@
-"""What a page calls a rank: by number and GPU, and by process, node or file where another has the same."""
+"""What a page calls a rank: by number and GPU, and by process, node or file where another has the
+same.
+"""
 
 from collections import defaultdict
 from typing import Final
@@ -34,15 +36,19 @@ def short_name(result: Result, place: int) -> Words:
     if sum(who(one) == who(rank) for one in result.ranks) == 1:
         return words(who(rank))
     *first, last = name_of_rank(result, place)
-    if isinstance(last, Code) and len(last.text) > _WIDTH:  # names of recordings differ at their ends
+    if (
+        isinstance(last, Code) and len(last.text) > _WIDTH
+    ):  # names of recordings differ at their ends
         last = Code(f"...{last.text[3 - _WIDTH :]}")
     return (*first, last)
 
 
 def _node(result: Result, rank: Rank) -> int | None:
-    """The number of its node, from 0, where the name of its recording is withheld: nobody could look it up.
+    """The number of its node, from 0, where the name of its recording is withheld: nobody could
+    look it up.
 
-    Recordings of several GPUs each, one of which has the same number in all of them, are of a node each.
+    Recordings of several GPUs each, one of which has the same number in all of them, are of a node
+    each.
     """
     if WITHHELD not in rank.trace:
         return None

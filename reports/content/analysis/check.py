@@ -1,4 +1,6 @@
-"""A judged configuration as a page: legal or not, what to correct first, its numbers, what the guides say."""
+"""A judged configuration as a page: legal or not, what to correct first, its numbers, what the
+guides say.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,7 +8,17 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan
-from reports.content.blocks import Block, Code, Command, Headline, Part, Quantity, Tone, table, words
+from reports.content.blocks import (
+    Block,
+    Code,
+    Command,
+    Headline,
+    Part,
+    Quantity,
+    Tone,
+    table,
+    words,
+)
 from reports.content.check_defects import (
     answer_words,
     first_errors,
@@ -70,7 +82,11 @@ def _judged(result: Result, detail: Detail) -> Iterator[Block]:
     for one in walls:
         cost, most = known(one.cost_frac), known(one.at_most_frac)
         share = share_of(cost)
-        if most and most < 1 and (cost is None or (cost == most and not known(one.cost_by_kind_ns))):
+        if (
+            most
+            and most < 1
+            and (cost is None or (cost == most and not known(one.cost_by_kind_ns)))
+        ):
             share = Quantity(f"at most {percent(most)}")  # what is only bounded, however small
         rows.append((name_of(one.id), share, "; ".join(one.missing)))
     yield table("Walls, from what was given", heads, rows, range(1, 2))

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 from reports.content.analysis.addresses import gpu_blocks
 from reports.content.analysis.memory_snapshot import memory_drawing
-from reports.content.analysis.times import figures_of, figures_table, scale_of, times_of, times_table
+from reports.content.analysis.times import (
+    figures_of,
+    figures_table,
+    scale_of,
+    times_of,
+    times_table,
+)
 from reports.content.blocks import (
     Block,
     Entry,
@@ -45,7 +51,9 @@ def _kernel_blocks(rank: Rank) -> Iterator[Block]:
     launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
     yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
     if rank.kernels_without_launch:
-        yield statement(f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch.")
+        yield statement(
+            f"{counted(rank.kernels_without_launch, 'kernel')} without a recorded launch."
+        )
 
 
 def sms(rank: Rank) -> Part:
@@ -62,7 +70,9 @@ def _sm_blocks(rank: Rank) -> Iterator[Block]:
         figures += figures_of(seen)
     yield figures_table("Figures; occupancy is theoretical", figures, scale)
     if limits := known(sm.limiter_ns):
-        yield times_table("What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE))
+        yield times_table(
+            "What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE)
+        )
     if sm.by_class:
         heads = ("", "occupancy", "filled", "under-filled", "persistent")
         rows: list[tuple[Entry, ...]] = []
@@ -80,7 +90,9 @@ def memory(rank: Rank) -> Part:
         figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)
     ]
     if modules := known(found.recompute_modules):
-        blocks.append(times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY)))
+        blocks.append(
+            times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY))
+        )
     if use := known(found.use):
         blocks.append(memory_drawing(use.used_bytes, "the recording, from its start to its end"))
     return Part("Memory", tuple(blocks), "memory")

@@ -15,7 +15,9 @@ LABEL: Final = "Hang"
 
 
 def leading_hang(result: Result) -> Hang | None:
-    """A hang that a second witness shows: before it, no wall matters. Of the log's, failures speak."""
+    """A hang that a second witness shows: before it, no wall matters. Of the log's, failures
+    speak.
+    """
     hang = known(result.hang)
     if hang and hang.source is not WitnessSource.LOG:
         return hang
@@ -23,14 +25,18 @@ def leading_hang(result: Result) -> Hang | None:
 
 
 def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[Sentence]:
-    """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is there."""
+    """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is
+    there.
+    """
     hang = known(result.hang)
     if hang is None:
         return
     if not in_headline:
         yield statement(hang_words(hang), LABEL, Tone.BAD, whole=True)
     if hang.settings:
-        yield statement(around("this group is as large as set by ", codes(hang.settings)), "Setting")
+        yield statement(
+            around("this group is as large as set by ", codes(hang.settings)), "Setting"
+        )
     if hang.advice:
         yield statement(hang.advice, "First")
 
@@ -57,13 +63,17 @@ def _what(hang: Hang) -> str:
             others = (f"{rank_numbers(one.ranks)} with {one.elements}" for one in elsewhere)
             return "; ".join((f"{waiting} entered it with {hang.elements}", *others))
         case HangKind.OTHER_OPERATION:
-            others = (f"{rank_numbers(one.ranks)} entered {one.operation} instead" for one in elsewhere)
+            others = (
+                f"{rank_numbers(one.ranks)} entered {one.operation} instead" for one in elsewhere
+            )
             return "; ".join((f"{waiting} entered it", *others))
         case HangKind.OTHER_ORDER:
             places = (f"{rank_numbers(one.ranks)} in {_collective(one)}" for one in elsewhere)
             return f"the order of calls differs: {waiting} {waits} in it, {'; '.join(places)}"
     missing = known(hang.ranks_missing)
-    said = f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
+    said = (
+        f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
+    )
     said += optional("; no dump of {}", hang.ranks_silent, rank_numbers)
     said += when(entered, f"; {waiting} {waits}")
     if len(elsewhere) == 1:
@@ -113,9 +123,18 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
         times = (told(one.waited_ns, milliseconds), told(one.caused_ns, milliseconds))
         last = told(one.arrived_last, "{:,}".format)
         rows.append((f"rank {one.rank}", profiled, *counts, *times, last))
-    heads = ("rank", "profiled", "collectives", "last seq", "waited, ms", "caused, ms", "arrived last")
+    heads = (
+        "rank",
+        "profiled",
+        "collectives",
+        "last seq",
+        "waited, ms",
+        "caused, ms",
+        "arrived last",
+    )
     note = (
-        "waited: in collectives, for the last rank to arrive; caused: what the others waited for this rank."
+        "waited: in collectives, for the last rank to arrive; caused: what the others waited "
+        "for this rank."
     )
     left_out = len(witness.ranks) - len(most)
     shown = table("Each rank by a second witness", heads, rows, note=note, left_out=left_out)

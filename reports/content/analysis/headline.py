@@ -1,4 +1,6 @@
-"""The one sentence of a run, what it rests on, and the lines under it: recording, waits for batches."""
+"""The one sentence of a run, what it rests on, and the lines under it: recording, waits for
+batches.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -79,12 +81,14 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
 
 MOST: Final = 0.8
 HALF: Final = 0.5
-"""Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside it."""
+"""Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside
+it."""
 _NAMED: Final = 2
 _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
 _FORCED: Final = (
-    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU balanced, "
+    "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU "
+    "balanced, "
     "15 % with its learned router (marin#7668)."
 )
 
@@ -136,7 +140,9 @@ def _communication(result: Result) -> Wall | None:
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
-    """No wall is proven, and a tenth or more of the time is not compute: that leads, with what it may be."""
+    """No wall is proven, and a tenth or more of the time is not compute: that leads, with what it
+    may be.
+    """
     if (wall := part.wall) is None:
         said = f"{part_of_time(result, part)} {_nearest(result)}{_open(result)}"
         return "NO SINGLE CAUSE OF 10 %", said
@@ -155,16 +161,22 @@ def _open(result: Result, besides: Wall | None = None) -> str:
 def findings(result: Result) -> list[Wall]:
     """Walls of 10 % or more: the verdict's first, then by cost."""
     found = [wall for wall in result.walls if wall.outcome == "finding"]
-    return sorted(found, key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0)))
+    return sorted(
+        found, key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0))
+    )
 
 
 def _named(found: list[Wall]) -> str:
-    named = (f"{cause(wall)}{optional(' ({})', wall.cost_frac, percent)}" for wall in found[:_NAMED])
+    named = (
+        f"{cause(wall)}{optional(' ({})', wall.cost_frac, percent)}" for wall in found[:_NAMED]
+    )
     return " and ".join(named) + beyond(len(found), _NAMED, ", and {} more")
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:
-    """The kind that alone wins at least such a part of what the wall costs; None where no kind does."""
+    """The kind that alone wins at least such a part of what the wall costs; None where no kind
+    does.
+    """
     kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
     largest = next(iter(kinds), None)
     if largest and cost_ns and kinds[largest] >= least * cost_ns:
@@ -173,7 +185,9 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
 
 
 def cause(wall: Wall) -> str:
-    """A wall by its largest kind where that is nearly all of it, by both where it is half, else by itself."""
+    """A wall by its largest kind where that is nearly all of it, by both where it is half, else by
+    itself.
+    """
     kinds, small = known(wall.cost_by_kind_ns) or {}, " too small to fill the GPU"
     is_compute = wall.id == "compute"
     classes = {one.name for one in measures().values() if is_compute and one.group == "class"}
@@ -242,7 +256,8 @@ def _under(result: Result) -> Iterator[str]:
     verdict = result.verdict
     found, late = findings(result), late_rank(result)
     if level := known(verdict.confidence):
-        # the first reason for doubt that the headline does not say itself, and how many more there are
+        # the first reason for doubt that the headline does not say itself, and how many more there
+        # are
         reasons = verdict.confidence_reasons
         new = [one.text for one in reasons if one.id != "startup" or not verdict.startup_ns]
         said = new[:1]
@@ -261,7 +276,10 @@ def _under(result: Result) -> Iterator[str]:
         yield _FORCED
     untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
     if untrained and not _is_opaque(result):
-        yield f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for training."
+        yield (
+            f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for "
+            f"training."
+        )
 
 
 def title(result: Result) -> Words:
@@ -289,7 +307,9 @@ def facts(result: Result) -> Words:
 
 
 def _gpus(result: Result, model: str | None) -> str:
-    """How many GPUs, of which model, and how many processes share them; just these where none can tell."""
+    """How many GPUs, of which model, and how many processes share them; just these where none can
+    tell.
+    """
     used = set()
     for one in result.ranks:
         used.add((one.trace, one.device if one.physical_gpu is UNSET else one.physical_gpu))

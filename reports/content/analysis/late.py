@@ -90,7 +90,9 @@ def why_words(run: Run, names: Names, late: Late) -> Words:
     if not seen:
         return words(f"{why}{_uneven(run, late)}.")
     of = f" (in {len(seen)} of {len(late.by_step)} steps: "
-    return words(why, of, first_of([*map(names.full, dict.fromkeys(seen))]), f"){_uneven(run, late)}.")
+    return words(
+        why, of, first_of([*map(names.full, dict.fromkeys(seen))]), f"){_uneven(run, late)}."
+    )
 
 
 def _all_of(run: Run, names: Names, places: Sequence[int]) -> Words:

@@ -54,7 +54,9 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
     ends = f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
     yield memory_drawing(columns, "entries of the history, first to last", ends)
     before = sized(one.before_recording_bytes)
-    yield statement(f"{before} were in use before the history begins; stacks of these are not known.")
+    yield statement(
+        f"{before} were in use before the history begins; stacks of these are not known."
+    )
     rows = []
     for each in one.stacks_at_peak[:_STACKS]:
         share = share_of(each.size_bytes / peak)
@@ -84,7 +86,9 @@ def memory_plane(used_bytes: Sequence[int], across: str) -> Plane:
     for place, size in enumerate(used_bytes):
         up = size / max(1, peak)
         steps += ((place / count, up), ((place + 1) / count, up))
-    return Plane((tuple(steps),), across, f"memory in use, {gigabytes(peak)} at its peak", filled=True)
+    return Plane(
+        (tuple(steps),), across, f"memory in use, {gigabytes(peak)} at its peak", filled=True
+    )
 
 
 def memory_drawing(used_bytes: Sequence[int], across: str, *under: str) -> Drawing:

@@ -1,4 +1,6 @@
-"""The MoE layers of one rank: what each module takes in each pass, expert all-to-all, messages of NCCL."""
+"""The MoE layers of one rank: what each module takes in each pass, expert all-to-all, messages of
+NCCL.
+"""
 
 from collections.abc import Iterator
 
@@ -21,7 +23,10 @@ def moe(rank: Rank) -> Iterator[Part]:
 def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
     tax_ns, tax_frac = known(found.tax_ns), known(found.tax_frac)
     if tax_ns is not None and tax_frac is not None:
-        said = f"{scale.ms(tax_ns)} {scale.unit}, {percent(tax_frac)}: exists only because tokens are routed."
+        said = (
+            f"{scale.ms(tax_ns)} {scale.unit}, {percent(tax_frac)}: exists only because tokens "
+            f"are routed."
+        )
         yield statement(said, "Overhead")
     elif isinstance(found.tax_ns, Missing):
         yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
@@ -38,7 +43,9 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
         rows.append([Term(module), *times, waited])
     yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
     if waits_ns := sum(known(row.host_wait_ns) or 0 for row in found.rows):
-        said = f"The GPU waited for the host to read token counts: {scale.ms(waits_ns)} {scale.unit}."
+        said = (
+            f"The GPU waited for the host to read token counts: {scale.ms(waits_ns)} {scale.unit}."
+        )
         yield statement(said)
 
 

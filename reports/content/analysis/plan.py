@@ -1,4 +1,6 @@
-"""What to do: the fixes in the order of the result, each with one precondition and one spelling first."""
+"""What to do: the fixes in the order of the result, each with one precondition and one spelling
+first.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -61,14 +63,18 @@ _BREAKING: Final = {
     "--memory-tight",
     "torch.cuda.max_memory_reserved()",
 }
-"""What would tell of a version, a package or room: without these a change fails, not only gains nothing."""
+"""What would tell of a version, a package or room: without these a change fails, not only gains
+nothing."""
 
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
     fixes, errors = result.fixes or result.levers, list[Step]()
     for defect in defects(result):
         if defect.weight <= Weight.NOT_AS_WRITTEN:
-            what, why = words(f"Correct the configuration: {defect.what}"), _WHY_CORRECT[defect.weight]
+            what, why = (
+                words(f"Correct the configuration: {defect.what}"),
+                _WHY_CORRECT[defect.weight],
+            )
             notes = tuple(map(words, filter(None, (defect.cure,))))
             errors.append(Step(defect.id, what, why, (), notes))
     beside = led(fixes)
@@ -98,7 +104,11 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         if late and not {one.id for one in result.fixes[:1]} & {*late.repair_fixes}:
             title = f"THEN {title}"
     else:
-        title = "TO BE CONFIRMED, in this order" if unproven else "STILL FASTER, though nothing is wrong"
+        title = (
+            "TO BE CONFIRMED, in this order"
+            if unproven
+            else "STILL FASTER, though nothing is wrong"
+        )
     return Plan(title, tuple(shown), unproven or _together(result, shown), len(steps) - len(shown))
 
 
@@ -156,7 +166,10 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
     for arm in fix.arms:
         spelled = _spellings(arm.knobs, order)
         ways += (replace(one, name=f"{arm.name}, {one.name}", arm=True) for one in spelled)
-    said, gained = tuple(words(one) for one in notes if one), (low, high, fix.after, fix.gain_replayed)
+    said, gained = (
+        tuple(words(one) for one in notes if one),
+        (low, high, fix.after, fix.gain_replayed),
+    )
     return Step(fix.id, words(fix.title), saves, tuple(ways), said, *gained)
 
 
@@ -164,7 +177,9 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
     """Flags of the command that a flag of the change takes the place of: both cannot stand."""
     if _order(result) is not _SCRIPTS:
         return
-    written = {one.knob: one for one in settings_of(result) if compiled(r".+:\d+").fullmatch(one.said)}
+    written = {
+        one.knob: one for one in settings_of(result) if compiled(r".+:\d+").fullmatch(one.said)
+    }
     for line in _lines_of(fix, "bridge_harness"):
         knob = by_harness().get(line.partition(" ")[0])
         now = written.pop(knob.id, None) if knob else None
@@ -181,13 +196,16 @@ def _lines_of(fix: Fix, spelling: str) -> list[str]:
 
 
 _EXPERIMENT: Final = (
-    "The guide names no best one: measure {names}, one run each, under the same routing. Forced balance "
+    "The guide names no best one: measure {names}, one run each, under the same routing. Forced "
+    "balance "
     "on both sides makes them comparable; accept the faster one under real routing."
 )
 
 
 def _order(result: Result) -> Iterable[str]:
-    """The spellings, those of the framework in use first: the configuration's, else what the trace shows."""
+    """The spellings, those of the framework in use first: the configuration's, else what the trace
+    shows.
+    """
     configuration = known(result.configuration)
     if configuration is not None and known(configuration.framework) == "megatron_bridge":
         if any(one.knob == RECIPE for one in configuration.settings):
@@ -206,7 +224,9 @@ def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
     for id_ in order:
         lines = tuple(line for line in getattr(knobs, id_) if not line.startswith(_GOES))
         if lines:
-            yield Spelling(id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh"))
+            yield Spelling(
+                id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh")
+            )
 
 
 def _left_out(fix: Fix, order: Iterable[str]) -> Iterator[str]:
@@ -230,7 +250,9 @@ def _one_note(fix: Fix) -> Iterator[str]:
 
 
 def _issues(fix: Fix, everything: bool) -> Iterator[str]:
-    """Published issues of the change: those that fit this run, with `everything` also where that is open."""
+    """Published issues of the change: those that fit this run, with `everything` also where that is
+    open.
+    """
     for one in fix.known_issues:
         if everything or not one.only_if:
             yield f"Known issue {issue_sentence(one)}"
@@ -259,7 +281,9 @@ def _all_notes(fix: Fix) -> Iterator[str]:
 
 
 def _together(result: Result, shown: Sequence[Step]) -> Words:
-    """What the listed steps save together, one replayed figure; that they overlap where none was replayed."""
+    """What the listed steps save together, one replayed figure; that they overlap where none was
+    replayed.
+    """
     ids = {step.id for step in shown}
     for one in result.combined:
         if {*one.ids} == ids:
@@ -268,7 +292,9 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
     if pairs := [one for one in result.combined if len(one.ids) == 2 and ids > {*one.ids}]:
         best = max(pairs, key=lambda one: one.gain_frac)
         first, second = (place for place, step in enumerate(shown, start=1) if step.id in best.ids)
-        return words(f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap.")
+        return words(
+            f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap."
+        )
     listed = (fix for fix in (*result.fixes, *result.levers) if fix.id in ids)
     overlap = any(ids & {*fix.shares_with} for fix in listed)
     return words(when(overlap, "Their savings overlap and do not add up."))

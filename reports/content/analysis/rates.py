@@ -7,7 +7,18 @@ from typing import Final
 from heuristics.guides.roofline import what_moves
 from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
-from reports.content.blocks import Block, Code, Drawing, Entry, Part, Quantity, Sentence, Term, table, words
+from reports.content.blocks import (
+    Block,
+    Code,
+    Drawing,
+    Entry,
+    Part,
+    Quantity,
+    Sentence,
+    Term,
+    table,
+    words,
+)
 from reports.content.check_numbers import grouped_words, mfu_words
 from reports.content.names import optional, statement, told
 from reports.content.plane import Dot, Plane
@@ -22,14 +33,18 @@ _HEADS: Final = ("TFLOP/s", "of peak", "FLOP/byte", "of roof", "limit")
 
 
 def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
-    """Not of a result from before rates were measured. `throughput`: by the configuration, for its MFU."""
+    """Not of a result from before rates were measured. `throughput`: by the configuration, for its
+    MFU.
+    """
     if found := known(rank.rates):
         by_configuration = _by_configuration(throughput) if throughput else ()
         yield Part("Rates", (*_blocks(found, scale_of(rank)), *by_configuration), "rates")
 
 
 def _by_configuration(found: Throughput) -> Iterator[Block]:
-    """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is not."""
+    """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is
+    not.
+    """
     if said := grouped_words(found):
         yield statement(said)
     if of_peak := mfu_words(found):
@@ -40,7 +55,9 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
     if isinstance(found.matrix, MatrixRates):
         yield from _matrix(found.matrix, known(found.memory_gb_per_s), scale)
     elif isinstance(found.matrix, Missing):
-        yield statement(f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}.")
+        yield statement(
+            f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}."
+        )
     rows: list[tuple[Entry, ...]] = []
     for copy in known(found.copies) or ():
         amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
@@ -50,12 +67,17 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
     rows = []
     for one in known(found.collective_rates) or ():
         counts = (f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes))
-        speeds = (one.algorithm_gb_per_s_at_least, one.bus_gb_per_s_at_least, one.fastest_bus_gb_per_s)
+        speeds = (
+            one.algorithm_gb_per_s_at_least,
+            one.bus_gb_per_s_at_least,
+            one.fastest_bus_gb_per_s,
+        )
         rows.append((Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)))
     if rows:
         heads = ("collective", "ranks", "count", "size", "algorithm", "bus", "fastest", "of NVLink")
         note = (
-            "In GB/s, as nccl-tests count. Their time holds the wait for late ranks: the network is at least "
+            "In GB/s, as nccl-tests count. Their time holds the wait for late ranks: the network "
+            "is at least "
             "this fast."
         )
         yield table("Collectives", heads, rows, note=note)
@@ -64,7 +86,8 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
 def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[Block]:
     heads = ("class", "operators", scale.unit, *_HEADS)
     note = (
-        "Shapes are those the profiler recorded. Bytes are each input and output once: FLOP/byte is at most "
+        "Shapes are those the profiler recorded. Bytes are each input and output once: FLOP/byte "
+        "is at most "
         "this, and the real roof may be lower."
     )
     rows = ((Term(one.key), *_speed(one, scale)) for one in found.classes)
@@ -76,7 +99,9 @@ def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[
     yield table("By operator", ("operator", *heads[1:]), listed, left_out=left_out)
     counted = percent(found.counted_frac)
     hfu = optional("at least {}", found.hfu_at_least_frac, percent) or "unknown"
-    yield statement(f"HFU: {hfu} of the dense peak; shapes are known of {counted} of the matrix work.")
+    yield statement(
+        f"HFU: {hfu} of the dense peak; shapes are known of {counted} of the matrix work."
+    )
 
 
 def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
@@ -106,7 +131,9 @@ _POWERS: Final = 3
 
 
 def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
-    """Where each class stands under its roof, and what would move it; nothing where a roof is not known."""
+    """Where each class stands under its roof, and what would move it; nothing where a roof is not
+    known.
+    """
     placed = [one for one in found.classes if known(one.peak_frac) and known(one.roof_limit)]
     if memory is None or not placed:
         return
@@ -127,7 +154,9 @@ def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
 
 
 def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
-    """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a precision."""
+    """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a
+    precision.
+    """
     peaks = sorted({*map(_peak, placed)})
     top = log10(peaks[-1])
 

@@ -6,7 +6,16 @@ from itertools import chain
 from heuristics.result.result import Result
 from reports.content.analysis.times import scale_of
 from reports.content.blocks import Block, Code, Items, Part, Words, items, table, words
-from reports.content.names import capital, ended, gpu_of, how_to_learn, name_of, optional, statement, who
+from reports.content.names import (
+    capital,
+    ended,
+    gpu_of,
+    how_to_learn,
+    name_of,
+    optional,
+    statement,
+    who,
+)
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
 from traces.missing import known

@@ -52,7 +52,8 @@ _APART: Final = 0.05
 """Steps of ranks that differ by more are given as a range."""
 _PAIR: Final = 2
 _ALL: Final = 0.995
-"""Of the communication time, in groups of which every rank was recorded: they name no rank beyond these."""
+"""Of the communication time, in groups of which every rank was recorded: they name no rank beyond
+these."""
 _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
@@ -130,9 +131,13 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
 
 
 def _last(names: Names, last: ArrivesLast) -> Words:
-    """Who arrives last, as how long each rank is in the same collectives shows; why is not known."""
+    """Who arrives last, as how long each rank is in the same collectives shows; why is not
+    known.
+    """
     named = words(first_of([*map(names.full, last.indices)]))
-    waiting = f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
+    waiting = (
+        f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
+    )
     paired = when(last.by_order, ", paired by nothing but their order")
     said = f": {waiting} of all ranks{paired}. Confidence: {last.confidence}."
     return words(optional("{}: ", last.host), named, said)
@@ -151,7 +156,11 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
         heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
         groups = []
         for place, one in enumerate(run.groups, start=1):
-            parts = {"experts": one.has_experts, "embedding": one.has_embedding, "loss": one.has_loss}
+            parts = {
+                "experts": one.has_experts,
+                "embedding": one.has_embedding,
+                "loss": one.has_loss,
+            }
             also = ", ".join(name for name, runs in parts.items() if runs)
             kernels = (f"{one.attention_kernels:,}", f"{one.router_kernels:,}")
             step = told(one.step_ns, milliseconds)
@@ -171,11 +180,15 @@ def late_places(run: Run) -> tuple[int, ...]:
 
 
 def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
-    """The ranks that a table or a map shows: all, or of many those that others waited for the most."""
+    """The ranks that a table or a map shows: all, or of many those that others waited for the
+    most.
+    """
     if len(run.ranks) <= most:
         return list(run.ranks)
     places = late_places(run)
-    costly = sorted(run.ranks, key=lambda one: (one.index not in places, -(known(one.caused_ns) or 0)))
+    costly = sorted(
+        run.ranks, key=lambda one: (one.index not in places, -(known(one.caused_ns) or 0))
+    )
     return sorted(costly[:most], key=lambda one: one.index)
 
 
@@ -190,7 +203,10 @@ def _rows(run: Run, names: Names) -> Block:
         times = (told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused)
         factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
         rows.append(row((names.short(one.index), f"{one.group + 1}", *times, factor), tone=tone))
-    note = "waited: in collectives, for others; caused: what all others together waited for this rank; "
+    note = (
+        "waited: in collectives, for others; caused: what all others together waited for this "
+        "rank; "
+    )
     note += "kernels: how many times as long they take as on ranks with the same work"
     paired = any(len(one.ranks) == _PAIR for one in run.groups)
     note += f"{when(paired, '; of two such ranks each is held against the other')}."
@@ -211,7 +227,9 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
     if isinstance(apart, Missing):
         yield words(sentence(f"no common clock: {apart.reason}"))
     elif run.clocks.aligned and apart is not None:
-        yield words(f"One clock for all ranks: ends of one collective lie {duration(apart)} apart (median).")
+        yield words(
+            f"One clock for all ranks: ends of one collective lie {duration(apart)} apart (median)."
+        )
     steps = when(run.steps, f" in {counted(run.steps, 'step')}")
     costly = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
     kinds = [f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in costly[:NAMED]]
@@ -223,7 +241,9 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
     if (ranks := known(run.world_size)) is not None and run.world_size_from is not None:
         yield words(f"Number of ranks, {ranks}: by ", Code(run.world_size_from), ", not recorded.")
     if (complete := known(run.complete_frac)) is not None:
-        yield words(f"Every rank of the group was recorded for {percent(complete)} of communication time.")
+        yield words(
+            f"Every rank of the group was recorded for {percent(complete)} of communication time."
+        )
     if (most := known(run.imbalance)) is not None:
         yield words(f"Largest expert work of a group of ranks: {rounded(most)} times the mean.")
     if (without := known(run.without)) is not None:
@@ -233,7 +253,9 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
         )
     late = known(run.late)
     if late is not None and late.by_step:
-        by_step = [words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]]
+        by_step = [
+            words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]
+        ]
         yield words("Late in each step, in order: ", joined(by_step), ".")
 
 
@@ -259,7 +281,10 @@ def run_headline(merged: Merged) -> Headline:
         label, tone = "NO LATE RANK", Tone.GOOD
         said = "No rank stands out from how much ranks with the same work differ."
     else:
-        label, said = "A LATE RANK COSTS LITTLE", late_words(run, late, partial(merged_text, merged))
+        label, said = (
+            "A LATE RANK COSTS LITTLE",
+            late_words(run, late, partial(merged_text, merged)),
+        )
         if late.repair_first:
             label, tone = "SLOWED BY", Tone.BAD
     return Headline(label, words(said), tone)
@@ -272,10 +297,16 @@ def page(merged: Merged) -> Page:
     seen = counted(run.ranks_seen, "rank")
     if size is not None:
         seen = f"{run.ranks_seen:,} of {counted(size, 'rank')}"
-    facts = f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
+    facts = (
+        f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
+    )
     blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
     if run.ranks:
-        blocks += (*lines_of(run, names, "steps unknown"), *witness_lines(merged), part_of(run, names))
+        blocks += (
+            *lines_of(run, names, "steps unknown"),
+            *witness_lines(merged),
+            part_of(run, names),
+        )
     else:
         blocks += witness_lines(merged)
     blocks += (*witness_part(merged), *items("Warnings", merged.warnings))

@@ -46,13 +46,17 @@ def _notes(rank: Rank) -> Iterator[str]:
         yield f"{part}, each for an equal part of it: costs and savings rest on them."
     if steps.disagreement:
         yield f"{steps.disagreement}."
-    yield from (f"{name.capitalize()} {one.index} is left out: {one.reason}." for one in steps.dropped)
+    yield from (
+        f"{name.capitalize()} {one.index} is left out: {one.reason}." for one in steps.dropped
+    )
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
         yield f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."
 
 
 def outside(rank: Rank) -> Iterator[Sentence]:
-    """What lies outside the steps, where it is a tenth of them or more, and steps that are far longer."""
+    """What lies outside the steps, where it is a tenth of them or more, and steps that are far
+    longer.
+    """
     found, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
     if found is not None and max(found.before_ns, found.between_ns, found.after_ns) >= least_ns:
         yield statement(_outside(rank, found, least_ns))
@@ -71,12 +75,16 @@ def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
         "between them": found.between_ns,
         "after the last": found.after_ns,
     }
-    said = ", ".join(f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns)
+    said = ", ".join(
+        f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns
+    )
     return f"Outside the {stretch_name(rank.steps)}s: {said}."
 
 
 def budget(rank: Rank) -> Table:
-    return times_table("Budget", scale_of(rank), _buckets(rank), Time(Term("window"), rank.budget_ns.window))
+    return times_table(
+        "Budget", scale_of(rank), _buckets(rank), Time(Term("window"), rank.budget_ns.window)
+    )
 
 
 def _buckets(rank: Rank) -> Iterator[Time]:
@@ -108,14 +116,18 @@ def _blocks(rank: Rank) -> Iterator[Block]:
         yield statement(f"{known_by}, {percent(by.none)} unknown.", "Rests on")
     if masked_ns := known(rank.masked_ns):
         yield statement(
-            f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also waited for "
+            f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also "
+            f"waited for "
             "another kernel; a faster host alone would not recover them."
         )
     yield from address_blocks(rank)
 
 
 def _reasons(absent: Absent) -> Iterator[Time]:
-    delays = {"arrival": absent.launch_latency.arrival, "kernel_gap": absent.launch_latency.kernel_gap}
+    delays = {
+        "arrival": absent.launch_latency.arrival,
+        "kernel_gap": absent.launch_latency.kernel_gap,
+    }
     families = (
         ("launch_starved", absent.launch_starved, Hue.HOST),
         ("blocking", absent.blocking, Hue.COMMUNICATION),

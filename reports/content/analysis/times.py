@@ -1,4 +1,6 @@
-"""Times as a page shows them: of which rank, in ms per step, in tables that are alike in every part."""
+"""Times as a page shows them: of which rank, in ms per step, in tables that are alike in every
+part.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -56,11 +58,14 @@ class Scale:
     def lengths(self) -> str:
         """The mean, and beside it the median step where that is another length.
 
-        Of an even number of steps the median may lie between two; the length of the nearest stands for it.
+        Of an even number of steps the median may lie between two; the length of the nearest stands
+        for it.
         """
         mean_ns = mean_step_ns(self.rank)
         median_ns = known(self.rank.steps.median_ns) or mean_ns
-        lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [round(mean_ns)]
+        lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [
+            round(mean_ns)
+        ]
         nearest_ns = min(sorted(lengths_ns), key=lambda one: abs(one - median_ns))
         return f"{self.length}{beside_mean(mean_ns, nearest_ns)}"
 
@@ -89,7 +94,8 @@ def scale_of(rank: Rank) -> Scale:
 def telling_rank(result: Result) -> Rank:
     """The rank whose details are shown: the one that the first wall costs most.
 
-    Without a wall, or where a late rank leads the page, the one that computes for the smallest part.
+    Without a wall, or where a late rank leads the page, the one that computes for the smallest
+    part.
     """
     first = known(result.verdict.wall)
     for wall in result.walls:
@@ -137,7 +143,9 @@ def times_table(
     title: str, scale: Scale, times: Iterable[Time], total: Time | None = None, note: Words = ()
 ) -> Table:
     """Times as ms per step with their share of the step."""
-    made = table(title, ("", scale.unit, "share"), (_time_row(scale, time) for time in times), note=note)
+    made = table(
+        title, ("", scale.unit, "share"), (_time_row(scale, time) for time in times), note=note
+    )
     if total:
         return replace(made, total=_time_row(scale, total))
     return made
@@ -153,7 +161,9 @@ Figure = tuple[str, OrMissing[float]]
 
 
 def figures_of(section: Section, *apart: str) -> Iterator[Figure]:
-    """The measures of a section in the order of its fields, but for those shown apart, and newer than it."""
+    """The measures of a section in the order of its fields, but for those shown apart, and newer
+    than it.
+    """
     for name in section.__struct_fields__:
         if name not in apart and (value := getattr(section, name)) is not UNSET:
             yield name, value
@@ -175,7 +185,9 @@ def figures_table(title: str, figures: Iterable[Figure], scale: Scale | None = N
 
 
 def written(value: float, unit: str, scale: Scale | None = None) -> str:
-    """A value in the unit of its measure as people read it; times per step where a scale is given."""
+    """A value in the unit of its measure as people read it; times per step where a scale is
+    given.
+    """
     if unit.startswith("ns"):
         if scale is None:
             return duration(value)

@@ -36,9 +36,11 @@ _WIDE: Final = "wide_matrix_frac"
 
 @frozen
 class Unused:
-    """The largest part of time that is not compute; `wall`: the wall that it may be and nothing decides.
+    """The largest part of time that is not compute; `wall`: the wall that it may be and nothing
+    decides.
 
-    Compute where matrix work is in FP32 or TF32, and what that costs, undecided, can be more than this part.
+    Compute where matrix work is in FP32 or TF32, and what that costs, undecided, can be more than
+    this part.
     """
 
     bucket: Bucket
@@ -72,7 +74,9 @@ def unused(result: Result) -> Unused | None:
 
 
 def open_walls(result: Result) -> list[Wall]:
-    """Walls that could cost a tenth for all that this recording tells, the most they can cost first."""
+    """Walls that could cost a tenth for all that this recording tells, the most they can cost
+    first.
+    """
     unmeasurable = [wall for wall in result.walls if wall.outcome == "unmeasurable"]
     found = [wall for wall in unmeasurable if most_frac(wall) >= WALL.value]
     return sorted(found, key=most_frac, reverse=True)
@@ -92,7 +96,9 @@ def at_most(wall: Wall) -> str:
 
 
 def likely_communication(result: Result) -> tuple[Words, float] | None:
-    """What is said of kernels of unknown class that are probably communication, and their share of a rank."""
+    """What is said of kernels of unknown class that are probably communication, and their share of
+    a rank.
+    """
     share, first, names = 0.0, "", set[str]()
     for rank in result.ranks:
         probable = [one for one in rank.unknown_kernels if one.probably_communication]
@@ -102,9 +108,14 @@ def likely_communication(result: Result) -> tuple[Words, float] | None:
             share, first = of_rank, probable[0].name
     if not names:
         return None
-    probably = "is probably communication: it runs on a stream of its own, and compute waits for it."
+    probably = (
+        "is probably communication: it runs on a stream of its own, and compute waits for it."
+    )
     if len(names) > 1:
-        probably = "are probably communication: they run on streams of their own, and compute waits for them."
+        probably = (
+            "are probably communication: they run on streams of their own, and compute "
+            "waits for them."
+        )
     said = f"{beyond(len(names), 1)} ({percent(share)} of the time) {probably}"
     return words(Code(kernel_name(first)), said), share
 
@@ -117,10 +128,14 @@ def part_of_time(result: Result, part: Unused) -> str:
 
 
 def bucket_name(result: Result, bucket: Bucket) -> str:
-    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work compute."""
+    """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work
+    compute.
+    """
     if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
         return "nothing recorded"
-    if bucket == "compute" and all(known(rank.budget_ns.exposed_comm) is None for rank in result.ranks):
+    if bucket == "compute" and all(
+        known(rank.budget_ns.exposed_comm) is None for rank in result.ranks
+    ):
         return "busy"
     return name_of(bucket)
 
@@ -131,20 +146,26 @@ _LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
     "host_overhead": ("Find what the host does while the GPU waits", "stacks"),
     "compute": ("Find which kernels are slow, and why", "slow_kernels"),
 }
-"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to record."""
+"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to
+record."""
 _PAUSES: Final = ("long_python_pauses", "os_wait")
 """Kinds of the host's cost that name no cause."""
 _LONG_PAUSES: Final = ("Find what the host does in its long pauses", "stacks")
 _PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
     "idle": _LOOKS["host_overhead"],
     "exposed_comm": _LOOKS["communication"],
-    "exposed_copy": ("Find what is copied, and whether it can stay on the GPU or come ahead", "stacks"),
+    "exposed_copy": (
+        "Find what is copied, and whether it can stay on the GPU or come ahead",
+        "stacks",
+    ),
 }
 """The same of time that is not compute, where no wall is proven."""
 
 
 def find_out(result: Result) -> Iterator[Step]:
-    """How to find the cause of a wall that has no step; what to record for walls that were not judged."""
+    """How to find the cause of a wall that has no step; what to record for walls that were not
+    judged.
+    """
     wall: WallId | None = known(result.verdict.wall)
     part, judged = unused(result), any(one.outcome != "unmeasurable" for one in result.walls)
     if wall is not None:
@@ -156,7 +177,9 @@ def find_out(result: Result) -> Iterator[Step]:
         cured = [one for one in open_ if (one.cure == cure(UNNAMED, _kind(result))) is is_lookup]
         if cured:
             named = listed([name_of(one.id) for one in cured]) if judged else "any of the walls"
-            cures = tuple(words(sentence(text)) for text in dict.fromkeys(one.cure for one in cured))
+            cures = tuple(
+                words(sentence(text)) for text in dict.fromkeys(one.cure for one in cured)
+            )
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
 
 
@@ -167,7 +190,8 @@ def _kind(result: Result) -> str | None:
 def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     """Beside changes, how to find what no change is for, before what acts on less.
 
-    A part of time that no wall explains; a wall that no change is planned for; long pauses of a host.
+    A part of time that no wall explains; a wall that no change is planned for; long pauses of a
+    host.
     """
     if not steps:
         return steps
@@ -186,7 +210,9 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
 
 
 def _pauses_frac(wall: Wall, cost: float) -> float:
-    """How much long pauses of unknown cause cost, where that is a wall of its own or most of the host's."""
+    """How much long pauses of unknown cause cost, where that is a wall of its own or most of the
+    host's.
+    """
     kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
     part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
     is_large = part > MOST.value or cost * part >= WALL.value
@@ -195,7 +221,9 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     return 0.0
 
 
-def _placed(result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float) -> list[Step]:
+def _placed(
+    result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float
+) -> list[Step]:
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
     place = min(most - 1, len([*before]))
     return [*steps[:place], _look(how, result, f"targets {percent(frac)}"), *steps[place:]]

@@ -1,4 +1,5 @@
-"""The walls of a run: the step as one bar, what each wall could save at most, and the evidence behind it.
+"""The walls of a run: the step as one bar, what each wall could save at most, and the evidence
+behind it.
 
 After the evidence comes what is next once a wall is gone, and the proofs of the replay.
 """
@@ -67,7 +68,10 @@ _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
     "host_overhead": ("The CPU is late for", "the late kernels wait for other work as well"),
 }
 """Walls that the bar shows: what it says of each, and why its absence may save less."""
-_BOUND: Final[Mapping[str, str]] = {"host_overhead": " (launch-bound)", "compute": " (compute-bound)"}
+_BOUND: Final[Mapping[str, str]] = {
+    "host_overhead": " (launch-bound)",
+    "compute": " (compute-bound)",
+}
 _FIGURES: Final = range(1, 3)
 """Columns of numbers between what they are of and why."""
 _SEEN: Final = 3
@@ -131,7 +135,9 @@ def _beside(scale: Scale) -> str:
 
 
 def savings(result: Result) -> Table:
-    """Its note says why the bar shows much of what it calls cheap: its absence would not shorten the step."""
+    """Its note says why the bar shows much of what it calls cheap: its absence would not shorten
+    the step.
+    """
     unit = scale_of(result.ranks[0]).unit + when(_differ(result), ", mean")
     walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
     heads = ("", unit, "of rest" if result.verdict.startup_ns else "share", "")
@@ -143,7 +149,9 @@ def savings(result: Result) -> Table:
         said, why = _SHOWN[wall.id]
         part = sum(_shown_ns(rank, wall.id) for rank in result.ranks) / whole_ns
         if part >= WALL.value and saved < part / 2:
-            note += f"{said} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
+            note += (
+                f"{said} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
+            )
     rows = (_row(result, wall) for wall in walls)
     return table("Could save at most", heads, rows, _FIGURES, note)
 
@@ -158,7 +166,9 @@ def _shown_ns(rank: Rank, wall: WallId) -> int:
 
 
 def _ceiling(result: Result, wall: Wall) -> float:
-    """The share that a wall costs, its bound where even that is too small for one; unknown is below 0."""
+    """The share that a wall costs, its bound where even that is too small for one; unknown is below
+    0.
+    """
     share, most = known(wall.cost_frac), known(wall.at_most_frac)
     if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
         if share is None:
@@ -185,7 +195,9 @@ def _row(result: Result, wall: Wall) -> Row:
         kind, tone = main_kind(wall), Tone.BAD
         kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
         mostly = joined((Term(one),) for one in kinds)
-    elif late and REPAIRS[late.cause].wall == wall.id:  # in a wall that costs the run as a whole little
+    elif (
+        late and REPAIRS[late.cause].wall == wall.id
+    ):  # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
     amount = milliseconds(per_step_ns(result, cost_ns))
     cells = (name, amount, share_of(share, WALL_HUES[wall.id]), mostly)
@@ -251,7 +263,10 @@ def _wall(result: Result, wall: Wall) -> Fold:
     # where a timeline shows it: what to type, and the place in that of the page
     shown = islice(moments(wall), _SEEN) if len(result.traces) == 1 else ()
     for number, moment in enumerate(shown, start=1):
-        name, at = file_word(result.traces[0].name), wall.id if number == 1 else f"{wall.id}:{number}"
+        name, at = (
+            file_word(result.traces[0].name),
+            wall.id if number == 1 else f"{wall.id}:{number}",
+        )
         said = words(f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}")
         line = f"moe-diag open {name} --at {at}"
         blocks.append(Command(said, line, (moment.start_ns, moment.end_ns)))
@@ -260,4 +275,6 @@ def _wall(result: Result, wall: Wall) -> Fold:
     if wall.missing:
         cure = optional("To learn it: {}.", wall.cure)
         blocks += items("Missing", (*map(sentence, wall.missing), cure))
-    return Fold(f"{capital(name_of(wall.id))}: {wall.outcome}{cost}", tuple(blocks), f"wall-{wall.id}")
+    return Fold(
+        f"{capital(name_of(wall.id))}: {wall.outcome}{cost}", tuple(blocks), f"wall-{wall.id}"
+    )

@@ -1,7 +1,8 @@
-"""The page of two runs held against each other: the first screen with its end, and everything behind it.
+"""The page of two runs held against each other: the first screen with its end, and everything
+behind it.
 
-One page, whatever the evidence: recordings (`Compared`), or configurations and logs (files.py). The first
-screen ends with what to record to decide, warnings, and what to type next.
+One page, whatever the evidence: recordings (`Compared`), or configurations and logs (files.py). The
+first screen ends with what to record to decide, warnings, and what to type next.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,9 @@ def closing(compared: TwoRuns) -> Iterator[Block]:
 
 
 def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
-    """The first screen; with `Detail.FULL` every cause, change and limit on it, and all tables after it."""
+    """The first screen; with `Detail.FULL` every cause, change and limit on it, and all tables
+    after it.
+    """
     everything = detail is Detail.FULL
     behind: Iterator[Block]
     if isinstance(compared, Compared):

@@ -1,4 +1,5 @@
-"""Why two runs differ: the likeliest causes with their evidence, what limits that, what fixes were to gain.
+"""Why two runs differ: the likeliest causes with their evidence, what limits that, what fixes were
+to gain.
 
 A fix has what was predicted and what was gained.
 """
@@ -7,7 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from heuristics.comparison.suspects.find import UNPROVEN
-from heuristics.result.compared import Compared, ComparisonVerdict, Difference, Ends, Suspect, TwoRuns
+from heuristics.result.compared import (
+    Compared,
+    ComparisonVerdict,
+    Difference,
+    Ends,
+    Suspect,
+    TwoRuns,
+)
 from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
 from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
@@ -82,7 +90,9 @@ def _cause(compared: Compared, suspect: Suspect) -> Words:
     rows = named(suspect.rows)
     if suspect.id.startswith(UNPROVEN):
         moved, whole = delta(suspect.explains_ns), delta(compared.step_delta_ns)
-        return words(keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}.")
+        return words(
+            keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}."
+        )
     through = words(", by ", rows) if rows else ()
     said, explains = keyed(sentence(suspect.title)), _explains(compared, suspect)
     return words(said, f" {explains}", through, f". Confidence {suspect.confidence}.")
@@ -112,7 +122,9 @@ _LIMITS: Final = 4
 
 
 def limits(compared: TwoRuns, everything: bool) -> Iterator[Items | Sentence]:
-    """What limits or forbids the comparison, the gravest first; a short page names what limits it alone."""
+    """What limits or forbids the comparison, the gravest first; a short page names what limits it
+    alone.
+    """
     found = compared.comparable.differences
     forbids = [one for one in found if one.state == "no"]
     others = [one for one in found if one.state != "no"]
@@ -144,15 +156,19 @@ _LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {
 }
 _CONCLUSIONS: Final[dict[Conclusion, str]] = {
     "as_predicted": "The step gained what was predicted.",
-    "more_than_predicted": "Something else may have helped: repeat both runs with this change alone.",
+    "more_than_predicted": "Something else may have helped: repeat both runs with this change "
+    "alone.",
     "less_than_predicted": "The step gained less than predicted.",
-    "came_back_elsewhere": "Its part got shorter, the step did not: judge a fix by the step, not by its part",
-    "part_unchanged": "Its part did not get shorter: check in the new run's log that the setting is active.",
+    "came_back_elsewhere": "Its part got shorter, the step did not: judge a fix by the step, not "
+    "by its part",
+    "part_unchanged": "Its part did not get shorter: check in the new run's log that the setting "
+    "is active.",
     "not_active": "The new trace does not show it at work: find out why before you judge it.",
     "changed_together": "The gain cannot be credited to it alone. Changed together with it",
     "no_prediction": "The plan of the base has no range for it. Give one: --expect FIX=6ms.",
     "too_few_steps": "Too few steps to separate a gain from chance.",
-    "within_noise": "The steps vary too much to decide whether the prediction holds: record more of them.",
+    "within_noise": "The steps vary too much to decide whether the prediction holds: record more "
+    "of them.",
     "not_comparable": "The runs are not comparable, so no fix is judged.",
     "other_extent": "The range is for the values of the plan, so it is not held against this gain.",
 }
@@ -166,12 +182,18 @@ def expected(compared: Compared, everything: bool) -> Iterator[Block]:
         yield Sentence((_step(one, compared),), label, tone)
         yield Items((*_extent(one), *_part(one), _conclusion(one)))
     if left := len(compared.expected) - len(shown):
-        yield Sentence((f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED)
+        yield Sentence(
+            (f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED
+        )
 
 
 def _step(one: Expected, compared: Compared) -> str:
     predicted, change = known(one.predicted_ns), _change(one.gained_ns, known(one.ci95_ns))
-    saves = f"predicted to save {_range(predicted)} {unit(compared)}" if predicted else "without a prediction"
+    saves = (
+        f"predicted to save {_range(predicted)} {unit(compared)}"
+        if predicted
+        else "without a prediction"
+    )
     return f"{' and '.join(one.fixes)}, {saves}: the step changed by {change}."
 
 
@@ -197,11 +219,15 @@ def _part(one: Expected) -> Iterator[Words]:
 
 
 def _extent(one: Expected) -> Iterator[Words]:
-    """Where the new run has other values of the fix's setting than planned, both, and whose range it is."""
+    """Where the new run has other values of the fix's setting than planned, both, and whose range
+    it is.
+    """
     if one.extent is not None:
         planned, now = map(", ".join, (one.extent.planned, one.extent.now))
         ranged = "; predicted for the new run's values" if one.extent.ranged else ""
-        yield words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
+        yield words(
+            Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}."
+        )
 
 
 def _conclusion(one: Expected) -> Words:

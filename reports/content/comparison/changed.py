@@ -1,4 +1,6 @@
-"""What differs between two runs beside their time, what can explain something first, by names for people."""
+"""What differs between two runs beside their time, what can explain something first, by names for
+people.
+"""
 
 import json
 from collections import Counter

@@ -1,4 +1,6 @@
-"""Behind the first screen of a comparison: both sides, every row, kernel, layer, pair, ranks that moved."""
+"""Behind the first screen of a comparison: both sides, every row, kernel, layer, pair, ranks that
+moved.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,7 +63,11 @@ _CHANGES: Final = {
 }
 _KERNEL: Final = 48
 """Letters of a kernel's name: those of one kind differ in their ends."""
-_TONES: Final = {LateState.APPEARED: Tone.BAD, LateState.GONE: Tone.GOOD, LateState.OTHER: Tone.NOTICE}
+_TONES: Final = {
+    LateState.APPEARED: Tone.BAD,
+    LateState.GONE: Tone.GOOD,
+    LateState.OTHER: Tone.NOTICE,
+}
 
 
 def ranks(compared: Compared) -> Iterator[Sentence]:
@@ -69,7 +75,10 @@ def ranks(compared: Compared) -> Iterator[Sentence]:
     run = compared.run
     if run is UNSET:
         return
-    parts = (both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")), *_of_run(compared, run))
+    parts = (
+        both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")),
+        *_of_run(compared, run),
+    )
     yield Sentence(words(f"{'; '.join(parts)}."), "Ranks", whole=True)
     late = run.late
     base, new = _late(late.base, late.base_cause), _late(late.new, late.new_cause)
@@ -125,8 +134,16 @@ def details(compared: Compared) -> Iterator[Fold]:
         rows = ((Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs)
         yield Fold("Recordings of base", (table("", ("", "steps", "mean, ms"), rows),), "runs")
     tables: tuple[tuple[str, str, Table], ...] = (
-        ("Done by other kernels, ms of work in one typical step", "exchanged", exchange_table(compared)),
-        ("Kernels that differ, ms of work per step (not of wall time)", "kernels", _kernels(compared)),
+        (
+            "Done by other kernels, ms of work in one typical step",
+            "exchanged",
+            exchange_table(compared),
+        ),
+        (
+            "Kernels that differ, ms of work per step (not of wall time)",
+            "kernels",
+            _kernels(compared),
+        ),
         (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
         (
             "MoE modules by pass, ms of wall time per step (may overlap)",
@@ -139,14 +156,19 @@ def details(compared: Compared) -> Iterator[Fold]:
     )
     yield from (Fold(title, (shown,), id_) for title, id_, shown in tables if shown.rows)
     if compared.missing:
-        gaps = (words(Term(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing)
+        gaps = (
+            words(Term(one.path), f": {one.reason}. To measure: {one.cure}")
+            for one in compared.missing
+        )
         yield Fold("Not measured", (Items(tuple(gaps)),), "missing")
     yield Fold("About this report", tuple(_about(compared)), "about")
 
 
 def _sides(compared: Compared) -> Table:
     base, new = _of_side(compared.base), _of_side(compared.new)
-    return table("", ("", "base", "new"), [(name, base[name], new[name]) for name in base], numbers=())
+    return table(
+        "", ("", "base", "new"), [(name, base[name], new[name]) for name in base], numbers=()
+    )
 
 
 def _of_side(side: Side) -> dict[str, str]:
@@ -182,10 +204,14 @@ def whole_table(whole: Whole) -> Table:
     change, all_change = _column(whole, "delta_ns", decimals)
     rows = []
     for one, before, after, moved_by in zip(whole.rows, base, new, change, strict=True):
-        count, new_count = (optional("{:,}", count, int) for count in (one.base_count, one.new_count))
+        count, new_count = (
+            optional("{:,}", count, int) for count in (one.base_count, one.new_count)
+        )
         rows.append((_PARTS[one.part], count, before, new_count, after, signed(moved_by)))
     shown = table("", ("", "number", "base", "number", "new", "change"), rows)
-    return replace(shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change))))
+    return replace(
+        shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change)))
+    )
 
 
 def _column(whole: Whole, field: str, decimals: int) -> tuple[list[str], str]:
@@ -242,7 +268,10 @@ def _kernels(compared: Compared) -> Table:
 
 
 def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
-    counts, times = (per_step(one.base_count), per_step(one.new_count)), (one.base_each_ns, one.new_each_ns)
+    counts, times = (
+        (per_step(one.base_count), per_step(one.new_count)),
+        (one.base_each_ns, one.new_each_ns),
+    )
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
     what = kernel_code(one.name, _KERNEL), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)

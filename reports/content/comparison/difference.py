@@ -1,4 +1,6 @@
-"""The difference of two runs: the verdict in one sentence, and rows that add up as they are printed."""
+"""The difference of two runs: the verdict in one sentence, and rows that add up as they are
+printed.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -96,7 +98,9 @@ def unit(compared: Compared) -> str:
 
 
 def repeated(compared: Compared) -> str:
-    """What is compared: a step, a block, or the replay of a graph, which is a block to the other side."""
+    """What is compared: a step, a block, or the replay of a graph, which is a block to the other
+    side.
+    """
     one, other = compared.base.steps.unit, compared.new.steps.unit
     if one == other != "window":
         return one
@@ -118,7 +122,9 @@ def _each(compared: Compared) -> str:
 
 
 def headline(compared: TwoRuns) -> Headline:
-    """The change of a step as the one number, with the verdict, what it rests on, and below it why."""
+    """The change of a step as the one number, with the verdict, what it rests on, and below it
+    why.
+    """
     label, tone = LABELS[compared.verdict]
     size = known(compared.size)
     if size is None:
@@ -163,7 +169,9 @@ def _counts(compared: TwoRuns, size: ComparedSize) -> str:
 
 
 def _under(compared: TwoRuns) -> Iterator[str]:
-    """Reasons, the traces beside logs, the gate. What forbids a comparison has a list of its own."""
+    """Reasons, the traces beside logs, the gate. What forbids a comparison has a list of its
+    own.
+    """
     if compared.verdict != "not_comparable":
         said_above = known(compared.size) is None
         yield from map(sentence, compared.because[said_above:])
@@ -172,7 +180,10 @@ def _under(compared: TwoRuns) -> Iterator[str]:
         if compared.size.source == "log":
             yield f"In the traces it is {traced}; the rows below explain that."
         elif compared.size.between_runs:
-            yield f"Against the first recording of base alone it is {traced}; the rows below explain that."
+            yield (
+                f"Against the first recording of base alone it is {traced}; the rows below "
+                f"explain that."
+            )
     if gate := compared.gate:
         yield _gate(gate, exit_of(compared.verdict, gate))
 
@@ -181,7 +192,10 @@ def _gate(gate: Gate, code: Exit) -> str:
     """The answer of the gate; its exit code stands beside it where it is no plain pass."""
     ends = "" if gate.state == "passed" else f" (exit code {code})"
     lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
-    return f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}{lets}{ends}: {sentence(gate.because)}"
+    return (
+        f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}{lets}{ends}: "
+        f"{sentence(gate.because)}"
+    )
 
 
 NOISE: Final = "noise"
@@ -192,23 +206,33 @@ _NAMED: Final = 3
 def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed.
 
-    Of what scatters only that is named which is much of the difference, and it says so. A row whose change is
-    0 as printed is one of the others.
+    Of what scatters only that is named which is much of the difference, and it says so. A row whose
+    change is 0 as printed is one of the others.
     """
     rows = ranked(compared)
     if not rows:
         yield Sentence(("No part of the step differs by more than steps vary.",))
         return
-    decimals = places(max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN])))
+    decimals = places(
+        max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN]))
+    )
     shown = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
-    base, base_rest, base_sum = adding_up([one.base_ns for one in shown], compared.base.step_ns, decimals)
-    new, new_rest, new_sum = adding_up([one.new_ns for one in shown], compared.new.step_ns, decimals)
-    change, rest, total = adding_up([one.delta_ns for one in shown], compared.step_delta_ns, decimals)
+    base, base_rest, base_sum = adding_up(
+        [one.base_ns for one in shown], compared.base.step_ns, decimals
+    )
+    new, new_rest, new_sum = adding_up(
+        [one.new_ns for one in shown], compared.new.step_ns, decimals
+    )
+    change, rest, total = adding_up(
+        [one.delta_ns for one in shown], compared.step_delta_ns, decimals
+    )
     drawn = []
     for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
         named = words(Term(one.row), ", within scatter" if one in compared.scattered else "")
         share = None if one.share_frac is None else abs(one.share_frac)
-        drawn.append(row((named, before, after, Quantity(signed(moved_by), share, hue_of(one.row)))))
+        drawn.append(
+            row((named, before, after, Quantity(signed(moved_by), share, hue_of(one.row))))
+        )
     others, whole = "noise", "whole window"
     if left_out := len(rows) - len(shown):
         others = f"{counted(left_out, 'smaller part')}, noise"

@@ -1,4 +1,6 @@
-"""What one side does by other kernels than the other: lines of the first screen, and the table behind it."""
+"""What one side does by other kernels than the other: lines of the first screen, and the table
+behind it.
+"""
 
 from collections.abc import Iterator
 from typing import Final

@@ -20,7 +20,16 @@ from reports.content.comparison.difference import both
 from reports.content.names import codes, ended, optional, sentence
 from reports.redaction import redaction_words
 from traces.missing import known
-from traces.spelling import between, counted, duration, first_of, gigabytes, percent, rounded, signed
+from traces.spelling import (
+    between,
+    counted,
+    duration,
+    first_of,
+    gigabytes,
+    percent,
+    rounded,
+    signed,
+)
 
 _CHANGED: Final = 8
 _EXPLAINED: Final = 2
@@ -119,7 +128,9 @@ def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
         return ""
     if drift.state == "none":
         return "none"
-    moved = f"{spelled(drift.first)} -> {spelled(drift.last)} ({signed(percent(drift.change_frac))})"
+    moved = (
+        f"{spelled(drift.first)} -> {spelled(drift.last)} ({signed(percent(drift.change_frac))})"
+    )
     if drift.jump_at is None:
         return moved
     return f"{moved}, a jump at {drift.jump_at:,}"
@@ -144,7 +155,9 @@ def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
     all_of = compared.together
     if all_of is not None and all_of.covers and not any(one.fit == "covers" for one in found):
         low, high = (signed(percent(end)) for end in (all_of.step_low_frac, all_of.step_high_frac))
-        text = f"All {len(all_of.ids)} known changes together: {low} to {high} a step, which holds it."
+        text = (
+            f"All {len(all_of.ids)} known changes together: {low} to {high} a step, which holds it."
+        )
         yield Sentence(words(text), "TOGETHER")
     if not found:
         yield Sentence(words(_none(compared)), "Cause", Tone.NOTICE)

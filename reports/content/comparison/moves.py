@@ -1,4 +1,6 @@
-"""From the step of base to that of new: where the sum stands after each part, for every picture of it."""
+"""From the step of base to that of new: where the sum stands after each part, for every picture of
+it.
+"""
 
 from collections.abc import Sequence
 

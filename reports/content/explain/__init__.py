@@ -1,1 +1,3 @@
-"""What every word of a page means: walls, fixes, measures, rules, findings, failures, limits, settings."""
+"""What every word of a page means: walls, fixes, measures, rules, findings, failures, limits,
+settings.
+"""

@@ -1,4 +1,6 @@
-"""What a configuration is judged by: rules of releases, the workflow, findings, failures, settings."""
+"""What a configuration is judged by: rules of releases, the workflow, findings, failures,
+settings.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -46,7 +48,9 @@ def configuration_topics() -> Iterator[Topic]:
 
 
 def spelled(topic: str) -> Iterator[Topic]:
-    """The setting that a flag or an override spells, its value left out: `model.moe_grouped_gemm=true`."""
+    """The setting that a flag or an override spells, its value left out:
+    `model.moe_grouped_gemm=true`.
+    """
     name = compiled(r"[=\s]").split(topic.strip())[0]
     for knob in knobs().values():
         if name in (knob.flag, knob.off, knob.bridge, knob.harness, knob.id.removeprefix("env.")):
@@ -113,7 +117,10 @@ def _known_change(known: Known) -> Iterator[Block]:
     yield Sentence(codes(known.knobs), "Settings")
     measured = []
     for one in measurements(known.id):
-        gains = (optional("step {}", one.times, _gain), optional("memory {}", one.memory_times, _gain))
+        gains = (
+            optional("step {}", one.times, _gain),
+            optional("memory {}", one.memory_times, _gain),
+        )
         measured.append(f"{', '.join(filter(None, gains))}: {one.of} ({one.source})")
     yield from items("Measured elsewhere", measured)
     yield from sentence(ended(known.next), "To be sure")
@@ -130,7 +137,9 @@ def _setting(knob: Knob) -> Iterator[Block]:
         "Megatron-Bridge": knob.bridge,
         "Bridge's scripts/performance": knob.harness,
     }
-    yield from items("Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled.items() if text))
+    yield from items(
+        "Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled.items() if text)
+    )
     yield from sentence(", ".join(knob.choices), "Takes")
     speaking = (rule for rule in rules().values() if knob.id in rule.knobs)
     yield from items("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))

@@ -1,4 +1,5 @@
-"""A fix in words: what it changes, its spellings, what it needs, what it gave elsewhere, how to verify it.
+"""A fix in words: what it changes, its spellings, what it needs, what it gave elsewhere, how to
+verify it.
 
 With what NVIDIA's guides choose by: each rule, and the table of a choice in one of their editions.
 """
@@ -38,7 +39,9 @@ _BY_GPU: Final = tuple(id for id, name in _OF_FIXES.items() if name in ("dispatc
 _GPUS: Final = ("H100", "GB200")
 _EP: Final = 64
 """An example that every row of the tables on all-to-all allows."""
-_SMALL_EXPERTS: Final = f"experts up to {SMALL_EXPERT.value:,.0f} wide, {FEW_CHOICES.value:.0f} a token"
+_SMALL_EXPERTS: Final = (
+    f"experts up to {SMALL_EXPERT.value:,.0f} wide, {FEW_CHOICES.value:.0f} a token"
+)
 _VALUES: Final[Mapping[object, str]] = {
     True: "yes",
     False: "no",
@@ -75,7 +78,8 @@ def guide_topics(edition: Guidance) -> Iterator[Topic]:
 
 
 _NOT_FIRST: Final = (
-    "Expert all-to-all costs too little of the step for another dispatcher to be the first change, so "
+    "Expert all-to-all costs too little of the step for another dispatcher to be the first change, "
+    "so "
     "the dispatcher that runs is kept."
 )
 
@@ -83,7 +87,8 @@ _NOT_FIRST: Final = (
 def _table(name: str, edition: Guidance) -> Iterator[Block]:
     other = next((one for one in table(name) if one != edition), None)
     said = (
-        f"Edition {edition}: the first row that holds decides; what is unknown is passed over and asked for."
+        f"Edition {edition}: the first row that holds decides; what is unknown is passed over "
+        f"and asked for."
     )
     yield from sentence(said + optional(" Another edition: --guidance {}.", other), "Guide")
     rows = []
@@ -94,7 +99,9 @@ def _table(name: str, edition: Guidance) -> Iterator[Block]:
     if name == "recompute":
         needs = []
         for label, one in MODULES.items():
-            needs.append(f"{label}: needs {one.needs}{optional('; not recommended: {}', one.avoid)}")
+            needs.append(
+                f"{label}: needs {one.needs}{optional('; not recommended: {}', one.avoid)}"
+            )
         yield from items("Modules", needs)
 
 
@@ -143,7 +150,9 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     kinds = around(", of its cost ", joined((Term(kind),) for kind in fix.kinds))
     yield Sentence(words(f"For the wall {name_of(fix.wall)}", kinds, "."))
     if guide := _OF_FIXES.get(fix.id):  # row by row; when and why stands with the table
-        rows = joined((words(Code(row.id), f": {_answer(row)}") for row in table(guide)[edition]), "; ")
+        rows = joined(
+            (words(Code(row.id), f": {_answer(row)}") for row in table(guide)[edition]), "; "
+        )
         start = f"Edition {edition}, the first rule that holds: "
         end = f". When and why: moe-diag explain {guide}."
         yield Sentence(words(start, rows, end), "Guide", whole=True)
@@ -165,7 +174,8 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     yield from items("Verify in the next recording", [fix.verify])
     yield from items("Versions", [fix.versions])
     yield from items(
-        "Replayed as", (words_of("replayed_change").get(change, change) for change in fix.changes(run))
+        "Replayed as",
+        (words_of("replayed_change").get(change, change) for change in fix.changes(run)),
     )
     yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
     yield from items("Not in one plan with", map(_titled, fix.excludes))
@@ -182,7 +192,9 @@ def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
             given = Given(gpu=gpu, ep=_EP, etp=1, stage="tuned", flex_package=True)
             yield from items(f"Knobs, as on {gpu} with EP {_EP}", _spelled(fix, Run(given=given)))
         return
-    none = [words("none for a run of which nothing is known: they depend on what is asked for below")]
+    none = [
+        words("none for a run of which nothing is known: they depend on what is asked for below")
+    ]
     how = dict.fromkeys(sentences_of(fix.change(run), run))
     if fix.pytorch:
         how |= dict.fromkeys(fix.pytorch.change(run).how)

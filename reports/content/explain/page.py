@@ -1,6 +1,8 @@
-"""What a word means, as a page: a wall, a fix, a measure by key or name, a rule, a finding, a setting.
+"""What a word means, as a page: a wall, a fix, a measure by key or name, a rule, a finding, a
+setting.
 
-What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when asked for.
+What is explained speaks for itself, from `heuristics`, which loads numpy; so that is imported when
+asked for.
 """
 
 import shlex
@@ -35,9 +37,10 @@ _FEWEST: Final = 2
 def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = Detail.FULL) -> Page:
     """The explanation of a topic; without one, the list of all, by kind.
 
-    Upper and lower case, `-`, `_` and blanks are the same, and a path such as `ranks[0].sm.fill_frac` is
-    taken, or a line with a known word in it. A word that is several things gets all of them. `edition`: of
-    NVIDIA's guides. Raises `UsageError` for an unknown one, naming the nearest.
+    Upper and lower case, `-`, `_` and blanks are the same, and a path such as
+    `ranks[0].sm.fill_frac` is taken, or a line with a known word in it. A word that is several
+    things gets all of them. `edition`: of NVIDIA's guides. Raises `UsageError` for an unknown one,
+    naming the nearest.
     """
     if not topic.strip():
         return _everything()
@@ -76,7 +79,9 @@ def _joined_names() -> dict[str, str]:
 def _page_of(found: list[Topic], topic: str, detail: Detail) -> Page:
     kinds = ", ".join(dict.fromkeys(one.kind for one in found))
     more = when(detail is Detail.FIRST, f"moe-diag explain {shlex.quote(topic)} --full")
-    parts = tuple(Part(one.title or one.kind, tuple(one.blocks()), _plain(one.name)) for one in found)
+    parts = tuple(
+        Part(one.title or one.kind, tuple(one.blocks()), _plain(one.name)) for one in found
+    )
     return Page(words(Code(found[0].name)), words(kinds), parts, detail, more)
 
 
@@ -85,7 +90,9 @@ def _plain(topic: str) -> str:
 
 
 def _singular(name: str) -> str:
-    """A name with its words in the singular, so that `reads of token counts` is found by one read."""
+    """A name with its words in the singular, so that `reads of token counts` is found by one
+    read.
+    """
     return "_".join(word.removesuffix("s") for word in _plain(name).split("_"))
 
 
@@ -103,7 +110,9 @@ def _found(name: str, topic: str, edition: Guidance) -> list[Topic]:
         of_measures.append(Topic(one.name, kind, partial(_measure, one), one.title))
     found = [*own[:first], *of_measures, *own[first:], *limit_topics(topic)]
     # findings whose id ends in what they were found of: `CFG-misspelled-3`
-    families = (start for start in _by_name(edition) if start.endswith("_") and name.startswith(start))
+    families = (
+        start for start in _by_name(edition) if start.endswith("_") and name.startswith(start)
+    )
     return found or [*spelled(topic)] or _by_name(edition).get(next(families, ""), [])
 
 
@@ -115,7 +124,12 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     from reports.content.explain.walls import wall_topics
 
     found: dict[str, list[Topic]] = {}
-    for one in (*wall_topics(), *fix_topics(edition), *guide_topics(edition), *configuration_topics()):
+    for one in (
+        *wall_topics(),
+        *fix_topics(edition),
+        *guide_topics(edition),
+        *configuration_topics(),
+    ):
         found.setdefault(_plain(one.name), []).append(one)
     return found
 
@@ -143,6 +157,7 @@ def _everything() -> Page:
         listed[title] = [one.name for one in measures().values() if one.group == group]
     listed |= {kind: names for kind, names in of_kind.items() if kind not in _FIRST}
     blocks = tuple(
-        Part(capital(title), (Sentence(codes(names)),), _plain(title)) for title, names in listed.items()
+        Part(capital(title), (Sentence(codes(names)),), _plain(title))
+        for title, names in listed.items()
     )
     return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)

@@ -9,7 +9,9 @@ from traces.frozen import frozen
 
 @frozen
 class Topic:
-    """`name`: the id as it is printed; `kind`: what it is; `blocks`: what is said of it, under `title`."""
+    """`name`: the id as it is printed; `kind`: what it is; `blocks`: what is said of it, under
+    `title`.
+    """
 
     name: str
     kind: str

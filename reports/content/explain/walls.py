@@ -1,4 +1,5 @@
-"""A wall in words: its definition from its judge, the limits it is held against, the fixes in their order.
+"""A wall in words: its definition from its judge, the limits it is held against, the fixes in their
+order.
 
 Limits are read from the one home each of them has.
 """
@@ -34,7 +35,9 @@ def limit_at(place: str) -> Limit:
 
 
 def limits_in(module: str) -> list[str]:
-    """Places of all limits that have their home in a module, in its order; one only imported has another."""
+    """Places of all limits that have their home in a module, in its order; one only imported has
+    another.
+    """
     held = import_module(module)
     own = inspect.get_annotations(held)
     return [f"{module}:{name}" for name in own if isinstance(getattr(held, name, None), Limit)]
@@ -45,7 +48,9 @@ def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]
     listed = []
     for place in dict.fromkeys(places):
         limit = limit_at(place)
-        listed.append(words(f"{_value(limit)}: {limit.because} (", Code(place.replace(":", ".")), ")"))
+        listed.append(
+            words(f"{_value(limit)}: {limit.because} (", Code(place.replace(":", ".")), ")")
+        )
     yield from items(title, listed)
 
 
@@ -66,7 +71,9 @@ def _value(limit: Limit) -> str:
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
 _ORDER: Final = ["traces.limits:MOST", "traces.limits:HALF_A_WALL"]
-_FIRST: Final = "First what acts on most of the wall's cost; not what acts on less than half a wall of it"
+_FIRST: Final = (
+    "First what acts on most of the wall's cost; not what acts on less than half a wall of it"
+)
 _EVERY_WALL: Final = (
     "traces.limits:WALL",
     "traces.limits:HALF_A_WALL",

@@ -21,12 +21,16 @@ if TYPE_CHECKING:  # loaded with a configuration only
 
 NOT_GIVEN: Final = gap("no configuration was given", GIVE)
 STEADY_SHOWN: Final = Limit(
-    2000, "iterations", "ours: the last ones, as two runs are compared by hundreds, and a file one can open"
+    2000,
+    "iterations",
+    "ours: the last ones, as two runs are compared by hundreds, and a file one can open",
 )
 
 
 def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configuration]:
-    """The configuration as it was understood. `redact`: texts that may be a path or a name are withheld."""
+    """The configuration as it was understood. `redact`: texts that may be a path or a name are
+    withheld.
+    """
     if judgement.from_files is None:
         return NOT_GIVEN
     checked, settings, listed = judgement.from_files, judgement.run.config.written, []
@@ -34,7 +38,9 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
         value, withheld = shown(knob, one.value, redact), is_withheld(knob, one.value, redact)
         listed.append(typed.Setting(knob, value, one.said, withheld))
     return typed.Configuration(
-        framework=or_gap(settings.framework, gap("no file shows the framework of this spelling", GIVE)),
+        framework=or_gap(
+            settings.framework, gap("no file shows the framework of this spelling", GIVE)
+        ),
         legal=checked.legal,
         versions=_versions(judgement.run),
         settings=tuple(listed),

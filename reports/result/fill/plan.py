@@ -31,7 +31,10 @@ def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, 
 
 
 def fix(
-    planned: Planned, run: Run, checked: tuple[typed.Checked, ...] = (), room: typed.Room | None = None
+    planned: Planned,
+    run: Run,
+    checked: tuple[typed.Checked, ...] = (),
+    room: typed.Room | None = None,
 ) -> typed.Fix:
     """One change to try. `checked`: what each tier says of it; `room`: of one that moves memory."""
     family, own = run.config.gpu_family, set[str]()
@@ -41,7 +44,9 @@ def fix(
     gains = sorted(planned.fix.gains, key=lambda gain: not own <= {*_WORD.findall(gain.text)})
     untold = gap(planned.low_because, planned.low_cure)
     gain_frac: Missing | tuple[float | Missing, float] = untold
-    if planned.ceiling_frac is not None:  # the lower end is missing where the fix itself was not replayed
+    if (
+        planned.ceiling_frac is not None
+    ):  # the lower end is missing where the fix itself was not replayed
         gain_frac = (or_gap(planned.low_frac, untold), planned.ceiling_frac)
     return copied(
         typed.Fix,
@@ -77,7 +82,8 @@ def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...
     said = f"merged into the configuration{after} it breaks no rule of these versions"
     if told.legal is False:
         said = (
-            f"the change{after} breaks no rule by itself; the errors of the configuration are corrected first"
+            f"the change{after} breaks no rule by itself; the errors of the configuration are "
+            f"corrected first"
         )
     asked = (copied(typed.Checked, one) for one in told.answers.get(planned.fix.id, ()))
     return (typed.Checked("rules", "ok", said), *asked)

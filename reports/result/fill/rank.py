@@ -21,7 +21,7 @@ from traces.steps.sample import sample_of
 
 
 def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
-    """One rank. `ep_overlap`: whether expert all-to-all runs under compute on purpose, over all ranks."""
+    """One rank. `ep_overlap`: all ranks' expert all-to-all runs under compute on purpose."""
     cure, account, costs, budget = cures(found.kind), found.account, found.costs, found.budget
     offset_ns: int | Missing | None = found.clock_offset_ns
     if isinstance(account, Missing):
@@ -32,7 +32,10 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     else:
         waits = {"absent_ns": account.absent, "masked_ns": account.masked_ns}
         waits["absent_decided_by_frac"] = account.decided_by
-    either = "there is no expert all-to-all, or it is hidden more than by chance and less than on purpose"
+    either = (
+        "there is no expert all-to-all, or it is hidden more than by chance and less than on "
+        "purpose"
+    )
     window_ns, comm_ns, copy_ns = budget.window_ns, budget.exposed_comm_ns, budget.exposed_copy_ns
     replay: Missing | typed.Replay
     if isinstance(costs, Missing):
@@ -48,9 +51,12 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     return copied(
         typed.Rank,
         found,
-        process=or_gap(found.process, gap("the trace names no process for these kernels", cure["process"])),
+        process=or_gap(
+            found.process, gap("the trace names no process for these kernels", cure["process"])
+        ),
         gpu=or_gap(
-            found.gpu and found.gpu.name, gap("the trace does not record which GPU this was", cure["gpu"])
+            found.gpu and found.gpu.name,
+            gap("the trace does not record which GPU this was", cure["gpu"]),
         ),
         physical_gpu=UNSET if found.physical_gpu is None else found.physical_gpu,
         rank=or_gap(found.rank, gap("the trace does not record the rank", cure["rank"])),
@@ -72,9 +78,13 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         hidden_comm_ns=unless(found.unseen, budget.hidden_comm_ns),
         clock_corrected_ns=found.clock.ahead_ns if found.clock else 0,
         clock_within_ns=found.clock and found.clock.within_ns,
-        detected=replace(found.detected, ep_overlap=or_gap(ep_overlap, gap(either, "--config FILE"))),
+        detected=replace(
+            found.detected, ep_overlap=or_gap(ep_overlap, gap(either, "--config FILE"))
+        ),
         kernels_without_launch=found.kernel_count - found.launched_count,
-        unknown_kernels=tuple(replace(one, finding=is_finding(one)) for one in found.unnamed.kernels),
+        unknown_kernels=tuple(
+            replace(one, finding=is_finding(one)) for one in found.unnamed.kernels
+        ),
         ledger=ledger,
         replay=replay,
         **waits,
@@ -84,7 +94,9 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
 def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
     """What could not be told of the rank at a place of `ranks[]`, and is no value of it."""
     for open_ in found.unresolved:
-        yield Missing(f"ranks[{index}].exposed_comm_by_kind_ns.{open_.kind}", open_.reason, open_.cure)
+        yield Missing(
+            f"ranks[{index}].exposed_comm_by_kind_ns.{open_.kind}", open_.reason, open_.cure
+        )
     if found.unseen is None and isinstance(found.account, Missing):
         reason = f"rows of time without compute are left out: {found.account.reason}"
         yield Missing(f"ranks[{index}].ledger.absent", reason, found.account.cure)

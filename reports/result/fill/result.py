@@ -30,7 +30,9 @@ from traces.sections.section import copied
 from traces.spelling import in_ms, percent
 from traces.witness.watchdog import hang_of_log
 
-_NOT_GIVEN: Final = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
+_NOT_GIVEN: Final = Missing(
+    "", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace"
+)
 _NO_FILES: Final = SimpleNamespace(
     workflow=(), rules=NOT_GIVEN, experiments=NOT_GIVEN, throughput=NOT_GIVEN, findings=()
 )
@@ -59,11 +61,12 @@ def result_of_run(
     witness: Witness | UnsetType = UNSET,
     memory_snapshot: MemorySnapshot | UnsetType = UNSET,
 ) -> Result:
-    """The result. `about`: the configuration's file where there is no trace, `judged`: its walls are.
+    """The result. `about`: the configuration's file where there is no trace, `judged`: its walls
+    are.
 
     `missing`: what the recordings hide, beside the gaps of single values; `redact`: texts of the
-    configuration are withheld where they could be a path or a name. `hang`: that of a second witness; without
-    one, that of the log.
+    configuration are withheld where they could be a path or a name. `hang`: that of a second
+    witness; without one, that of the log.
     """
     if hang is None and judgement.run.log is not None:
         hang = hang_of_log(judgement.run.log)
@@ -111,10 +114,14 @@ def result_of_run(
 
 
 def _said(section: S, names: Iterable[str], judged: bool) -> S:
-    """A section of what was judged; where nothing was said of a run, that is why these fields are unknown."""
+    """A section of what was judged; where nothing was said of a run, that is why these fields are
+    unknown.
+    """
     if judged:
         return section
-    return replace(section, **{name: _NOT_GIVEN for name in names if known(getattr(section, name)) is None})
+    return replace(
+        section, **{name: _NOT_GIVEN for name in names if known(getattr(section, name)) is None}
+    )
 
 
 def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
@@ -126,13 +133,16 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
         rest = "Hardly anything else was recorded. "
     held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
-        "not a steady-state recording: the profiler and start-up (loading modules, initialising libraries) "
+        "not a steady-state recording: the profiler and start-up (loading modules, initialising "
+        "libraries) "
         f"held the GPU back for {held}. {rest}{cures(traces[0].info.kind)['startup']}"
     ]
 
 
 def _plain(result: Result, framework: Framework) -> Result:
-    """With gaps that name no place but their own, and no flag of Megatron's where the run is not its."""
+    """With gaps that name no place but their own, and no flag of Megatron's where the run is not
+    its.
+    """
 
     def cure(one: Missing) -> str:
         if framework == "megatron":

@@ -19,7 +19,8 @@ _KNOWN_WORDS: Final = frozenset(
         *("quick_gelu", "fast_gelu", "openai_gelu", "sigmoid", "quick-gelu"),
     }
 )
-"""Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or path."""
+"""Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or
+path."""
 _ALLOCATOR: Final = "expandable_segments:True,graph_capture_record_stream_reuse:True"
 _PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
@@ -48,11 +49,15 @@ def is_withheld(knob: str, value: Value, redact: bool) -> bool:
 
 
 def is_public(text: str) -> bool:
-    """Whether a value of a setting or an option, whichever it is of, is no path and nobody's name."""
+    """Whether a value of a setting or an option, whichever it is of, is no path and nobody's
+    name.
+    """
     name, mark, value = text.partition("=")
     if mark and f"env.{name}" in knobs():
         return is_public(value)
-    return _PLAIN.fullmatch(text) is not None or text in _every_word() or stage_count(text) is not None
+    return (
+        _PLAIN.fullmatch(text) is not None or text in _every_word() or stage_count(text) is not None
+    )
 
 
 @cache
@@ -88,7 +93,9 @@ def _is_plain(field: str, value: Any) -> bool:
 
 
 def shown_of(redact: bool) -> Callable[[str, Value], Any]:
-    """What a document may have of a setting, or of a field of `Given`: None for a text that is withheld."""
+    """What a document may have of a setting, or of a field of `Given`: None for a text that is
+    withheld.
+    """
 
     def of(name: str, value: Value) -> Any:
         if name in OPTIONS:

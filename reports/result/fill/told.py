@@ -1,4 +1,6 @@
-"""Names of the recorded program in a result: without what may be a secret, an address, a host or a user."""
+"""Names of the recorded program in a result: without what may be a secret, an address, a host or a
+user.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ R = TypeVar("R", bound=Struct)
 
 
 def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) -> R:
-    """The result with recorded names as they may be told, in its sentences too; `infos`: of its traces."""
+    """The result with recorded names as they may be told, in its sentences too; `infos`: of its
+    traces.
+    """
     own = {*chain.from_iterable(info.own_names for info in infos)}
     told: dict[str, str] = {}
 

@@ -13,7 +13,9 @@ from traces.sections.trace import Messages
 
 @frozen
 class ReadTrace:
-    """One trace that was read: what it says of itself, and the share of its kernels with a launch."""
+    """One trace that was read: what it says of itself, and the share of its kernels with a
+    launch.
+    """
 
     info: TraceInfo
     correlation_frac: float | None
@@ -25,7 +27,9 @@ class ReadTrace:
 def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
     """One recording. `perturbation_frac`: of the whole run."""
     info, cure = read.info, cures(read.info.kind)
-    uncompared = gap("no length of a step without the profiler is known", "give the training log: --log FILE")
+    uncompared = gap(
+        "no length of a step without the profiler is known", "give the training log: --log FILE"
+    )
     unsigned = gap("the trace does not record who wrote it", cure["version"])
     how = "give --gpu-model in a later version"
     silent = gap("the export does not record it", how)
@@ -41,7 +45,9 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
         exporter_version=info.exporter_version or unsigned,
         schema=info.schema or gap("the trace has no schema version", cure["version"]),
         gpus=tuple(gpus),
-        nccl_messages=or_gap(read.messages, gap("the trace holds no NCCL payloads", cure["payloads"])),
+        nccl_messages=or_gap(
+            read.messages, gap("the trace holds no NCCL payloads", cure["payloads"])
+        ),
         capture=typed.Capture(
             or_gap(read.correlation_frac, gap("no single kernels were recorded", cure["graphs"])),
             info.diagnostics,

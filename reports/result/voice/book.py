@@ -1,4 +1,6 @@
-"""The sentences that this release says, each with its gaps, and whether a text is one of them or several."""
+"""The sentences that this release says, each with its gaps, and whether a text is one of them or
+several.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
@@ -11,15 +13,21 @@ from traces.limits import Limit
 from traces.patterns import compiled, literal
 from traces.settings.line_parts import LOADS, UNSAFE, is_layout
 
-LONGEST: Final = Limit(3_000, "characters", "ours: twice the longest sentence of any result that was seen")
+LONGEST: Final = Limit(
+    3_000, "characters", "ours: twice the longest sentence of any result that was seen"
+)
 MOST_PARTS: Final = Limit(60, "parts of one text", "ours: twice those of any result that was seen")
-MOST_TRIES: Final = Limit(40_000, "parts of texts", "ours: ten times those of any result that was seen")
+MOST_TRIES: Final = Limit(
+    40_000, "parts of texts", "ours: ten times those of any result that was seen"
+)
 _WORD: Final = compiled(r"[A-Za-z]+")
 _SMALL: Final = frozenset(
     "a an and as at by for from in is it no not of on or so the to with x".split()  # noqa: SIM905
 )
 """Words that alone make no sentence of ours."""
-_BETWEEN: Final = compiled(r"; |, (?:and |or |with |which |then )?|\. |: | (?:and|or|in|with|->|>=) ")
+_BETWEEN: Final = compiled(
+    r"; |, (?:and |or |with |which |then )?|\. |: | (?:and|or|in|with|->|>=) "
+)
 """What joins sentences of ours, or names and values, to one text."""
 _PROSE: Final = compiled(r"[a-z]{3,}")
 _JOINS: Final = frozenset(("and", "or"))
@@ -78,15 +86,23 @@ class Book:
         return Reading(self).says(text)
 
     def types(self, line: str) -> bool:
-        """Whether a line to type is of ours: settings, stages of a pipeline, or a line of our tables."""
+        """Whether a line to type is of ours: settings, stages of a pipeline, or a line of our
+        tables.
+        """
         if is_setting(line) or is_layout(line):
             return True
         bare = _LOCAL_NODE.sub("0", line)
-        is_safe = len(line) <= LONGEST.value and UNSAFE.search(bare) is None and LOADS.search(bare) is None
+        is_safe = (
+            len(line) <= LONGEST.value
+            and UNSAFE.search(bare) is None
+            and LOADS.search(bare) is None
+        )
         return is_safe and (line in self.whole or self.fits(bare, is_value))
 
     def fits(self, text: str, may_fill: Callable[[str], bool]) -> bool:
-        """Whether a text is one of the sentences with gaps, and what stands in each may stand there."""
+        """Whether a text is one of the sentences with gaps, and what stands in each may stand
+        there.
+        """
         for word in dict.fromkeys(found.lower() for found in _WORD.findall(text)):
             for sentence in self._by_word.get(word, ()):
                 gaps = sentence.gaps(text)
@@ -109,7 +125,9 @@ class Reading:
 
     @property
     def is_over(self) -> bool:
-        """Whether more was tried than any result of ours asks for: every other text is then none of ours."""
+        """Whether more was tried than any result of ours asks for: every other text is then none of
+        ours.
+        """
         return self._tried >= MOST_TRIES.value
 
     def says(self, text: str) -> bool:
@@ -152,7 +170,9 @@ class Reading:
         return self._is_said_of_a_name(text) or self._are_terms(text)
 
     def _is_said_of_a_name(self, text: str) -> bool:
-        """`--no-such-flag takes a whole number`, `Transformer Engine beside recompute of moe_act`."""
+        """`--no-such-flag takes a whole number`, `Transformer Engine beside recompute of
+        moe_act`.
+        """
         blanks = [place for place, sign in enumerate(text) if sign == " "][:_LONGEST_NAME]
         for name, said in ((text[:blank], text[blank + 1 :]) for blank in blanks):
             is_name = name in self._book.whole or is_term(name, self._book.words, self._names)
@@ -161,7 +181,9 @@ class Reading:
         return False
 
     def _are_terms(self, text: str) -> bool:
-        """Names and figures alone, or what a sentence or a name is followed by: `several experts on`."""
+        """Names and figures alone, or what a sentence or a name is followed by: `several experts
+        on`.
+        """
         rest, words = _UNIT.sub(lambda found: found[1] + found[2], _UNKNOWN.sub(" null", text)), 0
         while rest and rest not in self._book.whole and not is_setting(rest):
             rest, _, last = rest.rpartition(" ")

@@ -1,4 +1,6 @@
-"""A kept result as we may say it again: its sentences known by our tables, its lines made of our settings."""
+"""A kept result as we may say it again: its sentences known by our tables, its lines made of our
+settings.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _KEY: Final = compiled(r"(?:-{0,2}[A-Za-z0-9_][A-Za-z0-9_.+:#-]{0,120})?")
 _RELEASE: Final = compiled(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,60}")
 _LONGEST_PLACE: Final = 200
 _AT: Final = compiled(r"(?P<file>.*?)(?P<line>:\d{1,9})?")
-_IN_DOCUMENT: Final = compiled(r"[A-Za-z_][A-Za-z0-9_.-]*(?:\[(?:\d{1,6}|\*)\])?(?:[.A-Za-z0-9_\[\]*-]*)")
+_IN_DOCUMENT: Final = compiled(
+    r"[A-Za-z_][A-Za-z0-9_.-]*(?:\[(?:\d{1,6}|\*)\])?(?:[.A-Za-z0-9_\[\]*-]*)"
+)
 _CUT: Final = (60, 40)
 """To how many characters sentences cut a name of a kernel."""
 _SHORTEST: Final = 12
@@ -39,10 +43,11 @@ _HELP: Final = "moe-diag --help"
 
 
 def kept(result: R) -> R:
-    """The result, as read from a file. Raises `NotAResult` for a word that programs go by and that is none.
+    """The result, as read from a file. Raises `NotAResult` for a word that programs go by and that
+    is none.
 
-    What is to be ours and is not known is not shown, and counted in the warnings; names are told as in every
-    result.
+    What is to be ours and is not known is not shown, and counted in the warnings; names are told as
+    in every result.
     """
     redacted: bool = result.redacted  # type: ignore[attr-defined]  # of whole results
     asked = _Asked(redacted, *_names_in(result, redacted))
@@ -65,8 +70,8 @@ def in_our_words(part: P) -> P:
 class _Asked:
     """What is asked of each kind of text, and how many were none of ours.
 
-    `files`: names that its sentences may have, each as it may be told; `recorded`: those of kernels and the
-    like, the longest first.
+    `files`: names that its sentences may have, each as it may be told; `recorded`: those of kernels
+    and the like, the longest first.
     """
 
     def __init__(self, redacted: bool, files: Mapping[str, str], recorded: Sequence[str]) -> None:
@@ -167,7 +172,9 @@ class _Asked:
 
 
 def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]]:
-    """Names of files that sentences may have, each as it may be told, and names of what was recorded."""
+    """Names of files that sentences may have, each as it may be told, and names of what was
+    recorded.
+    """
     files: dict[str, str] = {}
     recorded: dict[str, None] = {}
 

@@ -1,4 +1,6 @@
-"""Lines to type: settings as frameworks take them, of names of our tables and of values that they take."""
+"""Lines to type: settings as frameworks take them, of names of our tables and of values that they
+take.
+"""
 
 import shlex
 from functools import cache
@@ -21,7 +23,9 @@ _WORD: Final = compiled(r"[A-Za-z0-9_.,:=+%@/#*?()\[\] -]{0,200}")
 
 
 def is_setting(line: str) -> bool:
-    """Whether a line sets, or leaves out, what our tables know, and to a value that a setting may have."""
+    """Whether a line sets, or leaves out, what our tables know, and to a value that a setting may
+    have.
+    """
     if found := _LEFT_OUT.fullmatch(line):
         return found["name"] in _settings()
     of_shell = _SET.fullmatch(line)
@@ -32,15 +36,23 @@ def is_setting(line: str) -> bool:
     if not more:
         return is_value(first)
     # of `NAME=value word` a shell would run the word
-    return of_shell is None and all(word.isdecimal() or word in _listed() for word in (first, *more))
+    return of_shell is None and all(
+        word.isdecimal() or word in _listed() for word in (first, *more)
+    )
 
 
 def is_value(word: str) -> bool:
-    """Whether it may be the value of a setting as it stands in a line: a number, a word, a list, stages."""
+    """Whether it may be the value of a setting as it stands in a line: a number, a word, a list,
+    stages.
+    """
     if LOADS.search(word):
         return False
     inner = word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word
-    return word == "TP/2" or _LISTED.fullmatch(inner) is not None or (inner != word and is_layout(inner))
+    return (
+        word == "TP/2"
+        or _LISTED.fullmatch(inner) is not None
+        or (inner != word and is_layout(inner))
+    )
 
 
 def is_command(line: str) -> bool:
@@ -50,7 +62,12 @@ def is_command(line: str) -> bool:
     except ValueError:  # an open quote
         return False
     is_plain = all(_WORD.fullmatch(word) or is_layout(word) for word in words)
-    return words[:1] == ["moe-diag"] and is_plain and not LOADS.search(line) and shlex.join(words) == line
+    return (
+        words[:1] == ["moe-diag"]
+        and is_plain
+        and not LOADS.search(line)
+        and shlex.join(words) == line
+    )
 
 
 @cache
@@ -61,7 +78,9 @@ def _settings() -> frozenset[str]:
         older = [old.name for old in knob.older]
         group = knob.bridge.rpartition(".")[0]
         found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge, *older}
-        found |= {f"--{name.replace('_', '-')}" for name in older} | {f"{group}.{name}" for name in older}
+        found |= {f"--{name.replace('_', '-')}" for name in older} | {
+            f"{group}.{name}" for name in older
+        }
     return frozenset(found - {""})
 
 

@@ -1,4 +1,5 @@
-"""What this release can say: the texts of its tables and of plug-ins, and those that stand in its code.
+"""What this release can say: the texts of its tables and of plug-ins, and those that stand in its
+code.
 
 A text has a gap where a figure or a name is filled in.
 """
@@ -55,13 +56,19 @@ def _written() -> Iterator[str]:
         *rules().values(),
     ):  # sources are spelled out in these, and plug-ins add some
         yield from _texts(row)
-    yield from (*OPTIONS, *_OF_STEPS, *(name for name, fact in DICTIONARY.items() if fact.view is Config))
+    yield from (
+        *OPTIONS,
+        *_OF_STEPS,
+        *(name for name, fact in DICTIONARY.items() if fact.view is Config),
+    )
     for incident in incidents().values():  # names what of its condition is not known
         yield from incident.when.names
     for option in OPTIONS.values():
         yield from option.takes.split("|")
     for name in _LISTS:
-        yield from files("reports.result.voice").joinpath(name).read_text(encoding="utf-8").splitlines()
+        yield from (
+            files("reports.result.voice").joinpath(name).read_text(encoding="utf-8").splitlines()
+        )
 
 
 def _tables(folder: Traversable) -> Iterator[Traversable]:

@@ -1,4 +1,6 @@
-"""What fills the gaps of our sentences: figures, settings, and words that other sentences of ours have."""
+"""What fills the gaps of our sentences: figures, settings, and words that other sentences of ours
+have.
+"""
 
 from collections.abc import Collection
 from string import ascii_lowercase
@@ -9,17 +11,19 @@ from traces.patterns import compiled
 from traces.settings.line_parts import LOADS
 
 VALUES: Final = frozenset(
-    ("on", "off", "in", "not known", "not set", "none", "null", "true", "false", "ns", "count", "bytes", "ms",
-     "Float", "Half", "Double", "Int", "Long", "Byte", "Bool", "Char", "Short")
+    ("on", "off", "in", "not known", "not set", "none", "null", "true", "false", "ns", "count",
+     "bytes", "ms", "Float", "Half", "Double", "Int", "Long", "Byte", "Bool", "Char", "Short")
 )  # fmt: skip
 """Words that stand for a value, or for its unit."""
 _TOKEN: Final = compiled(r"[^ ,;()\"'<>*{}%]+")
 _MARKS: Final = compiled(r"[\w .,:;()\"'/%+<>=*?~#{}\[\]-]*")
-"""What may stand in a gap: nothing that makes a shell run something, and nothing that is not seen."""
+"""What may stand in a gap: nothing that makes a shell run something, and nothing that is not
+seen."""
 _FIGURE: Final = compiled(r"[+~<>=-]{0,2}[A-Z]{0,4}\d[\dx.,:/%+-]{0,60}[A-Za-z%]{0,8}\d{0,4}")
 """`-0.28`, `<0.1`, `16384/8/4096`, `2.9.0+cu128`, `TP2`, `30B`"""
 _PIECE: Final = compiled(r"[A-Za-z]+|\d{1,6}|[._:+#/-]")
-"""What names of settings, functions and models are made of; `...` stands in them for what is withheld."""
+"""What names of settings, functions and models are made of; `...` stands in them for what is
+withheld."""
 _LONGEST_NAME: Final = 120
 _SHORTEST_SLIP: Final = 5
 _LONGEST_SLIP: Final = 24
@@ -52,7 +56,8 @@ def is_term(word: str, words: Collection[str], names: Collection[str] = ()) -> b
 
 
 def _is_name(word: str, words: Collection[str]) -> bool:
-    """Whether it is made of several words of ours, as `moe_router_dtype`, `--no-such-flag`, `torch.compile`.
+    """Whether it is made of several words of ours, as `moe_router_dtype`, `--no-such-flag`,
+    `torch.compile`.
 
     A slip of the pen in a long one is how names of a user's file are told.
     """

@@ -1,4 +1,6 @@
-"""Figures, drawn with matplotlib: the same bytes for the same content, readable alone and without colour."""
+"""Figures, drawn with matplotlib: the same bytes for the same content, readable alone and without
+colour.
+"""
 
 from traces.files.elsewhere import elsewhere
 

@@ -1,4 +1,6 @@
-"""One run on one sheet for a ticket: the sentence, the step, what could be saved, what to do, a timeline."""
+"""One run on one sheet for a ticket: the sentence, the step, what could be saved, what to do, a
+timeline.
+"""
 
 from heuristics.result.result import Result
 from reports.content.analysis import page
@@ -27,7 +29,9 @@ def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes
 
 
 def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
-    """Of several ranks who makes whom wait, what to do first and a map stand where one has its step."""
+    """Of several ranks who makes whom wait, what to do first and a map stand where one has its
+    step.
+    """
     shown, timeline = head.over(page(result, Detail.FIRST)), telling_rank(result).timeline
     run = known(result.run)
     heat = heat_of(run, lambda at: plain(short_name(result, at))) if run else None
@@ -36,7 +40,11 @@ def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
     lower = area.height - _FOOT - high
     left, right = (area.width * one for one in _COLUMNS)
     if heat is not None:
-        said = [block for block in shown.blocks if isinstance(block, Sentence) and block.label in _OF_RANKS]
+        said = [
+            block
+            for block in shown.blocks
+            if isinstance(block, Sentence) and block.label in _OF_RANKS
+        ]
         top += draw_sentences(area.part(0, top, area.width, lower - top), said) + APART
     for block in shown.blocks:
         if isinstance(block, Bar) and heat is None:

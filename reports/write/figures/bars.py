@@ -30,7 +30,9 @@ def fill(axes: Axes, box: tuple[float, float, float, float], hue: Hue) -> None:
 
 
 def draw_bar(area: Area, bar: Bar) -> float:
-    """The bar under its title, pieces too narrow for their names named below; the inches it takes."""
+    """The bar under its title, pieces too narrow for their names named below; the inches it
+    takes.
+    """
     title, note = f"{bar.title}, {bar.whole}", plain(bar.note)
     area.text(0, 0.08, title, LARGE, weight="bold")
     room = area.width - inches(title, LARGE, bold=True) - 0.3
@@ -102,7 +104,9 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
         for place, line in enumerate(lines):
             area.text(left, top + place * 0.17, line, SMALL, color=SOFT)
         return 0.05 * max(0, len(lines) - 1)
-    area.text(left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)), SMALL, color=SOFT)
+    area.text(
+        left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)), SMALL, color=SOFT
+    )
     for right, cell in zip(ends, (amount, share), strict=True):
         area.text(right, top, cell_text(cell), BODY, ha="right", weight="bold")
     axes = area.part(0, top + 0.13, area.width, _METER).axes()

@@ -1,4 +1,6 @@
-"""One sheet of 1600 x 900 points, in inches from its upper left corner; the same bytes each time."""
+"""One sheet of 1600 x 900 points, in inches from its upper left corner; the same bytes each
+time.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +35,9 @@ NO_DATE: Final[Mapping[str, dict[str, Any]]] = {
 
 @frozen
 class Area:
-    """A part of a sheet: `left`, `top`, `width`, `height` in inches from the sheet's upper left corner."""
+    """A part of a sheet: `left`, `top`, `width`, `height` in inches from the sheet's upper left
+    corner.
+    """
 
     figure: Figure
     left: float
@@ -54,7 +58,9 @@ class Area:
     def text(self, left: float, top: float, words: str, size: float = BODY, **style: Any) -> None:
         """A text whose line's middle is `top` inches down; `words` are drawn as they are."""
         place = (self.left + left) / WIDTH, 1 - (self.top + top) / HEIGHT
-        self.figure.text(*place, words, fontsize=size, **{"color": INK, "va": "center_baseline", **style})
+        self.figure.text(
+            *place, words, fontsize=size, **{"color": INK, "va": "center_baseline", **style}
+        )
 
 
 @contextmanager

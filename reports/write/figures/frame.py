@@ -1,4 +1,6 @@
-"""What every sheet has: the inputs, the one sentence with what it rests on, and what to type next."""
+"""What every sheet has: the inputs, the one sentence with what it rests on, and what to type
+next.
+"""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -48,12 +50,16 @@ def draw_frame(area: Area, page: Page, version: str) -> float:
             area.text(0, bottom, said, SMALL, color=SOFT)
             left = inches(said, SMALL)
             room = area.width - left - inches(made, SMALL) - 0.3
-            area.text(left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold")
+            area.text(
+                left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
+            )
     return top + APART
 
 
 def _headline(area: Area, block: Headline, top: float) -> float:
-    """The one number, the same in its unit, and beside both what is said; without a number that alone."""
+    """The one number, the same in its unit, and beside both what is said; without a number that
+    alone.
+    """
     tone, said = TONES[block.tone][0], capital(plain(block.said))
     area.text(0, top, block.label, BODY, weight="bold", color=tone)
     top += 0.34
@@ -80,7 +86,9 @@ def _headline(area: Area, block: Headline, top: float) -> float:
 
 
 def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
-    """Each with its label before it, or above it where a column is narrow; the inches that they take."""
+    """Each with its label before it, or above it where a column is narrow; the inches that they
+    take.
+    """
     stacked = area.width < _NARROW
     left, top = 0.0 if stacked else _LABELS, 0.08
     for block in blocks:

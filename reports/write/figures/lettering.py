@@ -28,7 +28,9 @@ _UNIT: Final = compiled(r"%|ms(?:[^A-Za-z]|$)")
 
 
 def harmless(text: str, width: int = _LONGEST) -> str:
-    """A foreign text on one line, cut in the middle; a glyph that the font lacks becomes a question mark."""
+    """A foreign text on one line, cut in the middle; a glyph that the font lacks becomes a question
+    mark.
+    """
     known = _glyphs()
     return "".join(char if ord(char) in known else _UNKNOWN for char in printable(text, width))
 
@@ -43,7 +45,9 @@ def mono_inches(size: float) -> float:
 
 
 def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
-    """The text, cut in the middle until it takes no more than `width` inches; empty where nothing fits."""
+    """The text, cut in the middle until it takes no more than `width` inches; empty where nothing
+    fits.
+    """
     clean = harmless(text)
     if inches(clean, size, bold=bold) <= width:
         return clean
@@ -89,7 +93,11 @@ def cut(lines: Sequence[str], most: int) -> list[str]:
 @cache
 def _advance(char: str, bold: bool) -> float:
     """Width of one character at a size of one."""
-    return _font(bold).load_char(ord(char), flags=LoadFlags.NO_HINTING).linearHoriAdvance / _FIXED / _MEASURED
+    return (
+        _font(bold).load_char(ord(char), flags=LoadFlags.NO_HINTING).linearHoriAdvance
+        / _FIXED
+        / _MEASURED
+    )
 
 
 @cache

@@ -1,4 +1,6 @@
-"""The first steps of the plan: what to set, what it saves as a range, the condition that matters."""
+"""The first steps of the plan: what to set, what it saves as a range, the condition that
+matters.
+"""
 
 import textwrap
 from dataclasses import replace
@@ -18,7 +20,8 @@ _TOP: Final = 0.42
 _SHORT: Final = 0.185
 """Inches from one line of small text to the next."""
 _ROOMS: Final = ((3, 2), (3, 1), (2, 2), (2, 1), (1, 3), (1, 2), (1, 1), (1, 0))
-"""Steps with their lines, and notes to each: the first of these that fits, as no line to type is cut.
+"""Steps with their lines, and notes to each: the first of these that fits, as no line to type is
+cut.
 
 Of the others only the titles stand, as far as they have room.
 """

@@ -54,15 +54,24 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
         area.text(0, middle, fitted(name, _NAMES - 0.1, SMALL), SMALL)
         _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
     for tick in range(_TICKS + 1):
-        left, at = _NAMES + inner.width * tick / _TICKS, {0: "left", _TICKS: "right"}.get(tick, "center")
+        left, at = (
+            _NAMES + inner.width * tick / _TICKS,
+            {0: "left", _TICKS: "right"}.get(tick, "center"),
+        )
         words = milliseconds(length_ns * tick / _TICKS) + when(tick == _TICKS, " ms")
-        area.text(left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=at, gid=f"xtick_{tick}")
+        area.text(
+            left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=at, gid=f"xtick_{tick}"
+        )
 
 
 def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
-    """The busiest lane of calls, lost time, the busiest streams; how many other streams there are."""
+    """The busiest lane of calls, lost time, the busiest streams; how many other streams there
+    are.
+    """
     lanes = lanes_of(Stretch("", "", timeline, timeline))
-    calls = sorted((one for one in lanes if one.kind == "calls"), key=lambda one: -sum(one.length_ns))
+    calls = sorted(
+        (one for one in lanes if one.kind == "calls"), key=lambda one: -sum(one.length_ns)
+    )
     why = [one for one in lanes if one.kind == "why"]
     streams = [one for one in lanes if one.kind == "stream"]
     busy = sorted(streams, key=lambda one: -sum(one.length_ns))[:_STREAMS]

@@ -20,7 +20,9 @@ _LEAST: Final = 0.02
 
 
 def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
-    """Its rows in their order, as the table words them; the last holds all parts that are left out."""
+    """Its rows in their order, as the table words them; the last holds all parts that are left
+    out.
+    """
     area.text(0, 0.08, table.title, LARGE, weight="bold")
     moves = moves_of(compared, len(table.rows) - 1)
     rows = list(filter(None, (*table.rows, table.total)))
@@ -31,7 +33,9 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
         area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
     chart = area.part(_NAMES, 0.35, width, high * len(rows))
     # words right of every bar are on the chart
-    room = chart.width - inches(max((cell_text(row.cells[3]) for row in rows), key=len), BODY, bold=True)
+    room = chart.width - inches(
+        max((cell_text(row.cells[3]) for row in rows), key=len), BODY, bold=True
+    )
     least, most = reach(moves)
     per_ns = (room - 2 * _GAP) / ((most - least) or 1)
 
@@ -44,13 +48,20 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     for place, row in enumerate(rows):
         middle, is_total = 0.35 + (place + 0.5) * high, place == len(table.rows)
         weight = "bold" if is_total else "normal"
-        area.text(0, middle, fitted(cell_text(row.cells[0]), _NAMES - 0.15, BODY), BODY, weight=weight)
+        area.text(
+            0, middle, fitted(cell_text(row.cells[0]), _NAMES - 0.15, BODY), BODY, weight=weight
+        )
         move = moves[place]
         left, right = sorted((place_of(move.from_ns), place_of(move.to_ns)))
         fill(axes, (left, (place + 0.2) * high, max(right - left, _LEAST), high * 0.6), move.hue)
         if not is_total:
             after = place_of(move.to_ns)
-            axes.plot([after, after], [(place + 0.8) * high, (place + 1.2) * high], color=INK, linewidth=0.8)
+            axes.plot(
+                [after, after],
+                [(place + 0.8) * high, (place + 1.2) * high],
+                color=INK,
+                linewidth=0.8,
+            )
         area.text(_NAMES + right + _GAP, middle, cell_text(row.cells[3]), BODY, weight="bold")
         for at, cell in zip(ends, row.cells[1:3], strict=True):
             area.text(at, middle, cell_text(cell), BODY, ha="right", weight=weight)

@@ -1,4 +1,6 @@
-"""The page of a comparison: one number, from base to new part by part, why, both steps on one axis."""
+"""The page of a comparison: one number, from base to new part by part, why, both steps on one
+axis.
+"""
 
 from dataclasses import replace
 from typing import Final
@@ -23,7 +25,8 @@ from traces.spelling import chosen, in_ms
 _ROOM: Final = 400_000
 """Bytes for each side's timeline: both and the rest stay under 1 MB."""
 _WHOLE: Final = "whole"
-"""The fold that stands open beside the causes: what stands outside the steps is part of the answer."""
+"""The fold that stands open beside the causes: what stands outside the steps is part of the
+answer."""
 _LEAST: Final = 0.004
 """Of a chart's width, that a bar has at least, so that it can be seen."""
 _MARGIN: Final = 0.06
@@ -34,7 +37,8 @@ _MARGIN: Final = 0.06
 class Bar:
     """A row of the waterfall: what the table has of it, and where its bar is drawn, as SVG lengths.
 
-    `before`, `after`: where the sum stood and stands, for the lines between bars; `after` ends the last part.
+    `before`, `after`: where the sum stood and stands, for the lines between bars; `after` ends the
+    last part.
     """
 
     name: Cell
@@ -60,7 +64,9 @@ class Waterfall:
 
 @frozen
 class Interval:
-    """The change of a step between the ends of its interval, on an axis with zero, as SVG lengths."""
+    """The change of a step between the ends of its interval, on an axis with zero, as SVG
+    lengths.
+    """
 
     zero: str
     low: str
@@ -105,7 +111,9 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         if timeline.lanes and view.timelines:
             stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
             figure = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
-            shown.append(replace(figure, data={**figure.data, "axis_ns": longest_ns}, linked="both"))
+            shown.append(
+                replace(figure, data={**figure.data, "axis_ns": longest_ns}, linked="both")
+            )
     content = {
         **shared(Marks(view), page),
         "headline": headline,
@@ -142,7 +150,9 @@ def interval_of(compared: Compared) -> Interval | None:
     width = length(max(_LEAST, at(high_ns) - at(low_ns)))
     level = chosen(known(size.level_frac) or 0)
     label = f"{level} interval {delta(low_ns)} to {delta(high_ns)} ms beside zero"
-    return Interval(length(zero), length(at(low_ns)), width, length(at(size.delta_ns)), anchor, label)
+    return Interval(
+        length(zero), length(at(low_ns)), width, length(at(size.delta_ns)), anchor, label
+    )
 
 
 def waterfall_of(compared: Compared, table: Table) -> Waterfall:
@@ -159,7 +169,9 @@ def waterfall_of(compared: Compared, table: Table) -> Waterfall:
         left, right = sorted((at(move.from_ns), at(move.to_ns)))
         base, new, change = map(cell_text, row.cells[1:])
         drawn = length(left), length(max(_LEAST, right - left)), length(at(move.from_ns))
-        bars.append(Bar(row.cells[0], base, new, change, move.hue.value, *drawn, length(at(move.to_ns))))
+        bars.append(
+            Bar(row.cells[0], base, new, change, move.hue.value, *drawn, length(at(move.to_ns)))
+        )
     return Waterfall(table.title, tuple(bars[:-1]), bars[-1], length(at(0)))
 
 
@@ -175,7 +187,9 @@ def strips_of(compared: Compared) -> list[Strip]:
             time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
             if time_ns > 0:
                 said = f"{HUE_NAMES[hue]}: {in_ms(time_ns)}"
-                pieces.append((hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said))
+                pieces.append(
+                    (hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said)
+                )
                 left_ns += time_ns
         strips.append(Strip(name, in_ms(side.step_ns), tuple(pieces)))
     return strips

@@ -34,11 +34,12 @@ Content = Mapping[str, object]
 
 
 def assemble(template: str, content: Content, scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """The finished page: `template` of `templates/`, with the named scripts and styles of this folder.
+    """The finished page: `template` of `templates/`, with the named scripts and styles of this
+    folder.
 
-    The template extends `base.html.j2`. The page may load nothing at all, and run and look only as these
-    files say: its policy holds their hashes, so no inline handler, `style` attribute or other script
-    takes effect.
+    The template extends `base.html.j2`. The page may load nothing at all, and run and look only as
+    these files say: its policy holds their hashes, so no inline handler, `style` attribute or other
+    script takes effect.
     """
     style = "\n".join(map(_asset, styles))
     script = "\n".join(map(_asset, scripts))
@@ -60,7 +61,8 @@ def embedded(data: object) -> str:
 
 
 def harmless(value: object) -> object:
-    """Every text that a template prints, before it is escaped: no control characters, no turned reading.
+    """Every text that a template prints, before it is escaped: no control characters, no turned
+    reading.
 
     A number stays beside its percent sign.
     """
@@ -105,7 +107,9 @@ _LETTER: Final = 0.0145
 
 
 class Marks:
-    """The blocks of one page; `glossary` grows by the terms they use, in the order of their first use."""
+    """The blocks of one page; `glossary` grows by the terms they use, in the order of their first
+    use.
+    """
 
     def __init__(self, view: View, more_of: Mapping[str, tuple[Words, ...]] = _NOTHING) -> None:
         """`more_of`: what is folded in the card of a step, by its id."""

@@ -1,4 +1,5 @@
-"""Whose time it is, as a picture: the host's time by module, below it by function, below that by operator.
+"""Whose time it is, as a picture: the host's time by module, below it by function, below that by
+operator.
 
 It has no figures: these stand in the table of the same name.
 """
@@ -27,7 +28,9 @@ _OUTSIDE: Final = "no module or range"
 
 @frozen
 class Cell:
-    """A rectangle: row, beginning and width as shares, what it is called and looked for, and its hue."""
+    """A rectangle: row, beginning and width as shares, what it is called and looked for, and its
+    hue.
+    """
 
     row: int
     left: float
@@ -63,7 +66,9 @@ Level = tuple[str, str]
 
 
 def _levels(one: HostStack) -> list[Level]:
-    """The names of a stack from the outside in; what is not known is left out but for the outermost."""
+    """The names of a stack from the outside in; what is not known is left out but for the
+    outermost.
+    """
     outer, inner = one.module or one.range, (one.function, one.operator or one.native, one.os_call)
     levels = [level for level in zip(inner, ("host", "compute", "copy"), strict=True) if level[0]]
     if outer or levels:
@@ -86,7 +91,9 @@ def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) ->
         if name == _OUTSIDE:
             search = ""
         elif "." not in name and "::" not in name:
-            search = max(name.split("N"), key=len)  # of a family of ranges the longest part without a number
+            search = max(
+                name.split("N"), key=len
+            )  # of a family of ranges the longest part without a number
         yield Cell(row, left, width, shown, _label(shown, width), search, hue)
         yield from _cells(within, total_ns, row + 1, left)
         left += width

@@ -1,4 +1,5 @@
-"""A page of blocks as an HTML file; the page of an analysis with its walls, its ticks and its timelines.
+"""A page of blocks as an HTML file; the page of an analysis with its walls, its ticks and its
+timelines.
 
 At its top: what can be saved at most, how sure that is, and the walls as cards.
 """
@@ -25,7 +26,14 @@ from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Fold, Items, Part, Plan, Words
 from reports.content.names import optional, plain, when
 from reports.content.page import PLAIN, Detail, Head, Page, View
-from reports.write.html.environment import SCRIPTS, STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
+from reports.write.html.environment import (
+    SCRIPTS,
+    STYLES,
+    TIMELINE_SCRIPTS,
+    Marks,
+    assemble,
+    shared,
+)
 from reports.write.html.icicle import icicle_of
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
@@ -38,21 +46,29 @@ from traces.spelling import percent, saving
 def hero_of(result: Result) -> tuple[str, str, str]:
     """The large figure, what it is of, and the confidence; empty where it is not known.
 
-    Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest; no figure
-    where what is not known could be larger.
+    Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest;
+    no figure where what is not known could be larger.
     """
     costs = {wall.id: known(wall.cost_frac) for wall in result.walls}
     decided: WallId | None = known(result.verdict.wall)
     confidence = known(result.verdict.confidence) or ""
     run = known(result.run)
     if run and leading(result) and (repaired := known(run.without)):
-        return percent(repaired.saved_frac), "of the step is saved by the repair (replayed)", confidence
+        return (
+            percent(repaired.saved_frac),
+            "of the step is saved by the repair (replayed)",
+            confidence,
+        )
     most = costs[decided] if decided else None
     if most is None and None not in costs.values():
         most = max(filter(None, costs.values()), default=None)
     whole = scale_of(telling_rank(result)).whole
     whole += when(result.verdict.startup_ns, " without start-up")
-    return optional("{}", most or None, partial(saving, None)), f"of the {whole} could be saved", confidence
+    return (
+        optional("{}", most or None, partial(saving, None)),
+        f"of the {whole} could be saved",
+        confidence,
+    )
 
 
 _ROOM: Final = 1_000_000
@@ -94,8 +110,8 @@ def write_html(page: Page, view: View) -> str:
 def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     """The page of one run, with everything that there is of it.
 
-    It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It stays under
-    1 MB: the timelines take what room the rest leaves.
+    It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It
+    stays under 1 MB: the timelines take what room the rest leaves.
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
     more_of: dict[str, tuple[Words, ...]] = {}
@@ -129,7 +145,9 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
         return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
-    found = stretches(result.ranks, lambda one: places[index_of(result, one)]) if view.timelines else ()
+    found = (
+        stretches(result.ranks, lambda one: places[index_of(result, one)]) if view.timelines else ()
+    )
     if not found:
         return written(None)
     room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
@@ -137,7 +155,9 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
 
 
 def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
-    """The page of a run that was put together: who is late, every rank as a column, and each by step."""
+    """The page of a run that was put together: who is late, every rank as a column, and each by
+    step.
+    """
     page, name = head.over(run_page(merged)), partial(merged_text, merged)
     first, *others = page.blocks
     content = {

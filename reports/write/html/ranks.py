@@ -1,7 +1,7 @@
 """Ranks of a run side by side: a map by figure, maps by step, and any two as texts and bars.
 
-A map has a column a rank or a row a rank, darker where a figure is larger; bars are parts of the largest
-of all ranks.
+A map has a column a rank or a row a rank, darker where a figure is larger; bars are parts of the
+largest of all ranks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,8 @@ class Map:
 
 @frozen
 class Maps:
-    """The maps of a run. `columns`: how many, and what they are; `left_out`: ranks that are not drawn.
+    """The maps of a run. `columns`: how many, and what they are; `left_out`: ranks that are not
+    drawn.
 
     `ticks`: columns that have a number, and that.
     """
@@ -57,7 +58,8 @@ class Maps:
 
 
 _MOST: Final = 256
-"""Columns of a map, and ranks that can be chosen: with more, a column is narrower than a pixel or two."""
+"""Columns of a map, and ranks that can be chosen: with more, a column is narrower than a pixel or
+two."""
 _TICKS: Final = 16
 """Columns at most that have their number."""
 Called = Callable[[int], str]
@@ -70,7 +72,10 @@ def heat_of(run: Run, called: Called) -> Maps | None:
         return None
     each = -(-len(run.ranks) // _MOST)
     parts = [run.ranks[first : first + each] for first in range(0, len(run.ranks), each)]
-    names = [" to ".join(dict.fromkeys(called(one.index) for one in (part[0], part[-1]))) for part in parts]
+    names = [
+        " to ".join(dict.fromkeys(called(one.index) for one in (part[0], part[-1])))
+        for part in parts
+    ]
     maps = tuple(_figure(names, parts, *figure) for figure in _OF_RANKS)
     by_rank = all(known(one.rank) is not None for one in run.ranks)
     of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"
@@ -118,7 +123,9 @@ def _figure(
         if low != ends:
             ends = f"{low.removesuffix(' ms')} to {ends}"
     shades = tuple(optional("{:.3f}", one, lambda one: one / most) for one in values)
-    said = tuple(f"{who}: {name} {told(one, written)}" for who, one in zip(names, values, strict=True))
+    said = tuple(
+        f"{who}: {name} {told(one, written)}" for who, one in zip(names, values, strict=True)
+    )
     return Map(name, hue.value, ends, (Squares(shades, said),))
 
 
@@ -143,7 +150,9 @@ _BUSY: Final[Mapping[Hue, str]] = {
 
 
 def step_maps_of(run: Run, called: Called) -> Maps | None:
-    """A map a figure, with a row a rank and a column a step; None of one rank, or without a common step."""
+    """A map a figure, with a row a rank and a column a step; None of one rank, or without a common
+    step.
+    """
     if len(run.ranks) < 2 or not run.ranks[0].step_lengths_ns:
         return None
     shown, late = shown_ranks(run, _ROWS), known(run.late)
@@ -152,9 +161,17 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
     maps = [_by_step("waited", Hue.COMMUNICATION, ranks, [one.waited_by_step_ns for one in shown])]
     caused = [known(one.caused_by_step_ns) for one in shown]
     if None not in caused:
-        maps.append(_by_step(f"caused waiting ({_BUSY[hue]})", hue, ranks, [one or () for one in caused]))
-    maps.append(_by_step("step", Hue.OTHER, ranks, [one.step_lengths_ns for one in shown], from_least=True))
-    of = f"means of {run.steps_per_column} steps" if run.steps_per_column > 1 else counted(run.steps, "step")
+        maps.append(
+            _by_step(f"caused waiting ({_BUSY[hue]})", hue, ranks, [one or () for one in caused])
+        )
+    maps.append(
+        _by_step("step", Hue.OTHER, ranks, [one.step_lengths_ns for one in shown], from_least=True)
+    )
+    of = (
+        f"means of {run.steps_per_column} steps"
+        if run.steps_per_column > 1
+        else counted(run.steps, "step")
+    )
     return Maps(tuple(maps), len(run.ranks[0].step_lengths_ns), of, len(run.ranks) - len(shown))
 
 
@@ -181,7 +198,9 @@ def _by_step(
 
 @frozen
 class Pair:
-    """The figures of all ranks that can be chosen, and the places of the two that are shown first."""
+    """The figures of all ranks that can be chosen, and the places of the two that are shown
+    first.
+    """
 
     names: tuple[str, ...]
     figures: tuple[str, ...]

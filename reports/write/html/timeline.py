@@ -1,9 +1,10 @@
-"""The timelines of a page as data for its script, in the room that the page has, and their sums as tables.
+"""The timelines of a page as data for its script, in the room that the page has, and their sums as
+tables.
 
-What each class, kind and reason looks like is alike in every picture of a page. Colours are those of Okabe
-and Ito (https://jfly.uni-koeln.de/color/), apart for colour-blind readers. Families share a colour: matrix
-work blue, attention sky, other work of a layer green, expert exchange vermillion, other communication orange,
-copies yellow, a late host purple. Within a family the pattern differs.
+What each class, kind and reason looks like is alike in every picture of a page. Colours are those
+of Okabe and Ito (https://jfly.uni-koeln.de/color/), apart for colour-blind readers. Families share
+a colour: matrix work blue, attention sky, other work of a layer green, expert exchange vermillion,
+other communication orange, copies yellow, a late host purple. Within a family the pattern differs.
 """
 
 import json
@@ -22,7 +23,9 @@ from traces.spelling import counted, duration, milliseconds, printable
 
 
 class Look(NamedTuple):
-    """A colour (class `c-NAME` of the style sheet) and a pattern (`p-NAME` of the page), `solid` for none."""
+    """A colour (class `c-NAME` of the style sheet) and a pattern (`p-NAME` of the page), `solid`
+    for none.
+    """
 
     colour: str
     pattern: str
@@ -37,7 +40,9 @@ _PATTERNS: Final = ("solid", "slash", "dots", "cross", "rows", "columns", "back"
 
 
 def _family(colour: str, *names: str, first: int = 0) -> dict[str, Look]:
-    return {name: Look(colour, pattern) for name, pattern in zip(names, _PATTERNS[first:], strict=False)}
+    return {
+        name: Look(colour, pattern) for name, pattern in zip(names, _PATTERNS[first:], strict=False)
+    }
 
 
 def _within(family: str, looks: Mapping[str, Look]) -> dict[str, Look]:
@@ -47,21 +52,44 @@ def _within(family: str, looks: Mapping[str, Look]) -> dict[str, Look]:
 _CLASSES: Final = {
     **_family("blue", "gemm", "grouped_gemm", "convolution", "graph_replay"),
     **_family("sky", "attention", "rope", "softmax", "ssm"),
-    **_family("green", "permute", "router", "norm", "activation", "elementwise", "quantize", "rng", "pool"),
+    **_family(
+        "green", "permute", "router", "norm", "activation", "elementwise", "quantize", "rng", "pool"
+    ),
     **_family("grey", "optimizer", "loss", "embedding", "memory", "other", "layout", "decode"),
 }
 _KINDS: Final = {
-    **_family("vermillion", "ep_dispatch", "ep_combine", "ep_a2a", "ep_control", "sendrecv_unresolved"),
     **_family(
-        "orange", "dp_reduce_scatter", "dp_all_gather", "all_reduce", "tp", "pp_p2p", "cp", "other_comm"
+        "vermillion", "ep_dispatch", "ep_combine", "ep_a2a", "ep_control", "sendrecv_unresolved"
+    ),
+    **_family(
+        "orange",
+        "dp_reduce_scatter",
+        "dp_all_gather",
+        "all_reduce",
+        "tp",
+        "pp_p2p",
+        "cp",
+        "other_comm",
     ),
 }
 _COPIES: Final = {
-    **_family("yellow", "memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_p2p", "memset", "memcpy_h2h"),
+    **_family(
+        "yellow", "memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_p2p", "memset", "memcpy_h2h"
+    ),
     **_family("yellow", "memcpy_uvm_h2d", "memcpy_uvm_d2h", first=6),
 }
 _HOST: Final = {
-    **_family("purple", "launch", "python", "sync", "token_count_sync", "allocator", "gc", "data", "os_wait"),
+    **_family(
+        "purple",
+        "launch",
+        "python",
+        "sync",
+        "token_count_sync",
+        "allocator",
+        "gc",
+        "data",
+        "os_wait",
+    ),
     **_family("grey", "lazy_init", "profiler", "checkpoint", "evaluation", "logging", first=1),
     **_family("vermillion", "cpu_optimizer", first=6),
 }
@@ -169,7 +197,11 @@ def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stre
     every = [(rank, rank.timeline) for rank in ranks]
     for rank in ranks:
         every += ((rank, one) for one in rank.other_steps)
-    return [Stretch(called(rank), step_words(one), one, rank.timeline) for rank, one in every if one.lanes]
+    return [
+        Stretch(called(rank), step_words(one), one, rank.timeline)
+        for rank, one in every
+        if one.lanes
+    ]
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
@@ -182,12 +214,17 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
 
 
 def timelines(
-    found: Sequence[Stretch], walls: WallOf, grids: Mapping[str, str], room: int, id: str = "timeline"
+    found: Sequence[Stretch],
+    walls: WallOf,
+    grids: Mapping[str, str],
+    room: int,
+    id: str = "timeline",
 ) -> Shown:
-    """All that fit in `room` bytes: of each rank one stretch, cut where it must be, then further ones whole.
+    """All that fit in `room` bytes: of each rank one stretch, cut where it must be, then further
+    ones whole.
 
-    The first takes half of the room at most where there are several ranks, the others equal parts of the
-    rest. Raises `IndexError` where there is none.
+    The first takes half of the room at most where there are several ranks, the others equal parts
+    of the rest. Raises `IndexError` where there is none.
     """
     shared = _Shared(walls, grids)
     firsts: dict[str, Stretch] = {}
@@ -233,7 +270,9 @@ def id_of(one: Stretch) -> tuple[str, str]:
 
 
 def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[Data, _Shared]:
-    """The longest activities of a stretch that fit; `before`: bytes of names and looks that stand already."""
+    """The longest activities of a stretch that fit; `before`: bytes of names and looks that stand
+    already.
+    """
     lanes = lanes_of(one)
     most = max(len(lane.at_ns) for lane in lanes)
     while True:
@@ -288,7 +327,10 @@ def step_words(timeline: Timeline) -> str:
 def _tables(one: Stretch) -> Iterator[Table]:
     lanes = lanes_of(one)
     heads = ("Class or reason", "Number", "Sum, ms", "Longest, ms")
-    for title, kind in (("GPU activities, summed over streams", "stream"), ("Why no compute ran", "why")):
+    for title, kind in (
+        ("GPU activities, summed over streams", "stream"),
+        ("Why no compute ran", "why"),
+    ):
         lengths: dict[str, list[int]] = {}
         for lane in lanes:
             if lane.kind == kind:

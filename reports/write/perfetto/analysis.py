@@ -1,4 +1,5 @@
-"""A result as a trace for ui.perfetto.dev or chrome://tracing: verdict, steps and lost time by stream.
+"""A result as a trace for ui.perfetto.dev or chrome://tracing: verdict, steps and lost time by
+stream.
 
 Ranks of several recordings stand on one clock as far as the result has it; others are named.
 """
@@ -54,7 +55,9 @@ def on_clock(fit: ClockFit | None) -> OnClock:
 def moved(process: Process, to: OnClock) -> Process:
     tracks, counters = [], []
     for track in process.tracks:
-        slices = [replace(one, start_ns=to(one.start_ns), end_ns=to(one.end_ns)) for one in track.slices]
+        slices = [
+            replace(one, start_ns=to(one.start_ns), end_ns=to(one.end_ns)) for one in track.slices
+        ]
         tracks.append(replace(track, slices=slices))
     for one in process.counters:
         counters.append(Counter(one.name, [(to(at_ns), values) for at_ns, values in one.points]))
@@ -78,11 +81,12 @@ _FIXES: Final = 3
 
 
 def write_perfetto(result: Result, detail: Detail) -> str:
-    """A JSON object of the Trace Event Format: one process for the verdict, one a rank, all on one clock.
+    """A JSON object of the Trace Event Format: one process for the verdict, one a rank, all on one
+    clock.
 
-    Tracks of a rank: where evidence can be seen, steps, windows, expert all-to-all, the host's threads, why
-    no compute ran and the streams in all steps that the result holds; counters of each used step, in ms.
-    `FULL`: the streams of every rank, not of the first eight.
+    Tracks of a rank: where evidence can be seen, steps, windows, expert all-to-all, the host's
+    threads, why no compute ran and the streams in all steps that the result holds; counters of each
+    used step, in ms. `FULL`: the streams of every rank, not of the first eight.
     """
     shown = len(result.ranks)
     if detail is Detail.FIRST:
@@ -94,7 +98,11 @@ def write_perfetto(result: Result, detail: Detail) -> str:
         if place < shown:
             a2a, spans = known(rank.a2a), list[Slice]()
             for one in a2a.spans if a2a else ():  # an unknown direction is no phase
-                within = {"step": known(one.step), "layer": known(one.layer), "phase": known(one.phase)}
+                within = {
+                    "step": known(one.step),
+                    "layer": known(one.layer),
+                    "phase": known(one.phase),
+                }
                 spans.append(Slice(one.start_ns, one.end_ns, name_of(one.kind), one.kind, within))
             tracks += (Track("expert all-to-all", spans), *step_tracks(rank.timelines, arrows))
         process = Process(_name(result, place), tracks, [*_counters(rank)])
@@ -108,7 +116,9 @@ def write_perfetto(result: Result, detail: Detail) -> str:
         "redaction": redaction_words(result.redacted),
         "ranks_without_streams": len(result.ranks) - shown,
         "activities_left_out": [sum(one.left_out for one in several) for several in timelines],
-        "calls_and_ranges_left_out": [sum(one.host_left_out for one in several) for several in timelines],
+        "calls_and_ranges_left_out": [
+            sum(one.host_left_out for one in several) for several in timelines
+        ],
     }
     return render_events(processes, about)
 
@@ -151,7 +161,11 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
                 said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
                 seen.append(Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said))
         yield Track(f"{name_of(wall.id)}: where to look", seen)
-    used, slow, left_out = [_step(one, "used") for one in rank.steps.used], list[Slice](), list[Slice]()
+    used, slow, left_out = (
+        [_step(one, "used") for one in rank.steps.used],
+        list[Slice](),
+        list[Slice](),
+    )
     for dropped in rank.steps.dropped:
         if dropped.index in rank.steps.slow:
             slow.append(_step(dropped, "slow"))
@@ -169,7 +183,9 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
         "masked_ns": known(rank.masked_ns),
         "hidden_comm_ns": known(rank.hidden_comm_ns),
     }
-    windows = [Slice(start_ns, end_ns, "window", "window", whole) for start_ns, end_ns in rank.windows_ns]
+    windows = [
+        Slice(start_ns, end_ns, "window", "window", whole) for start_ns, end_ns in rank.windows_ns
+    ]
     yield Track("windows", windows)
 
 

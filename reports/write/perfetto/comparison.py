@@ -1,4 +1,6 @@
-"""A comparison as a trace for ui.perfetto.dev: a step of either run, both begun at zero, and what differs."""
+"""A comparison as a trace for ui.perfetto.dev: a step of either run, both begun at zero, and what
+differs.
+"""
 
 from itertools import count
 from typing import Final
@@ -19,8 +21,8 @@ _ROWS: Final = 10
 def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     """A JSON object of the Trace Event Format: one process for the verdict, one a side.
 
-    The verdict, the suspects and the rows of the attribution lie over the whole of the longer step: they are
-    notes, not times. Ten rows are noted, every one with `FULL`.
+    The verdict, the suspects and the rows of the attribution lie over the whole of the longer step:
+    they are notes, not times. Ten rows are noted, every one with `FULL`.
     """
     sides = {"base": compared.base, "new": compared.new}
     longest_ns = max(map(_length_ns, sides.values()))
@@ -28,7 +30,9 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     notes = [verdict(headline(compared), 0, longest_ns, compared.verdict)]
     for place, suspect in enumerate(compared.suspects, start=1):
         name = f"{place}. {suspect.title}"
-        notes.append(Track(f"cause {place}", [Slice(0, longest_ns, name, "cause", lowered(suspect))]))
+        notes.append(
+            Track(f"cause {place}", [Slice(0, longest_ns, name, "cause", lowered(suspect))])
+        )
     for row in rows:
         name, wall = (
             f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}",

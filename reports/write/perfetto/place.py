@@ -1,4 +1,6 @@
-"""Where a moment of a result lies in the file written for Perfetto, which may have a clock of its own."""
+"""Where a moment of a result lies in the file written for Perfetto, which may have a clock of its
+own.
+"""
 
 from typing import Final
 

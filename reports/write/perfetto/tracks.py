@@ -1,9 +1,10 @@
 """Tracks of the Trace Event Format: processes, slices, arrows, and steps of a rank written as such.
 
-Google's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): `X`
-complete events, `C` counters, `M` metadata, `s` and `f` the ends of an arrow; `ts` and `dur` in microseconds.
-On one thread events nest or lie apart: ui.perfetto.dev drops what overlaps (perfetto.dev/docs/faq), so what
-overlaps gets a further track.
+Google's "Trace Event Format"
+(docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): `X` complete events, `C`
+counters, `M` metadata, `s` and `f` the ends of an arrow; `ts` and `dur` in microseconds. On one
+thread events nest or lie apart: ui.perfetto.dev drops what overlaps (perfetto.dev/docs/faq), so
+what overlaps gets a further track.
 
 A step has host threads, why no compute ran, streams, and arrows from call to kernel.
 """
@@ -25,9 +26,11 @@ from traces.spelling import printable
 _NAME, _TEXT = 300, 2_000
 """Widths at which names and texts are cut in the middle; the document has them whole."""
 _EXACT_NS: Final = 2**50
-"""Below it (13 days) the doubles next to a time in microseconds lie within a quarter of a nanosecond."""
+"""Below it (13 days) the doubles next to a time in microseconds lie within a quarter of a
+nanosecond."""
 _TIDS: Final = 100_000
-"""Thread numbers of a process: more than it can have tracks, and none is the number of a process."""
+"""Thread numbers of a process: more than it can have tracks, and none is the number of a
+process."""
 _NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 
 Args = Mapping[str, Any]
@@ -36,7 +39,9 @@ Args = Mapping[str, Any]
 
 @frozen
 class Slice:
-    """A stretch on a track, in ns of the trace's clock; `launches` and `launched_by` number its arrows."""
+    """A stretch on a track, in ns of the trace's clock; `launches` and `launched_by` number its
+    arrows.
+    """
 
     start_ns: int
     end_ns: int
@@ -61,7 +66,9 @@ class Track:
 
 @frozen
 class Counter:
-    """Durations that change at instants: `(at_ns, {series: ns})`, in order; written in ms, exactly."""
+    """Durations that change at instants: `(at_ns, {series: ns})`, in order; written in ms,
+    exactly.
+    """
 
     name: str
     points: Sequence[tuple[int, Mapping[str, int]]]
@@ -86,9 +93,9 @@ def verdict(first: Headline, start_ns: int, end_ns: int, category: str) -> Track
 def render_events(processes: Sequence[Process], about: Args) -> str:
     """The file's text, one event a line, ending in a line break; `about` becomes `otherData`.
 
-    Times stay on the trace's clock where a reader's doubles hold them to the nanosecond. Where they do not
-    (UNIX times), or where a time is negative, they begin at the first one, and `origin_ns` of `otherData` is
-    what to add.
+    Times stay on the trace's clock where a reader's doubles hold them to the nanosecond. Where they
+    do not (UNIX times), or where a time is negative, they begin at the first one, and `origin_ns`
+    of `otherData` is what to add.
     """
     times: list[int] = []
     for process in processes:
@@ -100,7 +107,9 @@ def render_events(processes: Sequence[Process], about: Args) -> str:
     fits = min(times, default=0) >= 0 and max(times, default=0) < _EXACT_NS
     origin_ns = 0 if fits else min(times)
     other = _json({**about, "origin_ns": str(origin_ns)})
-    events = (_process(place, process, origin_ns) for place, process in enumerate(processes, start=1))
+    events = (
+        _process(place, process, origin_ns) for place, process in enumerate(processes, start=1)
+    )
     listed = ",\n".join(chain.from_iterable(events))
     return f'{{"displayTimeUnit":"ns","otherData":{other},"traceEvents":[\n{listed}\n]}}\n'
 
@@ -108,8 +117,9 @@ def render_events(processes: Sequence[Process], about: Args) -> str:
 def microseconds(ns: int) -> str:
     """A time in microseconds, exact: `1234.567`.
 
-    Perfetto reads a double, multiplies it by 1000 and cuts off what is behind the point: that takes a
-    nanosecond from one time in 170. Such a time gets the digits of the next double, which loses none.
+    Perfetto reads a double, multiplies it by 1000 and cuts off what is behind the point: that takes
+    a nanosecond from one time in 170. Such a time gets the digits of the next double, which loses
+    none.
     """
     sign, rest = ("-", -ns) if ns < 0 else ("", ns)
     exact = f"{sign}{rest // 1000}.{rest % 1000:03d}"
@@ -120,7 +130,8 @@ def microseconds(ns: int) -> str:
 
 
 def rows(slices: Iterable[Slice], nests: bool = False) -> list[list[Slice]]:
-    """Slices on as few rows as they need to lie apart, in order of start; each on the first that is free.
+    """Slices on as few rows as they need to lie apart, in order of start; each on the first that is
+    free.
 
     Where they may nest, a row is also free for what lies within the slice that is open there.
     """
@@ -156,7 +167,9 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
     for counter in process.counters:
         head = f'{{"ph":"C","pid":{pid},"name":{_json(counter.name)}'
         for at_ns, values in counter.points:
-            shown = ",".join(f"{_json(key)}:{ns // 10**6}.{ns % 10**6:06d}" for key, ns in values.items())
+            shown = ",".join(
+                f"{_json(key)}:{ns // 10**6}.{ns % 10**6:06d}" for key, ns in values.items()
+            )
             yield f'{head},"ts":{microseconds(at_ns - origin_ns)},"args":{{{shown}}}}}'
 
 
@@ -183,9 +196,15 @@ def _json(value: Any) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """Without what is empty or not told, and without texts that a terminal or a reader would act on."""
+    """Without what is empty or not told, and without texts that a terminal or a reader would act
+    on.
+    """
     if isinstance(value, Mapping):
-        return {printable(key, _NAME): _harmless(one) for key, one in value.items() if one not in _NOTHING}
+        return {
+            printable(key, _NAME): _harmless(one)
+            for key, one in value.items()
+            if one not in _NOTHING
+        }
     if isinstance(value, list | tuple):
         return [_harmless(one) for one in value if one not in _NOTHING]
     if isinstance(value, str):
@@ -198,7 +217,9 @@ _NAME_WIDTH: Final = 120
 _UNNAMED: Final = "range (its text may be private)"
 
 
-def step_tracks(timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: int = 0) -> Iterator[Track]:
+def step_tracks(
+    timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: int = 0
+) -> Iterator[Track]:
     """The tracks of some steps that lie apart in time, from top to bottom; calls lie within ranges.
 
     `arrows`: numbers for arrows, each once in a file; `moved_ns` is added to every time.
@@ -213,7 +234,11 @@ def step_tracks(timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: 
         launched: dict[int, list[int]] = {}
         for lane in timeline.lanes:
             for one, launch_ns in _activities(timeline, names, lane, at_ns):
-                if launch_ns is not None and launch_ns in called and launch_ns <= one.start_ns - at_ns:
+                if (
+                    launch_ns is not None
+                    and launch_ns in called
+                    and launch_ns <= one.start_ns - at_ns
+                ):
                     one = replace(one, launched_by=next(arrows))
                     launched.setdefault(launch_ns, []).append(one.launched_by)
                 streams.setdefault(lane.stream, []).append(one)
@@ -233,7 +258,9 @@ def step_tracks(timelines: Iterable[Timeline], arrows: Iterator[int], moved_ns: 
 def _activities(
     timeline: Timeline, names: Sequence[str], lane: Lane, at_ns: int
 ) -> Iterator[tuple[Slice, int | None]]:
-    """Kernels by their names, copies by their kinds, each with its launch; the class is the category."""
+    """Kernels by their names, copies by their kinds, each with its launch; the class is the
+    category.
+    """
     launches = lane.launch_ns or (None,) * len(lane.at_ns)
     columns = (lane.at_ns, lane.length_ns, lane.key, lane.name, launches)
     for offset_ns, length_ns, key, name, launch_ns in zip(*columns, strict=True):

@@ -1,4 +1,6 @@
-"""Which layer each pass belongs to: as its range says, else by its turn in the step, checked everywhere."""
+"""Which layer each pass belongs to: as its range says, else by its turn in the step, checked
+everywhere.
+"""
 
 import numpy as np
 
@@ -23,15 +25,21 @@ def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
 def steps_at(borders: Borders, time_ns: IntArray) -> IntArray:
     """Used step in which each time lies, `UNTOLD` outside of all."""
     step = last_at(borders.start_ns, time_ns)
-    return np.where(time_ns < borders.end_ns[step], step, UNTOLD)  # -1 before the first, which is that
+    return np.where(
+        time_ns < borders.end_ns[step], step, UNTOLD
+    )  # -1 before the first, which is that
 
 
-def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes) -> IntArray | Missing:
-    """Layer of each pass, shape (p,), `UNTOLD` outside of the used steps; `Missing` where it cannot be told.
+def layers_of(
+    rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
+) -> IntArray | Missing:
+    """Layer of each pass, shape (p,), `UNTOLD` outside of the used steps; `Missing` where it cannot
+    be told.
 
-    Forward passes go through the layers upwards, backward ones downwards, the same ones in every microbatch
-    and step. Where ranges name some passes, the others are counted from them; where ranges name all, nothing
-    is counted. A schedule that runs all microbatches forward before any backward looks like more layers.
+    Forward passes go through the layers upwards, backward ones downwards, the same ones in every
+    microbatch and step. Where ranges name some passes, the others are counted from them; where
+    ranges name all, nothing is counted. A schedule that runs all microbatches forward before any
+    backward looks like more layers.
     """
     head = heads_of(lanes, passes)
     step = steps_at(borders, rank.activities.start_ns[head])
@@ -41,13 +49,18 @@ def layers_of(rank: RankTimeline, borders: Borders, lanes: Lanes, passes: Passes
     if layers is None and mine.any() and (told[mine] != UNTOLD).all():
         layers = np.where(mine, told, UNTOLD)
     if layers is None:
-        reason = "the passes through MoE layers are not the same in every microbatch and step, or take turns"
+        reason = (
+            "the passes through MoE layers are not the same in every microbatch and step, or "
+            "take turns"
+        )
         return rank.lacks(reason, "layer_ranges")
     return _with_recomputed(layers, passes.kind, passes.lane)
 
 
 def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
-    """Layer that the range around each pass's first launch names; its backward's where one range has both."""
+    """Layer that the range around each pass's first launch names; its backward's where one range
+    has both.
+    """
     comm = communication_of(rank)
     ranges = enclosing_ranges(comm)
     layer, backward = (np.full(len(rank.activities), UNTOLD) for _ in range(2))
@@ -55,8 +68,12 @@ def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
     return np.where(kind == Kind.FORWARD, layer[head], backward[head])
 
 
-def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray, head: IntArray) -> IntArray:
-    """Numbers of the layers, ascending: those named, else 0 to as many as one microbatch runs through."""
+def _numbers(
+    rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray, head: IntArray
+) -> IntArray:
+    """Numbers of the layers, ascending: those named, else 0 to as many as one microbatch runs
+    through.
+    """
     named = distinct(told[(kind == Kind.FORWARD) & (step != UNTOLD) & (told != UNTOLD)])
     if len(named):
         return named
@@ -70,7 +87,9 @@ def _numbers(rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray,
 
 
 def _counted(told: IntArray, step: IntArray, kind: IntArray, numbers: IntArray) -> IntArray | None:
-    """The layers by counting, None where what is told of them, or how many passes there are, does not fit."""
+    """The layers by counting, None where what is told of them, or how many passes there are, does
+    not fit.
+    """
     if not len(numbers):
         return None
     result = np.full(len(told), UNTOLD)
@@ -81,7 +100,11 @@ def _counted(told: IntArray, step: IntArray, kind: IntArray, numbers: IntArray) 
             result[mine] = np.resize(order, len(mine))
             lengths.add(len(mine))
     checked = (result != UNTOLD) & (told != UNTOLD)
-    if len(lengths) != 1 or lengths.pop() % len(numbers) or (result[checked] != told[checked]).any():
+    if (
+        len(lengths) != 1
+        or lengths.pop() % len(numbers)
+        or (result[checked] != told[checked]).any()
+    ):
         return None
     return result
 
@@ -90,12 +113,21 @@ def _with_recomputed(layer: IntArray, kind: IntArray, lane: IntArray) -> IntArra
     """A recomputed pass is of the layer whose backward comes next on its lane."""
     following = next_at(kind == Kind.BACKWARD)[: len(kind)]
     after = np.minimum(following, len(kind) - 1)
-    fits = (following < len(kind)) & (lane[after] == lane) & (kind == Kind.RECOMPUTE) & (layer == UNTOLD)
+    fits = (
+        (following < len(kind))
+        & (lane[after] == lane)
+        & (kind == Kind.RECOMPUTE)
+        & (layer == UNTOLD)
+    )
     return np.where(fits, layer[after], layer)
 
 
-def counted(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> tuple[PassCount, ...] | None:
-    """Passes of each used step; None without steps or passes, and where one in them does not close."""
+def counted(
+    rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes
+) -> tuple[PassCount, ...] | None:
+    """Passes of each used step; None without steps or passes, and where one in them does not
+    close.
+    """
     if not steps.used or not len(passes):
         return None
     step = steps_at(borders_of(steps), rank.activities.start_ns[heads_of(lanes, passes)])

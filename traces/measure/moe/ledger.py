@@ -1,4 +1,6 @@
-"""The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the MoE tax."""
+"""The MoE ledger of a rank: what each module of its MoE layers takes, by pass and layer, and the
+MoE tax.
+"""
 
 from itertools import product
 from typing import Final
@@ -50,13 +52,14 @@ class Measured:
 
 
 def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) -> tuple[MoeRow, ...]:
-    """Rows with anything in them, module after module. `kind_of_rest`: the kind of every activity, (n,).
+    """Rows with anything in them, module after module. `kind_of_rest`: the kind of every activity,
+    (n,).
 
-    `count`: activities with time in the windows; `work_ns`: their sum; `wall_ns`: their union, which
-    `per_step_ns` splits by used step (one entry where there are no steps). `exposed_ns`: the part of that
-    union in which no compute ran, 0 for compute. `blocking_ns`: time without compute that the account lays on
-    these activities; `host_wait_ns`: time in which the host kept the GPU waiting behind a read of token
-    counts.
+    `count`: activities with time in the windows; `work_ns`: their sum; `wall_ns`: their union,
+    which `per_step_ns` splits by used step (one entry where there are no steps). `exposed_ns`: the
+    part of that union in which no compute ran, 0 for compute. `blocking_ns`: time without compute
+    that the account lays on these activities; `host_wait_ns`: time in which the host kept the GPU
+    waiting behind a read of token counts.
     """
     rows = measured.rows
     compute = rows.is_compute
@@ -105,7 +108,9 @@ def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tupl
 def expert_work(
     measured: Measured, members: Membership, layer: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Used step, layer and time of the experts' GEMMs, in that order. `layer`: as in `layer_rows`."""
+    """Used step, layer and time of the experts' GEMMs, in that order. `layer`: as in
+    `layer_rows`.
+    """
     rows = measured.rows
     step = steps_at(measured.borders, rows.start_ns)
     mine = (step != UNTOLD) & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
@@ -116,7 +121,9 @@ def expert_work(
 
 def tax_spans(measured: Measured, members: Membership) -> Spans:
     """Instants that exist only because tokens are routed; see `measure_moe`."""
-    experts = [MODULES.index(name) for name in ("expert_gemm", "expert_activation", "shared_expert")]
+    experts = [
+        MODULES.index(name) for name in ("expert_gemm", "expert_activation", "shared_expert")
+    ]
     taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
     held = measured.of(taxed)
     if not isinstance(absent := measured.absent, Missing):
@@ -134,7 +141,9 @@ def _blocking(measured: Measured) -> IntArray | Missing:
 
 
 def _host_waits(measured: Measured, kind: IntArray) -> IntArray | Missing:
-    """Time behind reads of token counts by the kind of the kernel that came late, shape (kinds,)."""
+    """Time behind reads of token counts by the kind of the kernel that came late, shape
+    (kinds,).
+    """
     if isinstance(absent := measured.absent, Missing):
         return absent
     sync = np.flatnonzero(absent.reason == TOKEN_SYNC)
@@ -149,8 +158,9 @@ _GATHERS: Final = (OPERATIONS.index("all_gather"), OPERATIONS.index("reduce_scat
 class MoeLedger:
     """Modules of the MoE layers in the windows, and what other files count with.
 
-    `passes`: of each used step; None where a pass in them does not close, or without steps. `expert_work`: as
-    rows (used step, layer, time of expert GEMMs), arrays of one length; None where layers are not known.
+    `passes`: of each used step; None where a pass in them does not close, or without steps.
+    `expert_work`: as rows (used step, layer, time of expert GEMMs), arrays of one length; None
+    where layers are not known.
     """
 
     moe: Moe | Missing
@@ -165,17 +175,20 @@ def measure_moe(
     recompute: Recompute,
     absent: AbsentPieces | Missing,
 ) -> MoeLedger:
-    """The ledger of one rank, whose activities carry the resolved kinds; `Missing` where nothing is routed.
+    """The ledger of one rank, whose activities carry the resolved kinds; `Missing` where nothing is
+    routed.
 
-    `tax_ns` is the wall time that exists only because tokens are routed: the union of router, preprocess and
-    token-count copies, permute, dispatch, combine and unpermute (all passes), with the time in which the host
-    kept the GPU waiting behind a read of token counts, less every instant at which compute outside of these
-    ran: what is hidden under other work costs nothing. Experts and shared expert are no tax. Other
-    communication does not hide it. A host that polls memory for its counts (DeepEP) makes no call that would
-    tell, and is not in it. `tax_frac` is its part of the windows.
+    `tax_ns` is the wall time that exists only because tokens are routed: the union of router,
+    preprocess and token-count copies, permute, dispatch, combine and unpermute (all passes), with
+    the time in which the host kept the GPU waiting behind a read of token counts, less every
+    instant at which compute outside of these ran: what is hidden under other work costs nothing.
+    Experts and shared expert are no tax. Other communication does not hide it. A host that polls
+    memory for its counts (DeepEP) makes no call that would tell, and is not in it. `tax_frac` is
+    its part of the windows.
 
-    Needs no ranges: a pass is dispatch, experts, combine in the order of one thread's launches. Layers are
-    counted where that can be checked (`traces.measure.moe.layers`), else named by ranges, else missing.
+    Needs no ranges: a pass is dispatch, experts, combine in the order of one thread's launches.
+    Layers are counted where that can be checked (`traces.measure.moe.layers`), else named by
+    ranges, else missing.
     """
     if (refused := _refused(rank, steps)) is not None:
         return MoeLedger(refused)
@@ -192,20 +205,28 @@ def measure_moe(
         return MoeLedger(gap(reason, "none is needed for a dense model"))
     measured = Measured(rank.activities, steps.windows, borders_of(steps), absent)
     layers = _layers(rank, steps, lanes, passes)
-    by_layer = () if isinstance(layers, Missing) else layer_rows(measured, members, _of_each(layers, members))
+    by_layer = (
+        ()
+        if isinstance(layers, Missing)
+        else layer_rows(measured, members, _of_each(layers, members))
+    )
     untold = _no_tax(resolution, members, absent)
     tax_ns = tax_spans(measured, members).total_ns if untold is None else untold
     moe = Moe(
         tax_ns=tax_ns,
         tax_frac=tax_ns if isinstance(tax_ns, Missing) else tax_ns / steps.windows.total_ns,
-        layers=layers if isinstance(layers, Missing) else len({row.layer for row in by_layer}) or None,
+        layers=layers
+        if isinstance(layers, Missing)
+        else len({row.layer for row in by_layer}) or None,
         rows=moe_rows(measured, members, _kinds(told)),
         by_layer=by_layer,
     )
     return MoeLedger(
         moe,
         counted(rank, steps, lanes, passes),
-        None if isinstance(layers, Missing) else expert_work(measured, members, _of_each(layers, members)),
+        None
+        if isinstance(layers, Missing)
+        else expert_work(measured, members, _of_each(layers, members)),
     )
 
 
@@ -214,7 +235,11 @@ def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     replayed = rows.is_replay & (ns_in(rows, steps.windows) > 0)
     opaque = rank.opaque_graph_frac > HALF_A_WALL.value
     if replayed.any() or opaque or not rank.has_kernels:
-        reason = "graph replays were recorded whole or not at all, and parts of the MoE layers may be in them"
+        reason = (
+            "graph replays were recorded whole or not at all, and parts of the MoE layers "
+            "may "
+            "be in them"
+        )
         return rank.lacks(reason, "graphs")
     return None
 
@@ -235,18 +260,24 @@ def _unclear(rank: RankTimeline, passes: Passes) -> Missing | None:
 
 
 def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
-    """Set where more passes run forward than backward, and nobody can say which of them run again."""
+    """Set where more passes run forward than backward, and nobody can say which of them run
+    again.
+    """
     forward, backward = (summed(passes.kind == kind) for kind in (Kind.FORWARD, Kind.BACKWARD))
     if recompute.missing is None or not backward or NEARLY_ALL.value * forward <= backward:
         return None
-    reason = f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
+    reason = (
+        f"{forward} forward and {backward} backward passes, and which of them run again is unknown"
+    )
     return gap(f"{reason}: {recompute.missing.reason}", recompute.missing.cure)
 
 
 def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
     if not len(passes):
         reason = (
-            "no expert all-to-all is known that could mark a pass: modules are known by their names alone"
+            "no expert all-to-all is known that could mark a pass: modules are known by "
+            "their "
+            "names alone"
         )
         how = rank.cure("ranges")
         return gap(reason, f"none for a run on one rank; else {how}")
@@ -262,7 +293,9 @@ def _of_each(layers: IntArray, members: Membership) -> IntArray:
     return np.append(layers, UNTOLD)[members.of]
 
 
-def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | Missing) -> Missing | None:
+def _no_tax(
+    resolution: Resolution, members: Membership, absent: AbsentPieces | Missing
+) -> Missing | None:
     for open_ in resolution.unresolved:
         if open_.kind == "sendrecv_unresolved":
             reason = f"some SendRecv could be expert traffic: {open_.reason}"
@@ -275,9 +308,12 @@ def _no_tax(resolution: Resolution, members: Membership, absent: AbsentPieces | 
         )
     if (resolution.operation == OPERATIONS.index("fused")).any():
         return gap(
-            "dispatch, experts and combine run in one kernel", "none: the kernel does not record its phases"
+            "dispatch, experts and combine run in one kernel",
+            "none: the kernel does not record its phases",
         )
-    if not np.isin(members.module, [MODULES.index(name) for name in ("permute", "unpermute")]).any():
+    if not np.isin(
+        members.module, [MODULES.index(name) for name in ("permute", "unpermute")]
+    ).any():
         return gap(
             "tokens are routed, but no kernel has a name that shows a permutation",
             "run with fused permutes (Megatron-LM: --moe-permute-fusion)",

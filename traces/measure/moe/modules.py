@@ -1,13 +1,15 @@
-"""Which module of a MoE layer each activity belongs to, by its part and where in a layer pass it stands.
+"""Which module of a MoE layer each activity belongs to, by its part and where in a layer pass it
+stands.
 
-A pass on its lane: before | entry | experts | exit | after. In entry tokens leave and come into the order of
-experts, in exit they come back. Before and after reach to the next norm, attention or head, or to the pass
-beside it.
+A pass on its lane: before | entry | experts | exit | after. In entry tokens leave and come into the
+order of experts, in exit they come back. Before and after reach to the next norm, attention or
+head, or to the pass beside it.
 
-Dense GEMMs around the exchanges are the expert that every token visits, and the router's gate. Their names
-say nothing. The shared expert is told by its activation outside of the experts: it may run beside an
-exchange, before the router, or after the combine; or its first linear layer runs beside dispatch and its
-second beside combine (Megatron-Core's moe_shared_expert_overlap), in backward the other way round.
+Dense GEMMs around the exchanges are the expert that every token visits, and the router's gate.
+Their names say nothing. The shared expert is told by its activation outside of the experts: it may
+run beside an exchange, before the router, or after the combine; or its first linear layer runs
+beside dispatch and its second beside combine (Megatron-Core's moe_shared_expert_overlap), in
+backward the other way round.
 """
 
 from enum import IntEnum
@@ -15,7 +17,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import CODE, NOWHERE, PLACE, BoolArray, IntArray, codes_of, last_at, none_of, shifted
+from traces.arrays import (
+    CODE,
+    NOWHERE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    codes_of,
+    last_at,
+    none_of,
+    shifted,
+)
 from traces.frozen import frozen
 from traces.groups import begins, mask_within, next_at, previous_at
 from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
@@ -37,8 +49,8 @@ class Zone(IntEnum):
 class Zones:
     """Zone and pass (`UNTOLD` outside) of each place in a lane order, shape (n,).
 
-    `begin` and `end`, shape (p,), are where the zone before each pass begins and the one after it ends,
-    `entered` where its experts begin.
+    `begin` and `end`, shape (p,), are where the zone before each pass begins and the one after it
+    ends, `entered` where its experts begin.
     """
 
     zone: IntArray
@@ -57,7 +69,9 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
         return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
     begin, end = _reach(lanes, passes, told)
     entered, left = _experts(lanes, passes)
-    borders = np.stack((begin, passes.to_first, entered, left, passes.from_last + 1, end), axis=1).ravel()
+    borders = np.stack(
+        (begin, passes.to_first, entered, left, passes.from_last + 1, end), axis=1
+    ).ravel()
     at = last_at(borders, np.arange(count, dtype=PLACE)).astype(PLACE)
     zone = (at % len(Zone)).astype(CODE)  # before the first it is outside as well
     of = at // len(Zone)
@@ -88,10 +102,11 @@ def _split(lanes: Lanes, told: Evidence, left: IntArray, right: IntArray) -> Int
 
 
 def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
-    """Where in each pass the experts begin and end: between the reorders on both sides of their GEMMs.
+    """Where in each pass the experts begin and end: between the reorders on both sides of their
+    GEMMs.
 
-    Without a reorder on one side, they reach to the payload; without any, dense GEMMs before the first
-    grouped one are not theirs.
+    Without a reorder on one side, they reach to the payload; without any, dense GEMMs before the
+    first grouped one are not theirs.
     """
     low, high = passes.to_last + 1, passes.from_first
     reorder, grouped = lanes.part == Part.REORDER, lanes.part == Part.GROUPED
@@ -134,7 +149,9 @@ class _Around:
         return found & np.isin(self._part, (Part.GEMM, Part.ACTIVATION, Part.CAST))
 
     def _whole(self, low: IntArray, high: IntArray) -> BoolArray:
-        """In the stretches [low, high), from the linear layer before an activation to the one after it."""
+        """In the stretches [low, high), from the linear layer before an activation to the one after
+        it.
+        """
         first, last = next_at(self._activation)[low], previous_at(self._activation)[high]
         begin = np.maximum(nth_previous(self._previous_gemm, first, self._gemms), low)
         begin = np.maximum(previous_at(self._part != Part.CAST)[begin] + 1, low)
@@ -142,15 +159,23 @@ class _Around:
         return self._where((first < high) & (self._previous_gemm[first] >= low), begin, end)
 
     def _second_half(self) -> BoolArray:
-        """Forward: the linear layer beside combine, where only the first one ran beside dispatch."""
+        """Forward: the linear layer beside combine, where only the first one ran beside
+        dispatch.
+        """
         high, activation = self._zones.entered, previous_at(self._activation)
         last = activation[high]
-        begun = ~self._back & (last != activation[self._passes.to_first]) & (self._next_gemm[last] >= high)
+        begun = (
+            ~self._back
+            & (last != activation[self._passes.to_first])
+            & (self._next_gemm[last] >= high)
+        )
         end = np.minimum(self._next_gemm[self._returned] + 1, self._zones.end)
         return self._where(begun, self._returned, end)
 
     def _first_half_backward(self) -> BoolArray:
-        """Backward: the same expert, its second linear layer beside combine, the rest beside dispatch."""
+        """Backward: the same expert, its second linear layer beside combine, the rest beside
+        dispatch.
+        """
         low, routed = self._returned, next_at(self._part == Part.ROUTER)[self._returned]
         high = np.minimum(self._zones.end, routed)
         first = next_at(self._activation)[low]
@@ -165,7 +190,9 @@ class _Around:
         return mask_within(begin[which], end[which], len(self._part))
 
     def gate(self, shared: BoolArray) -> BoolArray:
-        """The router's own GEMMs, (n,): forward the last before its kernels, backward those after them."""
+        """The router's own GEMMs, (n,): forward the last before its kernels, backward those after
+        them.
+        """
         zones, router, free = self._zones, next_at(self._part == Part.ROUTER), self._gemm & ~shared
         first, later = router[zones.begin], router[self._returned]
         at = previous_at(free)[first]
@@ -196,10 +223,11 @@ _LATE: Final = (Zone.EXIT, Zone.AFTER)
 
 @frozen
 class Membership:
-    """Of each activity, shape (n,), in the order of `Activities`; `UNTOLD` where it belongs to none.
+    """Of each activity, shape (n,), in the order of `Activities`; `UNTOLD` where it belongs to
+    none.
 
-    `module` indexes `MODULES`, `kind` is a `Kind`, `of` numbers the layer pass (`UNTOLD` too where its name
-    alone tells the module).
+    `module` indexes `MODULES`, `kind` is a `Kind`, `of` numbers the layer pass (`UNTOLD` too where
+    its name alone tells the module).
     """
 
     module: IntArray
@@ -217,7 +245,9 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     by_itself = told.autograd | (told.phase == PHASES.index("bwd"))
     kind = np.append(passes.kind, CODE(UNTOLD))[zones.of]
     kind[outside] = np.where(by_itself[lanes.order[outside]], Kind.BACKWARD, Kind.FORWARD)
-    whole = np.append(passes.whole, False)[zones.of]  # else the name alone tells what a reorder does
+    whole = np.append(passes.whole, False)[
+        zones.of
+    ]  # else the name alone tells what a reorder does
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
     # gathers between the router of a pass and its tokens' leaving carry token counts
     gathers = np.flatnonzero((lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE))
@@ -243,7 +273,9 @@ def _in_order(lanes: Lanes, which: BoolArray, values: IntArray) -> IntArray:
 
 
 def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray) -> IntArray:
-    """Module of each place by its part and zone; in backward what moves tokens undoes the other module."""
+    """Module of each place by its part and zone; in backward what moves tokens undoes the other
+    module.
+    """
     part = lanes.part
     early, late = np.isin(zone, _EARLY), np.isin(zone, _LATE)
     undoes = np.where(whole, late, lanes.undoes)

@@ -1,10 +1,10 @@
 """Layer passes: tokens go to their experts, experts work, tokens come back.
 
-Forward and backward look alike: what moves like a dispatch in backward is the backward of combine. Passes are
-read off lanes: what each host thread launched, in order, and the part each activity can play in a MoE layer,
-so another microbatch between does not matter. Forward and backward come from different threads in PyTorch, so
-even where two microbatches take turns on the GPU, one lane holds whole layers one after the other. Where no
-launch was recorded there is one lane, in order of start.
+Forward and backward look alike: what moves like a dispatch in backward is the backward of combine.
+Passes are read off lanes: what each host thread launched, in order, and the part each activity can
+play in a MoE layer, so another microbatch between does not matter. Forward and backward come from
+different threads in PyTorch, so even where two microbatches take turns on the GPU, one lane holds
+whole layers one after the other. Where no launch was recorded there is one lane, in order of start.
 """
 
 from enum import IntEnum
@@ -32,12 +32,21 @@ from traces.names.kernels import KernelClass
 from traces.patterns import compiled
 from traces.resolve.communication import communication_of
 from traces.resolve.neighbours import Role, launch_order, role
-from traces.resolve.resolution import CONTROL_KIND, OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
+from traces.resolve.resolution import (
+    CONTROL_KIND,
+    OPERATIONS,
+    PAYLOAD_KINDS,
+    PHASES,
+    UNTOLD,
+    Resolution,
+)
 from traces.timeline import RankTimeline
 
 
 def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
-    """From each start the n-th place after it, by `next_at`'s answer `at`; the start itself for 0."""
+    """From each start the n-th place after it, by `next_at`'s answer `at`; the start itself for
+    0.
+    """
     found = start
     for turn in range(int(nth.max(initial=0))):
         found = np.where(nth > turn, at[np.minimum(found + 1, len(at) - 1)], found)
@@ -45,7 +54,9 @@ def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
 
 
 def nth_previous(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
-    """From each start the n-th place before it, by `previous_at`'s answer `at`; -1 where there is none."""
+    """From each start the n-th place before it, by `previous_at`'s answer `at`; -1 where there is
+    none.
+    """
     found = start
     for turn in range(int(nth.max(initial=0))):
         found = np.where(nth > turn, np.where(found < 0, -1, at[found]), found)
@@ -86,8 +97,8 @@ _NO_GEMM: Final = {"grouped_setup", "splitk_reduce"}
 class Lanes:
     """All activities of a rank, lane after lane, each in order of launch; arrays of shape (n,).
 
-    `order` are places in `Activities`; `lane` numbers the lanes; `part` is a `Part`; `undoes` marks reorders
-    that bring tokens back into their own order, as their names say.
+    `order` are places in `Activities`; `lane` numbers the lanes; `part` is a `Part`; `undoes` marks
+    reorders that bring tokens back into their own order, as their names say.
     """
 
     order: IntArray
@@ -122,7 +133,9 @@ def _parts(rank: RankTimeline, resolution: Resolution) -> IntArray:
     part = np.array([*map(_part, rank.classes)], dtype=CODE)[rows.name]
     part[~rows.is_kernel | ~rows.is_compute] = Part.NONE
     part[token_count_reads(rank)] = Part.COUNTS
-    gathers = resolution.of_kind("other_comm") & (resolution.operation == OPERATIONS.index("all_gather"))
+    gathers = resolution.of_kind("other_comm") & (
+        resolution.operation == OPERATIONS.index("all_gather")
+    )
     part[resolution.index[gathers]] = Part.GATHER
     part[resolution.index[resolution.of_kind(*PAYLOAD_KINDS)]] = Part.PAYLOAD
     part[resolution.index[resolution.of_kind(CONTROL_KIND)]] = Part.CONTROL
@@ -163,7 +176,9 @@ class Kind(IntEnum):
 
 @frozen
 class PassCount:
-    """Passes of one step, each with one dispatch and one combine, over all layers and microbatches."""
+    """Passes of one step, each with one dispatch and one combine, over all layers and
+    microbatches.
+    """
 
     forward: int
     recompute: int
@@ -172,10 +187,12 @@ class PassCount:
 
 @frozen
 class Evidence:
-    """Of each activity, shape (n,) each, what tells the pass: masks but for `phase`, which is in `PHASES`.
+    """Of each activity, shape (n,) each, what tells the pass: masks but for `phase`, which is in
+    `PHASES`.
 
-    `autograd`: launched by a thread of autograd; `recomputed`: in a recomputed stretch; `phase`: as its name
-    says; `resolved`: the phase that expert traffic was resolved to. `UNTOLD` where nothing tells.
+    `autograd`: launched by a thread of autograd; `recomputed`: in a recomputed stretch; `phase`: as
+    its name says; `resolved`: the phase that expert traffic was resolved to. `UNTOLD` where nothing
+    tells.
     """
 
     autograd: BoolArray
@@ -188,9 +205,9 @@ class Evidence:
 class Passes:
     """Passes in order of their lanes, shape (p,): places in `Lanes.order`.
 
-    Tokens leave in [to_first, to_last], come back in [from_first, from_last], both ends included. Where the
-    other half lies outside of the recording it is empty, and `whole` is False. `kind` is a `Kind`, `UNTOLD`
-    where nothing tells; `lane` is that of `Lanes`.
+    Tokens leave in [to_first, to_last], come back in [from_first, from_last], both ends included.
+    Where the other half lies outside of the recording it is empty, and `whole` is False. `kind` is
+    a `Kind`, `UNTOLD` where nothing tells; `lane` is that of `Lanes`.
     """
 
     to_first: IntArray
@@ -276,7 +293,9 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
 
 
 def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> IntArray:
-    """Kind of each pass: by the thread and the names between its first and its last payload kernel."""
+    """Kind of each pass: by the thread and the names between its first and its last payload
+    kernel.
+    """
     forward, backward = (
         _any_within(told.phase[lanes.order] == PHASES.index(phase), first, last) for phase in PHASES
     )
@@ -295,8 +314,12 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
     return np.where(known | again, kind, UNTOLD).astype(CODE)
 
 
-def _with_gradients(lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray) -> BoolArray:
-    """Whether a pass has rather twice the GEMMs of a forward pass: two gradients each, and no repetition."""
+def _with_gradients(
+    lanes: Lanes, by_autograd: BoolArray, first: IntArray, last: IntArray
+) -> BoolArray:
+    """Whether a pass has rather twice the GEMMs of a forward pass: two gradients each, and no
+    repetition.
+    """
     total = sums_before(np.isin(lanes.part, (Part.GEMM, Part.GROUPED)))
     count = total[last + 1] - total[first]
     of_forward = count[~by_autograd & (count > 0)]

@@ -1,1 +1,3 @@
-"""How clocks stand to each other: lines through what they show of one moment, and where such moments are."""
+"""How clocks stand to each other: lines through what they show of one moment, and where such
+moments are.
+"""

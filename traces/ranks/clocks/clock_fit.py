@@ -1,7 +1,9 @@
-"""How clocks stand to each other: straight lines through times that several clocks show of one moment.
+"""How clocks stand to each other: straight lines through times that several clocks show of one
+moment.
 
-The ends of a collective are such times, and so are those of a message, whichever ranks they are of. All
-clocks are fitted at once, robustly against the few times that do not fit, and each with its error.
+The ends of a collective are such times, and so are those of a message, whichever ranks they are of.
+All clocks are fitted at once, robustly against the few times that do not fit, and each with its
+error.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,9 @@ from traces.ranks.rows import parts
 
 @frozen
 class ClockFit:
-    """A clock, by its fingerprint: `offset_ns` ahead at its time `base_ns`, and it gains `drift_ppm`."""
+    """A clock, by its fingerprint: `offset_ns` ahead at its time `base_ns`, and it gains
+    `drift_ppm`.
+    """
 
     clock: int
     base_ns: int
@@ -40,10 +44,14 @@ DRIFT: Final = Limit(
     "published: IEEE 802.3 and 1588 allow an oscillator 100, and two may err each way",
 )
 ENDS: Final = Limit(
-    3, "moments in common", "counted: offset and drift are two unknowns, and a third moment checks them"
+    3,
+    "moments in common",
+    "counted: offset and drift are two unknowns, and a third moment checks them",
 )
 MEET: Final = Limit(
-    10_000, "ns", "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run"
+    10_000,
+    "ns",
+    "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run",
 )
 WHOLE: Final = Limit(
     0.85,
@@ -51,14 +59,14 @@ WHOLE: Final = Limit(
     "ours: a few kernels end late; of stages in lockstep up to 75 % coincide",
 )
 _NO_DRIFT: Final = 1_000.0 / (2 * 100e-6**2)
-"""How much speaks for a clock without drift, where times scatter by a us and clocks drift by 100 ppm or so:
-over a few ms scatter would look like drift.
-"""
+"""How much speaks for a clock without drift, where times scatter by a us and clocks drift by 100
+ppm or so: over a few ms scatter would look like drift. """
 _READ_NS: Final = 1.0
 """No clock is read more finely."""
 _ROUNDS: Final = 32
 _NARROWER: Final = 4.0
-"""Far residuals lose their weight by and by: those that weigh alike are so many times smaller each round."""
+"""Far residuals lose their weight by and by: those that weigh alike are so many times smaller each
+round."""
 _STILL_NS: Final = 0.1
 """Where no time moves by more, further rounds change no ns."""
 _TURNS: Final = 100
@@ -72,8 +80,8 @@ _BY_CHANCE: Final = 1.96
 class Fits:
     """Lines of clocks, shape (clocks,): time = own + `offset` + `slope` * (own - `middle`).
 
-    By 95 % a line lies within `within_ns` of the truth at both ends of its times, and its slope within
-    `slope_within`. `known`: clocks that enough moments tie to the one that has most.
+    By 95 % a line lies within `within_ns` of the truth at both ends of its times, and its slope
+    within `slope_within`. `known`: clocks that enough moments tie to the one that has most.
     """
 
     middle: FloatArray
@@ -93,9 +101,15 @@ class Fits:
         begin_ns = np.rint(self.times_of(np.zeros(count), np.arange(count))).astype(np.int64)
         ahead_ns = base_ns - base_ns[0] - begin_ns
         columns = zip(
-            fingerprints, base_ns.tolist(), ahead_ns.tolist(), (-1e6 * self.slope).tolist(), strict=True
+            fingerprints,
+            base_ns.tolist(),
+            ahead_ns.tolist(),
+            (-1e6 * self.slope).tolist(),
+            strict=True,
         )
-        return tuple(ClockFit(*one) for one, known in zip(columns, self.known.tolist(), strict=True) if known)
+        return tuple(
+            ClockFit(*one) for one, known in zip(columns, self.known.tolist(), strict=True) if known
+        )
 
 
 _POINTS: Final = 64
@@ -103,7 +117,9 @@ _POINTS: Final = 64
 
 
 def scatter_ns(own_ns: IntArray, other_ns: IntArray) -> float:
-    """How far times of two clocks lie from a straight line in the middle; the median slope gives it."""
+    """How far times of two clocks lie from a straight line in the middle; the median slope gives
+    it.
+    """
     at, apart = (own_ns - own_ns[0]).astype(np.float64), (other_ns - own_ns).astype(np.float64)
     some = np.linspace(0, len(at) - 1, min(len(at), _POINTS)).astype(np.int64)
     early, late = np.triu_indices(len(some), 1)
@@ -117,8 +133,8 @@ def scatter_ns(own_ns: IntArray, other_ns: IntArray) -> float:
 def fit_clocks(own_ns: FloatArray, clock: IntArray, first: IntArray, count: int) -> Fits:
     """Clocks fitted on moments: from `first` to `first` are the times that clocks show of one.
 
-    Huber's estimate: the squares of small residuals are summed, and of those above the median the distances.
-    Least squares find it, again and again, with weights that make it that.
+    Huber's estimate: the squares of small residuals are summed, and of those above the median the
+    distances. Least squares find it, again and again, with weights that make it that.
     """
     times = np.bincount(clock, minlength=count)
     reference = int(np.argmax(times))
@@ -161,7 +177,8 @@ def _tied(clock: IntArray, first: IntArray, count: int, reference: int) -> BoolA
 
 @frozen
 class _Moments:
-    """Times of moments, from `first` to `first`: of which `clock`, and `at` which time beside its middle.
+    """Times of moments, from `first` to `first`: of which `clock`, and `at` which time beside its
+    middle.
 
     `free`: the clocks that may move.
     """
@@ -186,7 +203,8 @@ class _Moments:
         return np.where(self.free, sums, 0.0)
 
     def nearer(self, apart: FloatArray, weight: FloatArray, slope: FloatArray) -> FloatArray:
-        """Levels and slopes, shape (2, clocks), that leave the least squares when they are taken away.
+        """Levels and slopes, shape (2, clocks), that leave the least squares when they are taken
+        away.
 
         By conjugate gradients: each turn costs what there are times, however many clocks there are.
         """
@@ -209,12 +227,15 @@ class _Moments:
         return found
 
     def errors(self, apart: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far lines may be off at their ends, twice as far as in the middle, and their slopes, by 95 %.
+        """How far lines may be off at their ends, twice as far as in the middle, and their slopes,
+        by 95 %.
 
-        Of n times the middle one lies between those that are as many places away as n throws of a coin may
-        be off, whatever they scatter like. Each is held beside the others of its moment.
+        Of n times the middle one lies between those that are as many places away as n throws of a
+        coin may be off, whatever they scatter like. Each is held beside the others of its moment.
         """
-        _, own = np.unique(parts.numbers(self.first) * len(self.free) + self.clock, return_inverse=True)
+        _, own = np.unique(
+            parts.numbers(self.first) * len(self.free) + self.clock, return_inverse=True
+        )
         of_own = np.bincount(own, weight)[own]
         others = 1 - of_own / parts.spread(parts.total(weight, self.first), self.first)
         far = np.abs(apart) / np.maximum(others, 1e-3)

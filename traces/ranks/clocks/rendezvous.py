@@ -1,9 +1,11 @@
-"""Pairs of times of ranks of which nothing but the order of their collectives is recorded: where clocks meet.
+"""Pairs of times of ranks of which nothing but the order of their collectives is recorded: where
+clocks meet.
 
-Stages of a pipeline run different programs, so that the turn of a stream does not tell whose it is, and what
-comes once a step has one period everywhere. But a message, a reduction and a gather that two ranks share all
-end on both at once: at the true offset of their clocks ends of several independent sequences coincide, at any
-other those of few. All pairs that coincide are fitted together, so that most of them decide.
+Stages of a pipeline run different programs, so that the turn of a stream does not tell whose it is,
+and what comes once a step has one period everywhere. But a message, a reduction and a gather that
+two ranks share all end on both at once: at the true offset of their clocks ends of several
+independent sequences coincide, at any other those of few. All pairs that coincide are fitted
+together, so that most of them decide.
 """
 
 from __future__ import annotations
@@ -24,19 +26,24 @@ from traces.ranks.summaries.summary import Operation
 PART: Final = Limit(
     0.4,
     "of the messages of a rank",
-    "counted: of a middle stage's messages half are with the next one, but for a fifth that end late",
+    "counted: of a middle stage's messages half are with the next one, but for a fifth that end "
+    "late",
 )
 SECOND: Final = Limit(
-    0.6, "of the ends that coincide", "ours: steps are nearly alike, and a whole step off up to half coincide"
+    0.6,
+    "of the ends that coincide",
+    "ours: steps are nearly alike, and a whole step off up to half coincide",
 )
 _SEQUENCE: Final = 2
 """Ends of a sequence that comes once a step, from which on it agrees."""
 _LEAST: Final = 5
-"""Ends that coincide, from which on an offset is worth a look; and of a sequence that comes often."""
+"""Ends that coincide, from which on an offset is worth a look; and of a sequence that comes
+often."""
 _TRIED: Final = 6
 """Offsets that are looked at."""
 _LOOKED_AT: Final = 0.4
-"""Of the most ends that coincide at any offset: a pair of stages shares less than what is in lockstep."""
+"""Of the most ends that coincide at any offset: a pair of stages shares less than what is in
+lockstep."""
 _RICH: Final = 1.5
 """Collectives a step, above which a sequence comes often."""
 _ANCHORS: Final = 16
@@ -44,7 +51,8 @@ _ANCHORS: Final = 16
 _WINDOW_NS: Final = 200_000_000
 """In it clocks that drift by 40 ppm each way stay within what ends may lie apart."""
 _STEADY: Final = (MEET.value / 2 / 100e-6) ** 2
-"""How much speaks for a clock without drift: what ends may be apart, over the drift that clocks have."""
+"""How much speaks for a clock without drift: what ends may be apart, over the drift that clocks
+have."""
 _ELSEWHERE: Final = 2 * MEET.value
 _WHERE: Final = (0.5, 0.2, 0.8)
 """Where in a recording offsets are tried: it may overlap with the other in a part only."""
@@ -56,7 +64,9 @@ _SPAN: Final = 1 << 58
 
 @frozen
 class Sequences:
-    """Ends of one rank by time, shape (m,): what each does, and which sequence, of a stream, it is of."""
+    """Ends of one rank by time, shape (m,): what each does, and which sequence, of a stream, it is
+    of.
+    """
 
     end_ns: IntArray
     operation: IntArray
@@ -71,12 +81,16 @@ class Sequences:
     key: IntArray
 
     def nearest(self, operation: IntArray, times_ns: IntArray) -> IntArray:
-        """The row whose end is nearest to each time, mostly one of that operation where there is any."""
+        """The row whose end is nearest to each time, mostly one of that operation where there is
+        any.
+        """
         key = operation * _SPAN + np.clip(times_ns - self.end_ns[0], 0, _SPAN - 1)
         after = np.clip(np.searchsorted(self.key, key), 1, max(1, len(self.key) - 1))
         before = after - 1
         after = np.minimum(after, len(self.key) - 1)
-        return self.by_operation[np.where(key - self.key[before] <= self.key[after] - key, before, after)]
+        return self.by_operation[
+            np.where(key - self.key[before] <= self.key[after] - key, before, after)
+        ]
 
 
 def sequences_of(end_ns: IntArray, operation: IntArray, number: IntArray, steps: int) -> Sequences:
@@ -96,8 +110,8 @@ def _rows_of(values: IntArray) -> dict[int, IntArray]:
 
 @frozen
 class Met:
-    """Ends of two ranks that coincide, by row, each with one, where those of the one are expected on the
-    other's clock.
+    """Ends of two ranks that coincide, by row, each with one, where those of the one are expected
+    on the other's clock.
     """
 
     mine: IntArray
@@ -109,13 +123,18 @@ class Met:
 
 
 def meet(own: Sequences, other: Sequences) -> Met | None:
-    """Where ends of the two coincide, of several independent sequences; None where that leaves doubt."""
+    """Where ends of the two coincide, of several independent sequences; None where that leaves
+    doubt.
+    """
     for where in _WHERE:
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
         tried = [
-            _followed(own, other, at_ns, middle_ns) for middle_ns in _crowded(*_apart(own, other, at_ns))
+            _followed(own, other, at_ns, middle_ns)
+            for middle_ns in _crowded(*_apart(own, other, at_ns))
         ]
-        found = sorted((met for met in tried if _independent(met, own, other)), key=len, reverse=True)
+        found = sorted(
+            (met for met in tried if _independent(met, own, other)), key=len, reverse=True
+        )
         if found and (len(found) == 1 or len(found[1]) <= SECOND.value * len(found[0])):
             return found[0]
     return None
@@ -164,18 +183,24 @@ def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> M
         met = _pairs(own, other, at, line, np.abs(at) <= reach_ns)
         if len(met) < _LEAST:
             break
-        line = _line(at[met.mine], (other.end_ns[met.theirs] - own.end_ns[met.mine]).astype(np.float64))
+        line = _line(
+            at[met.mine], (other.end_ns[met.theirs] - own.end_ns[met.mine]).astype(np.float64)
+        )
     return _pairs(own, other, at, line, np.ones(len(at), dtype=np.bool_))
 
 
 def _line(at: FloatArray, apart: FloatArray) -> FloatArray:
-    """Offset and slope of the line through how far two clocks are apart, near enough to follow it."""
+    """Offset and slope of the line through how far two clocks are apart, near enough to follow
+    it.
+    """
     x, y = at - at.mean(), apart - apart.mean()
     slope = float((x * y).sum() / ((x * x).sum() + _STEADY))
     return np.array([apart.mean() - slope * at.mean(), slope])
 
 
-def _pairs(own: Sequences, other: Sequences, at: FloatArray, line: FloatArray, which: BoolArray) -> Met:
+def _pairs(
+    own: Sequences, other: Sequences, at: FloatArray, line: FloatArray, which: BoolArray
+) -> Met:
     """Ends of one operation that coincide, each with the nearest of the other; one has one."""
     expected_ns = own.end_ns + np.rint(line[0] + line[1] * at).astype(np.int64)
     rows = np.flatnonzero(which)
@@ -191,8 +216,8 @@ def _pairs(own: Sequences, other: Sequences, at: FloatArray, line: FloatArray, w
 def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
     """Whether a sequence that comes once a step agrees on it, and one that comes often.
 
-    Either alone says little: what comes once a step has one period everywhere, and of stages that work in
-    turn many ends coincide at an offset that is none.
+    Either alone says little: what comes once a step has one period everywhere, and of stages that
+    work in turn many ends coincide at an offset that is none.
     """
     rare = often = False
     several = np.stack((own.number[met.mine], other.number[met.theirs]))
@@ -203,7 +228,11 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
         whole = count >= max(_SEQUENCE, WHOLE.value * in_common)
         is_rare = max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps)
         rare |= whole and is_rare
-        part = WHOLE.value if own.operation[own.of_number[one][0]] != Operation.EXCHANGE else PART.value
+        part = (
+            WHOLE.value
+            if own.operation[own.of_number[one][0]] != Operation.EXCHANGE
+            else PART.value
+        )
         often |= not is_rare and count >= max(_LEAST, part * in_common)
     return rare and often
 
@@ -216,7 +245,8 @@ def _within(times_ns: IntArray, of_ns: IntArray) -> int:
 def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int, ClockFit] | None:
     """A clock for all by what ranks share; None where that does not join all of them.
 
-    `clocks`: the fingerprint of each rank's. Where a pair of ranks meets elsewhere, the others outweigh it.
+    `clocks`: the fingerprint of each rank's. Where a pair of ranks meets elsewhere, the others
+    outweigh it.
     """
     fingerprints = sorted({*clocks})
     number = np.searchsorted(fingerprints, clocks)
@@ -224,7 +254,8 @@ def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int
     for rank, clock in zip(ranks, number, strict=True):
         base_ns[clock] = min(base_ns[clock], int(rank.end_ns[0]))
     own_ns = [
-        (rank.end_ns - base_ns[clock]).astype(np.float64) for rank, clock in zip(ranks, number, strict=True)
+        (rank.end_ns - base_ns[clock]).astype(np.float64)
+        for rank, clock in zip(ranks, number, strict=True)
     ]
     times, of_clock = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
     for one, other, met in _meetings(ranks, number):
@@ -238,8 +269,9 @@ def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int
 
 
 def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int, int, Met]]:
-    """Ranks that meet, neighbours first. Of what those 1, 2, 4 and so on apart join, such as stages, each two
-    that are not one yet are held together by a few pairs; ranks in equal places of them are tried first.
+    """Ranks that meet, neighbours first. Of what those 1, 2, 4 and so on apart join, such as
+    stages, each two that are not one yet are held together by a few pairs; ranks in equal places of
+    them are tried first.
     """
     island = clock.copy()
     for one, other in _strides(len(ranks)):
@@ -258,7 +290,9 @@ def _between(
 ) -> Iterator[tuple[int, int, Met]]:
     """Ranks of two islands that meet, which makes these one."""
     stage = min(len(mine), len(theirs))
-    for one, other in sorted(product(mine, theirs), key=lambda pair: abs(abs(pair[0] - pair[1]) - stage)):
+    for one, other in sorted(
+        product(mine, theirs), key=lambda pair: abs(abs(pair[0] - pair[1]) - stage)
+    ):
         if (met := meet(ranks[one], ranks[other])) is not None:
             island[island == island[other]] = island[one]
             yield one, other, met
@@ -282,7 +316,9 @@ def of_one_program(ranks: Sequence[Sequences]) -> bool:
 
 
 def _alike(one: Sequences, other: Sequences) -> bool:
-    """Whether two may be of one program: as many sequences of each operation, that come as often."""
+    """Whether two may be of one program: as many sequences of each operation, that come as
+    often.
+    """
     mine, theirs = (
         sorted((int(rank.operation[rows[0]]), len(rows)) for rows in rank.of_number.values())
         for rank in (one, other)

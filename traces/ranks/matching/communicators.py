@@ -1,12 +1,13 @@
-"""Which ranks form a group: collectives of many summaries as one table, with one number for each group.
+"""Which ranks form a group: collectives of many summaries as one table, with one number for each
+group.
 
-A recording that began after the communicator was made does not tell the rank's own place in it. Where all
-ranks of the communicator were recorded, and say which they are, their order tells: communicators of
-training frameworks number their ranks in order of the global ones.
+A recording that began after the communicator was made does not tell the rank's own place in it.
+Where all ranks of the communicator were recorded, and say which they are, their order tells:
+communicators of training frameworks number their ranks in order of the global ones.
 
-Of some groups a recording tells nothing. Collectives of one kind on one stream stand in their order. Two
-ranks are in one group where, one by one, the ends of theirs lie together, on clocks that may differ and
-drift. A recording that began a few collectives later has its order shifted.
+Of some groups a recording tells nothing. Collectives of one kind on one stream stand in their
+order. Two ranks are in one group where, one by one, the ends of theirs lie together, on clocks that
+may differ and drift. A recording that began a few collectives later has its order shifted.
 """
 
 from collections import Counter, defaultdict
@@ -36,7 +37,14 @@ from traces.ranks.matching.gathered import (
 from traces.ranks.matching.messages import Exchanges, Pair
 from traces.ranks.rows import parts
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
-from traces.ranks.summaries.summary import Group, GroupSource, Instances, Operation, RankSummary, Recorded
+from traces.ranks.summaries.summary import (
+    Group,
+    GroupSource,
+    Instances,
+    Operation,
+    RankSummary,
+    Recorded,
+)
 
 
 def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:
@@ -80,13 +88,17 @@ def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
 
 def _fit(peers: Sequence[set[int]]) -> bool:
     return all(
-        other < len(peers) and number in peers[other] for number, mine in enumerate(peers) for other in mine
+        other < len(peers) and number in peers[other]
+        for number, mine in enumerate(peers)
+        for other in mine
     )
 
 
 @frozen
 class Flat:
-    """Rows of all summaries, shape (n,): `place` is that of the summary, `rows.group` indexes `groups`."""
+    """Rows of all summaries, shape (n,): `place` is that of the summary, `rows.group` indexes
+    `groups`.
+    """
 
     place: IntArray
     rows: Instances
@@ -100,7 +112,9 @@ class Flat:
 
 
 def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
-    """All rows, in the order of the summaries; a group's number is that of its key, in order of keys."""
+    """All rows, in the order of the summaries; a group's number is that of its key, in order of
+    keys.
+    """
     groups = groups_of(summaries)
     known: dict[tuple[GroupSource, int], Group] = {}
     for group in (group for several in groups for group in several):
@@ -116,19 +130,24 @@ def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
 TOGETHER: Final = Limit(
     40_000,
     "ns",
-    "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run, within 27 us on "
+    "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run, within "
+    "27 us on "
     "two of another; those of different groups are as far apart as their work differs",
 )
-MOST: Final = Limit(128, "ranks", "ours: each is compared with each; of more, groups must be recorded")
+MOST: Final = Limit(
+    128, "ranks", "ours: each is compared with each; of more, groups must be recorded"
+)
 _CLEARLY: Final = 2.0
 """How many times better a shift must fit than none."""
 
 
-def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit] | None = None) -> Flat:
+def settled_order(
+    flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit] | None = None
+) -> Flat:
     """The rows, with groups known only by order split into those whose ranks end together.
 
-    With `fits` all is on one clock, by which a rank never ends what another of its group has not begun; then
-    the turn of a stream says nothing, since programs of other stages use other streams.
+    With `fits` all is on one clock, by which a rank never ends what another of its group has not
+    begun; then the turn of a stream says nothing, since programs of other stages use other streams.
     """
     of_order = flat.of_source(GroupSource.ORDER)
     settled = _Settled(flat)
@@ -138,7 +157,9 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
         if fits is None:
             settled.add(several, _gathered(flat, several, clocks))
             continue
-        on_clock = [_on_clock(flat, rows, fits[clocks[int(flat.place[rows[0]])]]) for rows in several]
+        on_clock = [
+            _on_clock(flat, rows, fits[clocks[int(flat.place[rows[0]])]]) for rows in several
+        ]
         if flat.rows.operation[several[0][0]] == Operation.EXCHANGE:
             several, on_clock = _without_messages(settled, several, on_clock)
         settled.add(several, by_clock(on_clock))
@@ -146,7 +167,9 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
 
 
 def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[list[IntArray]]:
-    """Sequences, as rows, that may be of one group: by operation, and by the turn of their stream."""
+    """Sequences, as rows, that may be of one group: by operation, and by the turn of their
+    stream.
+    """
     group, place, operation = flat.rows.group, flat.place, flat.rows.operation
     codes = distinct(operation[of_order]).tolist()
     for code in sorted(codes, key=lambda code: (code == Operation.EXCHANGE, code)):  # stages first
@@ -195,7 +218,10 @@ class _Settled:
                 self._sequence[several[one][free]] = (np.arange(len(free)) + shift)[free]
 
     def _new(self, rows: IntArray, other: int) -> None:
-        known, leader = self._flat.groups[self._flat.rows.group[rows[0]]], int(self._flat.place[rows[0]])
+        known, leader = (
+            self._flat.groups[self._flat.rows.group[rows[0]]],
+            int(self._flat.place[rows[0]]),
+        )
         key = fingerprint_of_pair(known.key, leader, other) if other else known.key ^ (leader + 1)
         self._groups.append(Group(GroupSource.ORDER, key, purpose=known.purpose))
 
@@ -204,7 +230,9 @@ class _Settled:
         return distinct(self._flat.rows.kind[rows]).tolist()
 
     def of_one_program(self, several: Sequence[IntArray]) -> BoolArray:
-        """Which sequences are of one turn on ranks that are one rank or beside each other, shape (n, n)."""
+        """Which sequences are of one turn on ranks that are one rank or beside each other, shape
+        (n, n).
+        """
         place, turn = self._flat.place, self._flat.rows.group
         same = np.eye(len(several), dtype=np.bool_)
         for one, other in combinations(range(len(several)), 2):
@@ -214,8 +242,12 @@ class _Settled:
                 same[one, other] = same[other, one] = True
         return same
 
-    def add_messages(self, several: Sequence[IntArray], which: Sequence[int], pairs: Sequence[Pair]) -> None:
-        """Messages in pairs, of the sequences `which`. Of the rest nobody knows who had the other end."""
+    def add_messages(
+        self, several: Sequence[IntArray], which: Sequence[int], pairs: Sequence[Pair]
+    ) -> None:
+        """Messages in pairs, of the sequences `which`. Of the rest nobody knows who had the other
+        end.
+        """
         for pair in pairs:
             self._new(several[pair.one], int(self._flat.place[several[pair.other][0]]) + 1)
             for one, turns in ((pair.one, pair.rows), (pair.other, pair.others)):
@@ -239,8 +271,8 @@ def _without_messages(
 ) -> tuple[list[IntArray], list[OnClock]]:
     """The sequences of exchanges that are none of messages; those are settled.
 
-    Messages with one other rank each are known by their kind, else by how they meet others. Ranks beside each
-    other run one program: of their sequences of one turn most decide.
+    Messages with one other rank each are known by their kind, else by how they meet others. Ranks
+    beside each other run one program: of their sequences of one turn most decide.
     """
     kind = [set(settled.kinds(rows)) for rows in several]
     known = np.array([one == {_PIPELINE} for one in kind])
@@ -259,22 +291,25 @@ def _without_messages(
 
 
 def _on_clock(flat: Flat, rows: IntArray, fit: ClockFit) -> OnClock:
-    start_ns, end_ns = (fit.times_of(times[rows]) for times in (flat.rows.start_ns, flat.rows.end_ns))
+    start_ns, end_ns = (
+        fit.times_of(times[rows]) for times in (flat.rows.start_ns, flat.rows.end_ns)
+    )
     return OnClock(int(flat.place[rows[0]]), start_ns, end_ns)
 
 
 def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) -> list[Members]:
     """Groups of sequences, by number.
 
-    Two ranks are together where their ends are, and not much farther apart than those of the rank that
-    either fits best: ranks of other groups work in nearly the same rhythm.
+    Two ranks are together where their ends are, and not much farther apart than those of the rank
+    that either fits best: ranks of other groups work in nearly the same rhythm.
     """
     place = [clocks[flat.place[rows[0]]] for rows in several]
     ends = [flat.rows.end_ns[rows] for rows in several]
     fits = {
         (one, other): found
         for one, other in combinations(range(len(several)), 2)
-        if (found := shift_between(ends[other], ends[one], one_clock=place[one] == place[other])) is not None
+        if (found := shift_between(ends[other], ends[one], one_clock=place[one] == place[other]))
+        is not None
     }
     best = best_of(fits, len(several))
     together = Gathered(len(several))
@@ -284,8 +319,12 @@ def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) ->
     return together.groups()
 
 
-def shift_between(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> tuple[float, int] | None:
-    """Residual and shift at which the ends lie together, none if that does; None where they never do."""
+def shift_between(
+    own_ns: IntArray, led_ns: IntArray, *, one_clock: bool
+) -> tuple[float, int] | None:
+    """Residual and shift at which the ends lie together, none if that does; None where they never
+    do.
+    """
     found = []
     for shift in (0, *likely_shifts(own_ns, led_ns, one_clock=one_clock)):
         own, led = own_ns[max(0, -shift) :], led_ns[max(0, shift) :]

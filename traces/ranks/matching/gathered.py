@@ -42,14 +42,19 @@ class Gathered:
         return [place for place, leader in enumerate(self._leader) if leader == self._leader[one]]
 
     def join(self, one: int, other: int, by: int) -> None:
-        """Let two groups be one, where they are not; `by`: the shift of the other against the one."""
+        """Let two groups be one, where they are not; `by`: the shift of the other against the
+        one.
+        """
         apart = self._shift[one] + by - self._shift[other]
         for member in self.members(other) if self._leader[one] != self._leader[other] else ():
             self._leader[member] = self._leader[one]
             self._shift[member] += apart
 
     def groups(self) -> list[Members]:
-        return [[(one, self._shift[one]) for one in self.members(head)] for head in sorted({*self._leader})]
+        return [
+            [(one, self._shift[one]) for one in self.members(head)]
+            for head in sorted({*self._leader})
+        ]
 
 
 def best_of(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> list[float]:
@@ -73,10 +78,11 @@ class OnClock:
 def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     """Groups of sequences of one operation, of which each rank may have several.
 
-    Those whose ends lie nearest come together first. Ranks of other groups may be in lockstep, so ends must
-    not lie much farther apart than those of the nearest of either: of a rank with a slow link all are far. Of
-    two ranks whose links are as slow only the other's are near: where that leaves groups of several sizes,
-    those that are farther come together as well, if that makes groups of one size.
+    Those whose ends lie nearest come together first. Ranks of other groups may be in lockstep, so
+    ends must not lie much farther apart than those of the nearest of either: of a rank with a slow
+    link all are far. Of two ranks whose links are as slow only the other's are near: where that
+    leaves groups of several sizes, those that are farther come together as well, if that makes
+    groups of one size.
     """
     near = {
         (one, other): found
@@ -105,8 +111,12 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     return together.groups()
 
 
-def _may_join(together: Gathered, one: int, other: int, near: Mapping[tuple[int, int], object]) -> bool:
-    """Whether two groups are not one yet, and each of one can be in the collectives of each of the other."""
+def _may_join(
+    together: Gathered, one: int, other: int, near: Mapping[tuple[int, int], object]
+) -> bool:
+    """Whether two groups are not one yet, and each of one can be in the collectives of each of the
+    other.
+    """
     mine, theirs = together.members(one), together.members(other)
     return one not in theirs and all((min(a, b), max(a, b)) in near for a in mine for b in theirs)
 
@@ -116,11 +126,11 @@ def _of_one_size(groups: Sequence[Members]) -> bool:
 
 
 def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members]) -> list[Members]:
-    """Of what groups were before each two came together, `states` with how far these are apart, those of one
-    size that lie farthest from the next ones; the last where none are.
+    """Of what groups were before each two came together, `states` with how far these are apart,
+    those of one size that lie farthest from the next ones; the last where none are.
 
-    Groups of one family have one size. Where they work in lockstep, ends of two are nearly as near as those
-    of one.
+    Groups of one family have one size. Where they work in lockstep, ends of two are nearly as near
+    as those of one.
     """
     best, found = 1.0, last
     before_ns = FINEST_NS
@@ -135,7 +145,9 @@ def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members])
 
 
 def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
-    """How far ends lie apart, and the shift at which no collective of one ends before the other's began."""
+    """How far ends lie apart, and the shift at which no collective of one ends before the other's
+    began.
+    """
     found = []
     for shift in (0, *likely_shifts(own.end_ns, led.end_ns, one_clock=True)):
         mine, theirs = slice(max(0, -shift), None), slice(max(0, shift), None)

@@ -1,10 +1,11 @@
 """Collectives of many ranks as instances: the same group, the same number in it, and who took part.
 
-Where a group is known only by the order of its collectives (`GroupSource.ORDER`), `communicators.py` first
-finds which ranks are in it and where their orders begin.
+Where a group is known only by the order of its collectives (`GroupSource.ORDER`),
+`communicators.py` first finds which ranks are in it and where their orders begin.
 
-Some recordings began a few collectives later than others of a communicator. Where ranks have other numbers of
-them, theirs move by the shift at which their ends lie together. Numbers that were recorded stay.
+Some recordings began a few collectives later than others of a communicator. Where ranks have other
+numbers of them, theirs move by the shift at which their ends lie together. Numbers that were
+recorded stay.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from traces.ranks.summaries.summary import (
 
 
 def counted_from_one_start(flat: Flat) -> Flat:
-    """The rows, with the numbers of collectives in a communicator counted from one of them on all ranks."""
+    """The rows, with the numbers of collectives in a communicator counted from one of them on all
+    ranks.
+    """
     named = np.flatnonzero(flat.of_source(GroupSource.COMMUNICATOR))
     places = int(flat.place.max(initial=0)) + 1
     part = flat.rows.group[named] * places + flat.place[named]
@@ -48,7 +51,9 @@ def counted_from_one_start(flat: Flat) -> Flat:
     order = named[np.argsort(part, kind="stable")]
     rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
     sequence = flat.rows.sequence.copy()
-    some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]  # windows that differ lose as many, too
+    some = (
+        of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
+    )  # windows that differ lose as many, too
     for group in distinct(some // places).tolist():
         mine = np.flatnonzero(of_part // places == group)
         numbers, how_many = np.unique(count[mine], return_counts=True)
@@ -64,7 +69,8 @@ def counted_from_one_start(flat: Flat) -> Flat:
 
 
 _LOOKED_AT: Final = 2_048
-"""Sequences of which all are looked at where some are longer; of more, those of groups that are uneven."""
+"""Sequences of which all are looked at where some are longer; of more, those of groups that are
+uneven."""
 
 
 def _uneven(group: IntArray, count: IntArray) -> BoolArray:
@@ -83,12 +89,13 @@ _RECORDED: Final = ("start_ns", "end_ns", "step", "kind")
 
 @frozen
 class Matched:
-    """Instances that at least two of the ranks recorded, n of them, and their participations, p of them.
+    """Instances that at least two of the ranks recorded, n of them, and their participations, p of
+    them.
 
-    Participations of instance i are the rows [first[i], first[i + 1]) of the arrays of shape (p,), in order
-    of place; `instance` is i, `place` that of the summary, `at` where it stands in `recorded`. Times are as
-    recorded. Instances are in order of group and sequence; `group`, `sequence` and `operation` are of shape
-    (n,).
+    Participations of instance i are the rows [first[i], first[i + 1]) of the arrays of shape (p,),
+    in order of place; `instance` is i, `place` that of the summary, `at` where it stands in
+    `recorded`. Times are as recorded. Instances are in order of group and sequence; `group`,
+    `sequence` and `operation` are of shape (n,).
     """
 
     first: IntArray
@@ -105,7 +112,8 @@ class Matched:
     groups: tuple[Group, ...]
     recorded: Recorded
     disagreeing: IntArray
-    """Of each summary, how many of its collectives did something else than the others of the instance."""
+    """Of each summary, how many of its collectives did something else than the others of the
+    instance."""
     agreed: bool = True
     """Whether what was put together by order alone can be told from what only looks alike."""
     clocks: Mapping[int, ClockFit] | None = None
@@ -117,7 +125,9 @@ class Matched:
     def take(self, instances: BoolArray) -> Matched:
         rows, first = parts.spread(instances, self.first), parts.borders(self.sizes[instances])
         changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
-        changed |= {name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")}
+        changed |= {
+            name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")
+        }
         changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}
         return replace(self, **changed)  # type: ignore[arg-type]
 
@@ -136,18 +146,24 @@ class Matched:
 
     @property
     def by_order(self) -> BoolArray:
-        """Which instances are of groups known by the order of their collectives only, shape (n,)."""
+        """Which instances are of groups known by the order of their collectives only, shape
+        (n,).
+        """
         return passing(lambda group: group.source is GroupSource.ORDER, self.groups)[self.group]
 
     @property
     def group_sizes(self) -> IntArray:
         """The ranks of each instance's group, shape (n,); 0 where that is not recorded."""
-        return np.array([group.size or 0 for group in self.groups] + [0], dtype=np.int64)[self.group]
+        return np.array([group.size or 0 for group in self.groups] + [0], dtype=np.int64)[
+            self.group
+        ]
 
     @property
     def purposes(self) -> IntArray:
         """Of each instance what its group is for, shape (n,), as in `Group`."""
-        return np.array([one.purpose for one in self.groups] + [UNKNOWN], dtype=np.int64)[self.group]
+        return np.array([one.purpose for one in self.groups] + [UNKNOWN], dtype=np.int64)[
+            self.group
+        ]
 
     @property
     def sizes(self) -> IntArray:
@@ -161,7 +177,9 @@ class Matched:
 
 
 def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None = None) -> Matched:
-    """Match the collectives of the summaries. `fits`: their clocks, where these are known already."""
+    """Match the collectives of the summaries. `fits`: their clocks, where these are known
+    already.
+    """
     count = len(summaries)
     recorded = recorded_of(summaries)
     flat = counted_from_one_start(flat_of(summaries, recorded))
@@ -190,7 +208,9 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
 
 
 def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
-    """A number for each place, the same for all that took part in these instances with each other."""
+    """A number for each place, the same for all that took part in these instances with each
+    other.
+    """
     number: IntArray = np.arange(count)
     for some in (which & begins(matched.group), which):  # one of each group holds most together
         rows = np.flatnonzero(some[matched.instance])
@@ -201,8 +221,9 @@ def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
 
 
 def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | None, bool]:
-    """Clocks of ranks that are known by the order of their collectives alone, None where these leave doubt;
-    and whether the ranks are of one program, in which the turn of a stream stands for its group.
+    """Clocks of ranks that are known by the order of their collectives alone, None where these
+    leave doubt; and whether the ranks are of one program, in which the turn of a stream stands for
+    its group.
     """
     if not 1 < len(summaries) <= MOST.value:
         return None, True
@@ -228,7 +249,9 @@ def _in_order(flat: Flat) -> IntArray:
 
 
 def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
-    """Which rows do what most of their instance do: the operation, and the size where sizes must agree."""
+    """Which rows do what most of their instance do: the operation, and the size where sizes must
+    agree.
+    """
     operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
     agrees = operation == parts.spread(parts.median(operation, first), first)
     told = np.isin(operation, _SIZES_AGREE) & (size >= 0)

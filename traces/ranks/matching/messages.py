@@ -1,8 +1,10 @@
-"""Messages between stages of a pipeline, of ranks whose clocks are known: which two ends are of one.
+"""Messages between stages of a pipeline, of ranks whose clocks are known: which two ends are of
+one.
 
-A message has two ends, at one time. Ranks of one stage are often in lockstep, so that ends of many coincide:
-those of one message do so more closely than others, once what the clocks of two ranks are apart is taken
-away. Stages have one size, and each rank exchanges with those in its place in the next ones.
+A message has two ends, at one time. Ranks of one stage are often in lockstep, so that ends of many
+coincide: those of one message do so more closely than others, once what the clocks of two ranks are
+apart is taken away. Stages have one size, and each rank exchanges with those in its place in the
+next ones.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _NEIGHBOURS: Final = 2
 CLOSER: Final = Limit(
     1.4,
     "times as far apart as the ends of messages",
-    "ours: in 113 of 117 simulated pipelines ends at a wrong distance are 1.5 times as far apart or more; in "
+    "ours: in 113 of 117 simulated pipelines ends at a wrong distance are 1.5 times as far apart "
+    "or more; in "
     "a group those of all are as near as each other",
 )
 _EVEN_NS: Final = 100.0
@@ -47,8 +50,8 @@ class Pair:
 
 @frozen
 class Meeting:
-    """Ends of two that are nearest to each other, by row, and how far apart each two are, but for what all
-    of them are in the middle: clocks of two stages may differ by some microseconds.
+    """Ends of two that are nearest to each other, by row, and how far apart each two are, but for
+    what all of them are in the middle: clocks of two stages may differ by some microseconds.
     """
 
     rows: IntArray
@@ -80,7 +83,9 @@ def _meet(own_ns: IntArray, other_ns: IntArray) -> Meeting | None:
 
 @frozen
 class Exchanges:
-    """Sequences of exchanges, and how those of two places meet, by their numbers, the lower first."""
+    """Sequences of exchanges, and how those of two places meet, by their numbers, the lower
+    first.
+    """
 
     sequences: Sequence[OnClock]
     met: Mapping[tuple[int, int], Meeting]
@@ -118,12 +123,16 @@ class Exchanges:
     def _are_all(self, pair: tuple[int, int]) -> bool:
         """Whether nearly all ends of two meet, of the time that both were recorded."""
         ends = [self.sequences[one].end_ns for one in pair]
-        begin, end = max(one[0] for one in ends) - MEET.value, min(one[-1] for one in ends) + MEET.value
+        begin, end = (
+            max(one[0] for one in ends) - MEET.value,
+            min(one[-1] for one in ends) + MEET.value,
+        )
         most = max(int(((one >= begin) & (one <= end)).sum()) for one in ends)
         return len(self.met[pair].rows) >= WHOLE.value * most
 
     def stage_size(self) -> int | None:
-        """How many places a stage has: ends of ranks so far apart meet more closely than any others do.
+        """How many places a stage has: ends of ranks so far apart meet more closely than any others
+        do.
 
         None where they do not: in a group the ends of all are as near as each other.
         """
@@ -134,7 +143,9 @@ class Exchanges:
                 pairs[other - one].append(pair)
         count = self._place_count
         apart = {size: self._apart_ns(pairs[size]) for size in range(1, count)}
-        best = min((size for size in apart if count % size == 0), key=apart.__getitem__, default=None)
+        best = min(
+            (size for size in apart if count % size == 0), key=apart.__getitem__, default=None
+        )
         if best is None:
             return None
         others = min((ns for size, ns in apart.items() if size != best), default=np.inf)
@@ -152,18 +163,25 @@ class Exchanges:
         return float(np.concatenate(nearest_ns).mean())
 
     def messages(
-        self, which: Sequence[int], beside: Set[tuple[int, int]] = frozenset(), stage: int | None = None
+        self,
+        which: Sequence[int],
+        beside: Set[tuple[int, int]] = frozenset(),
+        stage: int | None = None,
     ) -> list[Pair]:
         """Pairs of messages among `which`: of those that are no group as a whole.
 
-        Each rank exchanges with few others: those whose ends meet its own most closely, and often. Two places
-        that work `beside` each other in one stage exchange none, nor those that are not one `stage` apart.
+        Each rank exchanges with few others: those whose ends meet its own most closely, and often.
+        Two places that work `beside` each other in one stage exchange none, nor those that are not
+        one `stage` apart.
         """
         ends = [one.end_ns for one in self.sequences]
         open_ = [np.ones(len(one), dtype=np.bool_) for one in ends]
         partners = np.zeros(len(ends), dtype=np.int64)
         found = []
-        among, apart = {*which}, {stage, self._place_count - (stage or 0)}  # the last may send to the first
+        among, apart = (
+            {*which},
+            {stage, self._place_count - (stage or 0)},
+        )  # the last may send to the first
         for one, other in sorted(self.met, key=lambda pair: (self.met[pair].farness, pair)):
             first, second = self._places(one, other)
             may = (first, second) not in beside if stage is None else second - first in apart
@@ -171,7 +189,11 @@ class Exchanges:
                 continue
             mine, theirs = (np.flatnonzero(open_[number]) for number in (one, other))
             met = _meet(ends[one][mine], ends[other][theirs])
-            if met is None or not self._often(met, one, other) or partners[[one, other]].max() == _NEIGHBOURS:
+            if (
+                met is None
+                or not self._often(met, one, other)
+                or partners[[one, other]].max() == _NEIGHBOURS
+            ):
                 continue
             rows, others = mine[met.rows], theirs[met.others]
             open_[one][rows] = open_[other][others] = False
@@ -197,4 +219,6 @@ def _nearest(times_ns: IntArray, among_ns: IntArray) -> IntArray:
     """Of each time the place of the nearest among some that rise."""
     after = np.clip(np.searchsorted(among_ns, times_ns), 0, len(among_ns) - 1)
     before = np.maximum(after - 1, 0)
-    return np.where(np.abs(times_ns - among_ns[before]) <= np.abs(among_ns[after] - times_ns), before, after)
+    return np.where(
+        np.abs(times_ns - among_ns[before]) <= np.abs(among_ns[after] - times_ns), before, after
+    )

@@ -1,12 +1,13 @@
 """One clock for all ranks, from the ends of the collectives that they took part in together.
 
-Each recording has times of its own: rebased on the start of its session where that is recorded, and then
-fitted, offset and drift, on ends that belong together. What cannot be fitted has durations only, and of who
-was late nothing is known.
+Each recording has times of its own: rebased on the start of its session where that is recorded, and
+then fitted, offset and drift, on ends that belong together. What cannot be fitted has durations
+only, and of who was late nothing is known.
 
-A recording of several processes may be of several hosts. Each process has a clock of its own, as in a
-recording of its own, so that one file gives what many give. Where that leaves too few collectives for a fit,
-the processes of one recording count as one clock, unless their collectives contradict it.
+A recording of several processes may be of several hosts. Each process has a clock of its own, as in
+a recording of its own, so that one file gives what many give. Where that leaves too few collectives
+for a fit, the processes of one recording count as one clock, unless their collectives contradict
+it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from traces.spelling import duration
 RESIDUAL: Final = Limit(
     50_000,
     "ns",
-    "measured: ends of one collective lie within 27 us on two recorded ranks, and clocks may be off as much; "
+    "measured: ends of one collective lie within 27 us on two recorded ranks, and clocks may be "
+    "off as much; "
     "a wait that is shorter could not be charged to anybody",
 )
 MOST_ENDS: Final = Limit(
@@ -43,12 +45,14 @@ MOST_ENDS: Final = Limit(
     "counted: of so many times the middle one is known to a sixth of what they scatter",
 )
 _OF_GROUP: Final = 16
-"""Collectives of one group that a fit has at least, where there are so many: few may hold clocks together."""
+"""Collectives of one group that a fit has at least, where there are so many: few may hold clocks
+together."""
 
 
 @frozen
 class Clocks:
-    """The one clock. `residual_ns`: how far ends lie from where they belong, the median; None where unknown.
+    """The one clock. `residual_ns`: how far ends lie from where they belong, the median; None where
+    unknown.
 
     `missing` says why there is none; then `fits` is empty and times stay as recorded.
     """
@@ -64,7 +68,9 @@ class Clocks:
 
 @frozen
 class Aligned:
-    """Starts and ends of all participations on the one clock, shape (p,), and how good that clock is."""
+    """Starts and ends of all participations on the one clock, shape (p,), and how good that clock
+    is.
+    """
 
     start_ns: IntArray
     end_ns: IntArray
@@ -96,12 +102,15 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     fits, used = _fitted(matched, of_row, end, len(fingerprints))
     if not fits.known[distinct(of_row)].all():
         return unaligned(matched, None, _WHY_APART)
-    starts, ends = (np.rint(fits.times_of(times, of_row)).astype(np.int64) for times in (start, end))
+    starts, ends = (
+        np.rint(fits.times_of(times, of_row)).astype(np.int64) for times in (start, end)
+    )
     residual_ns = _residual_ns(matched, ends, used)
     unknown_ns = max(residual_ns, round(float(fits.within_ns[fits.known].max())))
     if unknown_ns > RESIDUAL.value:
         why = (
-            f"the best fit of the clocks leaves one of them unknown by {duration(unknown_ns)}, more than "
+            f"the best fit of the clocks leaves one of them unknown by {duration(unknown_ns)}, "
+            f"more than "
             f"{duration(RESIDUAL.value)}"
         )
         return unaligned(matched, residual_ns, why)
@@ -110,14 +119,19 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     zero_ns = int(base_ns[0])
     starts, ends = starts + zero_ns, ends + zero_ns
     return Aligned(
-        starts, np.maximum(starts, ends), Clocks(True, residual_ns, fits.clocks(fingerprints, base_ns))
+        starts,
+        np.maximum(starts, ends),
+        Clocks(True, residual_ns, fits.clocks(fingerprints, base_ns)),
     )
 
 
-def _by_these(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> Aligned:
+def _by_these(
+    summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]
+) -> Aligned:
     """By clocks that are known.
 
-    Others, fitted anew to what these match, are better where they are near; else some was matched wrongly.
+    Others, fitted anew to what these match, are better where they are near; else some was matched
+    wrongly.
     """
     start_ns, end_ns = matched.start_ns.copy(), matched.end_ns.copy()
     for place, one in enumerate(summaries):
@@ -125,7 +139,9 @@ def _by_these(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[
         for times in (start_ns, end_ns):
             times[rows] = fits[one.identity.clock].times_of(times[rows])
     residual_ns = _residual_ns(matched, end_ns, matched.ends_together)
-    return Aligned(start_ns, np.maximum(start_ns, end_ns), Clocks(True, residual_ns, (*fits.values(),)))
+    return Aligned(
+        start_ns, np.maximum(start_ns, end_ns), Clocks(True, residual_ns, (*fits.values(),))
+    )
 
 
 def _residual_ns(matched: Matched, end_ns: IntArray, used: BoolArray) -> int:
@@ -134,11 +150,13 @@ def _residual_ns(matched: Matched, end_ns: IntArray, used: BoolArray) -> int:
     return int(np.median(apart_ns[parts.spread(used, matched.first)] if used.any() else apart_ns))
 
 
-def _fitted(matched: Matched, clock: IntArray, end: FloatArray, count: int) -> tuple[Fits, BoolArray]:
+def _fitted(
+    matched: Matched, clock: IntArray, end: FloatArray, count: int
+) -> tuple[Fits, BoolArray]:
     """Clocks, and the instances that they are fitted on.
 
-    These are what ends on all ranks at once, and what joins clocks that it does not hold together; where that
-    is too little, all that several clocks took part in.
+    These are what ends on all ranks at once, and what joins clocks that it does not hold together;
+    where that is too little, all that several clocks took part in.
     """
     several = _joins(clock, matched.first)
     together = several & matched.ends_together
@@ -166,14 +184,18 @@ def _islands(matched: Matched, clock: IntArray, together: BoolArray, count: int)
 
 
 _WHY_APART: Final = (
-    f"too few collectives in common: a clock is fitted on at least {int(ENDS.value)} that it shares with "
+    f"too few collectives in common: a clock is fitted on at least {int(ENDS.value)} that it "
+    f"shares with "
     "clocks already fitted"
 )
 _WHY_DOUBT: Final = (
-    "ranks of other stages have collectives that look alike, and no two kinds of them agree on how far the "
+    "ranks of other stages have collectives that look alike, and no two kinds of them agree on how "
+    "far the "
     "clocks are apart"
 )
-_CURE: Final = "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
+_CURE: Final = (
+    "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
+)
 
 
 def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
@@ -192,7 +214,9 @@ def _bases(summaries: Sequence[RankSummary], of_place: IntArray, count: int) -> 
 
 
 def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
-    """Of instances these: all of groups and clocks that have few, else some in regular distances."""
+    """Of instances these: all of groups and clocks that have few, else some in regular
+    distances.
+    """
     ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=int(clock.max()) + 1)
     every = -(-int(ends.max(initial=0)) // int(MOST_ENDS.value))
     of_group = parts.begins_of(matched.group)  # groups rise
@@ -203,7 +227,8 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
 
 
 _WHY_CONTRADICTED: Final = (
-    "collectives contradict the clocks that fit most of them: ranks would be in one after others had left it"
+    "collectives contradict the clocks that fit most of them: ranks would "
+    "be in one after others had left it"
 )
 
 
@@ -225,7 +250,9 @@ def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolAr
     clock = np.array([number.setdefault(one.identity.clock, len(number)) for one in summaries])
     kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
     often = np.bincount(kind)
-    kept = matched.take(possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind])
+    kept = matched.take(
+        possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind]
+    )
     island = parts.joined(clock[kept.place], kept.first, len(number))
     return len(distinct(island[distinct(clock[matched.place])])) <= 1
 
@@ -253,9 +280,11 @@ def share_a_clock(summaries: Sequence[RankSummary]) -> bool:
 
 
 def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> list[RankSummary]:
-    """A clock for the processes of a recording whose collectives agree with that; another for the others.
+    """A clock for the processes of a recording whose collectives agree with that; another for the
+    others.
 
-    They agree where each is there before the other ends, and where what ends on all ranks at once does.
+    They agree where each is there before the other ends, and where what ends on all ranks at once
+    does.
     """
     clocks = sorted({one.identity.clock for one in summaries})
     number = {clock: place for place, clock in enumerate(clocks)}
@@ -272,7 +301,9 @@ def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> li
 
 
 def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
-    """Of the participants of an instance on one clock, whether its times fit together, shape (parts,)."""
+    """Of the participants of an instance on one clock, whether its times fit together, shape
+    (parts,).
+    """
     start_ns, end_ns = matched.start_ns[order], matched.end_ns[order]
     last_ns, early_ns = parts.most(start_ns, first), parts.least(end_ns, first)
     apart_ns = parts.most(end_ns, first) - early_ns
@@ -284,7 +315,9 @@ def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> lis
     number: dict[Hashable, int] = {}
     clocks = [number.setdefault(key, len(number)) for key in keys]
     return [
-        one if one.identity.clock == clock else replace(one, identity=replace(one.identity, clock=clock))
+        one
+        if one.identity.clock == clock
+        else replace(one, identity=replace(one.identity, clock=clock))
         for one, clock in zip(summaries, clocks, strict=True)
     ]
 
@@ -301,10 +334,14 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
                 at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
                 yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
         return
-    starts = {clock: summaries[several[0]].identity.session_start_ns for clock, several in places.items()}
+    starts = {
+        clock: summaries[several[0]].identity.session_start_ns for clock, several in places.items()
+    }
     told = {clock: start for clock, start in starts.items() if start is not None}
     if len(told) < len(starts):
         return
     first_ns = min(told.values(), default=0)
     for clock, start in told.items():
-        yield sections.ClockFit(tuple(places[clock]), ClockSource.SESSION_START, 0, first_ns - start, 0.0)
+        yield sections.ClockFit(
+            tuple(places[clock]), ClockSource.SESSION_START, 0, first_ns - start, 0.0
+        )

@@ -19,9 +19,12 @@ _NAMED: Final = 3
 def refuse_mixed(together: Together, names: Sequence[str], command: str) -> None:
     """Raises `UnlikeRuns` where as many recordings are of other runs as of the one that has most.
 
-    `names`: of all recordings, as given; `command`: the one that is to be typed again, with one run.
+    `names`: of all recordings, as given; `command`: the one that is to be typed again, with one
+    run.
     """
-    others = [one for one in together.problems if one.kind is ProblemKind.MIXED_RUNS and one.left_out]
+    others = [
+        one for one in together.problems if one.kind is ProblemKind.MIXED_RUNS and one.left_out
+    ]
     gone = [names[index] for one in others for index in one.indices]
     if not gone or len(gone) < len(together.used):
         return

@@ -1,7 +1,7 @@
 """What is wrong with a set of recordings: named, and never averaged in.
 
-Recordings are of several runs where a rank is there twice, each time with other communicators, or where GPUs
-or programs differ and no communicator is in common.
+Recordings are of several runs where a rank is there twice, each time with other communicators, or
+where GPUs or programs differ and no communicator is in common.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ OTHER_TIME: Final = Limit(60.0, "s", "ours: clocks of hosts in one cluster diffe
 
 @frozen
 class Problem:
-    """One of them. `indices`: of the recordings it is about, as given; `ranks`: of ranks nobody recorded.
+    """One of them. `indices`: of the recordings it is about, as given; `ranks`: of ranks nobody
+    recorded.
 
     `left_out`: whether these recordings are not part of the run's figures.
     """
@@ -56,13 +57,16 @@ def same_recordings(summaries: Sequence[RankSummary], left: Sequence[int]) -> li
     again = [
         index
         for index in left
-        if first.setdefault(((one := summaries[index].identity).recording, one.device), index) != index
+        if first.setdefault(((one := summaries[index].identity).recording, one.device), index)
+        != index
     ]
     return _told(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
 def same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
-    """Of recordings of one rank, all but the one that has communicators in common with the most others."""
+    """Of recordings of one rank, all but the one that has communicators in common with the most
+    others.
+    """
     of_rank: dict[int, list[int]] = defaultdict(list)
     for index in left:
         if (rank := summaries[index].identity.rank) is not None:
@@ -71,7 +75,8 @@ def same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Pr
     if not twice:
         return []
     keys = {
-        index: {(one.source, one.key) for one in summaries[index].groups if is_named(one)} for index in left
+        index: {(one.source, one.key) for one in summaries[index].groups if is_named(one)}
+        for index in left
     }
     members = Counter(key for index in left for key in keys[index])
     again = []
@@ -91,7 +96,10 @@ def unix_ns(summary: RankSummary) -> tuple[int, int] | None:
     identity = summary.identity
     if identity.session_start_ns is None or identity.end_ns <= identity.begin_ns:
         return None
-    return identity.session_start_ns + identity.begin_ns, identity.session_start_ns + identity.end_ns
+    return (
+        identity.session_start_ns + identity.begin_ns,
+        identity.session_start_ns + identity.end_ns,
+    )
 
 
 def other_sizes_and_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
@@ -161,7 +169,9 @@ def truncated(matched: Matched, count: int) -> IntArray:
 
 
 def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
-    """Recordings that hang together by their communicators, and hold ranks that a larger such set has too."""
+    """Recordings that hang together by their communicators, and hold ranks that a larger such set
+    has too.
+    """
     if not (pairs := list(_rivals(summaries, left))):
         return []
     sets = _by_communicators(summaries, left)
@@ -183,9 +193,11 @@ def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Pr
 
 
 def same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
-    """A process on a GPU that has another recording, at another time, where no communicator joins the two.
+    """A process on a GPU that has another recording, at another time, where no communicator joins
+    the two.
 
-    The number of a process may be that of another host's as well. The one stays that overlaps with the most.
+    The number of a process may be that of another host's as well. The one stays that overlaps with
+    the most.
     """
     if not (pairs := list(_same_process(summaries, left))):
         return []
@@ -231,7 +243,9 @@ def _rivals(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iterator[t
     yield from _same_process(summaries, left)
 
 
-def _same_process(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _same_process(
+    summaries: Sequence[RankSummary], left: Sequence[int]
+) -> Iterator[tuple[int, int]]:
     of_process: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index in left:
         identity = summaries[index].identity
@@ -246,9 +260,15 @@ def _same_process(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iter
 
 
 def _overlapping(summaries: Sequence[RankSummary], left: Sequence[int]) -> dict[int, int]:
-    """With how many each recording that tells its time has a moment in common, by the clocks of hosts."""
+    """With how many each recording that tells its time has a moment in common, by the clocks of
+    hosts.
+    """
     spans = {index: span for index in left if (span := unix_ns(summaries[index])) is not None}
-    begins, ends = sorted(begin for begin, _ in spans.values()), sorted(end for _, end in spans.values())
+    begins, ends = (
+        sorted(begin for begin, _ in spans.values()),
+        sorted(end for _, end in spans.values()),
+    )
     return {
-        index: bisect_right(begins, end) - bisect_left(ends, begin) for index, (begin, end) in spans.items()
+        index: bisect_right(begins, end) - bisect_left(ends, begin)
+        for index, (begin, end) in spans.items()
     }

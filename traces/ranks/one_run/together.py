@@ -57,8 +57,9 @@ class Together:
 def put_together(summaries: Sequence[RankSummary]) -> Together:
     """The largest set of summaries that are of one run, matched.
 
-    Processes of one recording are believed to share its clock only where the ends of collectives do not give
-    each its own: ends of exchanges are each rank's own, and a clock fitted on them hides a slow link.
+    Processes of one recording are believed to share its clock only where the ends of collectives do
+    not give each its own: ends of exchanges are each rank's own, and a clock fitted on them hides a
+    slow link.
     """
     numbered = with_numbers(summaries)
     order = sorted(range(len(numbered)), key=lambda index: _name(numbered[index]))
@@ -72,7 +73,9 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
         replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))
         for problem in found.problems
     )
-    return replace(found, indices=tuple(order[index] for index in found.indices), problems=tuple(told))
+    return replace(
+        found, indices=tuple(order[index] for index in found.indices), problems=tuple(told)
+    )
 
 
 def _clocks(found: Together) -> Clocks:
@@ -85,7 +88,9 @@ def _clocks(found: Together) -> Clocks:
 def _ends_tell(found: Together) -> bool:
     """Whether each rank took part in enough of what ends on all ranks at once."""
     matched = found.matched
-    there = np.bincount(matched.place[matched.ends_together[matched.instance]], minlength=len(found.used))
+    there = np.bincount(
+        matched.place[matched.ends_together[matched.instance]], minlength=len(found.used)
+    )
     return bool((there >= ENDS.value).all())
 
 
@@ -126,10 +131,11 @@ def _before_matching(summaries: Sequence[RankSummary]) -> list[Problem]:
 
 
 def _matched(summaries: Sequence[RankSummary]) -> Matched:
-    """Their collectives matched: groups known by order only by the clock of the others, where that is one.
+    """Their collectives matched: groups known by order only by the clock of the others, where that
+    is one.
 
-    Where nothing else is known, by the clock that their order gives: on it ranks that are in lockstep most of
-    the time are told apart, unless fewer collectives then belong together.
+    Where nothing else is known, by the clock that their order gives: on it ranks that are in
+    lockstep most of the time are told apart, unless fewer collectives then belong together.
     """
     matched = match(summaries)
     if not (by_order := matched.by_order).any():
@@ -153,14 +159,18 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
 
 
 def _held(matched: Matched, aligned: Aligned, count: int) -> int:
-    """Participations that can be what they seem, of `count` ranks that are all held together by them."""
+    """Participations that can be what they seem, of `count` ranks that are all held together by
+    them.
+    """
     possible = matched.take(consistent(matched, aligned))
     number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
     return len(possible.place) * bool(aligned.clocks.aligned and (number == number[0]).all())
 
 
 def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
-    """What recordings are ordered by: by what is in them first, so that names of files change no figure."""
+    """What recordings are ordered by: by what is in them first, so that names of files change no
+    figure.
+    """
     identity = summary.identity
     known = () if identity.rank is None else (identity.rank,)
     inside = (
@@ -186,18 +196,28 @@ def _about(
 def _strangers(
     ordered: Sequence[RankSummary], left: Sequence[int], matched: Matched, apart: BoolArray
 ) -> list[Problem]:
-    """Ranks without a collective in common with most. Nothing shows that these are of the run, so that they
-    are left out; unless they are of the same recording, or alone and of a recorded size that is the others'.
+    """Ranks without a collective in common with most. Nothing shows that these are of the run, so
+    that they are left out; unless they are of the same recording, or alone and of a recorded size
+    that is the others'.
     """
     reason = "they took part in no collective with the others"
     if apart.sum() == len(left) - 1:  # each by itself
         everyone = np.arange(len(left))
-        return [_about(ProblemKind.APART, everyone, left, "they took part in no collective in common")]
+        return [
+            _about(ProblemKind.APART, everyone, left, "they took part in no collective in common")
+        ]
     several = np.bincount(matched.place, minlength=len(left)) > 0
-    most = [ordered[index].identity for index, away in zip(left, apart.tolist(), strict=True) if not away]
+    most = [
+        ordered[index].identity
+        for index, away in zip(left, apart.tolist(), strict=True)
+        if not away
+    ]
     traces, sizes = {one.trace for one in most}, {recorded_size(one) for one in most} - {None}
     ours = np.array(
-        [(one := ordered[index].identity).trace in traces or recorded_size(one) in sizes for index in left]
+        [
+            (one := ordered[index].identity).trace in traces or recorded_size(one) in sizes
+            for index in left
+        ]
     )
     found = []
     for which, left_out in ((apart & (several | ~ours), True), (apart & ~several & ours, False)):
@@ -245,5 +265,8 @@ def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
     places, size = seen[worst], sizes[worst]
     by_number = len(places) == here[worst] and all(place == rank for place, rank in places.items())
     gone = tuple(place for place in range(size) if place not in places) if by_number else ()
-    reason = f"{here[worst]} of {size} ranks of a communicator were recorded; nothing is known of the others"
+    reason = (
+        f"{here[worst]} of {size} ranks of a communicator were recorded; nothing is known of "
+        f"the others"
+    )
     return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]

@@ -1,4 +1,6 @@
-"""Communication beneath compute: what of it held up nothing, and how much it slowed the compute above it."""
+"""Communication beneath compute: what of it held up nothing, and how much it slowed the compute
+above it.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +20,8 @@ from traces.ranks.summaries.summary import UNKNOWN
 BENEATH: Final = Limit(
     0.35,
     "of a collective's time without compute",
-    "ours: gradients that hold nothing up are exposed by a third now and then, what is waited for by half",
+    "ours: gradients that hold nothing up are exposed by a third now and then, what is waited for "
+    "by half",
 )
 BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
 """Kinds that run beside the work of layers, so that work before them is counted already."""
@@ -26,12 +29,15 @@ GRADIENTS: Final = (*BESIDE, COMM_KINDS.index("all_reduce"))
 """Without a sharded optimizer they are reduced to all ranks."""
 EVERY_KIND: Final = tuple(range(len(COMM_KINDS)))
 THROUGH: Final = Limit(
-    0.95, "of the time since", "ours: between kernels that follow each other lie some us, so a few percent"
+    0.95,
+    "of the time since",
+    "ours: between kernels that follow each other lie some us, so a few percent",
 )
 _FULL: Final = Limit(
     0.9,
     "of the work since",
-    "ours: compute that ends with the communication beneath it was slowed all the time; from there on longer "
+    "ours: compute that ends with the communication beneath it was slowed all the time; from there "
+    "on longer "
     "communication slows it no more",
 )
 _SURE: Final = Limit(
@@ -43,17 +49,21 @@ _SURE: Final = Limit(
 
 @frozen
 class Slowed:
-    """Work that communication beneath it slowed: of each participation, shape (p,), the row `beneath` that
-    ended last, `lead_ns` from the end of what it comes after to that row's begin, and `frac` of the time
-    beneath by which the work takes longer. `NO_ROW` where nothing is beneath.
+    """Work that communication beneath it slowed: of each participation, shape (p,), the row
+    `beneath` that ended last, `lead_ns` from the end of what it comes after to that row's begin,
+    and `frac` of the time beneath by which the work takes longer. `NO_ROW` where nothing is
+    beneath.
     """
 
     beneath: IntArray
     lead_ns: IntArray
     frac: float
 
-    def longer_ns(self, rows: IntArray, since_ns: IntArray, end_ns: IntArray, own_ns: IntArray) -> IntArray:
-        """How much longer the work of these rows takes that begins at `since_ns` and alone takes `own_ns`.
+    def longer_ns(
+        self, rows: IntArray, since_ns: IntArray, end_ns: IntArray, own_ns: IntArray
+    ) -> IntArray:
+        """How much longer the work of these rows takes that begins at `since_ns` and alone takes
+        `own_ns`.
 
         `end_ns`: of all participations, and one value more. It is slowed no longer than it lasts.
         """
@@ -72,9 +82,9 @@ def comes_after(
     last: IntArray,
     skipped: Sequence[int],
 ) -> tuple[IntArray, Slowed | None]:
-    """The row that each participation comes after, shape (p,): the `last` of its rank that had ended. Where
-    compute ran all the time since the one `behind` which it lies, the last that no compute hid, or whose kind
-    is not `skipped`.
+    """The row that each participation comes after, shape (p,): the `last` of its rank that had
+    ended. Where compute ran all the time since the one `behind` which it lies, the last that no
+    compute hid, or whose kind is not `skipped`.
 
     Only where that is so on most of like ranks. With what slowed the work since, if anything.
     """
@@ -88,7 +98,9 @@ def comes_after(
     first, held = behind[rows], _held_up(matched, aligned, rows, behind, ~beneath)
     since_ns = start_ns[rows] - end_ns[held]
     apart_ns = np.where(held == first, 0, end_ns[held] - end_ns[first] - matched.exposed_ns[held])
-    compute_ns = matched.compute_ns[rows] - np.maximum(apart_ns, 0)  # at least so much of it since then
+    compute_ns = matched.compute_ns[rows] - np.maximum(
+        apart_ns, 0
+    )  # at least so much of it since then
     through = np.zeros(len(last), dtype=np.bool_)
     through[rows] = compute_ns >= np.maximum(1, THROUGH.value * since_ns)
     if not through.any():
@@ -120,7 +132,9 @@ def _held_up(
 
 
 def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray) -> Slowed | None:
-    """What communication beneath slowed, by stretches of one role that had more of it beneath and less."""
+    """What communication beneath slowed, by stretches of one role that had more of it beneath and
+    less.
+    """
     rows = np.flatnonzero(beneath != NO_ROW)
     begin_ns = aligned.end_ns[after[rows]]
     own_ns = aligned.start_ns[rows] - begin_ns
@@ -128,7 +142,9 @@ def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray
     beside_ns = aligned.end_ns[beneath[rows]] - begin_ns - lead_ns
     told = beside_ns < _FULL.value * own_ns
     frac, error = slope(
-        beside_ns[told].astype(np.float64), own_ns[told].astype(np.float64), group_of(role[rows][told])
+        beside_ns[told].astype(np.float64),
+        own_ns[told].astype(np.float64),
+        group_of(role[rows][told]),
     )
     if not frac > _SURE.value * error:
         return None
@@ -138,7 +154,8 @@ def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray
 
 
 def slope(x: FloatArray, y: FloatArray, group: IntArray) -> tuple[float, float]:
-    """By how much y rises with x within groups, and the standard error of that; NaN where nothing tells.
+    """By how much y rises with x within groups, and the standard error of that; NaN where nothing
+    tells.
 
     Least squares with a constant of each group.
     """

@@ -15,12 +15,18 @@ from traces.ranks.waiting.side_by_side import Grid
 class Borders:
     """The borders of each rank's steps, as work after a collective of the rank.
 
-    `common`: of the steps that all ranks recorded, where there are any, and of the ranks that recorded what
-    was before.
+    `common`: of the steps that all ranks recorded, where there are any, and of the ranks that
+    recorded what was before.
     """
 
     def __init__(
-        self, summaries: Sequence[RankSummary], grid: Grid, aligned: Aligned, chains: Chains, *, common: bool
+        self,
+        summaries: Sequence[RankSummary],
+        grid: Grid,
+        aligned: Aligned,
+        chains: Chains,
+        *,
+        common: bool,
     ) -> None:
         fits = aligned.clocks.by_fingerprint()
         placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
@@ -35,7 +41,10 @@ class Borders:
         self._table = np.full((len(whole), grid.step_count + 1), NEVER)
         for row, place in enumerate(whole.tolist()):
             fit, steps = fits[summaries[place].identity.clock], summaries[place].steps
-            own_ns = [*steps.start_ns[begin[place] : end[place]].tolist(), int(steps.end_ns[end[place] - 1])]
+            own_ns = [
+                *steps.start_ns[begin[place] : end[place]].tolist(),
+                int(steps.end_ns[end[place] - 1]),
+            ]
             first = begin[place] + grid.later[place]
             self._table[row, first : first + len(own_ns)] = [fit.time_of(one) for one in own_ns]
         known = self._table != NEVER
@@ -53,7 +62,10 @@ class Borders:
     def steps_ns(self, end_ns: IntArray) -> FloatArray:
         """How long each step of each rank takes where collectives end so; shape (ranks, steps)."""
         ended_ns = np.append(end_ns, NEVER)
-        at_ns = self._chains.since_ns(self._after.ravel(), ended_ns).reshape(self._after.shape) + self._own_ns
+        at_ns = (
+            self._chains.since_ns(self._after.ravel(), ended_ns).reshape(self._after.shape)
+            + self._own_ns
+        )
         known = self._table != NEVER
         return np.where(known[:, 1:] & known[:, :-1], np.diff(at_ns, axis=1), np.nan)
 

@@ -1,10 +1,12 @@
-"""A run as chains: what each rank did between its collectives, and how these hold the ranks together.
+"""A run as chains: what each rank did between its collectives, and how these hold the ranks
+together.
 
-A rank comes to a collective by its own work, after the one of its own that had ended last and held it up, and
-never before the one before in the same group has ended. An instance moves when its last participant is there.
-Replayed as recorded, every time comes out as it was.
+A rank comes to a collective by its own work, after the one of its own that had ended last and held
+it up, and never before the one before in the same group has ended. An instance moves when its last
+participant is there. Replayed as recorded, every time comes out as it was.
 
-For a replay without a cause: what ranks that do the same work usually do before the same collective.
+For a replay without a cause: what ranks that do the same work usually do before the same
+collective.
 """
 
 from collections.abc import Sequence
@@ -32,11 +34,12 @@ NEVER: Final = int(np.iinfo(np.int64).min)
 
 @frozen
 class Chains:
-    """Of each participation, shape (p,): the row that it comes `after`, as `comes_after`, and `own_ns` since
-    then, but for what was `slowed`; the row `behind` which it lies in its group; and how long it moves once
-    the last rank is there: below 0 by what the clocks are apart. Where it comes after nothing, `own_ns` is
-    the time itself. What comes after a row comes after the one `beside` it as well: of another group, for
-    which the rank waited at once; None where that is not asked, as where no transfer becomes shorter.
+    """Of each participation, shape (p,): the row that it comes `after`, as `comes_after`, and
+    `own_ns` since then, but for what was `slowed`; the row `behind` which it lies in its group; and
+    how long it moves once the last rank is there: below 0 by what the clocks are apart. Where it
+    comes after nothing, `own_ns` is the time itself. What comes after a row comes after the one
+    `beside` it as well: of another group, for which the rank waited at once; None where that is not
+    asked, as where no transfer becomes shorter.
     """
 
     first: IntArray
@@ -69,7 +72,9 @@ def chains_of(
     """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
     ends, behind = ByTime(matched.place, end_ns), _behind(matched, aligned)
-    after, slowed = comes_after(matched, aligned, role, behind, ends.before(matched.place, start_ns), skipped)
+    after, slowed = comes_after(
+        matched, aligned, role, behind, ends.before(matched.place, start_ns), skipped
+    )
     since_ns = np.where(after == NO_ROW, 0, end_ns[after])
     own_ns = start_ns - since_ns
     if slowed is not None:
@@ -80,10 +85,11 @@ def chains_of(
 
 
 def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
-    """With the row `beside` the last of each stretch of communication: of other groups' the last in it.
+    """With the row `beside` the last of each stretch of communication: of other groups' the last in
+    it.
 
-    In a stretch each began before the one before it had ended. Those beneath which the rank worked held up
-    nothing.
+    In a stretch each began before the one before it had ended. Those beneath which the rank worked
+    held up nothing.
     """
     result = np.full(len(matched.place), NO_ROW, dtype=np.int64)
     alone = matched.exposed_ns >= THROUGH.value * (matched.end_ns - matched.start_ns)
@@ -105,7 +111,9 @@ def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:
     """The row before in the same group, where it had ended."""
     group = matched.group[matched.instance]
-    order = parts.order_of(matched.place, int(matched.place.max(initial=0)) + 1)  # groups rise in the rows
+    order = parts.order_of(
+        matched.place, int(matched.place.max(initial=0)) + 1
+    )  # groups rise in the rows
     same = (np.diff(group[order]) == 0) & (np.diff(matched.place[order]) == 0)
     if (np.diff(aligned.start_ns[order])[same] < 0).any():
         order = np.lexsort((aligned.start_ns, group, matched.place))
@@ -121,9 +129,9 @@ def replayed(
 ) -> IntArray:
     """The end of each participation, with other work and other transfers; shape (p,).
 
-    `free` are those before which nothing of the rank was recorded, and which come as much sooner as others of
-    the instance do.
-    `NEVER` where a rank comes to it only after what comes after it: a recorded order that contradicts itself.
+    `free` are those before which nothing of the rank was recorded, and which come as much sooner as
+    others of the instance do. `NEVER` where a rank comes to it only after what comes after it: a
+    recorded order that contradicts itself.
     """
     first, after, behind = chains.first, chains.after, chains.behind
     was_ns = chains.start_ns
@@ -153,7 +161,9 @@ def replayed(
         lengths = first[ready + 1] - first[ready]
         begin = np.cumsum(lengths) - lengths
         if free is not None and free[rows].any():
-            here_ns = here_ns - np.where(free[rows], _sooner(here_ns, was_ns[rows], free[rows], begin), 0)
+            here_ns = here_ns - np.where(
+                free[rows], _sooner(here_ns, was_ns[rows], free[rows], begin), 0
+            )
         arrived_ns = np.maximum.reduceat(here_ns, begin)
         end_ns[rows] = np.repeat(arrived_ns, lengths) + moving_ns[rows]
         later = np.sort(followers[_ranges(begins[ready], begins[ready + 1])])
@@ -165,8 +175,12 @@ def replayed(
 
 
 def _sooner(here_ns: IntArray, was_ns: IntArray, free: BoolArray, begin: IntArray) -> IntArray:
-    """By how much those of each part that are not `free` come sooner, the last of them; 0 where all are."""
-    now, before = (np.maximum.reduceat(np.where(free, NEVER, times), begin) for times in (here_ns, was_ns))
+    """By how much those of each part that are not `free` come sooner, the last of them; 0 where all
+    are.
+    """
+    now, before = (
+        np.maximum.reduceat(np.where(free, NEVER, times), begin) for times in (here_ns, was_ns)
+    )
     sooner = np.where(before == NEVER, 0, before - now)
     return np.repeat(sooner, np.diff(np.append(begin, len(here_ns))))
 
@@ -179,10 +193,11 @@ def _ranges(begin: IntArray, end: IntArray) -> IntArray:
 
 
 def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArray) -> IntArray:
-    """A number for each participation, the same for what like ranks do at the same place of their programs.
+    """A number for each participation, the same for what like ranks do at the same place of their
+    programs.
 
-    That is the same place of a `step`, shape (n,), of groups of one family and the same operation; of a
-    message of the pipeline, its first rank or its second.
+    That is the same place of a `step`, shape (n,), of groups of one family and the same operation;
+    of a message of the pipeline, its first rank or its second.
     """
     what = programs_of(matched, step)[matched.instance]
     stage = stages_of(matched, ranks)[matched.place]
@@ -192,14 +207,16 @@ def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArra
 
 
 def programs_of(matched: Matched, step: IntArray) -> IntArray:
-    """A number for each instance, the same at one place of a step of groups of one family; shape (n,)."""
+    """A number for each instance, the same at one place of a step of groups of one family; shape
+    (n,).
+    """
     what = matched.purposes, families_of(matched), matched.operation, _in_step(matched, step)
     return group_of(matched.sizes, *what)
 
 
 def _in_step(matched: Matched, step: IntArray) -> IntArray:
-    """The number of each instance in its group's step. In steps that have more or fewer than others, and
-    outside of all, that of the group, counted on.
+    """The number of each instance in its group's step. In steps that have more or fewer than
+    others, and outside of all, that of the group, counted on.
     """
     first = parts.begins_of(matched.group, step)
     count, group = np.diff(first), matched.group[first[:-1]]
@@ -210,10 +227,11 @@ def _in_step(matched: Matched, step: IntArray) -> IntArray:
 
 
 def families_of(matched: Matched) -> IntArray:
-    """Of each instance how many groups of the same size a rank of it takes part in more often, shape (n,).
+    """Of each instance how many groups of the same size a rank of it takes part in more often,
+    shape (n,).
 
-    Most recordings do not name what a group is for. On like ranks the groups of one family are taken part in
-    equally often, nearly, and those of another more or less often.
+    Most recordings do not name what a group is for. On like ranks the groups of one family are
+    taken part in equally often, nearly, and those of another more or less often.
     """
     instances = np.diff(parts.begins_of(matched.group))  # groups rise
     some = begins(matched.group)

@@ -12,15 +12,15 @@ from traces.sections.cause import Cause
 
 @frozen
 class Edit:
-    """A possible cause, and what it takes away. `places`: of the summaries of ranks that it makes late, none
-    where nobody can be named.
+    """A possible cause, and what it takes away. `places`: of the summaries of ranks that it makes
+    late, none where nobody can be named.
 
-    `cost_ns`, shape (steps,), is the late ranks' own time beyond like ranks in each step, NaN where it is not
-    known. `edited`: own work and transfers of each participation without the cause, shape (p,) each; `whole`:
-    with what goes with it where it is the cause, if more than tells it from other causes. `by_step` names, of
-    each step of the run, the place that was late; empty where it is the same in all; `group` is the number of
-    the ranks with more layers. `skipped`: kinds that hold nothing up beneath compute.
-    `now_and_then`: any rank has some of it in some steps.
+    `cost_ns`, shape (steps,), is the late ranks' own time beyond like ranks in each step, NaN where
+    it is not known. `edited`: own work and transfers of each participation without the cause, shape
+    (p,) each; `whole`: with what goes with it where it is the cause, if more than tells it from
+    other causes. `by_step` names, of each step of the run, the place that was late; empty where it
+    is the same in all; `group` is the number of the ranks with more layers. `skipped`: kinds that
+    hold nothing up beneath compute. `now_and_then`: any rank has some of it in some steps.
     """
 
     cause: Cause

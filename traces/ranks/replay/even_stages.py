@@ -1,4 +1,6 @@
-"""A pipeline in which every stage has the mean of the layers: what each rank then does and moves."""
+"""A pipeline in which every stage has the mean of the layers: what each rank then does and
+moves.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,11 +23,11 @@ from traces.ranks.waiting.side_by_side import Alike
 def even_stages(
     matched: Matched, chains: Chains, alike: Sequence[Alike], microbatches: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Own work and transfers of each participation then, shape (p,) each; alike ranks are those of a stage.
-    `microbatches`: how many a step may have.
+    """Own work and transfers of each participation then, shape (p,) each; alike ranks are those of
+    a stage. `microbatches`: how many a step may have.
 
-    No collective comes or goes: what there is in a stage's layers takes as long as all would. The rest stays:
-    messages, embedding, loss, optimizer.
+    No collective comes or goes: what there is in a stage's layers takes as long as all would. The
+    rest stays: messages, embedding, loss, optimizer.
     """
     layers = np.zeros(int(matched.place.max(initial=-1)) + 1, dtype=np.int64)
     for group in alike:
@@ -44,19 +46,23 @@ def even_stages(
         counts = in_layers = has
     took_ns = np.where(counts, chains.own_ns + np.maximum(chains.moving_ns, 0), 0)
     times = np.where(
-        in_layers, _times(matched.place, took_ns, apart, _to_come(layers, microbatches))[matched.place], 1.0
+        in_layers,
+        _times(matched.place, took_ns, apart, _to_come(layers, microbatches))[matched.place],
+        1.0,
     )
     moving_ns = np.where(within, np.rint(chains.moving_ns * times), chains.moving_ns)
-    return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(np.int64), moving_ns.astype(
+    return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(
         np.int64
-    )
+    ), moving_ns.astype(np.int64)
 
 
 def microbatches_of_two(matched: Matched, step: IntArray) -> tuple[int, ...]:
-    """How many a step may have where ranks of two stages exchange messages, each with one other; else none.
+    """How many a step may have where ranks of two stages exchange messages, each with one other;
+    else none.
 
-    `step`: of each participation, shape (p,), as its rank recorded it. One kernel for each call of the
-    schedule, which has one more than microbatches, or one for each way: that their number does not tell.
+    `step`: of each participation, shape (p,), as its rank recorded it. One kernel for each call of
+    the schedule, which has one more than microbatches, or one for each way: that their number does
+    not tell.
     """
     rows = np.flatnonzero(messages_of(matched)[matched.instance] & (step != UNKNOWN))
     peers = distinct(group_of(matched.place[rows], matched.group[matched.instance[rows]]))
@@ -76,20 +82,25 @@ def _across(matched: Matched, layers: IntArray) -> BoolArray:
 
 
 def _stretches(matched: Matched, chains: Chains) -> IntArray:
-    """A number for each participation, the same where what it is and what it comes after are of one kind."""
+    """A number for each participation, the same where what it is and what it comes after are of one
+    kind.
+    """
     messages = messages_of(matched).astype(np.int64)
     of_instance = group_of(families_of(matched), matched.sizes, messages, matched.operation)
     what = of_instance.astype(np.int64)[matched.instance]
-    return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(np.int64)
+    return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(
+        np.int64
+    )
 
 
 def _rising(
     place: IntArray, kind: IntArray, layers: IntArray, apart: FloatArray
 ) -> tuple[BoolArray, BoolArray]:
-    """Of which kinds most come with layers: so many more where a rank is `apart` from the mean layers.
+    """Of which kinds most come with layers: so many more where a rank is `apart` from the mean
+    layers.
 
-    And which are on ranks with fewer as well. Others are between two layers of a rank, or at an end of the
-    pipeline, where what comes before is no layer's.
+    And which are on ranks with fewer as well. Others are between two layers of a rank, or at an end
+    of the pipeline, where what comes before is no layer's.
     """
     ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
@@ -102,10 +113,11 @@ _A_LAYER: Final = 2
 
 
 def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
-    """What each rank's layers then are more or fewer, in their unit: kernels, so many a layer and microbatch.
+    """What each rank's layers then are more or fewer, in their unit: kernels, so many a layer and
+    microbatch.
 
-    The mean of all where the layers can be shared out. Where they cannot, no layout is even, and what some
-    have beyond the others is taken away.
+    The mean of all where the layers can be shared out. Where they cannot, no layout is even, and
+    what some have beyond the others is taken away.
     """
     known = layers > 0
     all_kernels, ranks = int(layers[known].sum()), int(known.sum())
@@ -121,7 +133,9 @@ def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
 
 
 def _times(place: IntArray, took_ns: IntArray, apart: FloatArray, more: IntArray) -> FloatArray:
-    """How many times as long the layers of each rank take with so many `more` of them, shape (ranks,)."""
+    """How many times as long the layers of each rank take with so many `more` of them, shape
+    (ranks,).
+    """
     all_ns = parts.sums(took_ns, place, len(apart))
     a_layer_ns = apart @ all_ns / (apart @ apart)
     longer = np.divide(a_layer_ns * more, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)

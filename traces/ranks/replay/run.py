@@ -1,4 +1,6 @@
-"""A run of many ranks, from their summaries alone: matched, on one clock, side by side, as chains."""
+"""A run of many ranks, from their summaries alone: matched, on one clock, side by side, as
+chains.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace as changed
@@ -89,5 +91,8 @@ def nodes_of(used: Sequence[RankSummary]) -> IntArray:
     ranks = [one.identity.rank for one in used]
     known = None not in ranks
     return np.array(
-        [(rank or 0) - one.identity.device if known else 0 for rank, one in zip(ranks, used, strict=True)]
+        [
+            (rank or 0) - one.identity.device if known else 0
+            for rank, one in zip(ranks, used, strict=True)
+        ]
     )

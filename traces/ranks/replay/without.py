@@ -1,7 +1,8 @@
-"""The run without what makes it late: replayed over all ranks, so that everyone who waited moves too.
+"""The run without what makes it late: replayed over all ranks, so that everyone who waited moves
+too.
 
-It is a ceiling of what a repair can win, since only collectives hold the ranks together in it. Of a transfer
-that becomes shorter only what was exposed is won: beneath the rest the rank worked.
+It is a ceiling of what a repair can win, since only collectives hold the ranks together in it. Of a
+transfer that becomes shorter only what was exposed is won: beneath the rest the rank worked.
 """
 
 from dataclasses import replace
@@ -25,8 +26,8 @@ from traces.sections.cause import Cause
 
 @frozen
 class Replayed:
-    """A mean step as recorded and without the cause, and what each step of the run saves, shape (steps,),
-    NaN where it is not known.
+    """A mean step as recorded and without the cause, and what each step of the run saves, shape
+    (steps,), NaN where it is not known.
     """
 
     step_ns: int
@@ -41,7 +42,8 @@ class Replayed:
 
 
 def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
-    """Replay the run; None where the recorded order contradicts itself, so that the replay comes to no end.
+    """Replay the run; None where the recorded order contradicts itself, so that the replay comes to
+    no end.
 
     Replayed with all that was recorded, every time is as recorded.
     """
@@ -66,7 +68,9 @@ def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
         return None
     borders = Borders(run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any()))
     before_ns, after_ns = borders.steps_ns(run.aligned.end_ns), borders.steps_ns(end_ns)
-    return Replayed(mean_step_ns(before_ns), mean_step_ns(after_ns), middles((before_ns - after_ns).T))
+    return Replayed(
+        mean_step_ns(before_ns), mean_step_ns(after_ns), middles((before_ns - after_ns).T)
+    )
 
 
 def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> IntArray:
@@ -87,7 +91,9 @@ def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray)
 
 
 def _queued(run: MeasuredRun) -> BoolArray:
-    """Gradients and parameters that waited in their stream, shape (p,): ready while those before moved."""
+    """Gradients and parameters that waited in their stream, shape (p,): ready while those before
+    moved.
+    """
     matched, chains, aligned = run.together.matched, run.chains, run.aligned
     behind_ns = chains.start_ns - aligned.end_ns[chains.behind]
     result: BoolArray = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
@@ -108,14 +114,17 @@ def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
     stretch = np.cumsum(begins) - 1
     before_ns = (total_ns - beyond_ns[order])[begins][stretch]
     far_ns = int(np.abs(total_ns).max(initial=0)) * 2 + 1
-    least_ns = np.minimum.accumulate(np.minimum(total_ns, before_ns) - stretch * far_ns) + stretch * far_ns
+    least_ns = (
+        np.minimum.accumulate(np.minimum(total_ns, before_ns) - stretch * far_ns) + stretch * far_ns
+    )
     result = np.empty(len(order), dtype=np.int64)
     result[order] = total_ns - least_ns
     return result
 
 
 def _begins_alone(run: MeasuredRun) -> BoolArray:
-    """The first collectives of ranks, shape (p,), where like ranks begin within steps, each elsewhere.
+    """The first collectives of ranks, shape (p,), where like ranks begin within steps, each
+    elsewhere.
 
     Without the cause they would have begun with the others, as much later than these as they did.
     """

@@ -1,4 +1,6 @@
-"""Figures of rows by part: rows of one part stand together, and `first` says where each part begins."""
+"""Figures of rows by part: rows of one part stand together, and `first` says where each part
+begins.
+"""
 
 from typing import Final, TypeVar
 
@@ -29,7 +31,8 @@ def numbers(first: IntArray) -> IntArray:
 def order_of(part: IntArray, count: int) -> IntArray:
     """The rows by part number (below `count`), those of one part in their order.
 
-    Small numbers sort fastest; larger ones are told apart by their rows, which any sort then keeps in order.
+    Small numbers sort fastest; larger ones are told apart by their rows, which any sort then keeps
+    in order.
     """
     if count < 1 << 16:
         return np.argsort(part.astype(np.uint16), kind="stable")
@@ -65,13 +68,15 @@ def total(values: T, first: IntArray) -> T:
 
 
 def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -> IntArray:
-    """The median of each part (of an even number the mean of the two, rounded down), of the rows wanted.
+    """The median of each part (of an even number the mean of the two, rounded down), of the rows
+    wanted.
 
     Where a part has no wanted row, 0.
     """
     if wanted is not None and not wanted.all():
         low, high = (
-            few(np.where(wanted, values, limit), first) for few, limit in ((least, _ABOVE), (most, ~_ABOVE))
+            few(np.where(wanted, values, limit), first)
+            for few, limit in ((least, _ABOVE), (most, ~_ABOVE))
         )
         if (low >= high).all():  # sorting takes several times as long
             return np.where(low == high, low, 0)
@@ -92,7 +97,9 @@ def _differ(values: IntArray, first: IntArray) -> bool:
 
 
 def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, BoolArray]:
-    """The median by part number, shape (count,), for rows in any order, and which parts have rows."""
+    """The median by part number, shape (count,), for rows in any order, and which parts have
+    rows.
+    """
     lengths = np.bincount(part, minlength=count)
     has = lengths > 0
     result = np.zeros(count, dtype=np.int64)
@@ -118,7 +125,9 @@ def sums(values: FloatArray | IntArray, part: IntArray, count: int) -> FloatArra
 
 
 def joined(values: IntArray, first: IntArray, count: int) -> IntArray:
-    """A number for each of the values 0 to `count` - 1, the same for all that parts hold together."""
+    """A number for each of the values 0 to `count` - 1, the same for all that parts hold
+    together.
+    """
     number = np.arange(count)
     while len(values):
         lowest = spread(least(number[values], first), first)

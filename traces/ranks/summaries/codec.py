@@ -1,7 +1,7 @@
 """Summaries as bytes: at most 64 kB each, and what was left out for that is in them.
 
-Bytes are a mark, a version and a compressed message. Tables of whole numbers are packed as differences,
-column by column, for zlib. How they are read: `decoding.py`.
+Bytes are a mark, a version and a compressed message. Tables of whole numbers are packed as
+differences, column by column, for zlib. How they are read: `decoding.py`.
 """
 
 import zlib
@@ -30,7 +30,9 @@ from traces.ranks.summaries.summary import (
     StepParts,
 )
 
-MOST: Final = Limit(65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller")
+MOST: Final = Limit(
+    65_536, "bytes", "ours: 4,096 ranks are then at most 256 MB, and most are far smaller"
+)
 GOAL: Final = Limit(3_000, "bytes per step", "ours: a rank of ten steps is then 30 kB")
 VERSION: Final = 6
 SUFFIX: Final = ".rank"
@@ -62,7 +64,9 @@ TYPES: Final = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8"}
 
 
 class Wire(msgspec.Struct, array_like=True):
-    """What is compressed. `lengths` are those of the tables in `narrow`, and then of those in `wide`."""
+    """What is compressed. `lengths` are those of the tables in `narrow`, and then of those in
+    `wide`.
+    """
 
     identity: Identity
     fingerprint: Fingerprint
@@ -83,7 +87,9 @@ def is_summary(head: bytes) -> bool:
 
 
 def encode(summary: RankSummary) -> bytes:
-    """The summary as bytes, rounded, then without the middle of its steps, as far as its size asks for."""
+    """The summary as bytes, rounded, then without the middle of its steps, as far as its size asks
+    for.
+    """
     goal = min(MOST.value, GOAL.value * max(1, len(summary.steps)))
     blob = b""
     for rounding_ns in _ROUNDINGS_NS:
@@ -136,11 +142,15 @@ def _packed(tables: Mapping[str, IntArray], kinds: Mapping[str, type[Rows]]) -> 
 
 
 def _without_middle(summary: RankSummary) -> RankSummary:
-    """Half of the collectives: those nearest to both ends stay, whole steps where there are steps."""
+    """Half of the collectives: those nearest to both ends stay, whole steps where there are
+    steps.
+    """
     rows = summary.instances
     keep = len(rows) // 4
     places = np.concatenate((np.arange(keep), np.arange(len(rows) - keep, len(rows))))
-    if len(distinct_steps := distinct(rows.step[places])) > 2:  # whole steps, unless one alone is too much
+    if (
+        len(distinct_steps := distinct(rows.step[places])) > 2
+    ):  # whole steps, unless one alone is too much
         cut = {int(rows.step[keep - 1]), int(rows.step[len(rows) - keep])}
         whole = ~np.isin(rows.step[places], sorted(cut))
         places = places[whole] if whole.any() and len(distinct_steps) > len(cut) else places

@@ -1,9 +1,9 @@
 """Bandwidth of collectives whose sizes are recorded, as nccl-tests define it (doc/PERFORMANCE.md).
 
-The size is that of all ranks together for a gather and a scatter. Algorithm bandwidth is size over time; bus
-bandwidth is that times what each link carries of the size: 2 (n - 1) / n of an all-reduce, (n - 1) / n of a
-gather, a scatter and an all-to-all, all of a broadcast. Four ranks that reduce 1000 bytes in 1000 ns: 1 GB/s,
-1.5 GB/s on the bus.
+The size is that of all ranks together for a gather and a scatter. Algorithm bandwidth is size over
+time; bus bandwidth is that times what each link carries of the size: 2 (n - 1) / n of an
+all-reduce, (n - 1) / n of a gather, a scatter and an all-to-all, all of a broadcast. Four ranks
+that reduce 1000 bytes in 1000 ns: 1 GB/s, 1.5 GB/s on the bus.
 """
 
 from __future__ import annotations
@@ -49,7 +49,13 @@ def measure_collectives(
     if not inside.any():
         return ()
     sizes = np.array([*(one.size or UNKNOWN for one in summary.groups), UNKNOWN])[found.group]
-    told = inside & _whole(summary) & (found.size_bytes > 0) & (sizes > 1) & (found.end_ns > found.start_ns)
+    told = (
+        inside
+        & _whole(summary)
+        & (found.size_bytes > 0)
+        & (sizes > 1)
+        & (found.end_ns > found.start_ns)
+    )
     rates = []
     for operation, name in _NAMES.items():
         of_one = told & (found.operation == operation)
@@ -65,8 +71,12 @@ def _whole(summary: RankSummary) -> BoolArray:
     """Instances that are one kernel each, and no messages between two."""
     found = summary.instances
     kernels = group_of(found.group, found.sequence)
-    of_peers = np.array([*(one.source == GroupSource.PEER for one in summary.groups), False])[found.group]
-    among_all = np.isin(found.kind, [COMM_KINDS.index(name) for name in _AMONG_ALL if name in COMM_KINDS])
+    of_peers = np.array([*(one.source == GroupSource.PEER for one in summary.groups), False])[
+        found.group
+    ]
+    among_all = np.isin(
+        found.kind, [COMM_KINDS.index(name) for name in _AMONG_ALL if name in COMM_KINDS]
+    )
     exchanges = (found.operation == Operation.EXCHANGE) & ~among_all
     whole: BoolArray = (np.bincount(kernels)[kernels] == 1) & ~of_peers & ~exchanges
     return whole
@@ -99,7 +109,9 @@ def bus_share(name: CollectiveName, count: int) -> float:
 
 def _of_link(bus: float, count: int, link: float | None) -> OrMissing[float]:
     if count > DOMAIN.value:
-        return gap("the group is larger than most NVLink domains: its slowest link is not known", "none")
+        return gap(
+            "the group is larger than most NVLink domains: its slowest link is not known", "none"
+        )
     if link is None:
         return gap("the NVLink rate of this GPU is not known", "name the GPU with --gpu-model")
     return bus / link

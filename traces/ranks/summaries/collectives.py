@@ -1,7 +1,7 @@
 """The collectives of one rank: their groups and numbers, and what the rank did before each.
 
-What the rank spends its time on is kept as sets of instants, to be asked of any stretch. NCCL's calls say how
-many messages and bytes a collective has, and with whom.
+What the rank spends its time on is kept as sets of instants, to be asked of any stretch. NCCL's
+calls say how many messages and bytes a collective has, and with whom.
 """
 
 from typing import Final
@@ -15,7 +15,15 @@ from traces.groups import before_of, group_of, mask_of, place_in_run, sums_of
 from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
 from traces.missing import Missing
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
-from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Instances, Messages, Operation, Peers
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    Group,
+    GroupSource,
+    Instances,
+    Messages,
+    Operation,
+    Peers,
+)
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.nccl_calls import (
     CallPayloads,
@@ -35,9 +43,9 @@ _DATA: Final = REASONS.index("launch_starved.data")
 
 @frozen
 class Spent:
-    """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without either
-    for which the host is the reason: `loader` before a step's first kernel, or in a range of a loader, `host`
-    all other. None where the recording does not tell why no compute ran.
+    """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without
+    either for which the host is the reason: `loader` before a step's first kernel, or in a range of
+    a loader, `host` all other. None where the recording does not tell why no compute ran.
     """
 
     compute: Spans
@@ -71,11 +79,13 @@ _MOST: Final = 64
 
 @frozen
 class Called:
-    """Of each communication activity, shape (m,), what the calls behind it say, `UNKNOWN` where nothing does.
+    """Of each communication activity, shape (m,), what the calls behind it say, `UNKNOWN` where
+    nothing does.
 
-    `sends` and `receives` count calls with one peer. `given_bytes` is what all other calls name, or what is
-    sent; `received_bytes` is what is received. `ranks` are those of the communicator. `calls`: each call with
-    a peer, as rows of activity, communicator, peer, bytes sent and bytes received.
+    `sends` and `receives` count calls with one peer. `given_bytes` is what all other calls name, or
+    what is sent; `received_bytes` is what is received. `ranks` are those of the communicator.
+    `calls`: each call with a peer, as rows of activity, communicator, peer, bytes sent and bytes
+    received.
     """
 
     sends: IntArray
@@ -87,7 +97,9 @@ class Called:
 
 
 def called_by(comm: Communication) -> Called:
-    """What the calls of all threads say. A group that launched several kernels says nothing of each."""
+    """What the calls of all threads say. A group that launched several kernels says nothing of
+    each.
+    """
     communicators = communicators_in(comm.rank)
     told: IntArray = np.full((5, len(comm)), UNKNOWN, dtype=np.int64)
     with_peers: list[IntArray] = [np.empty((5, 0), dtype=np.int64)]
@@ -115,7 +127,9 @@ def called_by(comm: Communication) -> Called:
 
 
 def _of_all(size: IntArray, ranks: IntArray, of_one: BoolArray) -> IntArray:
-    """Bytes for all ranks, where a call names those for one, as of a reduce-scatter (src/collectives.cc)."""
+    """Bytes for all ranks, where a call names those for one, as of a reduce-scatter
+    (src/collectives.cc).
+    """
     return np.where(of_one, np.where((size >= 0) & (ranks > 0), size * ranks, UNKNOWN), size)
 
 
@@ -131,9 +145,17 @@ def _joined(calls: ThreadCalls, launched: IntArray) -> tuple[IntArray, IntArray]
 
 
 def _with_peers(
-    payloads: CallPayloads, call: IntArray, activity: IntArray, sends: BoolArray, receives: BoolArray
+    payloads: CallPayloads,
+    call: IntArray,
+    activity: IntArray,
+    sends: BoolArray,
+    receives: BoolArray,
 ) -> IntArray:
-    size, peer, communicator = payloads.size_bytes[call], payloads.peer[call], payloads.communicator[call]
+    size, peer, communicator = (
+        payloads.size_bytes[call],
+        payloads.peer[call],
+        payloads.communicator[call],
+    )
     named = (peer >= 0) & (communicator >= 0) & (size >= 0) & (sends | receives)
     columns = activity, communicator, peer, size * sends, size * receives
     return np.stack(columns)[:, named]
@@ -148,14 +170,18 @@ def messages_of(called: Called, mine: IntArray) -> Messages:
 
 
 def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communicators) -> Peers:
-    """Bytes by kind, communicator and peer, of the activities inside, masks and kinds of shape (m,)."""
+    """Bytes by kind, communicator and peer, of the activities inside, masks and kinds of shape
+    (m,).
+    """
     rows = called.calls[:, inside[called.calls[0]]]
     keys = np.stack((kind[rows[0]], rows[1], rows[2]))
     several, place = np.unique(keys, axis=1, return_inverse=True)
     sent, received = (sums_of(amount, place.reshape(-1), several.shape[1]) for amount in rows[3:])
     most = np.sort(np.argsort(-(sent + received), kind="stable")[:_MOST])
     own = dict(zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True))
-    where = np.array([max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()], dtype=np.int64)
+    where = np.array(
+        [max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()], dtype=np.int64
+    )
     columns = several[0], several[1], where, several[2], sent, received
     return Peers(*(column[most] for column in columns))
 
@@ -206,7 +232,9 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = np.array(by_name, dtype=np.int64)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
-    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)  # NCCL names the part that it gets
+    of_part = (operation == Operation.REDUCE_SCATTER) & (
+        given >= 0
+    )  # NCCL names the part that it gets
     size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN, dtype=np.int64)
     if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:
@@ -225,12 +253,18 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
         exposed_ns=ns_in(rows, spent.exposed),
         **_before(group, rows.start_ns, rows.end_ns, spent),
     )
-    used = usual.used_at(comm.rows.start_ns) != UNKNOWN if usual.used else np.ones(len(comm), dtype=np.bool_)
+    used = (
+        usual.used_at(comm.rows.start_ns) != UNKNOWN
+        if usual.used
+        else np.ones(len(comm), dtype=np.bool_)
+    )
     peers = peers_of(called, used, comm.rows.key.astype(np.int64), communicators_in(rank))
     return Collectives(groups, instances, messages_of(called, mine), peers)
 
 
-def _groups(comm: Communication, mine: IntArray, operation: IntArray) -> tuple[tuple[Group, ...], IntArray]:
+def _groups(
+    comm: Communication, mine: IntArray, operation: IntArray
+) -> tuple[tuple[Group, ...], IntArray]:
     rank, rows = comm.rank, comm.rows.take(mine)
     found: list[Group] = []
     group = np.full(len(mine), UNKNOWN, dtype=np.int64)
@@ -264,14 +298,20 @@ def _of_communicator(communicators: Communicators, number: int, peer: int) -> Gr
     size, own = int(communicators.rank_count[number]), int(communicators.own_rank[number])
     key = int(communicators.hashes[number])
     if peer == UNTOLD or size == 2:
-        return Group(GroupSource.COMMUNICATOR, key, size if size > 0 else None, own=own if own >= 0 else None)
+        return Group(
+            GroupSource.COMMUNICATOR, key, size if size > 0 else None, own=own if own >= 0 else None
+        )
     if own < 0:
         return Group(GroupSource.PEER, key, 2, peer=peer)
-    return Group(GroupSource.COMMUNICATOR, fingerprint_of_pair(key, own, peer), 2, own=int(own > peer))
+    return Group(
+        GroupSource.COMMUNICATOR, fingerprint_of_pair(key, own, peer), 2, own=int(own > peer)
+    )
 
 
 def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tuple[int, IntArray]]:
-    """What nothing is told of: by operation, and the turn of its stream among those that have it."""
+    """What nothing is told of: by operation, and the turn of its stream among those that have
+    it.
+    """
     result = []
     open_ = np.flatnonzero(group == UNKNOWN)
     for code in distinct(operation[open_]).tolist():
@@ -296,7 +336,9 @@ def _turns(group: IntArray) -> IntArray:
     return turn
 
 
-def _before(group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent) -> dict[str, IntArray]:
+def _before(
+    group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent
+) -> dict[str, IntArray]:
     before = before_of(group)
     has = before >= 0
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)

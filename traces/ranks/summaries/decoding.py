@@ -14,7 +14,16 @@ from traces.limits import MOST_RANKS, Limit
 from traces.names.file_names import told_name
 from traces.names.kernels import COMM_KINDS
 from traces.patterns import compiled
-from traces.ranks.summaries.codec import MARK, RISING, START, TABLES, TYPES, VERSION, Wire, is_summary
+from traces.ranks.summaries.codec import (
+    MARK,
+    RISING,
+    START,
+    TABLES,
+    TYPES,
+    VERSION,
+    Wire,
+    is_summary,
+)
 from traces.ranks.summaries.summary import (
     UNKNOWN,
     ExpertWork,
@@ -28,7 +37,9 @@ from traces.ranks.summaries.summary import (
     StepParts,
 )
 
-_UNPACKED: Final = Limit(8_000_000, "bytes", "ours: over 60,000 collectives; more is no summary of ours")
+_UNPACKED: Final = Limit(
+    8_000_000, "bytes", "ours: over 60,000 collectives; more is no summary of ours"
+)
 _CELLS: Final = int(_UNPACKED.value) // 8
 """Numbers of that many bytes, as which they are held however short they were packed."""
 _MOST_LAYERS: Final = 1 << 20
@@ -44,7 +55,8 @@ _BOUNDS: Final[Mapping[type[Rows], Mapping[str, tuple[int, int]]]] = {
     },
     ExpertWork: {"layer": (0, _MOST_LAYERS), "work_ns": (0, _MOST)},
 }
-"""The least value of a column, and what is above all: codes that stand for something, amounts that can be."""
+"""The least value of a column, and what is above all: codes that stand for something, amounts that
+can be."""
 _DECODER: Final = msgspec.msgpack.Decoder(Wire)
 _WORD: Final = compiled(r"[A-Za-z0-9_.+-]{0,60}")
 """A recorder and its version."""
@@ -53,15 +65,19 @@ _WORD: Final = compiled(r"[A-Za-z0-9_.+-]{0,60}")
 def decode(blob: bytes, where: str) -> RankSummary:
     """The summary in these bytes.
 
-    Raises `NotATrace` where it is none, or of a version that is unknown here, `DamagedTrace` where it is
-    broken.
+    Raises `NotATrace` where it is none, or of a version that is unknown here, `DamagedTrace` where
+    it is broken.
     """
     if not is_summary(blob):
-        raise NotATrace(f"{where} is no summary of a rank. Make one: moe-diag analyze TRACE --summary FOLDER")
+        raise NotATrace(
+            f"{where} is no summary of a rank. Make one: moe-diag analyze TRACE --summary FOLDER"
+        )
     body = len(MARK) + 1
     version = blob[len(MARK)] if len(blob) >= body else None
     if version != VERSION:
-        raise NotATrace(f"{where} is a summary of version {version}; this moe-diag reads version {VERSION}")
+        raise NotATrace(
+            f"{where} is a summary of version {version}; this moe-diag reads version {VERSION}"
+        )
     try:
         unpacker = zlib.decompressobj()
         message = unpacker.decompress(blob[body:], int(_UNPACKED.value))
@@ -69,7 +85,9 @@ def decode(blob: bytes, where: str) -> RankSummary:
             raise ValueError("not whole")
         return _summary(_DECODER.decode(message))
     except (zlib.error, msgspec.MsgspecError, ValueError, OverflowError):
-        raise DamagedTrace(f"{where} is a damaged summary. Make it again with analyze --summary") from None
+        raise DamagedTrace(
+            f"{where} is a damaged summary. Make it again with analyze --summary"
+        ) from None
 
 
 def _summary(wire: Wire) -> RankSummary:
@@ -116,7 +134,9 @@ def _summary(wire: Wire) -> RankSummary:
 
 
 def _as_told(identity: Identity) -> Identity:
-    """Who recorded it, by words that its reader may tell. Raises ValueError for a recorder that is none."""
+    """Who recorded it, by words that its reader may tell. Raises ValueError for a recorder that is
+    none.
+    """
     if not all(_WORD.fullmatch(one or "") for one in (identity.kind, identity.version)):
         raise ValueError("no recorder")
     given = None

@@ -1,6 +1,7 @@
 """Whether the first step of a run, longer than the others on its ranks, is a warm-up of theirs.
 
-A rank alone cannot tell: its first step is longer where it warms up, and where it waits for another one.
+A rank alone cannot tell: its first step is longer where it warms up, and where it waits for another
+one.
 """
 
 from collections.abc import Sequence
@@ -15,9 +16,9 @@ from traces.ranks.summaries.summary import UNKNOWN, FirstStep, RankSummary
 def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     """The summaries, in order, without first steps that are a warm-up.
 
-    They are where a rank initialises in it, and where most ranks spend what it takes more outside of
-    communication. What is of other ranks in a first step is theirs all the same: a collective that one of
-    them counts in no step is in none.
+    They are where a rank initialises in it, and where most ranks spend what it takes more outside
+    of communication. What is of other ranks in a first step is theirs all the same: a collective
+    that one of them counts in no step is in none.
     """
     longer = [one for one in summaries if one.first_step is FirstStep.LONGER]
     if not longer:
@@ -29,7 +30,9 @@ def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
 
 
 def _own_frac(one: RankSummary) -> float:
-    """Of what its first step takes more than the median of the others, the part outside communication."""
+    """Of what its first step takes more than the median of the others, the part outside
+    communication.
+    """
     steps = one.steps
     lasts_ns = steps.end_ns - steps.start_ns
     own_ns = lasts_ns - steps.exposed_comm_ns

@@ -65,20 +65,27 @@ def with_world_size(summary: RankSummary, given: WorldSize | None) -> RankSummar
     if given is None or identity.world_size is not None:
         return summary
     return replace(
-        summary, identity=replace(identity, world_size=given.ranks, world_size_from=given.said or "given")
+        summary,
+        identity=replace(identity, world_size=given.ranks, world_size_from=given.said or "given"),
     )
 
 
 def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
     """As recorded, else as most were given. One that is too small for the ranks here is none."""
     sizes = Counter(
-        (one.identity.world_size_from is not None, one.identity.world_size, one.identity.world_size_from)
+        (
+            one.identity.world_size_from is not None,
+            one.identity.world_size,
+            one.identity.world_size_from,
+        )
         for one in used
         if one.identity.world_size is not None and one.identity.world_size <= MOST_RANKS.value
     )
     numbers = [one.identity.rank for one in used if one.identity.rank is not None]
     least = max(len(used), max(numbers, default=-1) + 1)
-    for (given, ranks, said), _ in sorted(sizes.items(), key=lambda one: (one[0][0], -one[1], str(one[0]))):
+    for (given, ranks, said), _ in sorted(
+        sizes.items(), key=lambda one: (one[0][0], -one[1], str(one[0]))
+    ):
         if ranks is not None and (not given or ranks >= least):
             return WorldSize(ranks, said)
     return None
@@ -88,7 +95,8 @@ def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     """Ranks without a number have their place in a communicator of all ranks, where there is one.
 
     PyTorch sorts the ranks of every group that it makes (`_new_group_with_tag` in
-    torch/distributed/distributed_c10d.py), so that a place among all ranks is the number of the rank.
+    torch/distributed/distributed_c10d.py), so that a place among all ranks is the number of the
+    rank.
     """
     size = world_size_of(summaries)
     if size is None or size.ranks <= 2:  # two may be a pair of some others
@@ -96,7 +104,9 @@ def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     places = [_places(one, size.ranks) for one in summaries]
     common = set.intersection(*(set(each) for each in places if each)) if any(places) else set()
     return [
-        one if one.identity.rank is not None else _numbered(one, {each[key] for key in common if key in each})
+        one
+        if one.identity.rank is not None
+        else _numbered(one, {each[key] for key in common if key in each})
         for one, each in zip(summaries, places, strict=True)
     ]
 

@@ -1,8 +1,9 @@
-"""One rank, as measured -> its summary: its steps, kernels alone, pace of launches, first batch, collectives.
+"""One rank, as measured -> its summary: its steps, kernels alone, pace of launches, first batch,
+collectives.
 
-Kernels that run alone are the evidence that a GPU itself is slow. How fast a host works is the time from one
-launch to the next. A loader may keep back the very first work of a recording, before which nothing tells of
-the GPU.
+Kernels that run alone are the evidence that a GPU itself is slow. How fast a host works is the time
+from one launch to the next. A loader may keep back the very first work of a recording, before which
+nothing tells of the GPU.
 """
 
 from dataclasses import replace
@@ -55,12 +56,20 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     mine = mine[order]
     lasts_ns = (rows.end_ns - rows.start_ns)[mine]
     total_ns, count = parts.total(lasts_ns, first), np.diff(first)
-    most = np.argsort(np.where(count >= _LEAST_KERNELS, -total_ns, 0), kind="stable")[: int(KINDS.value)]
+    most = np.argsort(np.where(count >= _LEAST_KERNELS, -total_ns, 0), kind="stable")[
+        : int(KINDS.value)
+    ]
     most = most[count[most] >= _LEAST_KERNELS]
     head = mine[first[most]]
     marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
     by_mark = np.argsort(marks, kind="stable")
-    columns = marks, parts.median(lasts_ns, first)[most], total_ns[most], rows.key[head], count[most]
+    columns = (
+        marks,
+        parts.median(lasts_ns, first)[most],
+        total_ns[most],
+        rows.key[head],
+        count[most],
+    )
     return KernelTimes(*(column[by_mark].astype(np.int64) for column in columns))
 
 
@@ -76,10 +85,11 @@ _LEAST_LAUNCHES: Final = 12
 
 
 def paces(rank: RankTimeline, steps: Steps) -> IntArray:
-    """The median time from one launch of a thread to its next, of each used step's work, shape (k,).
+    """The median time from one launch of a thread to its next, of each used step's work, shape
+    (k,).
 
-    Half of the launches may wait for anything: the median is of those that only follow each other. `UNKNOWN`
-    where too few launches were recorded.
+    Half of the launches may wait for anything: the median is of those that only follow each other.
+    `UNKNOWN` where too few launches were recorded.
     """
     rows = rank.activities
     step = steps.used_at(rows.start_ns)
@@ -99,15 +109,17 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
 
 
 AT_ONCE: Final = Limit(
-    100_000, "ns", "ours: an idle GPU begins some microseconds after a launch, some tens where it slept"
+    100_000,
+    "ns",
+    "ours: an idle GPU begins some microseconds after a launch, some tens where it slept",
 )
 
 
 def loading_ns(rank: RankTimeline, steps: Steps) -> int:
     """Ranges of a loader before the very first work, where a later step loads about as long again.
 
-    That work is to be of a used step, and to begin when it was launched: work that begins later waited for
-    earlier work, which was launched before the recording.
+    That work is to be of a used step, and to begin when it was launched: work that begins later
+    waited for earlier work, which was launched before the recording.
     """
     rows = rank.activities
     launched = np.flatnonzero(rows.launch_ns != NULL)
@@ -123,7 +135,8 @@ def loading_ns(rank: RankTimeline, steps: Steps) -> int:
 
 
 def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
-    """Time of ranges of a loader before each used step's work, shape (k,), by the next launch of the thread.
+    """Time of ranges of a loader before each used step's work, shape (k,), by the next launch of
+    the thread.
 
     `launched` is compute: copies and gathers of a step may come before it, on the GPU's time.
     """
@@ -146,7 +159,8 @@ _CELLS: Final = 4096
 """Layers times steps of which a summary has the expert work: those of the last steps."""
 _CLASSES: Final = KEYS[Bucket.COMPUTE]
 _HOST_FROM: Final = 48
-"""The bits of a packed id from here on are of the machine (nsys: hardware 8 bits, virtual machine 8)."""
+"""The bits of a packed id from here on are of the machine (nsys: hardware 8 bits, virtual machine
+8)."""
 
 
 def summarise(
@@ -158,8 +172,8 @@ def summarise(
 ) -> RankSummary:
     """What a run needs of a rank, whose activities carry the resolved kinds. `moe`: its ledger.
 
-    A first step that is longer than the others is in it: whether each rank warms up in it, or most wait for
-    one, only all of them together show.
+    A first step that is longer than the others is in it: whether each rank warms up in it, or most
+    wait for one, only all of them together show.
     """
     first_step, every = _first_step(rank, steps), steps
     if first_step is FirstStep.LONGER:
@@ -195,7 +209,9 @@ def _first_step(rank: RankTimeline, steps: Steps) -> FirstStep:
 def _with_first(
     rank: RankTimeline, every: Steps, absent: AbsentPieces | Missing, queueing: Queueing
 ) -> AbsentPieces | Missing:
-    """Pieces of the first step as well. Some may be in both, where one reaches from it into the next."""
+    """Pieces of the first step as well. Some may be in both, where one reaches from it into the
+    next.
+    """
     first = every.used[0]
     more = absent_pieces(measure_account(rank, spans((first.start_ns, first.end_ns)), queueing))
     if isinstance(absent, Missing) or isinstance(more, Missing):

@@ -1,7 +1,8 @@
-"""What one rank's recording gives to the run it is of, and columns of all summaries one after the other.
+"""What one rank's recording gives to the run it is of, and columns of all summaries one after the
+other.
 
-A run is judged from summaries alone, which are small, so that thousands of ranks are a matter of seconds.
-Times are whole ns on the rank's own clock.
+A run is judged from summaries alone, which are small, so that thousands of ranks are a matter of
+seconds. Times are whole ns on the rank's own clock.
 """
 
 from __future__ import annotations
@@ -52,16 +53,17 @@ class GroupSource(IntEnum):
     ORDER = 2
     """Nothing says: collectives of one kind on one stream, in their order."""
     PEER = 3
-    """Messages with one other rank of a communicator, of which the own place in it is not recorded."""
+    """Messages with one other rank of a communicator, of which the own place in it is not
+    recorded."""
 
 
 @frozen
 class Group:
     """A group of ranks that communicate. `key` is equal on all its ranks, and only there.
 
-    `size`, `members` (global ranks) and `own`, this rank's place in it, are None where the recording does not
-    say; `purpose` indexes `traces.columns.PURPOSES` or is `UNKNOWN`. With `PEER`, `key` is that of the
-    communicator, and `peer` the other's place in it.
+    `size`, `members` (global ranks) and `own`, this rank's place in it, are None where the
+    recording does not say; `purpose` indexes `traces.columns.PURPOSES` or is `UNKNOWN`. With
+    `PEER`, `key` is that of the communicator, and `peer` the other's place in it.
     """
 
     source: GroupSource
@@ -77,11 +79,11 @@ class Group:
 class Identity:
     """Who recorded this. Nothing in it names a host, a user or a path.
 
-    `clock` and `recording` are fingerprints: recordings with one `clock` share a clock, and two with one
-    `recording` are the same. `session_start_ns` makes times UNIX times, None where the recording does not
-    say. GPU work was recorded from `begin_ns` to `end_ns`. `version` is that of the recorder's format,
-    `process` the operating system's id. `world_size_from`: where a world size is from that was not recorded,
-    such as `run.yaml:12`.
+    `clock` and `recording` are fingerprints: recordings with one `clock` share a clock, and two
+    with one `recording` are the same. `session_start_ns` makes times UNIX times, None where the
+    recording does not say. GPU work was recorded from `begin_ns` to `end_ns`. `version` is that of
+    the recorder's format, `process` the operating system's id. `world_size_from`: where a world
+    size is from that was not recorded, such as `run.yaml:12`.
     """
 
     trace: str
@@ -101,7 +103,9 @@ class Identity:
 
 @frozen
 class Fingerprint:
-    """What work a rank does in a step, so that only like is compared with like: kernels in a median step."""
+    """What work a rank does in a step, so that only like is compared with like: kernels in a median
+    step.
+    """
 
     attention: int
     routers: int
@@ -112,11 +116,12 @@ class Fingerprint:
 
 @frozen
 class StepParts(Rows):
-    """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first launch.
+    """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first
+    launch.
 
-    It is no part of `host_starved_ns`, which is other time without work that the host made. `grouped_ns` is
-    the time of grouped GEMMs, `pace_ns` the median time from one launch of a thread to its next. `UNKNOWN`
-    where the recording does not tell.
+    It is no part of `host_starved_ns`, which is other time without work that the host made.
+    `grouped_ns` is the time of grouped GEMMs, `pace_ns` the median time from one launch of a thread
+    to its next. `UNKNOWN` where the recording does not tell.
     """
 
     start_ns: IntArray
@@ -133,13 +138,13 @@ class StepParts(Rows):
 class Instances(Rows):
     """Collectives that the rank took part in, in order of start, arrays of shape (m,).
 
-    `group` indexes the summary's groups; `sequence` is the recorded number within the group, else the order.
-    `kind` indexes `traces.names.kernels.COMM_KINDS`. `size_bytes` is what the rank said it gives. `step` is
-    that of the used steps in which it started. Of its time no compute ran in `exposed_ns`. The last four say
-    what the rank did since its previous collective of the same group ended: time of compute, of it in grouped
-    GEMMs, of a GPU that the host left idle, and of the idle time before a step's first launch; `UNKNOWN`
-    without a previous one. `host_ns` is since any collective of the rank had begun or ended, so that all of a
-    rank's add up.
+    `group` indexes the summary's groups; `sequence` is the recorded number within the group, else
+    the order. `kind` indexes `traces.names.kernels.COMM_KINDS`. `size_bytes` is what the rank said
+    it gives. `step` is that of the used steps in which it started. Of its time no compute ran in
+    `exposed_ns`. The last four say what the rank did since its previous collective of the same
+    group ended: time of compute, of it in grouped GEMMs, of a GPU that the host left idle, and of
+    the idle time before a step's first launch; `UNKNOWN` without a previous one. `host_ns` is since
+    any collective of the rank had begun or ended, so that all of a rank's add up.
     """
 
     group: IntArray
@@ -161,8 +166,8 @@ class Instances(Rows):
 class KernelTimes(Rows):
     """How long kernels of one kind take with no communication beside them, arrays of shape (j,).
 
-    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `total_ns` is of all
-    `count` of a kind, `key` that of their class among compute.
+    `kernel` is a fingerprint of name and launch shape, equal on all ranks that run it; `total_ns`
+    is of all `count` of a kind, `key` that of their class among compute.
     """
 
     kernel: IntArray
@@ -174,10 +179,11 @@ class KernelTimes(Rows):
 
 @frozen
 class Messages(Rows):
-    """What the calls behind collectives say, arrays of shape (m,) as `Instances`; empty where nothing does.
+    """What the calls behind collectives say, arrays of shape (m,) as `Instances`; empty where
+    nothing does.
 
-    `sends` and `receives` count calls with one peer, `received_bytes` is what they receive, `UNKNOWN` where
-    nothing says so.
+    `sends` and `receives` count calls with one peer, `received_bytes` is what they receive,
+    `UNKNOWN` where nothing says so.
     """
 
     sends: IntArray
@@ -189,8 +195,8 @@ class Messages(Rows):
 class Peers(Rows):
     """Bytes sent to and received from each peer in the used steps, arrays of shape (q,).
 
-    `kind` indexes `traces.names.kernels.COMM_KINDS`; `communicator` is its hash, `peer` a place in it and
-    `own` that of the rank, `UNKNOWN` where it is not recorded.
+    `kind` indexes `traces.names.kernels.COMM_KINDS`; `communicator` is its hash, `peer` a place in
+    it and `own` that of the rank, `UNKNOWN` where it is not recorded.
     """
 
     kind: IntArray
@@ -203,7 +209,8 @@ class Peers(Rows):
 
 @frozen
 class ExpertWork(Rows):
-    """GPU time of the experts' GEMMs by used step and MoE layer, arrays of shape (e,); empty where unknown.
+    """GPU time of the experts' GEMMs by used step and MoE layer, arrays of shape (e,); empty where
+    unknown.
 
     Layers count those that this rank has, or are as ranges name them.
     """
@@ -218,15 +225,17 @@ class FirstStep(IntEnum):
 
     USUAL = 0
     LONGER = 1
-    """It is among the steps of the summary and longer than all others, which are alike; `peers`, `experts`,
-    `kernels` and the fingerprint are without it."""
+    """It is among the steps of the summary and longer than all others, which are alike; `peers`,
+    `experts`, `kernels` and the fingerprint are without it."""
     INITIALISES = 2
     """It was left out: calls that load modules or allocate make it longer."""
 
 
 @frozen
 class Dropped:
-    """What a summary left out to stay small: collectives, of steps in the middle, and resolution."""
+    """What a summary left out to stay small: collectives, of steps in the middle, and
+    resolution.
+    """
 
     instances: int = 0
     steps: int = 0
@@ -252,7 +261,9 @@ class RankSummary:
 
 @frozen
 class Recorded:
-    """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it has them."""
+    """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it
+    has them.
+    """
 
     place: IntArray
     rows: Instances

@@ -1,7 +1,8 @@
-"""Who arrives last, by how long each rank is in the same collectives: no clock enters, and one may suffice.
+"""Who arrives last, by how long each rank is in the same collectives: no clock enters, and one may
+suffice.
 
-All leave a collective together, so that the shortest in it came last: one rank, or several that are short
-together, as those of a node. Why they come late is not answered here.
+All leave a collective together, so that the shortest in it came last: one rank, or several that are
+short together, as those of a node. Why they come late is not answered here.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from traces.sections.cause import Sure
 from traces.sections.run import ArrivesLast
 
 SHORT: Final = Limit(
-    0.05, "of the longest wait", "ours: who waits as little as that beside the others came with the last"
+    0.05,
+    "of the longest wait",
+    "ours: who waits as little as that beside the others came with the last",
 )
 ABOVE: Final = Limit(
     0.4,
@@ -41,13 +44,16 @@ def arrives_last(
 ) -> ArrivesLast | Missing:
     """Who it is; `Missing` where nobody has most of the waiting. `steps`: of the run.
 
-    Where nothing was matched, and nothing names a group, collectives of all ranks are paired by their order.
+    Where nothing was matched, and nothing names a group, collectives of all ranks are paired by
+    their order.
     """
     by_order = not len(matched)
     if by_order:
         table = _by_order(used)
     else:
-        told = complete(matched, all_ranks_seen) & (matched.sizes == len(used)) & (len(used) >= _LIKE)
+        told = (
+            complete(matched, all_ranks_seen) & (matched.sizes == len(used)) & (len(used) >= _LIKE)
+        )
         table = _waited(matched, waits, told, len(used))
     if table is None:
         return _NOTHING
@@ -77,8 +83,12 @@ def _sure(collectives: int, steps: int, *, by_order: bool) -> Sure:
     return Sure.MEDIUM
 
 
-def _waited(matched: Matched, waits: Waits, told: BoolArray, count: int) -> tuple[FloatArray, float] | None:
-    """What each rank waited in these instances, shape (instances, ranks), and how long all were in them."""
+def _waited(
+    matched: Matched, waits: Waits, told: BoolArray, count: int
+) -> tuple[FloatArray, float] | None:
+    """What each rank waited in these instances, shape (instances, ranks), and how long all were in
+    them.
+    """
     rows = np.flatnonzero(told[matched.instance])
     if not len(rows):
         return None
@@ -89,7 +99,9 @@ def _waited(matched: Matched, waits: Waits, told: BoolArray, count: int) -> tupl
 
 
 def _by_order(used: Sequence[RankSummary]) -> tuple[FloatArray, float] | None:
-    """The same where all ranks did the same in one order, and all of it ends on all ranks at once."""
+    """The same where all ranks did the same in one order, and all of it ends on all ranks at
+    once.
+    """
     tables = [one.instances for one in used]
     unnamed = all(group.source is GroupSource.ORDER for one in used for group in one.groups)
     lengths = {len(one) for one in tables}
@@ -103,7 +115,9 @@ def _by_order(used: Sequence[RankSummary]) -> tuple[FloatArray, float] | None:
 
 
 def _caused(waited_ns: FloatArray) -> FloatArray:
-    """The waiting of each instance, charged to those that waited little beside the others; by rank."""
+    """The waiting of each instance, charged to those that waited little beside the others; by
+    rank.
+    """
     longest = np.nanmax(waited_ns, axis=1, keepdims=True)
     short = (waited_ns <= SHORT.value * longest) & (longest > 0)
     all_ns = np.nansum(waited_ns, axis=1, keepdims=True)

@@ -43,10 +43,10 @@ def pipeline_of(
 ) -> Pipeline | Missing | None:
     """The bubbles of a run; None where no stages exchange messages, `Missing` where they may.
 
-    A bubble is the time without compute in which a stage waits for messages, and after its last one for other
-    stages in other collectives; times are of a mean rank and step. `bubble_frac`: of the steps of all stages;
-    `formula_frac`: what is expected of equal stages. `stage_imbalance`: the largest own work of a stage over
-    the mean.
+    A bubble is the time without compute in which a stage waits for messages, and after its last one
+    for other stages in other collectives; times are of a mean rank and step. `bubble_frac`: of the
+    steps of all stages; `formula_frac`: what is expected of equal stages. `stage_imbalance`: the
+    largest own work of a stage over the mean.
     """
     messages = messages_of(matched)
     if not messages.any():
@@ -77,7 +77,8 @@ def pipeline_of(
 
 @frozen
 class _Cells(Rows):
-    """Each rank in each step, shape (c,). `whole`: all of its messages began in that step, as it recorded it.
+    """Each rank in each step, shape (c,). `whole`: all of its messages began in that step, as it
+    recorded it.
 
     Of the first step a rank of a later stage may have been waiting before.
     """
@@ -103,9 +104,13 @@ def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -
     )
     return Pipeline(
         stages=stages,
-        bubble_frac=min(1.0, bubble_ns / whole_ns) if whole_ns and bubble_ns is not None else NO_STEPS,
+        bubble_frac=min(1.0, bubble_ns / whole_ns)
+        if whole_ns and bubble_ns is not None
+        else NO_STEPS,
         formula_frac=by_chunks[told.chunks] if told else untold,
-        stage_imbalance=max(one or 0 for one in works) * len(works) / work_ns if work_ns else NO_STEPS,
+        stage_imbalance=max(one or 0 for one in works) * len(works) / work_ns
+        if work_ns
+        else NO_STEPS,
         microbatches=told.microbatches if told else untold,
         chunks=told.chunks if told else untold,
         with_more_chunks=tuple(VirtualStages(*one) for one in by_chunks.items())[1:],
@@ -120,11 +125,17 @@ def _total(several: Sequence[int | None]) -> int | None:
 
 
 def _sent(
-    summaries: Sequence[RankSummary], matched: Matched, pipelines: Pipelines, step: IntArray, order: IntArray
+    summaries: Sequence[RankSummary],
+    matched: Matched,
+    pipelines: Pipelines,
+    step: IntArray,
+    order: IntArray,
 ) -> Sent:
     stage = pipelines.stage[matched.place]
     first = matched.first
-    other = parts.spread(parts.total(stage, first), first) - stage  # of two, the one that is not this one
+    other = (
+        parts.spread(parts.total(stage, first), first) - stage
+    )  # of two, the one that is not this one
     peer = np.where(parts.spread(np.diff(first) == 2, first), other, UNKNOWN)
     at = matched.at[order]
     sends, receives, got = (
@@ -133,14 +144,16 @@ def _sent(
     size = np.maximum(matched.recorded.rows.size_bytes[at], got)
     is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
     key = matched.place[order] * (int(step.max()) + 1) + step[order]
-    return Sent(stage[order], peer[order], step[order], sends, receives, parts.begins_of(key), is_shape)
+    return Sent(
+        stage[order], peer[order], step[order], sends, receives, parts.begins_of(key), is_shape
+    )
 
 
 def _waited(
     matched: Matched, waits: Waits, pipelines: Pipelines, step: IntArray, order: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Time without compute in which each message waits, shape (k,), and that after the last one of each rank
-    and step, shape (places, steps).
+    """Time without compute in which each message waits, shape (k,), and that after the last one of
+    each rank and step, shape (places, steps).
 
     Where messages wait beside each other an instant counts once.
     """
@@ -164,7 +177,9 @@ def _waited(
 
 
 def _alone_ns(matched: Matched, waits: Waits, rows: IntArray) -> IntArray:
-    """Of rows by place and start, the waiting that lies behind that of all before, without compute."""
+    """Of rows by place and start, the waiting that lies behind that of all before, without
+    compute.
+    """
     start_ns = matched.start_ns[rows]
     end_ns = start_ns + waits.wait_ns[rows]
     result = np.zeros(len(rows), dtype=np.int64)
@@ -172,7 +187,9 @@ def _alone_ns(matched: Matched, waits: Waits, rows: IntArray) -> IntArray:
     for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
         until = np.maximum.accumulate(end_ns[begin:end])
         before = np.concatenate((start_ns[begin : begin + 1], until[:-1]))
-        result[begin:end] = np.maximum(end_ns[begin:end] - np.maximum(start_ns[begin:end], before), 0)
+        result[begin:end] = np.maximum(
+            end_ns[begin:end] - np.maximum(start_ns[begin:end], before), 0
+        )
     return np.minimum(result, matched.exposed_ns[rows])
 
 
@@ -186,10 +203,14 @@ def _stage(
     grid: Grid,
     pipelines: Pipelines,
 ) -> PipelineStage:
-    """Sums over ranks and whole steps, divided by how many these are; the bubble is the sum of its phases."""
+    """Sums over ranks and whole steps, divided by how many these are; the bubble is the sum of its
+    phases.
+    """
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
-    step_ns, work_ns = rounded(np.stack([means(table[at]) for table in (grid.length_ns, grid.compute_ns)]))
+    step_ns, work_ns = rounded(
+        np.stack([means(table[at]) for table in (grid.length_ns, grid.compute_ns)])
+    )
     ranks = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
     made = partial(PipelineStage, ranks, or_gap(step_ns, NO_STEPS), or_gap(work_ns, NO_STEPS))
     count = len(at[0])

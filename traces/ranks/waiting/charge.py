@@ -20,15 +20,18 @@ from traces.ranks.waiting.side_by_side import Grid, means
 from traces.ranks.waiting.waits import NOBODY, Waits, complete
 
 COLUMNS: Final = Limit(48, "columns", "ours: so many fit beside two other maps on a page of 1 MB")
-CELLS: Final = Limit(65_536, "ranks x columns", "ours: a document of thousands of ranks stays some MB")
+CELLS: Final = Limit(
+    65_536, "ranks x columns", "ours: a document of thousands of ranks stays some MB"
+)
 
 
 @frozen
 class Charged:
-    """By place, shape (ranks,), what each waited in the steps of the run, and what others waited for it.
+    """By place, shape (ranks,), what each waited in the steps of the run, and what others waited
+    for it.
 
-    Of each instance, shape (n,): the `step` of the run, whether it is `counted` here, the waiting in it, and
-    the place that came last, `UNKNOWN` where that is nobody.
+    Of each instance, shape (n,): the `step` of the run, whether it is `counted` here, the waiting
+    in it, and the place that came last, `UNKNOWN` where that is nobody.
     """
 
     waited_ns: IntArray
@@ -40,16 +43,23 @@ class Charged:
 
 
 def charge(matched: Matched, waits: Waits, grid: Grid, step: IntArray) -> Charged:
-    """Add up the waiting, of a recording without steps all of it. `step`, shape (n,), of each instance."""
+    """Add up the waiting, of a recording without steps all of it. `step`, shape (n,), of each
+    instance.
+    """
     count = len(grid.later)
     counted = (step != UNKNOWN) | (grid.step_count == 0)
     rows = parts.spread(counted, matched.first)
     waited_ns = sums_of(waits.wait_ns[rows], matched.place[rows], count)
-    wait_ns, last = waits.of_instance_ns(matched.first), np.full(len(matched), UNKNOWN, dtype=np.int64)
+    wait_ns, last = (
+        waits.of_instance_ns(matched.first),
+        np.full(len(matched), UNKNOWN, dtype=np.int64),
+    )
     known = waits.last != NOBODY
     last[known] = matched.place[waits.last[known]]
     known &= counted
-    return Charged(waited_ns, sums_of(wait_ns[known], last[known], count), step, counted, wait_ns, last)
+    return Charged(
+        waited_ns, sums_of(wait_ns[known], last[known], count), step, counted, wait_ns, last
+    )
 
 
 def by_kind(kind: IntArray, time_ns: IntArray) -> dict[str, int]:
@@ -69,7 +79,8 @@ def exposed_ns(summaries: Sequence[RankSummary], matched: Matched) -> int:
 
 
 def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
-    """How much of the recorded communication time is in collectives that every rank of their group recorded.
+    """How much of the recorded communication time is in collectives that every rank of their group
+    recorded.
 
     None where no communication was recorded.
     """
@@ -83,7 +94,9 @@ def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
 
 @frozen
 class ByStep:
-    """Tables of shape (ranks, columns), NaN where unknown. A column is the mean of `steps_per_column`."""
+    """Tables of shape (ranks, columns), NaN where unknown. A column is the mean of
+    `steps_per_column`.
+    """
 
     length_ns: FloatArray
     waited_ns: FloatArray

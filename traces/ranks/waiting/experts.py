@@ -1,4 +1,6 @@
-"""Where the work of experts is uneven: by MoE layer and step, and whether it is always the same rank."""
+"""Where the work of experts is uneven: by MoE layer and step, and whether it is always the same
+rank.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +27,8 @@ _CURE: Final = "record whole steps of all ranks that exchange tokens"
 
 @frozen
 class _Cells(Rows):
-    """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank recorded.
+    """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank
+    recorded.
 
     The largest and the mean, a slow GPU's slowness taken out, and whose the largest is.
     """
@@ -43,13 +46,18 @@ class _Cells(Rows):
 
 
 def experts_of(
-    summaries: Sequence[RankSummary], matched: Matched, grid: Grid, routing: Routing, factor: FloatArray
+    summaries: Sequence[RankSummary],
+    matched: Matched,
+    grid: Grid,
+    routing: Routing,
+    factor: FloatArray,
 ) -> ExpertGroups | Missing | None:
-    """Compare expert work layer by layer; None without experts, `Missing` where no layers are known.
+    """Compare expert work layer by layer; None without experts, `Missing` where no layers are
+    known.
 
-    `imbalance`: largest over mean in a median step; hot is the rank with most of what is above the mean.
-    `worst`: the layer and step in which a rank has the most beyond the mean, `above_ns`. `pattern` is that of
-    the group that loses most.
+    `imbalance`: largest over mean in a median step; hot is the rank with most of what is above the
+    mean. `worst`: the layer and step in which a rank has the most beyond the mean, `above_ns`.
+    `pattern` is that of the group that loses most.
     """
     if not any(one.fingerprint.has_experts for one in summaries):
         return None
@@ -84,14 +92,18 @@ def experts_of(
 
 
 def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
-    """A number for each place, the same for those that exchange tokens with each other, else `UNKNOWN`.
+    """A number for each place, the same for those that exchange tokens with each other, else
+    `UNKNOWN`.
 
-    It is the set of ranks that a rank meets most often: where only order matches exchanges, some are wrong.
+    It is the set of ranks that a rank meets most often: where only order matches exchanges, some
+    are wrong.
     """
     label = np.full(count, UNKNOWN, dtype=np.int64)
     first, size = matched.first, matched.sizes
     sums = [parts.total(matched.place**power, first) for power in (1, 2)]
-    kind = np.stack((size, parts.least(matched.place, first), parts.most(matched.place, first), *sums))
+    kind = np.stack(
+        (size, parts.least(matched.place, first), parts.most(matched.place, first), *sums)
+    )
     several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
     rows = np.flatnonzero(exchanges[matched.instance])
     met = np.stack((matched.place[rows], np.repeat(number.reshape(-1), size[exchanges])))
@@ -103,7 +115,9 @@ def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
     return np.where((label != UNKNOWN) & np.append(whole, False)[label], label, UNKNOWN)
 
 
-def _cells(summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
+def _cells(
+    summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray
+) -> _Cells:
     place = np.repeat(np.arange(len(summaries)), [len(one.experts) for one in summaries])
     rows = ExpertWork.joined(*(one.experts for one in summaries))
     slow = np.where(np.isnan(factor), 1.0, factor)
@@ -134,7 +148,9 @@ def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
 
 
 def _pattern(cells: _Cells) -> HotRank | Missing:
-    """Whether most of what the largest are above the mean is one rank's, or one rank's in each layer."""
+    """Whether most of what the largest are above the mean is one rank's, or one rank's in each
+    layer.
+    """
     lost = np.bincount(cells.group, weights=cells.above)
     mine = cells.group == int(np.argmax(lost))
     above, mean = cells.above[mine], cells.mean[mine]
@@ -144,9 +160,14 @@ def _pattern(cells: _Cells) -> HotRank | Missing:
     if np.bincount(cells.place[mine], weights=above).max() >= enough:
         return HotRank.SAME_RANK
     if len(distinct(cells.step[mine])) < 2:
-        return gap("one step does not show whether it changes from step to step", "record several steps")
+        return gap(
+            "one step does not show whether it changes from step to step", "record several steps"
+        )
     layer, place = cells.layer[mine], cells.place[mine]
-    of_each = [np.bincount(place[layer == one], weights=above[layer == one]).max() for one in distinct(layer)]
+    of_each = [
+        np.bincount(place[layer == one], weights=above[layer == one]).max()
+        for one in distinct(layer)
+    ]
     if sum(of_each) >= enough:
         return HotRank.BY_LAYER
     return HotRank.BY_STEP

@@ -1,7 +1,7 @@
 """Bytes: what each rank gives by kind of communication, to whom, and how fast it moves.
 
-Sizes are those that NCCL's payloads or the PyTorch profiler record beside a collective. Where they are not
-recorded nothing is known, and no figure is made.
+Sizes are those that NCCL's payloads or the PyTorch profiler record beside a collective. Where they
+are not recorded nothing is known, and no figure is made.
 """
 
 from collections import defaultdict
@@ -34,7 +34,8 @@ _NS: Final = 1_000_000_000
 _NO_TIME: Final = gap("their transfers took no time that was recorded", "none")
 NO_SIZES: Final = gap(
     "no sizes of collectives are recorded",
-    "nsys: NCCL 2.25 or later, export with --include-blobs=true; or record with the PyTorch profiler",
+    "nsys: NCCL 2.25 or later, export with --include-blobs=true; or record with the PyTorch "
+    "profiler",
 )
 _NO_SPEED: Final = gap(
     "no collective of known size was recorded by all ranks of its group",
@@ -44,8 +45,8 @@ _NO_SPEED: Final = gap(
 
 @frozen
 class Bytes:
-    """Bytes of a run. `by_rank`: in order of places, what each gives in a mean step by kind of communication;
-    kinds of which a size is missing are left out.
+    """Bytes of a run. `by_rank`: in order of places, what each gives in a mean step by kind of
+    communication; kinds of which a size is missing are left out.
     """
 
     by_rank: tuple[Mapping[str, int], ...]
@@ -71,7 +72,9 @@ def bytes_of(
 
 
 def _step_counts(recorded: Recorded, count: int) -> IntArray:
-    """Of how many steps each rank has collectives, at least 1: the whole window where there are no steps."""
+    """Of how many steps each rank has collectives, at least 1: the whole window where there are no
+    steps.
+    """
     step, place = recorded.rows.step, recorded.place
     seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
@@ -102,8 +105,9 @@ def _speeds(
 ) -> tuple[CollectiveSpeed, ...] | Missing:
     """Of those that all ranks of their group recorded, in steps.
 
-    Size over transfer is the algorithm bandwidth of nccl-tests (doc/PERFORMANCE.md): of a gather and a
-    scatter the size is that of all ranks together, of an exchange what the shortest participant moves.
+    Size over transfer is the algorithm bandwidth of nccl-tests (doc/PERFORMANCE.md): of a gather
+    and a scatter the size is that of all ranks together, of an exchange what the shortest
+    participant moves.
     """
     moved = _moved_bytes(summaries, matched)
     kind = matched.kind[matched.first[:-1]]
@@ -120,14 +124,18 @@ def _speeds(
 
 
 def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:
-    """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not recorded."""
+    """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not
+    recorded.
+    """
     given = matched.recorded.rows.size_bytes[matched.at]
     received = of_messages(summaries, "received_bytes")[matched.at]
     first = matched.first
     lasts_ns = matched.end_ns - matched.start_ns
     shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)
     of_shortest = parts.most(np.where(shortest, np.maximum(given, received), UNKNOWN), first)
-    of_all = parts.most(given, first) * np.where(matched.operation == Operation.ALL_GATHER, np.diff(first), 1)
+    of_all = parts.most(given, first) * np.where(
+        matched.operation == Operation.ALL_GATHER, np.diff(first), 1
+    )
     exchanges = ~np.isin(matched.operation, _OF_ONE_SIZE)
     known = parts.least(given, first) != UNKNOWN
     return np.where(known, np.where(exchanges, of_shortest, of_all), UNKNOWN)

@@ -1,10 +1,11 @@
-"""Which stage of a pipeline each rank is, by groups and messages; and how a step runs through the stages.
+"""Which stage of a pipeline each rank is, by groups and messages; and how a step runs through the
+stages.
 
-Megatron-Core runs some microbatches forward, then one forward and one backward in turn, then what is left
-backward (megatron/core/pipeline_parallel/schedules.py: `get_pp_rank_microbatches` counts the first). In turn,
-one call sends to a neighbour and receives from it, and NCCL makes one kernel of both. With virtual stages the
-last stage sends to the first; between two stages that needs messages that only send or only receive
-(megatron/training/arguments.py).
+Megatron-Core runs some microbatches forward, then one forward and one backward in turn, then what
+is left backward (megatron/core/pipeline_parallel/schedules.py: `get_pp_rank_microbatches` counts
+the first). In turn, one call sends to a neighbour and receives from it, and NCCL makes one kernel
+of both. With virtual stages the last stage sends to the first; between two stages that needs
+messages that only send or only receive (megatron/training/arguments.py).
 """
 
 from collections import defaultdict
@@ -36,8 +37,8 @@ def messages_of(matched: Matched) -> BoolArray:
 def stages_of(matched: Matched, count: int) -> IntArray:
     """A number for each place, the same for ranks of one stage.
 
-    Stages meet in messages of the pipeline, and in groups of all ranks; all other groups lie within one.
-    Without such messages all is one stage.
+    Stages meet in messages of the pipeline, and in groups of all ranks; all other groups lie within
+    one. Without such messages all is one stage.
     """
     messages = messages_of(matched)
     if not messages.any():
@@ -45,13 +46,18 @@ def stages_of(matched: Matched, count: int) -> IntArray:
     return together(matched, ~messages & (matched.sizes < count), count)
 
 
-_CURE_OF_STAGES: Final = "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"
+_CURE_OF_STAGES: Final = (
+    "record every rank of a pipeline, with NCCL 2.25 or later and --trace=cuda,nvtx"
+)
 UNRESOLVED: Final = gap("messages of unknown purpose may be those of a pipeline", _CURE_OF_STAGES)
 _NO_ENDS: Final = gap("the messages do not show which stage is the first", _CURE_OF_STAGES)
 _BY_ORDER: Final = gap(
-    "no communicator is recorded beside the messages, so who sends to whom is not certain", _CURE_OF_STAGES
+    "no communicator is recorded beside the messages, so who sends to whom is not certain",
+    _CURE_OF_STAGES,
 )
-_UNEVEN: Final = gap("the messages do not join the ranks to pipelines of one length", _CURE_OF_STAGES)
+_UNEVEN: Final = gap(
+    "the messages do not join the ranks to pipelines of one length", _CURE_OF_STAGES
+)
 
 
 @frozen
@@ -67,8 +73,8 @@ def pipelines_of(
 ) -> Pipelines | Missing:
     """Order the ranks. `messages`: which instances are messages of the pipeline, shape (n,).
 
-    Which of two comes first is by their places in the communicator, which frameworks number by stage, else by
-    who runs the embedding or the loss, else by rank number.
+    Which of two comes first is by their places in the communicator, which frameworks number by
+    stage, else by who runs the embedding or the loss, else by rank number.
     """
     if matched.by_order[messages].any():
         return _BY_ORDER
@@ -91,7 +97,9 @@ def pipelines_of(
 def _votes(
     summaries: Sequence[RankSummary], matched: Matched, messages: BoolArray
 ) -> dict[tuple[int, int], int]:
-    """Pairs of places that exchange messages: above 0 the first is the earlier stage, 0 if unknown."""
+    """Pairs of places that exchange messages: above 0 the first is the earlier stage, 0 if
+    unknown.
+    """
     groups = groups_of(summaries)
     votes: dict[tuple[int, int], int] = defaultdict(int)
     rows = np.flatnonzero(messages[matched.instance])
@@ -108,8 +116,12 @@ def _votes(
 
 
 def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[int | None]) -> None:
-    """One set of ranks that meet: those with neighbouring places in the communicator are neighbours."""
-    told = [(number, place) for number, place in zip(own, places, strict=True) if number is not None]
+    """One set of ranks that meet: those with neighbouring places in the communicator are
+    neighbours.
+    """
+    told = [
+        (number, place) for number, place in zip(own, places, strict=True) if number is not None
+    ]
     if len(told) < len(places):
         if len(places) == 2:
             votes[min(places), max(places)] += 0
@@ -132,7 +144,9 @@ def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missin
     return _UNEVEN
 
 
-def _by_ends(edges: Sequence[tuple[int, int]], summaries: Sequence[RankSummary]) -> dict[int, int] | Missing:
+def _by_ends(
+    edges: Sequence[tuple[int, int]], summaries: Sequence[RankSummary]
+) -> dict[int, int] | Missing:
     beside: dict[int, list[int]] = defaultdict(list)
     for one, other in edges:
         beside[one].append(other)
@@ -187,8 +201,9 @@ _OF_TWO: Final = gap(
 class Sent:
     """Messages of all ranks, shape (k,), in order of place, step and start.
 
-    `peer` is the other's stage, `UNKNOWN` where there are several; `sends` and `receives` are `UNKNOWN` where
-    nothing tells. `first`: where the messages of each rank and step begin, and the end of the last.
+    `peer` is the other's stage, `UNKNOWN` where there are several; `sends` and `receives` are
+    `UNKNOWN` where nothing tells. `first`: where the messages of each rank and step begin, and the
+    end of the last.
     """
 
     stage: IntArray
@@ -211,8 +226,9 @@ SHAPE: Final = Limit(
 
 @frozen
 class Schedule:
-    """`chunks`: virtual stages of a rank, 1 without. Of each message, shape (k,), whether it brings input
-    (`fills`), takes output on (`passes`) or brings a gradient (`returns`); None where nothing tells.
+    """`chunks`: virtual stages of a rank, 1 without. Of each message, shape (k,), whether it brings
+    input (`fills`), takes output on (`passes`) or brings a gradient (`returns`); None where nothing
+    tells.
     """
 
     microbatches: int
@@ -221,7 +237,9 @@ class Schedule:
 
 
 def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
-    """Count the microbatches, by directions where these are recorded, else by the number of messages."""
+    """Count the microbatches, by directions where these are recorded, else by the number of
+    messages.
+    """
     if (sent.peer == UNKNOWN).any():
         return _UNTOLD
     count = pipelines.count
@@ -255,7 +273,9 @@ def _per_step(sent: Sent, amount: IntArray, stage: int) -> int | None:
 
 
 def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
-    """One kernel for each call of the schedule without virtual stages, or one for each way of it."""
+    """One kernel for each call of the schedule without virtual stages, or one for each way of
+    it.
+    """
     wraps = np.abs(sent.peer - sent.stage) == count - 1
     if count == 2:
         return _OF_TWO
@@ -267,7 +287,8 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
     numbers = [number or 0 for number in behind]
     microbatches = numbers[-1] - 1
     if all(
-        number == microbatches + min(count - 1 - stage, microbatches) for stage, number in enumerate(numbers)
+        number == microbatches + min(count - 1 - stage, microbatches)
+        for stage, number in enumerate(numbers)
     ):
         return Schedule(microbatches, 1, _in_turn(sent, before, count, microbatches))
     if len(distinct(np.array(numbers))) == 1 and not numbers[0] % 2:
@@ -294,8 +315,8 @@ def _in_turn(
 def phases_of(sent: Sent, schedule: Schedule, pipelines: Pipelines) -> IntArray | Missing:
     """The place in `PHASES` of each message, shape (k,).
 
-    Warm-up is until the first gradient is there (on the last stage, which makes it: the first input),
-    cool-down after the last output was passed on (there: after the last input).
+    Warm-up is until the first gradient is there (on the last stage, which makes it: the first
+    input), cool-down after the last output was passed on (there: after the last input).
     """
     if schedule.brings is None:
         return _UNTOLD
@@ -317,9 +338,9 @@ PHASES: Final = ("warm_up", "steady", "cool_down")
 def bubble_frac(stages: int, microbatches: int, chunks: int) -> float:
     """The part of a pipeline's time in which a stage waits, with equal stages and free messages.
 
-    (p - 1) / (v m + p - 1), of stages, microbatches and virtual stages: Narayanan and others, Efficient
-    Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021 (arXiv 2104.04473, section
-    2.2), which gives it as a part of the time without it, (p - 1) / (v m).
+    (p - 1) / (v m + p - 1), of stages, microbatches and virtual stages: Narayanan and others,
+    Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021 (arXiv
+    2104.04473, section 2.2), which gives it as a part of the time without it, (p - 1) / (v m).
     """
     return (stages - 1) / (chunks * microbatches + stages - 1)
 

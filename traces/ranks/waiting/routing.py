@@ -1,4 +1,6 @@
-"""How evenly the experts of a group of ranks work, collective by collective, and which ranks are hot."""
+"""How evenly the experts of a group of ranks work, collective by collective, and which ranks are
+hot.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,24 +21,31 @@ from traces.ranks.waiting.waits import EXCHANGES
 UNEVEN: Final = Limit(
     1.15,
     "largest over mean expert work of a group",
-    "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean by chance",
+    "ours: a balancing loss leaves some percent, and the largest of many ranks is above the mean "
+    "by chance",
 )
 HOT: Final = Limit(
-    0.8, "fraction of the uneven expert work", "ours: elsewhere another rank is above by a fifth of it"
+    0.8,
+    "fraction of the uneven expert work",
+    "ours: elsewhere another rank is above by a fifth of it",
 )
 _NO_EXPERTS: Final = (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE)
 """Operations of which none brings tokens back from experts, nor waits for that."""
-_GRADIENTS: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather", "pp_p2p"))
+_GRADIENTS: Final = tuple(
+    COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
+)
 
 
 @frozen
 class Routing:
-    """Expert work before the collectives that bring tokens back, beside that of the others of the group.
+    """Expert work before the collectives that bring tokens back, beside that of the others of the
+    group.
 
-    `imbalance` is the largest over the mean, in the group where that is most; None where nothing tells.
-    `cost_ns` is the sum, over all steps, of what the largest is above the mean, in the group where that is
-    most. `hot` are the places of the ranks that most of it is due to, one in each group that is so uneven,
-    none where it moves. `of_experts` are the instances, shape (n,), of groups that exchange tokens.
+    `imbalance` is the largest over the mean, in the group where that is most; None where nothing
+    tells. `cost_ns` is the sum, over all steps, of what the largest is above the mean, in the group
+    where that is most. `hot` are the places of the ranks that most of it is due to, one in each
+    group that is so uneven, none where it moves. `of_experts` are the instances, shape (n,), of
+    groups that exchange tokens.
     """
 
     imbalance: float | None
@@ -46,8 +55,8 @@ class Routing:
 
 
 def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count: int) -> Routing:
-    """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes for all it
-    does, of each participation, is taken out.
+    """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes
+    for all it does, of each participation, is taken out.
     """
     first, worked = matched.first, _worked(matched, alike, count)
     work = np.maximum(matched.grouped_ns, 0) / slow
@@ -56,19 +65,26 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
         return Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
     mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
     above = np.where(told, parts.most(work, first), 0.0) - mean
-    by_group, of_group = (parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean))
+    by_group, of_group = (
+        parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean)
+    )
     uneven = np.divide(by_group, of_group, out=np.zeros(len(by_group)), where=of_group > 0)
     hot = _hot(
-        matched, first_where(work == parts.spread(parts.most(work, first), first), first), above, uneven
+        matched,
+        first_where(work == parts.spread(parts.most(work, first), first), first),
+        above,
+        uneven,
     )
     of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
 
 
 def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray) -> tuple[int, ...]:
-    """In each group that is half as uneven as the worst, the rank that is the largest always; else none.
+    """In each group that is half as uneven as the worst, the rank that is the largest always; else
+    none.
 
-    The same experts are hot in every group where what is said of tokens does not depend on the replica.
+    The same experts are hot in every group where what is said of tokens does not depend on the
+    replica.
     """
     if not above.any():
         return ()
@@ -89,7 +105,9 @@ def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
     kind = numbers_of(alike, count)[matched.place]
     like = parts.most(kind, first) == parts.least(kind, first)
     worked = parts.least(matched.grouped_ns, first) > 0
-    tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(matched.kind[first[:-1]], _GRADIENTS)
+    tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
+        matched.kind[first[:-1]], _GRADIENTS
+    )
     result: BoolArray = like & worked & tokens & (np.diff(first) > 1)
     exchanges = result & np.isin(matched.operation, EXCHANGES)
     if exchanges.any():  # tokens travel by these; else by gathers and scatters
@@ -101,7 +119,8 @@ def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
 def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
     """Those in groups where expert work before is the rule.
 
-    A reduction of gradients comes after expert work as well, but once where tokens come back many times.
+    A reduction of gradients comes after expert work as well, but once where tokens come back many
+    times.
     """
     often = np.bincount(matched.group[told], minlength=len(matched.groups))
     return told & (2 * often[matched.group] >= often.max(initial=0))

@@ -1,7 +1,8 @@
-"""Ranks side by side: which do the same work, their steps as one grid, and how much one exceeds the others.
+"""Ranks side by side: which do the same work, their steps as one grid, and how much one exceeds the
+others.
 
-Only like is compared with like: a rank's own time in a step, by what it is spent on, and how long its kernels
-take, always and step by step.
+Only like is compared with like: a rank's own time in a step, by what it is spent on, and how long
+its kernels take, always and step by step.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +52,8 @@ def numbers_of(groups: Sequence[Alike], count: int) -> IntArray:
 
 
 def excess(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
-    """How much each rank's values, shape (ranks, ...), lie above the median of the other ranks like it.
+    """How much each rank's values, shape (ranks, ...), lie above the median of the other ranks like
+    it.
 
     NaN where a value is, or where no other rank is like it.
     """
@@ -93,10 +95,11 @@ def _others(several: FloatArray) -> FloatArray:
 
 @frozen
 class Grid:
-    """What each rank did in each step of the run, shape (ranks, steps); NaN where it was not recorded.
+    """What each rank did in each step of the run, shape (ranks, steps); NaN where it was not
+    recorded.
 
-    `later` is the number, in the run, of each rank's first step; ranks that share no collective with the
-    others have their first step in common with them.
+    `later` is the number, in the run, of each rank's first step; ranks that share no collective
+    with the others have their first step in common with them.
     """
 
     later: IntArray
@@ -134,7 +137,9 @@ def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
 
 
 def own_step_of(matched: Matched, grid: Grid) -> IntArray:
-    """The step of the run in which each participation started on its own rank, `UNKNOWN` outside of all."""
+    """The step of the run in which each participation started on its own rank, `UNKNOWN` outside of
+    all.
+    """
     return np.where(matched.step != UNKNOWN, matched.step + grid.later[matched.place], UNKNOWN)
 
 
@@ -165,7 +170,9 @@ def rounded(values: FloatArray) -> list[int | None]:
 
 
 def _later(matched: Matched, lengths: IntArray) -> IntArray:
-    """How many steps later each rank began to record, by the collectives that it shares with others."""
+    """How many steps later each rank began to record, by the collectives that it shares with
+    others.
+    """
     count = len(lengths)
     later, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
     stepped = matched.step != UNKNOWN
@@ -189,7 +196,8 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
 
 @frozen
 class Excess:
-    """Time of a rank in a step beyond ranks like it, shape (ranks, steps), NaN where it is not known.
+    """Time of a rank in a step beyond ranks like it, shape (ranks, steps), NaN where it is not
+    known.
 
     `dense_ns` is compute without grouped GEMMs.
     """
@@ -216,7 +224,8 @@ def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
 
 
 def _begun_alike(grid: Grid) -> FloatArray:
-    """Idle time before steps, without each rank's first one where ranks begin to record in several steps.
+    """Idle time before steps, without each rank's first one where ranks begin to record in several
+    steps.
 
     A first step begins with the recording, so that only first ones are alike.
     """
@@ -234,7 +243,9 @@ _BY_TOKENS: Final = tuple(
 
 
 FEW_ALIKE: Final = Limit(
-    4, "like ranks", "ours: of two healthy GPUs of a pair one may be 5 % slower, and 2.5 % slower than all"
+    4,
+    "like ranks",
+    "ours: of two healthy GPUs of a pair one may be 5 % slower, and 2.5 % slower than all",
 )
 """Of fewer the kernels are held beside those of all ranks, as other stages run the same."""
 
@@ -247,9 +258,10 @@ def device_factors(
 ) -> FloatArray:
     """Of each rank how many times as long its kernels take, by time; NaN where nobody is alike.
 
-    Compared are kernels of one name and shape that ran beside no communication, class by class: half of a
-    class's time takes so much longer, or more. A GPU may be slow in its matrix products alone. Kernels whose
-    work depends on routing are no evidence. `products`: of dense matrix products alone.
+    Compared are kernels of one name and shape that ran beside no communication, class by class:
+    half of a class's time takes so much longer, or more. A GPU may be slow in its matrix products
+    alone. Kernels whose work depends on routing are no evidence. `products`: of dense matrix
+    products alone.
     """
     kernels = [one.kernels for one in summaries]
     if products:
@@ -275,20 +287,25 @@ def _side_by_side(several: Sequence[KernelTimes]) -> FloatArray:
     medians_ns, total_ns, key, count = np.full((len(columns), len(several), len(kinds)), np.nan)
     for table, values in zip((medians_ns, total_ns, key, count), columns, strict=True):
         table[cell] = values
-    return _by_time(_agreed(over_others(medians_ns), over_others(total_ns / count), total_ns), total_ns, key)
+    return _by_time(
+        _agreed(over_others(medians_ns), over_others(total_ns / count), total_ns), total_ns, key
+    )
 
 
 MIXED: Final = Limit(
     0.03,
     "of the time of like ranks' kernels",
-    "ours: medians and means of one kind, beside those of like ranks, differ by up to 0.02 in simulated runs",
+    "ours: medians and means of one kind, beside those of like ranks, differ by up to 0.02 in "
+    "simulated runs",
 )
 
 
 def _agreed(medians: FloatArray, means: FloatArray, total_ns: FloatArray) -> FloatArray:
-    """Ratios of medians, but for kinds whose means are nearer to 1; all of them where most time is of these.
+    """Ratios of medians, but for kinds whose means are nearer to 1; all of them where most time is
+    of these.
 
-    Of kernels of two lengths the median jumps from one to the other, and a pause makes the mean alone longer.
+    Of kernels of two lengths the median jumps from one to the other, and a pause makes the mean
+    alone longer.
     """
     nearer = np.clip(medians, np.minimum(means, 1.0), np.maximum(means, 1.0))
     mixed = np.abs(medians - nearer) > MIXED.value
@@ -297,8 +314,8 @@ def _agreed(medians: FloatArray, means: FloatArray, total_ns: FloatArray) -> Flo
 
 
 def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> FloatArray:
-    """Of each row the time of all kinds over what it would be at the others' pace; of a class by its middle
-    kind in time; NaN where nothing is told.
+    """Of each row the time of all kinds over what it would be at the others' pace; of a class by
+    its middle kind in time; NaN where nothing is told.
     """
     told = ratios > 0  # kernels that took no time have no pace
     took_ns, usual_ns = np.zeros(len(ratios)), np.zeros(len(ratios))
@@ -311,9 +328,9 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
         summed_ns = np.cumsum(np.take_along_axis(lasts_ns, order, axis=1), axis=1)
         whole_ns = summed_ns[:, -1]
         middle = np.argmax(summed_ns >= whole_ns[:, np.newaxis] / 2, axis=1)
-        pace = np.take_along_axis(some, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1)[
-            :, 0
-        ]
+        pace = np.take_along_axis(
+            some, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1
+        )[:, 0]
         has = whole_ns > 0
         took_ns += whole_ns
         usual_ns[has] += whole_ns[has] / pace[has]
@@ -321,15 +338,19 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
 
 
 def times_usual(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
-    """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is like it."""
+    """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is
+    like it.
+    """
     usual_ns = took_ns - beyond_ns
     return np.divide(took_ns, usual_ns, out=np.full(took_ns.shape, np.nan), where=usual_ns > 0)
 
 
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:
-    """Of each participation how many times as long its rank's kernels took in that step, shape (p,).
+    """Of each participation how many times as long its rank's kernels took in that step, shape
+    (p,).
 
-    By the kernels that routing says little about: a GPU that is slow, always or in this step, is so in all.
+    By the kernels that routing says little about: a GPU that is slow, always or in this step, is so
+    in all.
     """
     always = np.where(np.isnan(factor), 1.0, factor)
     dense_ns = grid.compute_ns - np.nan_to_num(grid.grouped_ns)

@@ -1,7 +1,8 @@
-"""Collectives counted from one step in every group, so that equal numbers are of one place of the program.
+"""Collectives counted from one step in every group, so that equal numbers are of one place of the
+program.
 
-Windows may begin within a step, elsewhere on each rank: the first collective of one group is then of another
-place than that of a like group.
+Windows may begin within a step, elsewhere on each rank: the first collective of one group is then
+of another place than that of a like group.
 """
 
 from dataclasses import replace
@@ -17,7 +18,8 @@ from traces.ranks.waiting.side_by_side import Grid
 
 
 def counted_from_one_step(matched: Matched, grid: Grid, step: IntArray) -> Matched:
-    """The same, with numbers from 0 at a group's first collective of the latest step in which a group begins.
+    """The same, with numbers from 0 at a group's first collective of the latest step in which a
+    group begins.
 
     `step`, shape (n,), of each instance. A group that has none in that step keeps its numbers.
     """

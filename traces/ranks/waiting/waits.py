@@ -1,4 +1,6 @@
-"""Who waited for whom: each participation is waiting for the last rank to arrive, then moving data."""
+"""Who waited for whom: each participation is waiting for the last rank to arrive, then moving
+data.
+"""
 
 from typing import Final
 
@@ -14,7 +16,9 @@ from traces.ranks.summaries.summary import Operation
 
 _NEVER: Final = np.iinfo(np.int64).min
 _ALIKE: Final = Limit(
-    0.01, "fraction of the transfer", "ours: what moves on all ranks together ends within a percent on each"
+    0.01,
+    "fraction of the transfer",
+    "ours: what moves on all ranks together ends within a percent on each",
 )
 NOBODY: Final = -1
 """No rank: nobody waited, or without one clock nobody can tell who was last."""
@@ -22,12 +26,13 @@ NOBODY: Final = -1
 
 @frozen
 class Waits:
-    """Waiting in collectives. `transfer_ns` and `last` are of each instance, shape (n,); `wait_ns` is of each
-    participation, shape (p,), and so is `moving_ns`, its own time after the last rank had arrived.
+    """Waiting in collectives. `transfer_ns` and `last` are of each instance, shape (n,); `wait_ns`
+    is of each participation, shape (p,), and so is `moving_ns`, its own time after the last rank
+    had arrived.
 
-    The transfer is the shortest participant's time. `last` is the participation, a row, that arrived last:
-    all waiting of the instance is charged to it; `NOBODY` where nobody waited, clocks are apart, or a rank of
-    the group was not recorded, since that one may have been later.
+    The transfer is the shortest participant's time. `last` is the participation, a row, that
+    arrived last: all waiting of the instance is charged to it; `NOBODY` where nobody waited, clocks
+    are apart, or a rank of the group was not recorded, since that one may have been later.
     """
 
     transfer_ns: IntArray
@@ -42,11 +47,13 @@ class Waits:
 def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -> Waits:
     """Split every participation into waiting and moving.
 
-    `all_ranks_seen`: no rank of the run is missing, so that groups of unknown size are complete too.
+    `all_ranks_seen`: no rank of the run is missing, so that groups of unknown size are complete
+    too.
 
-    Where all ranks end together, waiting is what a participation takes beyond the shortest: no clock enters.
-    An exchange ends on each rank by itself, so that there, on one clock, a rank waits until the last start.
-    Of several that are nearly the shortest, the one that started last by that clock was the last.
+    Where all ranks end together, waiting is what a participation takes beyond the shortest: no
+    clock enters. An exchange ends on each rank by itself, so that there, on one clock, a rank waits
+    until the last start. Of several that are nearly the shortest, the one that started last by that
+    clock was the last.
     """
     first = matched.first
     lasts_ns = matched.end_ns - matched.start_ns
@@ -83,5 +90,7 @@ def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
 EXCHANGES: Final = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE)
 """What each rank ends by itself, when its own data is there."""
 LASTS: Final = Limit(
-    10_000, "ns", "ours: below it a transfer is latency, of which a slow link may have no more than others"
+    10_000,
+    "ns",
+    "ours: below it a transfer is latency, of which a slow link may have no more than others",
 )

@@ -1,4 +1,5 @@
-"""What a change is: the costs it acts on, its pessimistic edit, its optimistic one, and what they give.
+"""What a change is: the costs it acts on, its pessimistic edit, its optimistic one, and what they
+give.
 
 What several give together is one replay of all their edits, and no sum of what each gives alone.
 """
@@ -27,10 +28,10 @@ Edit = Callable[[Timing], Timing]
 class Draft:
     """A change that was found in a recording, before it is replayed.
 
-    `acts_on`: wall -> kinds of its cost. No gain exceeds what they cost, unless the change acts on several
-    walls: two overheads that hide each other cost little alone and much together. `low`: the pessimistic
-    edit, or why none can be defended; `high`: an edit whose saving the gain cannot exceed either, None where
-    the costs say all.
+    `acts_on`: wall -> kinds of its cost. No gain exceeds what they cost, unless the change acts on
+    several walls: two overheads that hide each other cost little alone and much together. `low`:
+    the pessimistic edit, or why none can be defended; `high`: an edit whose saving the gain cannot
+    exceed either, None where the costs say all.
     """
 
     kind: str
@@ -43,9 +44,10 @@ class Draft:
 class Change:
     """What a change would save, in ns of the windows.
 
-    `low_ns` is that of the pessimistic replay, negative where the change may cost more than it gives, and
-    None where no lower end can be defended: `because` then says why. Always `low_ns` <= `high_ns`, and where
-    it acts on one wall, `high_ns` is never above what the kinds in `acts_on` (wall -> kinds) cost.
+    `low_ns` is that of the pessimistic replay, negative where the change may cost more than it
+    gives, and None where no lower end can be defended: `because` then says why. Always `low_ns` <=
+    `high_ns`, and where it acts on one wall, `high_ns` is never above what the kinds in `acts_on`
+    (wall -> kinds) cost.
     """
 
     kind: str
@@ -96,9 +98,9 @@ Base = tuple[Timing, int]
 class Joint:
     """What changes save when they are made together, in ns of the windows.
 
-    `low_ns`: by the pessimistic edits of all that have one, negative where they may cost more than they give.
-    `high_ns`: by the optimistic edits of all. `beyond_ns`: how much more that is than the same edits save one
-    by one, where they hide each other; else 0.
+    `low_ns`: by the pessimistic edits of all that have one, negative where they may cost more than
+    they give. `high_ns`: by the optimistic edits of all. `beyond_ns`: how much more that is than
+    the same edits save one by one, where they hide each other; else 0.
     """
 
     low_ns: int
@@ -107,7 +109,9 @@ class Joint:
 
 
 class Savings:
-    """What edits of one graph save against a replay without them, `bases` first without unexplained waits."""
+    """What edits of one graph save against a replay without them, `bases` first without unexplained
+    waits.
+    """
 
     def __init__(self, graph: Graph, bases: Sequence[Base], borders: Borders) -> None:
         self._graph, self._bases, self._borders = graph, bases, borders
@@ -117,7 +121,9 @@ class Savings:
         return self._bases[0][1]
 
     def sure_ns(self, edits: Sequence[Edit]) -> int:
-        """What pessimistic edits save together on any base, nearly all of it: replays are off by a little."""
+        """What pessimistic edits save together on any base, nearly all of it: replays are off by a
+        little.
+        """
         low_ns = min(self._saved_ns(edits, base) for base in self._bases)
         if low_ns > 0:
             return int(low_ns * NEARLY_ALL.value)
@@ -142,7 +148,9 @@ class Together:
         self._alone_ns: dict[str, int] = {}
 
     def __getstate__(self) -> None:
-        """What travels to another process holds nothing: the graph is too large, and is asked where it is."""
+        """What travels to another process holds nothing: the graph is too large, and is asked where
+        it is.
+        """
 
     def joint(self, kinds: Collection[str]) -> Joint:
         """What the changes of some kinds save; kinds that were not found save nothing."""

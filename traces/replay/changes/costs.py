@@ -34,7 +34,9 @@ _PLACES: Final = ("recomputed", "offloaded", "resident", "apart", "simt")
 
 
 def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Subject, Queueing]:
-    """A subject with only what happens in some stretches, and what that waits for; places are among those."""
+    """A subject with only what happens in some stretches, and what that waits for; places are among
+    those.
+    """
     happens, producers = happens_in(subject.rank.activities, stretches), queueing.producers
     mask = np.append(happens, False)
     for places in (*producers.place[happens].T, producers.room[happens]):
@@ -59,7 +61,9 @@ def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Sub
 
 @frozen
 class _Kept:
-    """Places that are kept, in order, and where each place stands `now`: -1 where it is gone, and for -1."""
+    """Places that are kept, in order, and where each place stands `now`: -1 where it is gone, and
+    for -1.
+    """
 
     place: IntArray
     now: IntArray
@@ -70,7 +74,9 @@ class _Kept:
 
 
 def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
-    """Work that does not happen is kept for its end alone: what it was part of is not there whole."""
+    """Work that does not happen is kept for its end alone: what it was part of is not there
+    whole.
+    """
     kept, other = rows.take(places), ~happens[places]
     kept.bucket[other], kept.source[other], kept.row[other] = Bucket.COPY, Source.COPY, 0
     kept.key[other] = COPY_KINDS.index("memset")
@@ -80,7 +86,8 @@ def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
 
 @frozen
 class Without:
-    """The run without one wall's overhead, and what the others cost in it; these costs have no kinds.
+    """The run without one wall's overhead, and what the others cost in it; these costs have no
+    kinds.
 
     `window_ns` is what is left of the windows.
     """
@@ -93,12 +100,12 @@ class Without:
 class Costs:
     """What each overhead costs one rank; `compute` is None where no launch shape was recorded.
 
-    `without`: by each wall that costs a tenth of the windows or more, the run without it; not the host's
-    where the account holds it well below its replay. `changes`: what single changes of the run would give;
-    `together` replays several of them at once.
-    `replayed_ns`: how much of the windows was replayed, and stands for the rest.
-    Where `refused` is set, the first proof failed, and the costs are not to be used. Where `at_least` is set,
-    the second did: the host may wait for the GPU in ways unseen, so the costs may be larger, never smaller.
+    `without`: by each wall that costs a tenth of the windows or more, the run without it; not the
+    host's where the account holds it well below its replay. `changes`: what single changes of the
+    run would give; `together` replays several of them at once. `replayed_ns`: how much of the
+    windows was replayed, and stands for the rest. Where `refused` is set, the first proof failed,
+    and the costs are not to be used. Where `at_least` is set, the second did: the host may wait for
+    the GPU in ways unseen, so the costs may be larger, never smaller.
     """
 
     communication: Cost
@@ -118,8 +125,12 @@ class Costs:
         return found
 
 
-def measure_costs(subject: Subject, account: Account | Missing, queueing: Queueing) -> Costs | Missing:
-    """Costs of one rank over its windows; `Missing` where the account is: a replay needs its facts."""
+def measure_costs(
+    subject: Subject, account: Account | Missing, queueing: Queueing
+) -> Costs | Missing:
+    """Costs of one rank over its windows; `Missing` where the account is: a replay needs its
+    facts.
+    """
     if isinstance(account, Missing):
         return Missing("replay", account.reason, account.cure)
     return _Pricing(subject, account, queueing).costs()
@@ -129,7 +140,10 @@ class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
     def __init__(self, subject: Subject, account: Account, queueing: Queueing) -> None:
-        sample, windows = sample_of(subject.steps, len(subject.rank.activities)), subject.steps.windows
+        sample, windows = (
+            sample_of(subject.steps, len(subject.rank.activities)),
+            subject.steps.windows,
+        )
         self._account, self._replays, self._window_ns = account, 0, windows.total_ns
         self._windows, self._has_steps = sample.windows, bool(sample.steps)
         if self._windows.total_ns < windows.total_ns:
@@ -137,7 +151,9 @@ class _Pricing:
         self._subject, self._graph = subject, build_graph(subject.rank, sample.stretches, queueing)
         self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(self._subject, self._graph, self._timing)
-        self._borders = Borders(self._graph.rows, sample.pairs_ns, sample.stand_for_ns, sample.apart_ns)
+        self._borders = Borders(
+            self._graph.rows, sample.pairs_ns, sample.stand_for_ns, sample.apart_ns
+        )
         self._recorded = self._lengths_ns(self._graph.timing)
         self._lasting = self._lengths_ns(self._timing)
 
@@ -163,7 +179,11 @@ class _Pricing:
             found["host_overhead"],
             found["memory"],
             found.get("compute"),
-            {wall: self._without(wall, walls[wall][0](), left[wall]) for wall in found if wall in worth},
+            {
+                wall: self._without(wall, walls[wall][0](), left[wall])
+                for wall in found
+                if wall in worth
+            },
             self._windows.total_ns,
             proofs,
             refusal(proofs, self._subject.rank.columns.info.kind),
@@ -181,12 +201,16 @@ class _Pricing:
         return measure_changes(self._subject, self._graph, bases, self._borders, found, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
-        """What an overhead costs; its kinds are edited, and replayed, only where it is enough to be split."""
+        """What an overhead costs; its kinds are edited, and replayed, only where it is enough to be
+        split.
+        """
         cost = self._cost(self._lasting, left)
         if cost.ns < HALF_A_WALL.value * summed(self._lasting):
             return cost
         alone = {kind: self._cost_of(timing, self._lasting).ns for kind, timing in kinds().items()}
-        return replace(cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0})
+        return replace(
+            cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0}
+        )
 
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
         others = {
@@ -204,13 +228,18 @@ class _Pricing:
         return Cost(max(0, summed(saved)), {}, listed(saved) if self._has_steps else ())
 
     def _capped(self, cost: Cost) -> Cost:
-        """Never more than the account lays on the host, and other kinds not what it lays on data loading.
+        """Never more than the account lays on the host, and other kinds not what it lays on data
+        loading.
 
-        A host without Python would be early for its next batch too; that wait is still the loader's.
+        A host without Python would be early for its next batch too; that wait is still the
+        loader's.
         """
         most = self._account.host_most_ns
         others = most - self._account.launch_starved_ns.get("data", 0)
-        by_kind = {kind: min(ns, most if kind == "data" else others) for kind, ns in cost.by_kind_ns.items()}
+        by_kind = {
+            kind: min(ns, most if kind == "data" else others)
+            for kind, ns in cost.by_kind_ns.items()
+        }
         if cost.ns <= most:
             return replace(cost, by_kind_ns=by_kind)
         ends = [total * most // cost.ns for total in accumulate(cost.step_ns)]

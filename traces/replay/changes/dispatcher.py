@@ -1,7 +1,7 @@
 """Changes to expert all-to-alls: a faster dispatcher, and token counts that stay on the GPU.
 
-Moving data takes less time, waiting for peers does not. An exchange is the payload kernels that belong
-together; its counts' copy to the host, and the wait for it, can go.
+Moving data takes less time, waiting for peers does not. An exchange is the payload kernels that
+belong together; its counts' copy to the host, and the wait for it, can go.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,9 @@ HEAVY: Final = ("gemm", "attention")
 
 @frozen
 class Exchange:
-    """One dispatch or combine: places of its payload kernels in order of start; `backward`: autograd's."""
+    """One dispatch or combine: places of its payload kernels in order of start; `backward`:
+    autograd's.
+    """
 
     works: list[int]
     backward: bool
@@ -47,7 +49,9 @@ def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:
-    """All exchanges in order of start: payload with a GEMM or attention between belongs to two of them."""
+    """All exchanges in order of start: payload with a GEMM or attention between belongs to two of
+    them.
+    """
     payload = np.flatnonzero(of_kinds(recorded, PAYLOAD))
     heavy = np.flatnonzero(recorded.rank.of_class(*HEAVY))
     before = np.searchsorted(heavy, payload)
@@ -73,7 +77,9 @@ def autograd_compute(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
 def running_ns(
     rows: Activities, length: IntArray, which: BoolArray, begin: IntArray, end: IntArray
 ) -> IntArray:
-    """How much of some work, `length` ns each, starts in each of some stretches; shape of the stretches."""
+    """How much of some work, `length` ns each, starts in each of some stretches; shape of the
+    stretches.
+    """
     start = rows.start_ns[which]
     total = sums_before(length[which])
     first, last = np.searchsorted(start, begin), np.searchsorted(start, np.maximum(begin, end))
@@ -82,21 +88,25 @@ def running_ns(
 
 _TABLE: Final = "per a digest of arXiv 2603.07685, table 7"
 LEAST: Final = Limit(
-    744 / 827, "of the time before", f"combine, alltoall to HybridEP, EP64 on GB200: 827 to 744 us; {_TABLE}"
+    744 / 827,
+    "of the time before",
+    f"combine, alltoall to HybridEP, EP64 on GB200: 827 to 744 us; {_TABLE}",
 )
 MOST: Final = Limit(
     4.4 / 9.2,
     "of the time before",
-    f"dispatch and combine, alltoall to DeepEP, EP64 on H100: 8.7 to 9.2 ms down to 4.4 to 4.6; {_TABLE}",
+    f"dispatch and combine, alltoall to DeepEP, EP64 on H100: 8.7 to 9.2 ms down to 4.4 to 4.6; "
+    f"{_TABLE}",
 )
 
 
 def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`faster_dispatcher`, where NCCL's all-to-all is the dispatcher: the published factors are from there.
+    """`faster_dispatcher`, where NCCL's all-to-all is the dispatcher: the published factors are
+    from there.
 
-    Pessimistic: of each kernel the part that the fastest of its like took shrinks by the smallest published
-    factor. The other end: all of it by the largest, for one rank cannot tell waiting from moving, and compute
-    is stretched for so much less time.
+    Pessimistic: of each kernel the part that the fastest of its like took shrinks by the smallest
+    published factor. The other end: all of it by the largest, for one rank cannot tell waiting from
+    moving, and compute is stretched for so much less time.
     """
     expert = of_kinds(recorded, EP_KINDS)
     send = recorded.rank.named(lambda _, kernel: kernel.subclass in _EXCHANGES)
@@ -129,7 +139,13 @@ def _moving_ns(recorded: Recorded) -> IntArray:
     like: dict[tuple[int, ...], list[int]] = {}
     for exchange in find_exchanges(recorded):
         for part, work in enumerate(exchange.works):
-            key = (int(rows.name[work]), int(rows.key[work]), exchange.backward, int(blocks[work]), part)
+            key = (
+                int(rows.name[work]),
+                int(rows.key[work]),
+                exchange.backward,
+                int(blocks[work]),
+                part,
+            )
             like.setdefault(key, []).append(work)
     moving = zeros(len(rows))
     for works in like.values():
@@ -138,7 +154,9 @@ def _moving_ns(recorded: Recorded) -> IntArray:
 
 
 def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`token_counts_stay`: the pessimistic end keeps copies, launches and calls; only the waiting is gone."""
+    """`token_counts_stay`: the pessimistic end keeps copies, launches and calls; only the waiting
+    is gone.
+    """
     graph = recorded.graph
     reading, polling = reads_counts(recorded)
     if not (reading.any() or polling.any()):
@@ -159,19 +177,25 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def reads_counts(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
-    """Calls that wait for token counts, masks of shape (m,): for a small copy of them, and by polling.
+    """Calls that wait for token counts, masks of shape (m,): for a small copy of them, and by
+    polling.
 
-    Token counts are read beside an exchange: between it and the call no GEMM and no attention is launched.
+    Token counts are read beside an exchange: between it and the call no GEMM and no attention is
+    launched.
     """
     graph = recorded.graph
     near = _near_exchange(recorded)
     calls, timing = graph.calls, graph.timing
-    reading = is_kind(calls, CallKind.SYNC) & near & timing.waits.holding(graph.feeds_host, len(calls))
+    reading = (
+        is_kind(calls, CallKind.SYNC) & near & timing.waits.holding(graph.feeds_host, len(calls))
+    )
     return reading, timing.polled.holding(~none_of(len(graph.rows)), len(calls))
 
 
 def _near_exchange(recorded: Recorded) -> BoolArray:
-    """Calls with an expert exchange nearer than any GEMM or attention, before or after, shape (m,)."""
+    """Calls with an expert exchange nearer than any GEMM or attention, before or after, shape
+    (m,).
+    """
     graph = recorded.graph
     heavy, expert = recorded.rank.of_class(*HEAVY), of_kinds(recorded, EP_KINDS)
     calls = np.arange(len(graph.calls))

@@ -1,6 +1,7 @@
 """CUDA graphs of parts of a layer: one launch for all kernels of a scope.
 
-Which kernels graphs of attention, router and preprocessing would hold is told by what the kernels are.
+Which kernels graphs of attention, router and preprocessing would hold is told by what the kernels
+are.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,7 +18,9 @@ from traces.replay.changes.launches import merge, merged_draft, uninterrupted
 
 SCOPES: Final = ("attn", "moe_router", "moe_preprocess")
 
-_INSIDE: Final = frozenset({"gemm", "rope", "elementwise", "quantize", "attention", "rng", "softmax"})
+_INSIDE: Final = frozenset(
+    {"gemm", "rope", "elementwise", "quantize", "attention", "rng", "softmax"}
+)
 _BEHIND: Final = ("gemm", "quantize", "elementwise")
 _CHOICE: Final = frozenset({"router", "softmax"})
 _AFTER_NORM: Final = frozenset({"norm", "elementwise", "quantize"})
@@ -61,7 +64,9 @@ def scope_of(kind: KernelClass) -> str | None:
 
 
 def _begun(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
-    """The scope that a kernel tells, from the first kernel on that is `free`: in no scope before it."""
+    """The scope that a kernel tells, from the first kernel on that is `free`: in no scope before
+    it.
+    """
     scope = scope_of(kinds[at])
     if scope == "moe_preprocess":
         end = at + 1
@@ -80,10 +85,14 @@ def _is_map(kind: KernelClass) -> bool:
 
 
 def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
-    """Forward from its norm to what follows the projection; backward from there to the norm's gradient."""
+    """Forward from its norm to what follows the projection; backward from there to the norm's
+    gradient.
+    """
     begin = at
     if kinds[at].subclass == "fwd":
-        while begin > free and (kinds[begin - 1].class_ in _INSIDE or _is(kinds[begin - 1], "norm", "fwd")):
+        while begin > free and (
+            kinds[begin - 1].class_ in _INSIDE or _is(kinds[begin - 1], "norm", "fwd")
+        ):
             begin -= 1
         while begin < at and kinds[begin].class_ != "norm":
             begin += 1
@@ -118,7 +127,9 @@ def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int,
 
 
 def _norm_backward(kinds: Sequence[KernelClass], at: int) -> int:
-    """Behind a norm's gradient kernels and the addition after them; where there is none, the same place."""
+    """Behind a norm's gradient kernels and the addition after them; where there is none, the same
+    place.
+    """
     if at < len(kinds) and _is(kinds[at], "norm", "bwd"):
         return _while(kinds, at, _AFTER_NORM, ("norm", "fwd"))
     return at
@@ -138,13 +149,19 @@ def _while(
 
 
 CALL: Final = Limit(
-    2, "launch calls of this recording", "ours, where it has no graph launch: what one call does beside nodes"
+    2,
+    "launch calls of this recording",
+    "ours, where it has no graph launch: what one call does beside nodes",
 )
-NODE: Final = Limit(200, "ns a kernel", "ours: CUDA 11 took about that; since 12.6 it takes almost none")
+NODE: Final = Limit(
+    200, "ns a kernel", "ours: CUDA 11 took about that; since 12.6 it takes almost none"
+)
 
 
 def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """One draft for each scope that is not in a graph yet (`graph_attn` and so on), and `graph_scopes`."""
+    """One draft for each scope that is not in a graph yet (`graph_attn` and so on), and
+    `graph_scopes`.
+    """
     scopes = {scope: runs for scope, runs in find_scopes(recorded).items() if runs}
     for scope, runs in scopes.items():
         yield _draft(recorded, f"graph_{scope}", runs)
@@ -159,7 +176,9 @@ def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> Draf
 
 
 def _call_ns(recorded: Recorded, size: IntArray) -> IntArray:
-    """What each graph's launch call takes: as in this recording where it has some, else as stated."""
+    """What each graph's launch call takes: as in this recording where it has some, else as
+    stated.
+    """
     count = recorded.launch_count
     own_ns = recorded.graph.timing.own_ns
     is_graph = bools(["GraphLaunch" in name for name in recorded.call_names]) & (count > 0)

@@ -1,4 +1,5 @@
-"""Changes to the host: garbage collection moved to the edges of steps, batches that are there in time.
+"""Changes to the host: garbage collection moved to the edges of steps, batches that are there in
+time.
 
 At an edge of a step the host is not needed at once.
 """
@@ -16,10 +17,11 @@ from traces.replay.graph import Timing
 
 
 def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`collection_at_edges`: each step that collected does so once, as it begins, for the longest time seen.
+    """`collection_at_edges`: each step that collected does so once, as it begins, for the longest
+    time seen.
 
-    The other end: no collection at all. Without ranges that name collections there are only long pauses, and
-    the ceiling is what they cost.
+    The other end: no collection at all. Without ranges that name collections there are only long
+    pauses, and the ceiling is what they cost.
     """
     gc_ns = recorded.graph.pauses.named_ns["gc"]
     if not recorded.subject.steps.used:

@@ -1,6 +1,8 @@
-"""Fewer launches: kernels that follow each other made one, neighbours fused, the experts' GEMMs grouped.
+"""Fewer launches: kernels that follow each other made one, neighbours fused, the experts' GEMMs
+grouped.
 
-Kernels count as following each other where one thread launches them one right after the other on one stream.
+Kernels count as following each other where one thread launches them one right after the other on
+one stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,23 +31,32 @@ LAUNCH_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
 def uninterrupted(recorded: Recorded) -> list[list[int]]:
     """Compute kernels in order of launch, split wherever one launch cannot take in what comes next.
 
-    That is at a synchronisation, an allocator call, a copy, an event's record or wait, a collective, another
-    stream's work, a handover to another thread, and a call that launches several kernels already.
+    That is at a synchronisation, an allocator call, a copy, an event's record or wait, a
+    collective, another stream's work, a handover to another thread, and a call that launches
+    several kernels already.
     """
     calls = recorded.graph.calls
     found: list[list[int]] = [[]]
     launches = _single(recorded)
     apart = np.isin(calls.kind, _APART).tolist()
-    names, stream, thread = recorded.call_names, recorded.rows.stream_id.tolist(), calls.thread.tolist()
+    names, stream, thread = (
+        recorded.call_names,
+        recorded.rows.stream_id.tolist(),
+        calls.thread.tolist(),
+    )
     for call, work in enumerate(launches):
         last = found[-1][-1] if found[-1] else None
         if work != NONE:
             by = recorded.graph.launched_by
-            if last is not None and (stream[last] != stream[work] or thread[by[last]] != thread[call]):
+            if last is not None and (
+                stream[last] != stream[work] or thread[by[last]] != thread[call]
+            ):
                 found.append([])
             found[-1].append(work)
         elif last is not None and (
-            apart[call] or recorded.launch_count[call] or any(event in names[call] for event in _EVENTS)
+            apart[call]
+            or recorded.launch_count[call]
+            or any(event in names[call] for event in _EVENTS)
         ):
             found.append([])
     return [run for run in found if run]
@@ -64,7 +75,8 @@ def _single(recorded: Recorded) -> list[int]:
 
 @frozen
 class Merged:
-    """Launches made one: of each run `first`, the call that stays, and `size`, how many kernels it launches.
+    """Launches made one: of each run `first`, the call that stays, and `size`, how many kernels it
+    launches.
 
     `gone`: the calls that go; `followers`: the kernels of each run but the first.
     """
@@ -76,7 +88,9 @@ class Merged:
 
 
 def merge(recorded: Recorded, runs: Sequence[Sequence[int]]) -> Merged:
-    """Let one call launch each run of at least two kernels; calls between them, of its thread, go as well."""
+    """Let one call launch each run of at least two kernels; calls between them, of its thread, go
+    as well.
+    """
     graph = recorded.graph
     by, thread = graph.launched_by, graph.calls.thread
     gone: list[int] = []
@@ -93,16 +107,20 @@ def merge(recorded: Recorded, runs: Sequence[Sequence[int]]) -> Merged:
 def launched_at_once(
     recorded: Recorded, timing: Timing, merged: Merged, call_ns: IntArray | None = None
 ) -> Timing:
-    """Only the first call of each run is left, which takes `call_ns` of each run (None: what it took).
+    """Only the first call of each run is left, which takes `call_ns` of each run (None: what it
+    took).
 
-    Collection, loading and the profiler's work between them stay, for they would have come elsewhere.
+    Collection, loading and the profiler's work between them stay, for they would have come
+    elsewhere.
     """
     own, pause = timing.own_ns.copy(), timing.pause_ns.copy()
     own[merged.gone] = 0
     pause[merged.gone] = np.minimum(pause, recorded.graph.pauses.said_ns)[merged.gone]
     if call_ns is not None:
         own[merged.first] = call_ns
-    return replace(without_waits(timing, mask_of(merged.gone, len(own))), own_ns=own, pause_ns=pause)
+    return replace(
+        without_waits(timing, mask_of(merged.gone, len(own))), own_ns=own, pause_ns=pause
+    )
 
 
 def back_to_back(timing: Timing, merged: Merged) -> Timing:
@@ -129,8 +147,9 @@ def runs_of(places: Sequence[int], wanted: Sequence[bool]) -> Iterator[list[int]
 def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     """`fused_kernels`: of each run of kernels that a fusion exists for, only the first is launched.
 
-    The fusions are Megatron-Core's of the router and of the permutation, and norm or activation with the
-    quantisation that follows. What the kernels do still takes its time in the pessimistic end.
+    The fusions are Megatron-Core's of the router and of the permutation, and norm or activation
+    with the quantisation that follows. What the kernels do still takes its time in the pessimistic
+    end.
     """
     stretches, runs = uninterrupted(recorded), list[list[int]]()
     for places in stretches:
@@ -150,7 +169,9 @@ def merged_draft(
     low_ns: IntArray | None = None,
     high_ns: IntArray | None = None,
 ) -> Draft:
-    """Launches made one: each call takes so long at either end, and at the other one kernels have no gaps."""
+    """Launches made one: each call takes so long at either end, and at the other one kernels have
+    no gaps.
+    """
 
     def low(timing: Timing) -> Timing:
         return launched_at_once(recorded, timing, merged, low_ns)
@@ -197,11 +218,12 @@ class _Experts:
 
 
 def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`grouped_experts`: between a dispatch and its combine, GEMMs of one kernel in a row become one.
+    """`grouped_experts`: between a dispatch and its combine, GEMMs of one kernel in a row become
+    one.
 
-    Pessimistic: whole waves of blocks, each as long as the slowest seen, and quantisation as before. The
-    other end: no part of a wave is idle, what any kernel takes (the shortest one's time) is taken once, and
-    quantisation takes as long as the longest of it.
+    Pessimistic: whole waves of blocks, each as long as the slowest seen, and quantisation as
+    before. The other end: no part of a wave is idle, what any kernel takes (the shortest one's
+    time) is taken once, and quantisation takes as long as the longest of it.
     """
     runs = _expert_runs(recorded)
     if not runs:
@@ -239,7 +261,11 @@ def _by_waves(
 
 
 def _filled(
-    duration_ns: IntArray, blocks: IntArray, runs: Sequence[_Experts], count: int | None, fixed_ns: int
+    duration_ns: IntArray,
+    blocks: IntArray,
+    runs: Sequence[_Experts],
+    count: int | None,
+    fixed_ns: int,
 ) -> IntArray:
     result = duration_ns.copy()
     for run in runs:
@@ -249,7 +275,9 @@ def _filled(
             result[quantised[0]] = duration_ns[quantised].max()
         sizes = blocks[run.gemms]
         if count is not None and (sizes > 0).all():
-            filled_ns = np.maximum(duration_ns[run.gemms] - fixed_ns, 0) * np.minimum(1.0, sizes / count)
+            filled_ns = np.maximum(duration_ns[run.gemms] - fixed_ns, 0) * np.minimum(
+                1.0, sizes / count
+            )
             _shrink(result, run.gemms, fixed_ns + filled_ns.sum() / min(1.0, summed(sizes) / count))
     return result
 
@@ -266,8 +294,12 @@ def _expert_runs(recorded: Recorded) -> list[_Experts]:
     exchanges = rows.start_ns[of_kinds(recorded, PAYLOAD)]
     attention = rows.start_ns[recorded.rank.of_class("attention")]
     found = []
-    for run in chain.from_iterable(_rows_of_gemms(recorded, one) for one in uninterrupted(recorded)):
-        if len(run.gemms) > 1 and _between_exchanges(rows.start_ns[run.gemms[0]], exchanges, attention):
+    for run in chain.from_iterable(
+        _rows_of_gemms(recorded, one) for one in uninterrupted(recorded)
+    ):
+        if len(run.gemms) > 1 and _between_exchanges(
+            rows.start_ns[run.gemms[0]], exchanges, attention
+        ):
             found.append(run)
     return found
 
@@ -293,7 +325,9 @@ def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Exper
     yield run
 
 
-def _between_exchanges(start_ns: int | IntArray, exchanges_ns: IntArray, attention_ns: IntArray) -> bool:
+def _between_exchanges(
+    start_ns: int | IntArray, exchanges_ns: IntArray, attention_ns: IntArray
+) -> bool:
     """Whether the exchanges before and after an instant have no attention between them."""
     at = int(np.searchsorted(exchanges_ns, start_ns))
     if at == 0 or at == len(exchanges_ns):

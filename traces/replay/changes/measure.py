@@ -1,4 +1,6 @@
-"""What each change would give one rank, by replay of its edits, where its costs are large enough."""
+"""What each change would give one rank, by replay of its edits, where its costs are large
+enough.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -6,7 +8,15 @@ from typing import Final
 
 from traces.frozen import frozen
 from traces.missing import Missing
-from traces.replay.changes.change import MOST_EVENTS, Base, Change, Draft, Recorded, Savings, Together
+from traces.replay.changes.change import (
+    MOST_EVENTS,
+    Base,
+    Change,
+    Draft,
+    Recorded,
+    Savings,
+    Together,
+)
 from traces.replay.changes.dispatcher import dispatcher_drafts, sync_drafts
 from traces.replay.changes.graphs import graph_drafts
 from traces.replay.changes.host import collection_drafts, loading_drafts
@@ -36,7 +46,8 @@ _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
 class Measured:
     """The changes found in a rank; `together` replays several of them at once.
 
-    It is None where there are no two of them, Missing where the recording is too large to keep for it.
+    It is None where there are no two of them, Missing where the recording is too large to keep for
+    it.
     """
 
     changes: tuple[Change, ...] = ()
@@ -51,11 +62,13 @@ def measure_changes(
     costs: Mapping[str, Cost],
     worth_ns: int,
 ) -> Measured:
-    """The changes found in a recording whose kinds cost at least `worth_ns`, each with what it would give.
+    """The changes found in a recording whose kinds cost at least `worth_ns`, each with what it
+    would give.
 
-    `bases`: first the graph's timing without unexplained waits, from which the `costs` of the walls, by name,
-    were measured; then, where there are any, with them. `borders` are those of the stretches whose lengths
-    count. A pessimistic replay is run on each base; the smallest saving counts, less what replays are off.
+    `bases`: first the graph's timing without unexplained waits, from which the `costs` of the
+    walls, by name, were measured; then, where there are any, with them. `borders` are those of the
+    stretches whose lengths count. A pessimistic replay is run on each base; the smallest saving
+    counts, less what replays are off.
     """
     worth_ns = max(worth_ns, 1)
     if sum(cost.ns for cost in costs.values()) < worth_ns:
@@ -88,4 +101,6 @@ def _change(savings: Savings, draft: Draft, most_ns: int | None) -> Change:
         high_ns = min(high_ns, savings.most_ns([draft.high]))
     if isinstance(draft.low, str):
         return Change(draft.kind, draft.acts_on, None, high_ns, draft.low)
-    return Change(draft.kind, draft.acts_on, min(savings.sure_ns([draft.low]), high_ns), high_ns, None)
+    return Change(
+        draft.kind, draft.acts_on, min(savings.sure_ns([draft.low]), high_ns), high_ns, None
+    )

@@ -17,7 +17,9 @@ CHEAP: Final = ("norm", "activation", "quantize")
 
 
 def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`recompute_dropped`: none at all; `recompute_narrowed`: all but norms and activations. `no_retries`."""
+    """`recompute_dropped`: none at all; `recompute_narrowed`: all but norms and activations.
+    `no_retries`.
+    """
     subject = recorded.subject
     again = subject.mask(subject.recomputed)
     if again.any():
@@ -33,7 +35,9 @@ def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -> Draft:
-    """At least and at most what goes; it takes its launches, collectives and synchronisations along."""
+    """At least and at most what goes; it takes its launches, collectives and synchronisations
+    along.
+    """
     graph = recorded.graph
 
     def low(timing: Timing) -> Timing:

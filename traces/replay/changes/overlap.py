@@ -1,4 +1,6 @@
-"""Expert all-to-alls under the compute of the other microbatch: forward beside the backward before it."""
+"""Expert all-to-alls under the compute of the other microbatch: forward beside the backward before
+it.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +27,8 @@ from traces.replay.graph import Timing
 from traces.replay.without import without_work
 
 NODES: Final = 4
-"""Backward nodes of a layer in the merged schedule: combine, experts, dispatch, attention with the router."""
+"""Backward nodes of a layer in the merged schedule: combine, experts, dispatch, attention with the
+router."""
 
 
 @frozen
@@ -37,13 +40,15 @@ class _Pass:
 
 
 def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
-    """`expert_overlap`: where backward of one microbatch is followed by forward of the next in the same step.
+    """`expert_overlap`: where backward of one microbatch is followed by forward of the next in the
+    same step.
 
-    Each exchange hides at most what compute of the other pass lies beside it in the merged schedule, which is
-    slower beside communication by as much as in this recording; control kernels stay as they are, and the
-    first forward and the last backward of a step stay exposed. The host hands over to autograd for every
-    node of every layer, which takes as long as its handovers here; where it reads token counts in forward, it
-    then waits for backward's work as well, in each layer.
+    Each exchange hides at most what compute of the other pass lies beside it in the merged
+    schedule, which is slower beside communication by as much as in this recording; control kernels
+    stay as they are, and the first forward and the last backward of a step stay exposed. The host
+    hands over to autograd for every node of every layer, which takes as long as its handovers here;
+    where it reads token counts in forward, it then waits for backward's work as well, in each
+    layer.
     """
     pairs = _pairs(recorded)
     if not pairs:
@@ -73,7 +78,9 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
 
 
 def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
-    """Backward passes, each with the forward pass right after it in its step, of equally many exchanges."""
+    """Backward passes, each with the forward pass right after it in its step, of equally many
+    exchanges.
+    """
     passes: list[_Pass] = []
     for exchange in find_exchanges(recorded):
         if not passes or passes[-1].backward != exchange.backward:
@@ -99,12 +106,13 @@ def _same_step(recorded: Recorded, one: _Pass, other: _Pass) -> bool:
 def _hidden_ns(
     recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]], stretch: float, length: IntArray
 ) -> IntArray:
-    """How much shorter each payload kernel would be if what hides of its exchange took no time, shape (n,).
+    """How much shorter each payload kernel would be if what hides of its exchange took no time,
+    shape (n,).
 
     `length`, shape (n,): of all work, in ns, which another change may have made shorter.
 
-    With so much compute C beside it, an exchange of T hides C where it is longer than C takes beside
-    communication, else T less what it slows C down.
+    With so much compute C beside it, an exchange of T hides C where it is longer than C takes
+    beside communication, else T less what it slows C down.
     """
     hidden = zeros(len(length))
     compute = autograd_compute(recorded)
@@ -123,14 +131,17 @@ def _covers(
     forward: _Pass,
     length: IntArray,
 ) -> Iterator[tuple[Exchange, int]]:
-    """Each exchange of two passes and the `compute` beside it: of the other pass, between its exchanges.
+    """Each exchange of two passes and the `compute` beside it: of the other pass, between its
+    exchanges.
 
-    Merged, the k-th exchange of backward runs beside forward's compute before its k-th exchange, and that of
-    forward beside backward's compute after its k-th.
+    Merged, the k-th exchange of backward runs beside forward's compute before its k-th exchange,
+    and that of forward beside backward's compute after its k-th.
     """
     of_backward, of_forward = compute
     (b_start, b_end), (f_start, f_end) = _times(recorded, backward), _times(recorded, forward)
-    before = running_ns(recorded.rows, length, of_forward, np.concatenate((b_end[-1:], f_end[:-1])), f_start)
+    before = running_ns(
+        recorded.rows, length, of_forward, np.concatenate((b_end[-1:], f_end[:-1])), f_start
+    )
     until = np.concatenate((b_start[1:], f_start[:1]))
     after = running_ns(recorded.rows, length, of_backward, b_end, until)
     yield from zip(backward.exchanges, before.tolist(), strict=True)
@@ -154,10 +165,11 @@ def _handover_ns(recorded: Recorded) -> int:
 
 
 def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[IntArray, IntArray]:
-    """Calls of backward before which the host would wait for the GPU in each layer, and for how long.
+    """Calls of backward before which the host would wait for the GPU in each layer, and for how
+    long.
 
-    That is as far as the host is ahead of the GPU there, less what it has waited in the layers before; none
-    where forward reads no token counts.
+    That is as far as the host is ahead of the GPU there, less what it has waited in the layers
+    before; none where forward reads no token counts.
     """
     reading, polling = reads_counts(recorded)
     graph, rows = recorded.graph, recorded.rows
