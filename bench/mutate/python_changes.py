@@ -25,8 +25,8 @@ _NAMES = {
     **{"argmin": "argmax", "argmax": "argmin"},
 }
 _TEXTS = {"left": "right", "right": "left"}
-_ASSERTED: Final = frozenset({"strict", "frozen"})
-"""Keywords that only refuse what the program never does: `zip(strict=True)`, a frozen struct."""
+_ASSERTED: Final = frozenset({"strict", "frozen", "forbid_unknown_fields"})
+"""Keywords that only refuse what the program never does: a shorter `zip`, a changed struct, unknown keys."""
 
 
 def changes(file: str, source: str, siblings: Siblings) -> Iterator[Mutant]:
