@@ -27,12 +27,10 @@ def main() -> NoReturn:
             )
             sys.exit(0)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # until cli listens there is nothing to clean up
-    gc.set_threshold(
-        1_000_000
-    )  # nearly all objects stay: collecting often takes a tenth of a short run
+        # until cli listens there is nothing to clean up
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # nearly all objects stay: collecting often takes a tenth of a short run
+    gc.set_threshold(1_000_000)
     os.environ["PYTHONSAFEPATH"] = (
         "1"  # nor does a Python that this one starts look in the working folder
     )

@@ -224,9 +224,8 @@ def form_of_file(place: str) -> str:
     if fits:
         return max(fits, key=lambda name: len(FORMATS[name].extension))
     path = Path(place)
-    if (
-        not path.suffix or path.exists() or place.endswith("/")
-    ):  # what exists is refused by its own words
+    # what exists is refused by its own words
+    if not path.suffix or path.exists() or place.endswith("/"):
         return "text"
     there = ", ".join(f".{one.extension}" for one in FORMATS.values() if not one.patch)
     raise UsageError(

@@ -176,10 +176,11 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
         (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
         if is_communication(kernel)
         else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
+        # without a name: -1, the last
         for kernel in (
             *map(classify_kernel, columns.kernel_names),
             UNNAMED,
-        )  # without a name: -1, the last
+        )
     ]
     of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
     between_gpus = (columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]) | collective

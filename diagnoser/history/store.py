@@ -204,9 +204,8 @@ class Store:
         """One transaction, which no other writer is in; undone where it fails."""
         _is_there(self.path)
         try:
-            if self.path == history_file(
-                None
-            ):  # our own folder; one that a user names has to be there
+            # our own folder; one that a user names has to be there
+            if self.path == history_file(None):
                 make_own(self.path.parent)
             if why := why_not_written(self.path):
                 raise _unusable(self.path, why)

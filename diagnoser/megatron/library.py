@@ -276,10 +276,11 @@ def _no_gpu(torch: ModuleType) -> Iterator[None]:
     """The MoE layer asks CUDA for its device and for streams whatever it is built for, and names
     it.
     """
+    # a layer being built only wants one to keep
     meta, kept = (
         torch.device("meta"),
         SimpleNamespace(),
-    )  # a layer being built only wants one to keep
+    )
     stand_ins = {
         "current_device": meta,
         **dict.fromkeys(("current_stream", "Stream", "Event"), kept),

@@ -91,9 +91,8 @@ def size_of(flag: str, size: int, most: Limit = MOST_RANKS) -> int:
     """A size that was given. Raises `UsageError` for what is none."""
     if 1 <= size <= most.value:
         return size
-    shown = (
-        f" {size}" if abs(size) < 1 << 60 else ""
-    )  # of more digits Python itself may refuse to write
+    # of more digits Python itself may refuse to write
+    shown = f" {size}" if abs(size) < 1 << 60 else ""
     more = "or more" if size < 1 else f"to {int(most.value):,}"
     raise UsageError(f"{flag}{shown} is no size. Give 1 {more}.")
 

@@ -215,9 +215,8 @@ def _print(text: str, form: str) -> None:
             sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
     except OSError as error:
-        with suppress(
-            OSError, ValueError
-        ):  # the interpreter's own flush at exit gets a place to go
+        # the interpreter's own flush at exit gets a place to go
+        with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
             raise

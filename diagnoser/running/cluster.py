@@ -169,9 +169,8 @@ class Cluster(Engine):
                 try:
                     gathered.add(place, *self._outcome(running[place], jobs[place].name))
                     del running[place]
-                except (
-                    TimeoutError
-                ):  # its worker ended before it gave the result away: it is done again
+                # its worker ended before it gave the result away: it is done again
+                except TimeoutError:
                     ended.put(place)
             now = time.monotonic()
             if now - asked_s >= _LOOK_S or not threads:

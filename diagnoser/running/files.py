@@ -51,9 +51,10 @@ def is_of_files(path: Path) -> bool:
         return False
     if path.suffix.lower() != ".json":
         return path.suffix.lower() in _ENDINGS
+    # loads readers of configurations, which two traces need not
     from traces.settings.read import (
         LARGEST,
-    )  # loads readers of configurations, which two traces need not
+    )
 
     if not path.exists() or path.stat().st_size > LARGEST.value or is_result(path):
         return False

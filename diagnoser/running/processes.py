@@ -216,9 +216,8 @@ class Workers(Engine):
                 if place < end and (maker is worker or maker not in self._workers):
                     worker.busy_with = place
                     del left[place]
-                    with suppress(
-                        OSError
-                    ):  # it has ended, which is seen where its messages are read
+                    # it has ended, which is seen where its messages are read
+                    with suppress(OSError):
                         worker.pipe.send(job)
                     break
 
@@ -235,9 +234,8 @@ class Workers(Engine):
             inherited = [ours, *(worker.pipe for worker in self._workers)] if forks else []
             process = context.Process(target=_serve, args=(theirs, inherited), daemon=True)
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", DeprecationWarning
-                )  # of threads, which are not Python's
+                # of threads, which are not Python's
+                warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
             theirs.close()
             self._workers.append(_Worker(process, ours))

@@ -168,9 +168,8 @@ def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
     if late is None or late.cause is Cause.NONE:
         return None
     exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
-    moves = (
-        late.cause is Cause.SLOW_LINK
-    )  # an overlap hides it; all others wait for a rank to arrive
+    # an overlap hides it; all others wait for a rank to arrive
+    moves = late.cause is Cause.SLOW_LINK
     waits_ns = {} if moves else together.late_exposed_by_kind_ns
     return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
 

@@ -75,9 +75,8 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
         if was_on or applies is False or not rule.asked(config):
             continue
         held = rule.holds(config)
-        fact = (
-            None if held is False and not applies else held
-        )  # a rule of the other framework, perhaps
+        # a rule of the other framework, perhaps
+        fact = None if held is False and not applies else held
         if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
             continue  # the change itself sees to it
         if fact is False or rule.guide:

@@ -112,9 +112,8 @@ def lines(change: Change, run: Run) -> Knobs:
     bridge = in_section({**change.megatron_bridge, **change.set}, run.settings)
     overrides = _spelled(bridge, core, "megatron_bridge")
     harness = _of_harness(change, bridge, variables)
-    if (
-        RECIPE in run.settings
-    ):  # overrides for what no flag of Bridge's scripts sets: their flags win over them
+    # overrides for what no flag of Bridge's scripts sets: their flags win over them
+    if RECIPE in run.settings:
         by_flag = {knob for sets in harness.values() for knob in sets}
         harness |= {line: sets for line, sets in overrides.items() if not by_flag & {*sets}}
     flags = _spelled({**change.megatron_lm, **_to_say(change, run)}, core)

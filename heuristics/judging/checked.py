@@ -105,10 +105,11 @@ def judge_files(
     `make` makes a plan without what is rejected; `ask` asks Megatron-Core itself.
     """
     of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
+    # a file is as legal beside a trace as alone
     failures, written = (
         explain_failures(run),
         run.as_written,
-    )  # a file is as legal beside a trace as alone
+    )
     broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits: dict[str, Rejection] = {}

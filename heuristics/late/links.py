@@ -50,17 +50,15 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     apart_nodes = run.nodes[matched.place] != run.nodes[member.argmax(axis=1)][of_row]
     over_nodes = np.bincount(of_row, apart_nodes, minlength=count) > 0
     given = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
-    size_bytes = np.where(
-        np.isin(matched.operation, EXCHANGES), 0, given
-    )  # routing makes them differ
+    # routing makes them differ
+    size_bytes = np.where(np.isin(matched.operation, EXCHANGES), 0, given)
     what = programs_of(matched, run.step), matched.kind[matched.first[:-1]], size_bytes
     like = group_of(*what, run.step, over_nodes[matched.group].astype(np.int64))
     moved_ns = parts.median(run.waits.moving_ns, matched.first)
     usual_ns, seen = _usual(moved_ns, like)
     pair = group_of(like[matched.instance], matched.place)
-    twice = (
-        np.bincount(pair)[pair] > 1
-    )  # of a rank that is in two such groups, these are not side by side
+    # of a rank that is in two such groups, these are not side by side
+    twice = np.bincount(pair)[pair] > 1
     seen &= (np.bincount(like[matched.instance], twice)[like] == 0) | messages_of(matched)
     group = matched.group[seen]
     often = np.bincount(group, minlength=count)

@@ -123,9 +123,8 @@ def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
     said = []
     for one in answers:
         text = one.text.rstrip(".")
-        if (
-            one.tier == "rules" and one.answer == "ok" and text
-        ):  # of rules that we know, no framework
+        # of rules that we know, no framework
+        if one.tier == "rules" and one.answer == "ok" and text:
             said.append(f"{words_of('tier')[one.tier]}: {text}.")
         elif one.tier == "rules" or not is_silent:
             said.append(

@@ -76,9 +76,8 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     for one in waiting:
         by_options.setdefault(one.waits_for, []).append(one)
     waits = []
-    for asks, rules in sorted(
-        by_options.items()
-    ):  # an option with the first rule that waits for it
+    # an option with the first rule that waits for it
+    for asks, rules in sorted(by_options.items()):
         more = beyond(len(rules), 1, " (and {})", "more rule")
         waits.append(words(codes(asks), f": {rules[0].text.rstrip('.')}{more}."))
     if waits:

@@ -26,14 +26,12 @@ _DANGER: Final = Dangers(
     Where("*[]{}|^~!@"),  # effects, links, macros, cells, images, mentions
     Where("_+-", before=f"^|{OUTSIDE}"),  # effects and dashes; inside a word they are none
     Where("_+-", after=f"$|{OUTSIDE}"),
-    Where(
-        "-", before="[0-9A-Z_]", after="[0-9]"
-    ),  # the key of an issue, as COM-2 is of a project COM
+    # the key of an issue, as COM-2 is of a project COM
+    Where("-", before="[0-9A-Z_]", after="[0-9]"),
     Where("?", after=r"\?"),  # citations
     Where("?", before=r"\?"),
-    Where(
-        "(", after=r"(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\)"
-    ),  # pictures: (x), (!), (on)
+    # pictures: (x), (!), (on)
+    Where("(", after=r"(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\)"),
     Where(":;", after="[()DPp-]"),  # faces
     Where(":", after="//"),  # addresses
     Where(":", before="mailto"),

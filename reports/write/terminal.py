@@ -103,9 +103,8 @@ def shortened(
     if not most or len(lines) <= most:
         return lines
     ends, depth, quoted = list[int](), 0, False
-    for mark in _MARKS.finditer(
-        line.plain
-    ):  # where sentences and items end, outside brackets and quotes
+    # where sentences and items end, outside brackets and quotes
+    for mark in _MARKS.finditer(line.plain):
         quoted ^= mark[0] == '"'
         depth += (mark[0] in "([{") - (mark[0] in ")]}")
         if mark["end"] and not quoted and depth <= 0:

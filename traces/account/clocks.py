@@ -41,9 +41,8 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
     the host stays ahead of the GPU whatever the offset is.
     """
     rows = rank.activities.take(rank.activities.is_launched)
-    rows = rows.take(
-        np.sort(np.unique(rows.call, return_index=True)[1])
-    )  # of one launch what begins first
+    # of one launch what begins first
+    rows = rows.take(np.sort(np.unique(rows.call, return_index=True)[1]))
     if not (rows.source != Source.COPY).any():
         return None
     delay_ns = rows.start_ns - rows.launch_ns

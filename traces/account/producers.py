@@ -162,9 +162,8 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
         rows.stream_id[producer[late]], consumer[late], recorded_ns[late]
     )
     both = (consumer >= 0) & (producer >= 0)
-    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(
-        initial=0
-    )  # in runtime and driver once
+    # in runtime and driver once
+    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)
     return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
 
 

@@ -261,9 +261,8 @@ class Waits:
         own = self._own[low:high]
         if len(own):  # what ended after its own copy did not keep it
             some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
-        return np.concatenate(
-            (own[rows.end_ns[own] > begin], some)
-        )  # of equals its own comes first
+        # of equals its own comes first
+        return np.concatenate((own[rows.end_ns[own] > begin], some))
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs

@@ -54,9 +54,8 @@ def _nest(start: IntArray, end: IntArray) -> _Nest:
     count = len(start)
     places = np.arange(count)
     begins = np.repeat((False, True), count)
-    turn = np.tile(
-        places, 2
-    )  # of ends at one instant the inner one comes first, of starts the outer one
+    # of ends at one instant the inner one comes first, of starts the outer one
+    turn = np.tile(places, 2)
     order = np.lexsort((turn, begins, np.concatenate((end[::-1], start))))
     span, begins = np.concatenate((places[::-1], places))[order], begins[order]
     depth = zeros(count)

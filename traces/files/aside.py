@@ -152,9 +152,8 @@ def _locked_folder(place: Folder) -> tuple[str, Folder]:
             with suppress(FileNotFoundError), place.inner(name) as made:
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(made.fd, fcntl.LOCK_EX)
-                if not place.is_still(
-                    name, made.fd
-                ):  # another run took it for left before it was locked
+                # another run took it for left before it was locked
+                if not place.is_still(name, made.fd):
                     continue
                 if made.stat.st_uid != os.geteuid() or made.names():
                     raise PermissionError(f"another user put {name} there")

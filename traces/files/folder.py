@@ -77,9 +77,8 @@ class Folder:
 
         `FileNotFoundError` as well where it went away while it was opened.
         """
-        flags = (
-            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        )  # a pipe is not waited for
+        # a pipe is not waited for
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, dir_fd=self.fd), "rb") as file:
             found = os.fstat(file.fileno())
             if not found.st_nlink:
@@ -140,7 +139,6 @@ def is_own_file(found: os.stat_result | None) -> bool:
 
 def is_own_private_folder(found: os.stat_result) -> bool:
     """Whether it is a folder of this user that nobody else may enter."""
-    is_private = (
-        stat.S_IMODE(found.st_mode) & 0o777 == 0o700
-    )  # a team's folder gives its group on, by a bit
+    # a team's folder gives its group on, by a bit
+    is_private = stat.S_IMODE(found.st_mode) & 0o777 == 0o700
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_private

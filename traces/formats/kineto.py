@@ -49,9 +49,8 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     ranges, texts = kineto_activities.ranges(
         joined([host[schema.ANNOTATIONS], host[schema.OPERATORS]]), threads
     )
-    nothing = table(
-        (), schema.KERNELS
-    )  # graph replays are recorded kernel by kernel, calls of the OS not
+    # graph replays are recorded kernel by kernel, calls of the OS not
+    nothing = table((), schema.KERNELS)
     version = whole(header.get("schemaVersion"))
     left_out = {
         "GPU rows without a device": without_device,
@@ -138,9 +137,8 @@ def _gpu(given: Event) -> Gpu:
     major, minor = _count(given, "computeMajor"), _count(given, "computeMinor")
     threads, warp = _count(given, "maxThreadsPerMultiprocessor"), _count(given, "warpSize")
     name = known_texts.gpu_name(given.get("name"))
-    cuda = (
-        not (name or "").startswith("AMD") and warp != _AMD_WAVE
-    )  # HIP's numbers are no CUDA capability
+    # HIP's numbers are no CUDA capability
+    cuda = not (name or "").startswith("AMD") and warp != _AMD_WAVE
     return Gpu(
         # the CUDA ordinal counts the visible devices; the machine's own number is not told
         gpu_id=None,

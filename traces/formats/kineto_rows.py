@@ -205,11 +205,12 @@ def table(rows: Sequence[Row], name: str) -> Table:
         "end_ns": np.where(timed, start_ns + np.where(timed, length_ns, 0), NULL),
         **{each: column(list(map(attrgetter(each), given))) for each in _NUMBERS.get(name, ())},
     }
+    # the first releases wrote "stream 7"
     if name in (
         schema.KERNELS,
         schema.MEMCPY,
         schema.MEMSET,
-    ):  # the first releases wrote "stream 7"
+    ):
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
     if name == schema.KERNELS:
         grids, blocks, warps = (list(map(attrgetter(each), given)) for each in _OF_KERNELS)

@@ -46,9 +46,8 @@ def read_present(
     for column in (one for one in ("start", "end") if one in table.integers):
         times_ns = table[column]
         least_ns = times_ns.min(initial=0, where=times_ns != NULL)
-        if (
-            least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62
-        ):  # differences must fit into 64 bits
+        # differences must fit into 64 bits
+        if least_ns < -(1 << 61) or times_ns.max(initial=0) >= 1 << 62:
             raise DamagedTrace(
                 f"{tables.path} holds impossible times in {name}.{column}. Export the report again."
             )

@@ -170,9 +170,8 @@ def _candidates() -> list[Path]:
     ]
     installed.sort(key=_version_in_path, reverse=True)
     named = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    places = [
-        one for one in named if Path(one).is_absolute()
-    ]  # others lead into the working folder
+    # others lead into the working folder
+    places = [one for one in named if Path(one).is_absolute()]
     return [
         Path(path)
         for path in (shutil.which("nsys", path=os.pathsep.join(places)), *installed)

@@ -146,11 +146,12 @@ _MOST_LEFT: Final = (
     10_000  # rows with a wanted value in overflow pages, which SQLite reads one by one
 )
 _ROOM: Final = 1.05  # more rows than the pages read so far promise
+# in the name of a type: numbers stored whole are read as REAL
 _REAL: Final = (
     "REAL",
     "FLOA",
     "DOUB",
-)  # in the name of a type: numbers stored whole are read as REAL
+)
 _TEXT_OR_WHOLE: Final = ("INT", "CHAR", "CLOB", "TEXT", "BLOB")  # these words count before
 
 

@@ -146,9 +146,8 @@ def _graph_scopes(
     )
     shares = {}
     for scope in SCOPES:
-        told = np.array(
-            [*(one == scope for one in scopes), False]
-        )  # the last for work without a name
+        # the last for work without a name
+        told = np.array([*(one == scope for one in scopes), False])
         mine = is_kernel & told[rows.name]
         if whole_ns := summed(work_ns[mine]):
             shares[scope] = summed(work_ns[mine & in_graph]) / whole_ns

@@ -130,9 +130,8 @@ def _found(
 ) -> Recompute:
     rows = rank.activities
     if not roles.backward.any():
-        if (
-            roles.forward.any() or roles.threads_tell
-        ):  # then backward would be seen, and recompute is for it
+        # then backward would be seen, and recompute is for it
+        if roles.forward.any() or roles.threads_tell:
             return Recompute({}, 0, {}, NOWHERE)
         why = "no name of a kernel, thread or range shows what runs backward"
         return _untold(why, rank.cure("threads"))

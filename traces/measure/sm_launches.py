@@ -233,9 +233,8 @@ def _judge(
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
     tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
-    enough = (
-        grid_blocks >= NEARLY_ALL.value * sm_count
-    )  # one block per SM, a few left to communication
+    # one block per SM, a few left to communication
+    enough = grid_blocks >= NEARLY_ALL.value * sm_count
     written = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
     written |= kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
     return _Judged(

@@ -153,10 +153,11 @@ class SmCapacity:
 
 
 _VOLTA: Final = {"shared_unit_bytes": 256, "reserved_shared_bytes": 0}
+# the driver's own, per block
 _AMPERE: Final = {
     "shared_unit_bytes": 128,
     "reserved_shared_bytes": 1024,
-}  # the driver's own, per block
+}
 
 
 def _capacity(warps: int, blocks: int, shared_kib: int, units: dict[str, int]) -> SmCapacity:

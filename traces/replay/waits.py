@@ -84,9 +84,8 @@ class Waits(Rows):
     def first_of(self, calls: int) -> IntArray:
         """Where the waits of each of so many calls begin, shape (m + 1,)."""
         first = np.zeros(calls + 1, dtype=PLACE)
-        first[self.call + 1] = np.arange(
-            1, len(self.call) + 1
-        )  # of several waits of a call the last stays
+        # of several waits of a call the last stays
+        first[self.call + 1] = np.arange(1, len(self.call) + 1)
         return np.maximum.accumulate(first, out=first)
 
 

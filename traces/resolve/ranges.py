@@ -13,21 +13,24 @@ from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 
 _PURPOSES: Final = compiled_rows(
+    # Megatron-Core
     (
         "pp",
         r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b",
-    ),  # Megatron-Core
+    ),
     ("cp", r"AttnFuncWithCP|[Uu]lysses"),  # TransformerEngine
+    # Megatron-Core
     (
         "ep",
         r"moe_(?:dispatch|combine)\b|\bhybrid-ep\b|(?:Fused|HybridEP)(?:Dispatch|Combine)",
-    ),  # Megatron-Core
+    ),
     ("ep", r"(?:dispatch|combine)\([FBW]\)"),  # DeepSeek's published trace
     ("dp", r"\bM?FSDP\b|FSDP::|(?:param|grad)_sync\b|[Oo]ptimizer(?:\.|_)step"),
+    # Megatron-Core, TE userbuffers
     (
         "tp",
         r"tensor_parallel\.|(?:forward|backward)\.(?:ub_|\w*\.?\w*_comm\b)",
-    ),  # Megatron-Core, TE userbuffers
+    ),
 )
 _OPERATIONS: Final = compiled_rows(
     ("dispatch", r"moe_dispatch\b|(?:Fused|HybridEP)Dispatch|dispatch\([FBW]\)"),
@@ -74,9 +77,8 @@ class Enclosing:
 def enclosing_ranges(comm: Communication) -> Enclosing:
     """Ask the ranges around each launch; what one does not say, the next outer one may."""
     texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
-    known = {
-        text: _meaning(text) for text in set(texts)
-    }  # with emit_nvtx nearly every range has its own
+    # with emit_nvtx nearly every range has its own
+    known = {text: _meaning(text) for text in set(texts)}
     silent = (UNTOLD, UNKNOWN, UNTOLD, UNTOLD, UNTOLD, UNTOLD)
     of_text = ints([*(known[text] for text in texts), silent]).T
     return Enclosing(

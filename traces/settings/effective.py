@@ -127,9 +127,8 @@ def _graph_of_all(facts: Facts) -> Iterator[Change]:
 def _layer_recompute(facts: Facts) -> Iterator[Change]:
     """The switch of before recompute_modules."""
     granularity, listed = "recompute_granularity", "recompute_modules"
-    is_whole = (
-        facts.settings.framework == "megatron_lm"
-    )  # what its script leaves out is the default
+    # what its script leaves out is the default
+    is_whole = facts.settings.framework == "megatron_lm"
     is_told = is_whole or (facts.known(granularity) and facts.known(listed))
     if (
         facts.value("moe_layer_recompute") is True

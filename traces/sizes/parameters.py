@@ -172,9 +172,8 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
         for moment in ("exp_avg", "exp_avg_sq")
     )
     offload = settings.value("optimizer.optimizer_cpu_offload") is True
-    unsaid = (
-        0.0 if settings.framework == "megatron_bridge" else 1.0
-    )  # of OptimizerConfig; of Megatron-LM
+    # of OptimizerConfig; of Megatron-LM
+    unsaid = 0.0 if settings.framework == "megatron_bridge" else 1.0
     sent = knobs.fraction("optimizer.optimizer_offload_fraction", unsaid) if offload else 0.0
     said = knobs.value("mixed_precision.grad_reduce_in_fp32")
     is_wide = said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)

@@ -50,9 +50,8 @@ def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[fl
     most = min(_MOST, len(estimate))
     best = np.argpartition(-estimate, most - 1)[:most]
     close = np.flatnonzero(estimate >= estimate.max() - _CLOSE)[:_MOST]
-    chance = float(
-        ((np.bincount(codes) / len(codes)) ** 2).sum()
-    )  # that two picked at random are equal
+    # that two picked at random are equal
+    chance = float(((np.bincount(codes) / len(codes)) ** 2).sum())
     lags = {int(place) + shortest for place in (*best, *close)}
     found = {lag: match_at(codes, lag, chance) for lag in lags}
     best_lag = min(found, key=lambda lag: (-found[lag], lag))
@@ -233,9 +232,8 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
         starts = np.concatenate(([0], starts))
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
-    expected = _model(codes[phase:], lag)[
-        (np.arange(len(codes)) - phase) % lag
-    ]  # a cut one has its end
+    # a cut one has its end
+    expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]
     counts = np.diff(starts, append=len(codes))
     alike = np.add.reduceat(ints(codes == expected), starts) / counts
     kept = counts > HALF_A_WALL.value * lag

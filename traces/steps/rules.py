@@ -100,9 +100,8 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     ordered = sorted(count for count in kernel_counts if count)
     others_of = {count: _median_without(ordered, count) for count in ordered}
     least = {count: (1 - HALF_A_WALL.value) * (others or 0) for count, others in others_of.items()}
-    whole = [
-        count for count in ordered if count >= least[count]
-    ]  # a part is nothing to have more than
+    # a part is nothing to have more than
+    whole = [count for count in ordered if count >= least[count]]
 
     def judged(step: Step, count: int) -> Step:
         if count == 0 or step.length_ns <= 0:

@@ -37,9 +37,8 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     in the next step where the GPU has done all of its own.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
-    if (
-        not FEWEST.value <= len(used) < SLOW_STEPS.value
-    ):  # of two neither tells; of many their lengths do
+    # of two neither tells; of many their lengths do
+    if not FEWEST.value <= len(used) < SLOW_STEPS.value:
         return steps
     begin_ns, end_ns = ints([(steps[at].start_ns, steps[at].end_ns) for at in used]).T
     host_start_ns, host_end_ns = found.host_start_ns[used], found.host_end_ns[used]

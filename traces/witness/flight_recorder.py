@@ -44,9 +44,8 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
     status = {str(key): one for key, one in _mapping(document.get("pg_status")).items()}
     groups: dict[GroupKey, GroupSaid] = {}
     entered = []
-    entries = {
-        id(entry): entry for entry in document["entries"]
-    }  # a pickle may name one again and again
+    # a pickle may name one again and again
+    entries = {id(entry): entry for entry in document["entries"]}
     for entry in entries.values():
         if isinstance(entry, dict) and entry.get("is_p2p") is not True:
             key, said = _group(entry, ranks, status)

@@ -79,9 +79,8 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
     observed = _observed(size, logs)
     told, lacking = list(_moving(logs)), _unmeasured(logs, changed, (base, new))
     decides, cure = size, say("files.record-logs", least=f"{MANY.value:.0f}")
-    if (
-        "out_of_memory" in observed.moved
-    ):  # what a run does that ends is no step to hold another against
+    # what a run does that ends is no step to hold another against
+    if "out_of_memory" in observed.moved:
         decides, cure = None, say("files.record-memory")
         lacking = iter([say("files.out-of-memory", side=observed.moved["out_of_memory"])])
     judged = judge(

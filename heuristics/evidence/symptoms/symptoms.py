@@ -106,9 +106,8 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
     notes = () if version is not None else tuple(islice(unread(values), UNREAD))
     if found == Symptoms(ranks=(NOTHING,)):
         is_near = any(nearest(key, Document.__struct_fields__) for key in islice(values, UNREAD))
-        hint = (
-            notes[0] if notes and is_near else say("evidence.give-some")
-        )  # another word may be a secret
+        # another word may be a secret
+        hint = notes[0] if notes and is_near else say("evidence.give-some")
         raise InputError(f"nothing is given that we know; {hint}")
     return replace(found, unread=notes)
 
@@ -126,9 +125,8 @@ def _decoded(values: Mapping[str, object]) -> Document:
         return msgspec.convert(made, Document)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
-        what = compiled(r"^Invalid enum value .*").sub(
-            "none of the known values", what
-        )  # may be a secret
+        # may be a secret
+        what = compiled(r"^Invalid enum value .*").sub("none of the known values", what)
         place = where.strip("`").removeprefix("$.") or "the document"
         raise InputError(f"{place}: {what}; parts of the window are 0 to 1: 26 % is 0.26") from None
 

@@ -36,9 +36,8 @@ def short_name(result: Result, place: int) -> Words:
     if sum(who(one) == who(rank) for one in result.ranks) == 1:
         return words(who(rank))
     *first, last = name_of_rank(result, place)
-    if (
-        isinstance(last, Code) and len(last.text) > _WIDTH
-    ):  # names of recordings differ at their ends
+    # names of recordings differ at their ends
+    if isinstance(last, Code) and len(last.text) > _WIDTH:
         last = Code(f"...{last.text[3 - _WIDTH :]}")
     return (*first, last)
 

@@ -44,9 +44,8 @@ def fix(
     gains = sorted(planned.fix.gains, key=lambda gain: not own <= {*_WORD.findall(gain.text)})
     untold = gap(planned.low_because, planned.low_cure)
     gain_frac: Missing | tuple[float | Missing, float] = untold
-    if (
-        planned.ceiling_frac is not None
-    ):  # the lower end is missing where the fix itself was not replayed
+    # the lower end is missing where the fix itself was not replayed
+    if planned.ceiling_frac is not None:
         gain_frac = (or_gap(planned.low_frac, untold), planned.ceiling_frac)
     return copied(
         typed.Fix,

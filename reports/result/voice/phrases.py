@@ -51,10 +51,11 @@ def _written() -> Iterator[str]:
     for package in _TABLES:
         for table in _tables(files(package)):
             yield from _texts(tomli.loads(table.read_text(encoding="utf-8")))
+    # sources are spelled out in these, and plug-ins add some
     for row in (
         *CATALOGUE.values(),
         *rules().values(),
-    ):  # sources are spelled out in these, and plug-ins add some
+    ):
         yield from _texts(row)
     yield from (
         *OPTIONS,

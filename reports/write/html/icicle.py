@@ -91,9 +91,8 @@ def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) ->
         if name == _OUTSIDE:
             search = ""
         elif "." not in name and "::" not in name:
-            search = max(
-                name.split("N"), key=len
-            )  # of a family of ranges the longest part without a number
+            # of a family of ranges the longest part without a number
+            search = max(name.split("N"), key=len)
         yield Cell(row, left, width, shown, _label(shown, width), search, hue)
         yield from _cells(within, total_ns, row + 1, left)
         left += width

@@ -25,9 +25,8 @@ def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
 def steps_at(borders: Borders, time_ns: IntArray) -> IntArray:
     """Used step in which each time lies, `UNTOLD` outside of all."""
     step = last_at(borders.start_ns, time_ns)
-    return np.where(
-        time_ns < borders.end_ns[step], step, UNTOLD
-    )  # -1 before the first, which is that
+    # -1 before the first, which is that
+    return np.where(time_ns < borders.end_ns[step], step, UNTOLD)
 
 
 def layers_of(

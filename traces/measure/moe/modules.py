@@ -245,9 +245,8 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     by_itself = told.autograd | (told.phase == PHASES.index("bwd"))
     kind = np.append(passes.kind, CODE(UNTOLD))[zones.of]
     kind[outside] = np.where(by_itself[lanes.order[outside]], Kind.BACKWARD, Kind.FORWARD)
-    whole = np.append(passes.whole, False)[
-        zones.of
-    ]  # else the name alone tells what a reorder does
+    # else the name alone tells what a reorder does
+    whole = np.append(passes.whole, False)[zones.of]
     module = _by_part(lanes, zones.zone, kind == Kind.BACKWARD, whole)
     # gathers between the router of a pass and its tokens' leaving carry token counts
     gathers = np.flatnonzero((lanes.part == Part.GATHER) & (zones.zone == Zone.BEFORE))

@@ -51,9 +51,8 @@ def counted_from_one_start(flat: Flat) -> Flat:
     order = named[np.argsort(part, kind="stable")]
     rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
     sequence = flat.rows.sequence.copy()
-    some = (
-        of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
-    )  # windows that differ lose as many, too
+    # windows that differ lose as many, too
+    some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
     for group in distinct(some // places).tolist():
         mine = np.flatnonzero(of_part // places == group)
         numbers, how_many = np.unique(count[mine], return_counts=True)

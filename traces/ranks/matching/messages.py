@@ -178,10 +178,11 @@ class Exchanges:
         open_ = [np.ones(len(one), dtype=np.bool_) for one in ends]
         partners = np.zeros(len(ends), dtype=np.int64)
         found = []
+        # the last may send to the first
         among, apart = (
             {*which},
             {stage, self._place_count - (stage or 0)},
-        )  # the last may send to the first
+        )
         for one, other in sorted(self.met, key=lambda pair: (self.met[pair].farness, pair)):
             first, second = self._places(one, other)
             may = (first, second) not in beside if stage is None else second - first in apart

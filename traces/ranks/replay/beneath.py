@@ -98,9 +98,8 @@ def comes_after(
     first, held = behind[rows], _held_up(matched, aligned, rows, behind, ~beneath)
     since_ns = start_ns[rows] - end_ns[held]
     apart_ns = np.where(held == first, 0, end_ns[held] - end_ns[first] - matched.exposed_ns[held])
-    compute_ns = matched.compute_ns[rows] - np.maximum(
-        apart_ns, 0
-    )  # at least so much of it since then
+    # at least so much of it since then
+    compute_ns = matched.compute_ns[rows] - np.maximum(apart_ns, 0)
     through = np.zeros(len(last), dtype=np.bool_)
     through[rows] = compute_ns >= np.maximum(1, THROUGH.value * since_ns)
     if not through.any():

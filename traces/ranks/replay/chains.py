@@ -111,9 +111,8 @@ def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
 def _behind(matched: Matched, aligned: Aligned) -> IntArray:
     """The row before in the same group, where it had ended."""
     group = matched.group[matched.instance]
-    order = parts.order_of(
-        matched.place, int(matched.place.max(initial=0)) + 1
-    )  # groups rise in the rows
+    # groups rise in the rows
+    order = parts.order_of(matched.place, int(matched.place.max(initial=0)) + 1)
     same = (np.diff(group[order]) == 0) & (np.diff(matched.place[order]) == 0)
     if (np.diff(aligned.start_ns[order])[same] < 0).any():
         order = np.lexsort((aligned.start_ns, group, matched.place))

@@ -148,9 +148,8 @@ def _without_middle(summary: RankSummary) -> RankSummary:
     rows = summary.instances
     keep = len(rows) // 4
     places = np.concatenate((np.arange(keep), np.arange(len(rows) - keep, len(rows))))
-    if (
-        len(distinct_steps := distinct(rows.step[places])) > 2
-    ):  # whole steps, unless one alone is too much
+    # whole steps, unless one alone is too much
+    if len(distinct_steps := distinct(rows.step[places])) > 2:
         cut = {int(rows.step[keep - 1]), int(rows.step[len(rows) - keep])}
         whole = ~np.isin(rows.step[places], sorted(cut))
         places = places[whole] if whole.any() and len(distinct_steps) > len(cut) else places

@@ -232,9 +232,8 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = np.array(by_name, dtype=np.int64)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
-    of_part = (operation == Operation.REDUCE_SCATTER) & (
-        given >= 0
-    )  # NCCL names the part that it gets
+    # NCCL names the part that it gets
+    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
     size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN, dtype=np.int64)
     if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:

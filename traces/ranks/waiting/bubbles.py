@@ -133,9 +133,8 @@ def _sent(
 ) -> Sent:
     stage = pipelines.stage[matched.place]
     first = matched.first
-    other = (
-        parts.spread(parts.total(stage, first), first) - stage
-    )  # of two, the one that is not this one
+    # of two, the one that is not this one
+    other = parts.spread(parts.total(stage, first), first) - stage
     peer = np.where(parts.spread(np.diff(first) == 2, first), other, UNKNOWN)
     at = matched.at[order]
     sends, receives, got = (
