@@ -195,9 +195,8 @@ def _row(result: Result, wall: Wall) -> Row:
         kind, tone = main_kind(wall), Tone.BAD
         kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
         mostly = joined((Term(one),) for one in kinds)
-    elif (
-        late and REPAIRS[late.cause].wall == wall.id
-    ):  # in a wall that costs the run as a whole little
+    elif late and REPAIRS[late.cause].wall == wall.id:
+        # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
     amount = milliseconds(per_step_ns(result, cost_ns))
     cells = (name, amount, share_of(share, WALL_HUES[wall.id]), mostly)
