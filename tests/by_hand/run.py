@@ -138,14 +138,6 @@ class Run:
         """A sample of a thread's stack: symbol and module of each frame, the innermost first."""
         self.recording.sample(self.ns(time), frames, **self._thread(where))
 
-    def cut(self, start: float, end: float) -> None:
-        """Of what was said so far only what begins and ends in between was recorded; ranges end with it."""
-        first_ns, last_ns = self.ns(start), self.ns(end)
-        for table, rows in self.recording.rows.items():
-            for row in rows if table == "NVTX_EVENTS" else ():
-                row["end"] = min([*_times_of(row)[1:], last_ns])
-            rows[:] = [row for row in rows if all(first_ns <= ns <= last_ns for ns in _times_of(row))]
-
     def timelines(self) -> tuple[RankTimeline, ...]:
         """All processes on GPUs of the file, in order."""
         with written(self) as (path,):
@@ -231,7 +223,3 @@ def ranks(count: int, **how: Any) -> list[Run]:
     """So many ranks of one run, each a file of its own, with its number as MPI tells it."""
     files = (Run(name=f"rank{number}", **how) for number in range(count))
     return [file.process(number, rank=number, device=0) for number, file in enumerate(files)]
-
-
-def _times_of(row: Row) -> list[int]:
-    return [ns for name in ("start", "end") if isinstance(ns := row.get(name), int)]

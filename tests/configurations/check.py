@@ -121,17 +121,3 @@ def symptoms(folder: Path) -> Path:
 def log(folder: Path, step_ms: float = 4000.0, batch: int = 256) -> Path:
     """The log of the run."""
     return written(folder, "train.log", "\n".join(log_lines(step_ms, batch=batch)) + "\n")
-
-
-def cases(where: Path) -> dict[str, tuple[Path, tuple[str, ...]]]:
-    """Reports that people read: name -> file and options."""
-    good = script(where)
-    judged, logged = ("--symptoms", str(symptoms(where))), ("--log", str(log(where)))
-    return {
-        "good": (good, ()),
-        "contradicts": (written(where, "two.yaml", CONTRADICTS), ()),
-        "illegal": (written(where, "illegal.yaml", ILLEGAL), ()),
-        "judged": (good, judged),
-        "log": (good, logged),
-        "whole": (good, (*judged, *logged)),
-    }

@@ -9,7 +9,7 @@ from heuristics.run.run import Run
 from traces.names.gpus import product_named
 from traces.settings.model_names import model_named
 from traces.settings.printed import change_of
-from traces.settings.settings import Settings, settings
+from traces.settings.settings import settings
 
 
 def found(
@@ -18,15 +18,13 @@ def found(
     gpus: int,
     batch: int,
     among: tuple[Published, ...] | None = None,
-    own: Settings | None = None,
 ) -> Found:
-    """The layouts; `own`: settings of a run over the model's, whose own layout then stands among them."""
+    """The layouts of a model, and the published ones that they are held against."""
     base = model_named(name).settings.under(settings({"train.global_batch_size": batch}, "test"))
     product = product_named(gpu)
     assert product is not None
     assert product.memory_bytes is not None
-    base = base if own is None else base.under(own)
-    wanted = Wanted(base, Given(gpu=gpu), gpu, gpus, product.memory_bytes, own is not None, among)
+    wanted = Wanted(base, Given(gpu=gpu), gpu, gpus, product.memory_bytes, False, among)
     layouts = find_layouts(wanted)
     assert isinstance(layouts, Found)
     return layouts

@@ -20,7 +20,7 @@ from tests.configurations.check import (
     ABOUT,
     BRIDGE,
     ILLEGAL,
-    cases,
+    log,
     log_lines,
     script,
     written,
@@ -134,8 +134,9 @@ def test_symptoms_that_cannot_be_read_are_one_clear_line(
 def test_a_report_reads_as_reviewed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, reviewed: Reviewed
 ) -> None:
-    path, options = cases(tmp_path)[name]
-    _, text, _ = checked(path, capsys, *options)
+    good, options = script(tmp_path), ("--log", str(log(tmp_path)))
+    path = good if name == "log" else written(tmp_path, "illegal.yaml", ILLEGAL)
+    _, text, _ = checked(path, capsys, *(options if name == "log" else ()))
     assert text == reviewed(GOLDEN / f"check_config_{name}.txt", text)
 
 

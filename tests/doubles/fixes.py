@@ -26,14 +26,6 @@ def states(fix: Fix, part: str, *runs: Run) -> list[str]:
     return [need(fix, run, part).state for run in runs]
 
 
-def shows(**facts: object) -> Run:
-    return Run(replace(Observed(), **facts))  # type: ignore[arg-type]
-
-
-def given(shown: Observed | None = None, **facts: object) -> Run:
-    return Run(shown or Observed(), replace(Given(), **facts))  # type: ignore[arg-type]
-
-
 COMPLETE: dict[str, Value] = {
     "world_size": 64,
     "num_layers": 48,

@@ -17,9 +17,9 @@ def first_screen(document: Mapping[str, Any], width: int = 80) -> str:
     return write_text(analysis.page(decode(document, Result), Detail.FIRST), View(width=width))
 
 
-def whole_text(document: Mapping[str, Any], width: int = 80) -> str:
+def whole_text(document: Mapping[str, Any]) -> str:
     """Everything about an analysis as text."""
-    return write_text(analysis.page(decode(document, Result), Detail.FULL), View(width=width))
+    return write_text(analysis.page(decode(document, Result), Detail.FULL), View(width=80))
 
 
 def flat(text: str) -> str:

@@ -82,23 +82,3 @@ class Row:
     def judged(self) -> Judged:
         """What the rule says."""
         return BY_ID[self.rule].judge(self.run)
-
-
-def rows(
-    seed: str,
-    rule: str,
-    *,
-    met: Run,
-    violated: Run,
-    unknown: Run | None = None,
-    not_applicable: Run | None = None,
-) -> tuple[Row, ...]:
-    """A rule's rows; unknown is a run of which nothing is known unless said otherwise."""
-    named: list[tuple[RuleState, Run]] = [
-        ("met", met),
-        ("violated", violated),
-        ("unknown", unknown or Run()),
-    ]
-    if not_applicable is not None:
-        named.append(("not_applicable", not_applicable))
-    return tuple(Row(seed, rule, state, run) for state, run in named)

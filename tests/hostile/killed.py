@@ -32,14 +32,13 @@ def killed(work: Callable[[], object]) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-def left_by_a_killed_run(place: Path, fill: Callable[[Folder], object] = lambda own: None) -> Path:
+def left_by_a_killed_run(place: Path) -> Path:
     """The folder of a run that was killed after it had put something into it."""
     before = {*place.iterdir()}
 
     def work() -> None:
         with open_folder(place) as folder, aside(folder) as own:
             own.write_new("export.sqlite", b"half of it")
-            fill(own)
             die()
 
     killed(work)

@@ -1,15 +1,11 @@
-"""Inputs of the command, one that is right and others that are not, and the command in a process."""
+"""Inputs of the command, one that is right and others that are not."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from tests.places import ROOT
 
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 
@@ -75,13 +71,3 @@ def no_kernels(folder: Path) -> Path:
     path = folder / "run.sqlite"
     write_export(path, recording)
     return path
-
-
-def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "diagnoser", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )

@@ -112,12 +112,6 @@ def test_every_path_of_ours_that_a_page_names_exists(page: Path) -> None:
     assert [path for path in named if not any(ROOT.glob(path.rstrip("/")))] == []
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "history"])
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([command, "--help"]) == 0
-    assert "Usage:" in capsys.readouterr().out
-
-
 def test_every_command_line_of_the_readme_does_its_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,16 +1,9 @@
-"""Phases 1 and 2 of the workflow and parallel folding: each row under the document it is from."""
+"""Phases 1 and 2 of the workflow: what is typed, and what is not repeated."""
 
 from __future__ import annotations
 
-import pytest
-
-from tests.doubles.workflow import BY_ID, Config, Row, run_with
-from tests.doubles.workflow_phases import CUT, FIT, FOLDING, SCALE
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in (*FIT, *SCALE, *FOLDING)])
-def test_a_rule_of_the_phases_says_what_its_document_does(row: Row) -> None:
-    assert row.judged.state == row.state
+from tests.doubles.workflow import BY_ID, Config, run_with
+from tests.doubles.workflow_lists import CUT
 
 
 def because(rule: str, *knobs: object, **what: object) -> str:

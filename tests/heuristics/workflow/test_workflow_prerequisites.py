@@ -1,4 +1,4 @@
-"""The lists of prerequisites and the pitfalls, item by item, each row under the document it is from."""
+"""Rules of the workflow, each row under the document it is from."""
 
 from __future__ import annotations
 

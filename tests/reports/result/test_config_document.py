@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import diagnoser
 from bench.simulate.export import write_export
+from heuristics.result.result import Result
 from reports.result.codec import Document
 from reports.result.json_text import render_json
+from reports.result.schema import schema
 from tests.agreement.untold import nulls, unexplained
 from tests.configurations.check import (
     BRIDGE,
@@ -25,7 +28,6 @@ from tests.configurations.check import (
 )
 from tests.configurations.logs import crash, out_of_memory
 from tests.doubles.document import DISPATCH, exposed
-from tests.read_back.schema import validate
 
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
 SECRET = "hunter2_sesame"
@@ -73,7 +75,7 @@ def test_every_document_is_valid_plain_and_says_why_a_value_is_null(
 ) -> None:
     count = 0
     for name, document in documents:
-        validate(document)
+        jsonschema.Draft202012Validator(schema(Result)).validate(document)
         assert unexplained(document) == [], name
         assert json.loads(render_json(document)) == document, name
         count += len(nulls(document))
