@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
+from bench.score.changes import FULL, changes_of_run, length_ns
 from bench.simulate.draws import between, uniform
 from bench.simulate.engine import execute
 from bench.simulate.host_program import (
@@ -25,7 +26,6 @@ from bench.simulate.host_program import (
 from bench.simulate.knobs import Knobs, draw_knobs
 from bench.simulate.run import run
 from bench.simulate.step import program_of
-from tests.recordings.changes import FULL, changes_of_run, length_ns
 from traces.replay.changes.change import Together
 from traces.replay.changes.dispatcher import LEAST, MOST
 

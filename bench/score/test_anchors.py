@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 
 import diagnoser
-from bench.simulate.export import write_export
-from bench.simulate.happened import Activity
-from bench.simulate.host_program import Engine
-from bench.simulate.knobs import Knobs
-from bench.simulate.recorded import View, record
-from bench.simulate.run import Run, run
-from tests.recordings.anchors import (
+from bench.score.anchors import (
     ALLTOALL,
     ALLTOALL_HIDDEN,
     ALLTOALL_HIDDEN_S,
@@ -42,6 +36,12 @@ from tests.recordings.anchors import (
     UNGRAPHED,
     Anchor,
 )
+from bench.simulate.export import write_export
+from bench.simulate.happened import Activity
+from bench.simulate.host_program import Engine
+from bench.simulate.knobs import Knobs
+from bench.simulate.recorded import View, record
+from bench.simulate.run import Run, run
 from traces.intervals import Spans, intersect, union
 
 NAMES = {

@@ -16,8 +16,8 @@ from bench.simulate.ranks.described import Cause, Extent, RanksRun
 from bench.simulate.ranks.happened import RanksDone
 from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.truth import Truth
+from bench.simulate.ranks.waits_by_definition import Part
 from bench.simulate.run import Run
-from tests.by_definition.waits import Part
 
 LEAST_EFFECT_FRAC: Final = 0.04
 _TRIES: Final = 8

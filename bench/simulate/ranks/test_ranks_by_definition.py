@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.by_definition.clocks import Clock, fit_clocks
-from tests.by_definition.waits import Part, charged_ns, uncharged_ns, waits
+from bench.simulate.ranks.clocks_by_definition import Clock, fit_clocks
+from bench.simulate.ranks.waits_by_definition import Part, charged_ns, uncharged_ns, waits
 
 MS, S = 1_000_000, 1_000_000_000
 EPOCH = 1_760_000_000 * S

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bench.simulate.ranks.clocks import Clock, draw_clocks
+from bench.simulate.ranks.clocks_by_definition import earliest_ends, fit_clocks
 from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.happened import Instance, RanksDone
 from bench.simulate.ranks.programs import RINGS
-from tests.by_definition.clocks import earliest_ends, fit_clocks
 
 CAUSES = (Cause.NONE, Cause.SLOW_DEVICE, Cause.SLOW_LINK, Cause.ROUTING_IMBALANCE)
 SEED = 7202
