@@ -54,6 +54,7 @@ def test_a_saving_is_a_range_and_ranks_in_a_row_are_one() -> None:
     assert [saving(0.25, 0.28), saving(None, 0.18), saving(-0.029, 0.068)] == [
         *("25-28 %", "up to 18 %", "-2.9 % to +6.8 %"),
     ]
+    assert [saving(None, None), saving(0.08, 0.08), saving(0.0, 0.0)] == ["not replayed", "8.0 %", "0 %"]
     assert numbers((7, 0, 3, 5, 4, 6)) == "0, 3 to 7"
 
 

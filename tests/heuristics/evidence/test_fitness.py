@@ -11,7 +11,6 @@ from heuristics.evidence.fitness import fitness
 from heuristics.result.judged import Verdict, Wall
 from heuristics.result.result import Result
 from heuristics.run.run import WALL_IDS
-from tests.by_hand.run import Run
 from tests.doubles.comparison import rank, result
 from tests.doubles.result import double
 from traces.columns import Gpu, TraceInfo
@@ -105,12 +104,3 @@ def test_a_window_without_steps_or_with_its_start_makes_every_wall_usable_at_mos
     late = fitness(*recording({}), judged("clear", startup_ns=50))
     assert {one.grade for one in late} == {"usable"}
     assert "25 %" in late[0].because[0]  # of two ranks of 100 ns
-
-
-def test_a_graph_of_three_kernels_and_one_alone_are_two_kernels_per_launch() -> None:
-    run = Run()
-    run.work("gemm", 100, 200)
-    graph = run.call("graph_launch", 50, 60)
-    for node, start in ((1, 200), (2, 300), (3, 400)):
-        run.work("gemm", start, start + 100, of=graph, node=node)
-    assert run.measured().detected.kernels_per_launch == 2

@@ -1,4 +1,4 @@
-"""Every contradiction of configuration, log and trace once, from runs said by hand."""
+"""Every contradiction of configuration, log and trace that has no file of its own, from runs said by hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from tests.configurations.sizes import tiny
 from tests.doubles.workflow import Config, log_of, run_with
-from traces.measure.moe.passes import PassCount
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import Problem, Value, settings
-from traces.training_log.log import Iteration, Message, TrainingLog
+from traces.training_log.log import Iteration, TrainingLog
 
 FLEX: Config = {"moe_token_dispatcher_type": "flex"}
 DEEPEP: Config = {**FLEX, "moe_flex_dispatcher_backend": "deepep"}
@@ -37,14 +36,6 @@ TP2: Config = {"tensor_model_parallel_size": 2}
 UNGROUPED: Config = {"moe_grouped_gemm": False}
 OVERWRITTEN = "CFG-overwritten-overlap-moe-expert-parallel-comm"
 SELECTIVE: Config = {"recompute_granularity": "selective", "recompute_modules": ("moe_act",)}
-
-ONE_LAYER: Config = {
-    **dict.fromkeys(("tensor_model_parallel_size", "context_parallel_size"), 1),
-    **dict.fromkeys(("pipeline_model_parallel_size", "num_layers", "moe_layer_freq"), 1),
-    **{"num_moe_experts": 8, "mtp_num_layers": None, "world_size": 8},
-    **{"train.micro_batch_size": 1, "train.global_batch_size": 16},
-}
-"""One MoE layer, two microbatches."""
 
 
 def bridge(knobs: Mapping[str, Value], **what: object) -> Run:
@@ -79,7 +70,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-dispatcher-package", "rejected", run_with(log=log_of("deepep-missing"))),
     ("CFG-dispatcher-not-active", "requested_not_active", seen(DEEPEP, dispatcher="alltoall")),
     ("CFG-dispatcher-not-active", "active_not_requested", seen(ALLTOALL, dispatcher="deepep")),
-    ("CFG-traffic-ep", "active_not_requested", seen({"expert_model_parallel_size": 1}, ep_active=True)),
     (
         "CFG-padding-sync",
         "illegal",
@@ -120,7 +110,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         bridge({f"comm_overlap.{OVERLAP}": False}, shown={"ep_overlap": False}, ep_share=0.25),
     ),
     ("CFG-max-connections", "inert", run_with({CONNECTIONS: "1", OVERLAP: True})),
-    ("CFG-memory-estimate", "does_not_fit", Run(observed=Observed(memory_bytes=1), settings=tiny())),
     (
         "CFG-memory-estimate",
         "may_not_fit",
@@ -162,11 +151,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ),
     ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
     (
-        "CFG-counts-differ",
-        "counted_otherwise",
-        run_with(ONE_LAYER, shown={"training": True, "moe_passes": ((PassCount(3, 0, 3),),)}),
-    ),
-    (
         "CFG-log-global-batch",
         "logged_otherwise",
         run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
@@ -192,11 +176,6 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         "CFG-log-drift",
         "drifting",
         run_with(log=replace(log_of(), iterations=GROWING)),
-    ),
-    (
-        "CFG-log-unknown-error",
-        "unexplained",
-        run_with(log=replace(log_of(), unknown_error=Message("unknown-error", 1))),
     ),
 )
 

@@ -1,14 +1,10 @@
-"""What a GPU, a version or a layout refuses a dispatcher, and where the editions of the guide differ."""
+"""What a GPU refuses a dispatcher, and by what it is told."""
 
 from __future__ import annotations
 
-from heuristics.config.about import Given, Guidance
 from heuristics.config.hardware import FAMILIES
 from heuristics.config.observed import Observed
-from heuristics.guides.choices import choose_all
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
-from heuristics.result.judged import Choice
-from heuristics.run.run import Run
 from tests.doubles.runs import run_of
 
 
@@ -34,8 +30,3 @@ def test_a_gpu_without_a_name_is_told_by_capability_where_that_is_enough() -> No
     assert run_of(Observed(capability=(10, 0)), nvlink_domain=72).config.hardware_class == "nvl72"
     assert run_of(Observed(capability=(10, 0)), nvlink_domain=8).config.hardware_class == "blackwell_nvl8"
     assert run_of(Observed(gpu="L40S", capability=(8, 9))).config.hardware_class == "other"
-
-
-def choices(guidance: Guidance, **about: object) -> dict[str, Choice]:
-    given = Given(guidance=guidance, stage="tuned", **about)  # type: ignore[arg-type]
-    return {one.about: one for one in choose_all(Run(Observed(moe=True), given))}

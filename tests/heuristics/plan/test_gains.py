@@ -1,4 +1,4 @@
-"""What changes give over several ranks, what a plan makes of it, and how it is said."""
+"""What changes give over several ranks, and what a plan makes of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from heuristics.words import say
 from tests.doubles.opinions import a_fix, catalogue_of, cost, costs, paying
 from traces.replay.changes.change import Change
 from traces.sections.tables import WallId
-from traces.spelling import saving
 
 ACTS = {"host_overhead": ("gc",)}
 
@@ -105,21 +104,3 @@ def test_recompute_is_dropped_where_memory_has_room_and_narrowed_where_not() -> 
     recomputed = CATALOGUE["MEM-2"].changes
     assert recomputed(Run(observed=whole, given=Given(memory_tight=False))) == ("recompute_dropped",)
     assert recomputed(Run(observed=whole, given=Given(memory_tight=True))) == ("recompute_narrowed",)
-
-
-# in words
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (None, None, "not replayed"),
-        (None, 0.08, "up to 8.0 %"),
-        (0.03, 0.08, "3.0-8.0 %"),
-        (0.08, 0.08, "8.0 %"),
-        (-0.03, 0.08, "-3.0 % to +8.0 %"),
-        (0.0, 0.0, "0 %"),
-    ],
-)
-def test_a_saving_in_words(low: float | None, high: float | None, said: str) -> None:
-    assert saving(low, high) == said

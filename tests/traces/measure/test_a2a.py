@@ -109,16 +109,6 @@ def layers_of(path: Path) -> list[int | None]:
 FORWARD, BACKWARD, RECOMPUTED = ("fwd", 1000), ("bwd", 1001), ("fwd", 1001)
 
 
-def test_microbatches_count_the_same_layers_again(export: Export) -> None:
-    order = [FORWARD] * 4 + [BACKWARD] * 2 + [FORWARD] * 2 + [BACKWARD] * 4
-    assert layers_of(export(hybrid_passes(order))) == [0, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0]
-
-
-def test_a_recomputed_dispatch_is_of_the_layer_whose_backward_follows(export: Export) -> None:
-    order = [FORWARD] * 3 + [RECOMPUTED, BACKWARD] * 3
-    assert layers_of(export(hybrid_passes(order))) == [0, 1, 2, 2, 2, 1, 1, 0, 0]
-
-
 def test_what_one_thread_launches_is_forward_work_and_a_repeat_that_nothing_follows_has_no_layer(
     export: Export,
 ) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from bench.simulate.recording import Recording
 from tests.recordings.kineto import GEMM, PID, Event, call, on_gpu, write
@@ -135,13 +134,6 @@ def test_clocks_apart_tell_no_peak(export: Export) -> None:
     recording = recorded((1, 0x10, 10))
     recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0] |= {"start": -(10**9), "end": 100 - 10**9}
     assert "clocks are apart" in reason(peak(export(recording), (-(10**9), 100 - 10**9)))
-
-
-changes = st.lists(
-    st.tuples(st.integers(1, 2), st.integers(0, 1), st.integers(1, 3), st.integers(1, 9), st.booleans()),
-    min_size=1,
-    max_size=30,
-)
 
 
 def mark(ts: int, reserved: int | None, device: int = 0, kind: int = 1, pid: int = PID) -> Event:

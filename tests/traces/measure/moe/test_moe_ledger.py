@@ -32,7 +32,6 @@ from traces.steps.selection import Selection
 Export = Callable[..., Path]
 SMALL = Knobs(step_count=2, layer_count=3, microbatch_count=2, shared_expert=True)
 NAMED, BARE = View(ranges="layers"), View(ranges="none")
-ACTIVATION = "scaled_gated_forward_kernel"
 
 
 def told(knobs: Knobs, view: View, folder: Path) -> Moe:
