@@ -14,14 +14,12 @@ def test_old_gpus_take_no_flex_backend() -> None:
     assert choose_dispatcher(volta).candidates == ("alltoall",)
 
 
-def test_the_nvlink_domain_comes_from_the_family_and_what_was_given_outweighs_it() -> None:
+def test_the_nvlink_domain_comes_from_the_family() -> None:
     assert {name: run_of(gpu=name).config.nvlink_domain for name in FAMILIES} == {
         **dict.fromkeys(("A100", "A800", "H20", "H100", "H800", "H200", "B200", "B300"), 8),
         **dict.fromkeys(("MI300X", "MI325X", "MI355X"), 8),
         **dict.fromkeys(("GB200", "GB300", "VR200"), 72),
     }
-    assert run_of(gpu="GB200", nvlink_domain=36).config.nvlink_domain == 36
-    assert run_of().config.nvlink_domain is None
 
 
 def test_a_gpu_without_a_name_is_told_by_capability_where_that_is_enough() -> None:

@@ -13,7 +13,7 @@ from heuristics.plan.planned import Plan
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from tests.doubles.opinions import a_fix, catalogue_of, paying
-from traces.settings.settings import Framework, Settings, Value, settings
+from traces.settings.settings import Settings, Value, settings
 
 OVERLAP: dict[str, Value] = {"overlap_moe_expert_parallel_comm": True}
 DELAY: dict[str, Value] = {"delay_wgrad_compute": True}
@@ -42,16 +42,16 @@ PLAIN: dict[str, Value] = {
 }
 
 
-def run_of(
-    *,
-    framework: Framework = "megatron_lm",
-    core: str | None = "0.16.1",
-    knobs: dict[str, Value] | None = None,
-) -> Run:
-    said = settings({**PLAIN, **(knobs or {})}, "run.sh", framework)
+def run_of(knobs: dict[str, Value] | None = None) -> Run:
+    said = settings({**PLAIN, **(knobs or {})}, "run.sh", "megatron_lm")
     plain = paying("communication", {"all": 100})
     return Run(
-        plain.observed, Given(core_version=core), plain.cost_by_kind_ns, 1000, plain.total_ns, settings=said
+        plain.observed,
+        Given(core_version="0.16.1"),
+        plain.cost_by_kind_ns,
+        1000,
+        plain.total_ns,
+        settings=said,
     )
 
 
@@ -65,20 +65,7 @@ def plan_of(run: Run, **changes: dict[str, Value]) -> Plan:
     return make_plan(run, ["communication"], catalogue_of(*made))
 
 
-MOE: dict[str, Value] = {"recompute_granularity": "selective", "recompute_modules": ("moe",)}
 STAGES: dict[str, Value] = {"num_layers": 18, "pipeline_model_parallel_size": 4, **DELAY}
-AWARE: dict[str, Value] = {"optimizer.use_precision_aware_optimizer": True}
-OF_BRIDGE = run_of(
-    framework="megatron_bridge",
-    knobs={
-        **{"fp8": None, "fp4": None, "moe_grouped_gemm": True},
-        **{"recompute_granularity": "selective", "recompute_modules": ("moe_act",)},
-    },
-)
-
-
-def scaling(how: str) -> dict[str, Value]:
-    return {"mixed_precision": f"bf16_with_fp8_{how}_scaling_mixed"}
 
 
 @pytest.mark.parametrize(
@@ -94,12 +81,6 @@ def scaling(how: str) -> dict[str, Value]:
         (run_of(knobs=STAGES), DELAY, {}, ((), "", "")),
         (run_of(), {"moe_router_force_load_balancing": True}, {}, ((), "", "")),  # a warning
         (Run(), DELAY, {}, ((), "", "")),
-        (run_of(core="0.16.1", knobs=MOE), OVERLAP, {}, ((), "", "")),
-        (run_of(core="0.17.0", knobs=MOE), OVERLAP, {}, ((), "ep-overlap-moe-recompute", "")),
-        (run_of(core=None, knobs=MOE), OVERLAP, {}, ((), "ep-overlap-moe-recompute", "")),
-        (OF_BRIDGE, scaling("delayed"), {}, ((), "recompute-fp8-delayed", "")),
-        (OF_BRIDGE, scaling("current"), {}, ((), "", "")),
-        (run_of(knobs={"ddp.use_megatron_fsdp": True}), AWARE, {}, ((), "", "")),
     ],
 )
 def test_a_change_is_allowed_alone_behind_steps_or_not_beside_one(

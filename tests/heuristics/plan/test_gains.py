@@ -46,11 +46,6 @@ def planned(
 # over ranks
 
 
-def test_gains_of_ranks_are_parts_of_all_their_windows() -> None:
-    ranks = [Replayed(costs(), [change(100, 200)], 1_000), Replayed(costs(), [change(20, 40)], 1_000)]
-    assert gains_of(ranks) == {"collection_at_edges": Gain(0.06, 0.12, None)}
-
-
 def test_a_rank_without_the_change_gives_nothing_or_what_it_acts_on() -> None:
     other = costs(host_overhead=cost(100, {"gc": 60, "python": 40}))
     ranks = [Replayed(costs(), [change(100, 200)], 1_000), Replayed(other, [], 1_000)]

@@ -37,7 +37,7 @@ def rank(together: Together | Missing | None, *changes: Change) -> Replayed:
     return Replayed(replace(costs(), changes=changes, together=together), changes, 1_000)
 
 
-A, B, C = (Change(kind, ACTS, 100, 200, None) for kind in "abc")
+A, B = (Change(kind, ACTS, 100, 200, None) for kind in "ab")
 FIXES = (planned("HST-3", "a", 0.1, 0.2), planned("HST-4", "b", 0.1, 0.2))
 
 
@@ -50,23 +50,6 @@ def combined(*ranks: Replayed, fixes: tuple[Planned, ...] = FIXES) -> tuple[Comb
 def test_two_fixes_are_one_replay_as_a_part_of_all_windows() -> None:
     (pair,) = combined(rank(Told(a_b=Joint(150, 300, 0)), A, B))
     assert pair == Combined(("HST-3", "HST-4"), (0.15, 0.3))
-
-
-def test_the_first_three_come_before_their_pairs() -> None:
-    joints = Told(
-        a_b_c=Joint(250, 450, 0), a_b=Joint(150, 300, 0), a_c=Joint(160, 300, 0), b_c=Joint(170, 300, 0)
-    )
-    sets = combined(rank(joints, A, B, C), fixes=(*FIXES, planned("HST-6", "c", 0.1, 0.2)))
-    assert [(one.ids, one.gain_frac[0]) for one in sets] == [
-        (("HST-3", "HST-4", "HST-6"), 0.25),
-        (("HST-3", "HST-4"), 0.15),
-        (("HST-3", "HST-6"), 0.16),
-        (("HST-4", "HST-6"), 0.17),
-    ]
-
-
-def test_a_fix_that_was_not_replayed_is_in_no_set() -> None:
-    assert combined(rank(None, A), fixes=(FIXES[0], planned("HST-5", "", None, 0.4))) == ()
 
 
 def test_the_upper_end_is_at_most_the_sum_but_for_what_two_hide_of_each_other() -> None:

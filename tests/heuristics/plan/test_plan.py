@@ -146,18 +146,6 @@ def test_a_fix_of_another_wall_that_makes_the_same_change_meets_it_too() -> None
     assert ids(make_plan(run, ["memory", "communication"], catalogue_of(flex, overlap))) == ["MEM-5", "COM-1"]
 
 
-def test_what_nothing_can_meet_is_not_met_by_an_earlier_fix() -> None:
-    plan = plan_of("communication", "COM-2", "COM-1", COM_1=unmet("no overlap runs yet"))
-    assert (ids(plan), refused(plan)) == (["COM-2"], {"COM-1": "needs: no overlap runs yet"})
-
-
-def test_one_condition_met_does_not_meet_the_others() -> None:
-    needs = (unmet("flex dispatches", "COM-2"), unmet("PyTorch >= 2.6", "--torch-version"))
-    fixes = catalogue_of(a_fix("COM-2", "communication"), a_fix("COM-1", "communication", *needs))
-    plan = make_plan(paying("communication", {"tp": 100}), ["communication"], fixes)
-    assert refused(plan) == {"COM-1": "needs: PyTorch >= 2.6"}
-
-
 @pytest.mark.parametrize("says", ["MEM-2", "MEM-9"])
 def test_of_two_that_exclude_each_other_the_earlier_stays(says: str) -> None:
     fixes = [

@@ -17,7 +17,6 @@ from heuristics.plan.gains import (
     Gain,
     Replayed,
     acts_on,
-    before_others,
     ceiling_frac,
     gains_of,
     of_first_wall,
@@ -224,12 +223,6 @@ def test_the_first_wall_leads_with_what_acts_on_the_largest_family_of_its_kinds(
     assert [of_first_wall(run, ["communication"], [gather, one]) for one in (little, asked)] == [
         ("COM-4",)
     ] * 2
-
-
-@pytest.mark.parametrize(("saved", "first"), [(0.05, ("HST-1", "HST-2")), (0.049, ()), (None, ())])
-def test_a_repair_comes_first_from_half_a_wall_on(saved: float | None, first: tuple[str, ...]) -> None:
-    assert before_others(Run(late=LateRank(Cause.SLOW_HOST, saved, {}, {}))) == first
-    assert before_others(Run()) == ()
 
 
 def test_only_fixes_of_one_wall_share_its_costs_and_none_that_acts_otherwise() -> None:

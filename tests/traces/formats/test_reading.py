@@ -61,7 +61,12 @@ def expect_two_ranks(path: Path) -> None:
         assert rank["compute_by_class_ns"] == {"gemm": 60}
         assert rank["exposed_comm_by_kind_ns"] == {"sendrecv_unresolved": 20}
         assert rank["exposed_copy_by_kind_ns"] == {"memcpy_d2h": 10, "memset": 5}
-        assert rank["totals"]["kernel_work_ns"] == 90
+        totals = rank["totals"]
+        assert [totals[name] for name in ("kernel_work_ns", "busy_union_ns", "exposed_comm_ns")] == [
+            90,
+            80,
+            20,
+        ]
 
 
 @pytest.mark.parametrize("lazy", [True, False])

@@ -69,11 +69,6 @@ def test_occupancy_one_can_work_out_on_paper() -> None:
     ]
 
 
-def test_a_launch_has_no_more_resident_blocks_than_its_grid_gives_each_sm() -> None:
-    fits = theoretical_occupancy(h100(), array(1024, 1024), array(32, 32), array(0, 0))
-    assert fits.launch_frac(array(50, 1000), 100).tolist() == [0.25, 1.0]
-
-
 def test_a_block_beyond_the_sm_fits_no_time() -> None:
     fits = theoretical_occupancy(h100(), array(1024), array(32), array(300 * 1024))
     assert fits.resident_blocks.tolist() == [0]

@@ -255,17 +255,6 @@ def test_both_layouts_of_gpu_metrics_give_the_same_series(
         assert series.tensor_active_frac.tolist() == [0.0, 0.4, 0.2]
 
 
-def test_samples_count_for_what_ran_in_them(export: Export) -> None:
-    path = export(half_gemm_half_norm())
-    add_new_metrics(path)
-    found = known(measured(path).measured)
-    assert found is not None
-    assert (found.samples, found.pure_frac) == (2, 0.5)  # in the third nothing ran
-    assert found.sm_issue_frac == pytest.approx((0.1 + 0.6) / 2)
-    assert found.sm_active_frac == pytest.approx((0.9 + 0.8) / 2)
-    assert found.tensor_active_frac == pytest.approx((0.0 + 0.4) / 2)
-
-
 def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
     path = export(half_gemm_half_norm())
     add_new_metrics(path)

@@ -31,14 +31,6 @@ from traces.witness.read import read_witness
     "name",
     [
         *(
-            "communication.sqlite",
-            "run.nsys-rep",
-            "rank0.sqlite",
-            "before.json",
-            "run_moe-diag.json",
-            "train.sh",
-        ),
-        *(
             "mixtral-8x7b-h100-ep8.nsys-rep",
             "qwen3_30b_a3b_bs4.log",
             "dense-dp-45.sqlite",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from diagnoser.options.given import given_from
-from tests.doubles.document import GEMM
 from traces.errors import UsageError
 from traces.names.frames import public_frame, public_os_call, public_span
 from traces.names.frameworks import Framework, framework_by_names
@@ -39,8 +38,6 @@ from traces.sizes.peaks import most_to_16_bits_frac, to_16_bits_frac
         ("kernels", "void tensorflow::BiasNHWCKernel<float>(int)", "tensorflow"),
         ("kernels", "void Eigen::internal::EigenMetaKernel<E>(E, int)", "tensorflow"),
         ("kernels", "cast_transpose_fusion_kernel_optimized", "none"),
-        ("kernels", GEMM, "none"),
-        ("ranges", "iteration 3", "none"),
     ],
 )
 def test_names_that_only_one_framework_has_show_it(what: str, name: str, framework: Framework) -> None:

@@ -9,17 +9,6 @@ from tests.by_hand.run import Run
 from tests.recordings.replay import US, again, begun, by_call, us
 from traces import loops
 from traces.limits import Limit
-from traces.replay.run import replay
-from traces.replay.without import without_unexplained
-
-
-def test_a_sync_that_found_its_work_done_waits_for_it_where_the_host_is_faster() -> None:
-    run = begun()
-    run.call("sync", 150, 152)
-    run.work("gemm", 160, 200, launch=152)
-    found = again(run)
-    # begun at -8, it returns 2 after the first kernel's end, and the launch takes 8 to arrive
-    assert found.times(pause={1: 0})[1] == (110, 150)
 
 
 def test_what_was_queued_before_the_recording_takes_room_in_the_queue_as_well() -> None:
@@ -59,28 +48,6 @@ def test_a_host_that_comes_much_later_than_the_counts_is_late_by_itself() -> Non
     assert found.graph.timing.pause_ns[4] == us(288)
 
 
-def test_a_sync_follows_work_that_began_within_another_threads_launch() -> None:
-    run = begun()
-    run.work("send_recv", 140, 160, launch=(110, 150), stream=20, thread=1)
-    run.call("sync", 120, 125)
-    run.work("gemm", 165, 200, launch=160)
-    found = again(run)
-    assert by_call(found.graph.timing.waits)[2] == [(1, -35 * US)]
-    # 60 earlier, the exchange ends at 100 and the sync, begun at 120, returns at once; the last launch then
-    # takes 120 to 122, and 3 to arrive
-    assert found.times(pause={1: 58})[1:] == [(80, 100), (125, 160)]
-
-
-def test_work_never_waits_for_later_work_of_its_stream() -> None:
-    run = begun()
-    run.wait(9, by=9, recorded=1, waits=3)
-    run.work("gemm", 20, 30, launch=10, stream=9)
-    run.work("gemm", 50, 60, launched=False, stream=9)
-    found = again(run)
-    assert found.graph.producers.max(axis=1).tolist() == [-1, -1, 1]
-    assert found.times(pause={3: 1})[1] == (15, 25)
-
-
 def test_the_compiled_replay_is_the_interpreted_one(monkeypatch: pytest.MonkeyPatch) -> None:
     run = begun()
     run.work("gemm", 155, 200, launch=150)
@@ -90,17 +57,6 @@ def test_the_compiled_replay_is_the_interpreted_one(monkeypatch: pytest.MonkeyPa
     interpreted = found.times(work={1: 90}), found.times(pause={1: 0})
     monkeypatch.setattr(loops, "COMPILED_FROM", Limit(0, "rounds", "the test's"))
     assert (found.times(work={1: 90}), found.times(pause={1: 0})) == interpreted
-
-
-def test_what_several_streams_waited_for_before_the_recording_moves_nothing_in_it() -> None:
-    run = Run()
-    run.work("gemm", 0, 100, launch=-1_000)
-    run.on(stream=20).work("all_gather", 5, 60, launch=-990)
-    run.work("gemm", 100, 200, launch=-980)
-    found = again(run)
-    assert (found.graph.timing.residual_ns / US).tolist() == [0, 5, 0]
-    timing = without_unexplained(found.graph.timing)
-    assert (replay(found.graph, timing).start_ns / US).tolist() == [0, 0, 100]
 
 
 def waits_of(run: Run) -> dict[int, list[tuple[int, int]]]:

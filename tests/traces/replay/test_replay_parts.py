@@ -11,7 +11,7 @@ import pytest
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
-from tests.recordings.replay import US, Again, again, begun, by_call, costs_of, subject_of, us
+from tests.recordings.replay import US, Again, again, begun, costs_of, subject_of, us
 from traces.account.account import measure_account
 from traces.account.device import find_queueing
 from traces.intervals import spans
@@ -21,7 +21,6 @@ from traces.replay.edits import Edits, Subject, Wide
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
 from traces.replay.run import Borders, Replayed, replay
-from traces.replay.waits import Wait, Waits
 from traces.steps.found import one_window
 
 WHOLE = one_window("none", "", 0, us(10_000))
@@ -181,16 +180,6 @@ def test_compute_has_a_price_where_grids_or_formats_are_known(about: dict[str, A
     assert ("compute" in Edits(found, graph, graph.timing).walls()) is priced
 
 
-def test_waits_are_kept_by_call_and_shortened_or_left_out_by_call() -> None:
-    found = Waits.of([Wait(2, 7, 30), Wait(0, 5, 10), Wait(2, 6, 20)])
-    assert by_call(found) == {0: [(5, 10)], 2: [(7, 30), (6, 20)]}
-    assert found.first_of(4).tolist() == [0, 1, 1, 3, 3]
-    assert by_call(found.without(np.array([False, False, True]))) == {0: [(5, 10)]}
-    assert found.sooner(np.array([True, True, False]), 15).after_ns.tolist() == [10, 15, 20]
-    assert found.holding(np.arange(8) == 6, 4).tolist() == [False, False, True, False]
-    assert Waits.of([]).first_of(2).tolist() == [0, 0, 0]
-
-
 # borders
 
 
@@ -254,20 +243,6 @@ def test_a_helpers_work_makes_no_border_of_a_replay() -> None:
 # what goes with what
 
 
-def test_without_the_hosts_time_the_profilers_own_stays_in_each_call_and_in_each_pause() -> None:
-    """A call of 20 us, 10 of them the profiler's; 15 more of 28 us to the launch at 60."""
-    run = begun()
-    run.call("event_record", 10, 30)
-    run.flush(15, 25)
-    run.flush(40, 55)
-    run.work("gemm", 200, 250, launch=60)
-    found = again(run)
-    timing = Edits(subject(run), found.graph, found.graph.timing).host()
-    rows = found.graph.calls.start_ns.tolist()
-    assert timing.own_ns[rows.index(10 * US)] == 10 * US
-    assert timing.pause_ns[rows.index(60 * US)] == 15 * US
-
-
 def test_work_that_only_began_in_a_window_is_replayed_and_what_had_ended_is_not() -> None:
     run = chain(100, 100, 100)
     rank = run.rank()
@@ -295,40 +270,6 @@ def test_of_a_part_of_a_recording_every_place_is_told_anew() -> None:
     assert queueing.producers.place[:, 0].tolist() == [-1, 0, 1]
 
 
-# communication
-
-
-def test_communication_behind_a_later_host_costs_only_the_difference() -> None:
-    run = begun()
-    run.work("send_recv", 100, 160, launch=10)
-    run.work("gemm", 160, 200, launch=145)
-    # launches arrive after 10 at the latest, so the host would let the GEMM begin at 155
-    assert costs_of(run, (100, 200)).communication.ns == 5 * US
-
-
-def test_communication_is_priced_by_kind() -> None:
-    run = begun()
-    run.work("send_recv", 100, 130, launch=10)
-    run.work("all_gather", 130, 150, launch=13)
-    run.work("gemm", 150, 200, launch=16)
-    cost = costs_of(run, (100, 200)).communication
-    assert cost.ns == 50 * US
-    assert dict(cost.by_kind_ns) == {"sendrecv_unresolved": 30 * US, "other_comm": 20 * US}
-
-
-def test_kinds_side_by_side_give_nothing_alone() -> None:
-    run = begun()
-    run.wait(7, by=20, recorded=-7, waits=-5)
-    run.wait(7, by=21, recorded=-3, waits=-1)
-    run.work("send_recv", 100, 150, launch=10, stream=20)
-    run.work("all_gather", 100, 150, launch=13, stream=21)
-    run.wait(20, by=7, recorded=16, waits=18)
-    run.wait(21, by=7, recorded=20, waits=22)
-    run.work("gemm", 150, 200, launch=24)
-    cost = costs_of(run, (100, 200)).communication
-    assert (cost.ns, dict(cost.by_kind_ns)) == (50 * US, {})
-
-
 # the host
 
 
@@ -337,34 +278,6 @@ def starved() -> Run:
     run = begun()
     run.work("gemm", 190, 290, launch=(180, 190))
     return run
-
-
-def test_a_gap_in_which_the_host_was_late_costs_its_length() -> None:
-    cost = costs_of(starved(), (0, 290)).host_overhead
-    assert cost.ns == 90 * US
-    # without Python the launch begins at -8 and returns at 2, so the GPU is the limit
-    assert cost.by_kind_ns["python"] == 90 * US
-
-
-def test_a_small_copy_that_only_feeds_a_sync_goes() -> None:
-    run = begun()
-    run.work("d2h", 100, 110, launch=10, size_bytes=256)
-    run.call("sync", 14, 118)
-    run.work("gemm", 130, 200, launch=120)
-    cost = costs_of(run, (0, 200)).host_overhead
-    # the host still waits for the kernel that ends at 100
-    assert cost.ns == 30 * US
-    assert cost.by_kind_ns["token_count_sync"] == 20 * US  # with the cold start of 2
-
-
-def test_a_large_copy_that_a_sync_waits_for_stays() -> None:
-    run = begun()
-    run.work("d2h", 100, 110, launch=10, size_bytes=1 << 20)
-    run.call("sync", 14, 118)
-    run.work("gemm", 130, 200, launch=120)
-    cost = costs_of(run, (0, 200)).host_overhead
-    assert cost.ns == 20 * US
-    assert "token_count_sync" not in cost.by_kind_ns
 
 
 @pytest.mark.parametrize("cause", ["os_wait", "python", "gc", "checkpoint"])
@@ -398,18 +311,6 @@ def test_compilation_and_an_optimizer_on_the_cpu_have_their_own_prices() -> None
     assert (kinds["cpu_optimizer"], kinds["lazy_init"]) == (50 * US, 40 * US)
 
 
-def test_the_host_costs_no_more_than_the_account_lays_on_it() -> None:
-    run = begun()
-    run.work("send_recv", 160, 260, launch=(150, 155), stream=20)
-    run.wait(20, by=7, recorded=156, waits=158)
-    run.work("gemm", 260, 300, launch=(160, 165))
-    # with no host the exchange would lie under the first kernel, 160 earlier; the account has 100 to 165 as
-    # starved, of which the last 5 lay under the exchange and count twice
-    cost = costs_of(run, (0, 300)).host_overhead
-    assert cost.ns == 70 * US
-    assert max(cost.by_kind_ns.values()) <= cost.ns
-
-
 def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_thing_to_mend() -> None:
     run = begun()
     run.work("send_recv", 160, 260, launch=(150, 155), stream=20)
@@ -422,18 +323,6 @@ def test_a_host_below_a_wall_of_which_the_account_lays_less_on_it_is_no_first_th
 
 
 # memory
-
-
-def test_a_named_pause_between_offload_copies_stays() -> None:
-    run = begun()
-    run.work("gemm", 5, 10, launch=0)
-    run.work("d2h", 10, 20, launch=4)
-    run.range("gc", 6, 106)
-    run.work("h2d", 110, 130, launch=108)
-    run.work("gemm", 130, 150, launch=112)
-    # without the copies the last launch ends 100 of the range and 4 of its own after the first, at 106
-    cost = costs_of(run, (0, 150), offloaded=[2, 3]).memory
-    assert (cost.ns, dict(cost.by_kind_ns)) == (24 * US, {"offload": 24 * US})
 
 
 def allocating(freed_at: tuple[int, ...], steps: tuple[int, ...] = (100, 200)) -> Run:
