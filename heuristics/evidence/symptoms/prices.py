@@ -57,7 +57,8 @@ def _communication(symptoms: Symptoms) -> Priced:
         return _at_most(kinds, max(0, sum(kinds.values()) - _waits_ns(rank, symptoms.late)))
 
     why = Missing("symptoms", say("evidence.waits"), to_give("communication"))
-    return _price(symptoms, "communication", beside_waits, "evidence.no-exposed", "stalled_ns", why)
+    unknown = say("evidence.no-exposed")
+    return _price(symptoms, "communication", beside_waits, unknown, "stalled_ns", why)
 
 
 def _exposed(rank: Figures) -> Parts | None:
@@ -117,7 +118,7 @@ def _host_overhead(symptoms: Symptoms) -> Priced:
 
     why = Missing("symptoms", say("evidence.opaque"), cure("graphs", None))
     price = _price(
-        symptoms, "host_overhead", with_waits, "evidence.no-launch-time", "opaque_ns", why
+        symptoms, "host_overhead", with_waits, say("evidence.no-launch-time"), "opaque_ns", why
     )
     if isinstance(price, Unpriced) or any(rank.split for rank in told):
         return price
@@ -162,7 +163,9 @@ def _compute(symptoms: Symptoms) -> Priced:
         unfused_ns += sum(_unfused(rank).values())
         is_filled |= _empty_ns(rank) is not None
     is_told = is_filled or unfused_ns >= WALL.value * WINDOW_NS * len(symptoms.ranks)
-    return _price(symptoms, "compute", _lost if is_told else lambda _: None, "evidence.no-fill")
+    return _price(
+        symptoms, "compute", _lost if is_told else lambda _: None, say("evidence.no-fill")
+    )
 
 
 def _lost(rank: Figures) -> Parts | None:
@@ -234,7 +237,7 @@ def _price(
             by_kind.update(kinds)
             ranks.append(rank)
     if not ranks:
-        return _unpriced(symptoms, wall, say(unknown))
+        return _unpriced(symptoms, wall, unknown)
     window_ns, scale = WINDOW_NS * len(symptoms.ranks), len(symptoms.ranks) / len(ranks)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
