@@ -30,13 +30,15 @@ def steps(*lengths_ms: float) -> Rank:
 
 
 def sized(low_ms: float, high_ms: float, count: int = 10) -> ComparedSize:
-    """Base 100 ms; new in the middle of the interval."""
+    """Base 100 ms in the mean; new in the middle of the interval; both half as long in the middle one."""
     delta_ns = round((low_ms + high_ms) / 2 * MS)
     new_ns = 100 * MS + delta_ns
     ends, parts = (round(low_ms * MS), round(high_ms * MS)), (low_ms / 100, high_ms / 100)
-    means = (100 * MS, new_ns)
+    means, medians = (100 * MS, new_ns), (50 * MS, new_ns // 2)
     how = (0.95, "bootstrap of single values")
-    return ComparedSize("trace", count, count, *means, *means, delta_ns, delta_ns / 1e8, *ends, *parts, *how)
+    return ComparedSize(
+        "trace", count, count, *means, *medians, delta_ns, delta_ns / 1e8, *ends, *parts, *how
+    )
 
 
 def logged(of: Rank, *lengths_ns: int) -> Subject:
