@@ -14,10 +14,17 @@ from reports.measures import meaning
 def schema(kind: type[Struct]) -> dict[str, Any]:
     made = msgspec.json.schema(kind)
     for name, section in made["$defs"].items():
+        if "description" in section:
+            section["description"] = _flowing(section["description"])
         for key, one in section.get("properties", {}).items():
             if (what := meaning(name, key)) is not None:
                 one["description"] = what
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs without the line breaks that a docstring has."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def schema_text(kind: type[Struct]) -> str:
