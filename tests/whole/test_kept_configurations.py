@@ -11,8 +11,8 @@ from tests.kept.kept import Source, families, hold
 
 
 @families(
-    ("configurations from {}", sources.drawn_configurations, range(0, 200, sources.EACH)),
-    ("cards from {}", cards.cards, range(0, 800, cards.EACH)),
+    ("configurations from {}", sources.drawn_configurations, range(0, 120, sources.EACH)),
+    ("cards from {}", cards.cards, range(0, 400, cards.EACH)),
     ("files", sources.configurations, [0]),
     ("pairs of files", sources.pairs_of_files, [0]),
     ("layouts", sources.layouts, [0]),
