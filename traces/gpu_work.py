@@ -49,11 +49,9 @@ def build(columns: Columns) -> Timeline:
         )
     ranks, rows = [], work.rows
     for places in work.by_rank():
-        mine, gid, device = (
-            work.take(places, columns),
-            rows.process_gid[places[0]],
-            rows.device_id[places[0]],
-        )
+        mine = work.take(places, columns)
+        gid = rows.process_gid[places[0]]
+        device = rows.device_id[places[0]]
         launched, opaque = graphs.get(int(gid), (0, 0))
         hidden_frac = opaque / launched if launched else 0.0
         rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, fixes.get(int(gid)))

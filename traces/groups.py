@@ -50,10 +50,8 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
         numbers = np.cumsum(seen, dtype=PLACE) - 1
         return numbers[column], int(numbers[-1]) + 1
     order = np.argsort(column)  # not stable, and several times as fast
-    places, numbers = (
-        np.empty(len(order), dtype=PLACE),
-        np.cumsum(begins(column[order]), dtype=PLACE) - 1,
-    )
+    places = np.empty(len(order), dtype=PLACE)
+    numbers = np.cumsum(begins(column[order]), dtype=PLACE) - 1
     places[order] = numbers
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
 

@@ -277,10 +277,8 @@ def _no_gpu(torch: ModuleType) -> Iterator[None]:
     it.
     """
     # a layer being built only wants one to keep
-    meta, kept = (
-        torch.device("meta"),
-        SimpleNamespace(),
-    )
+    meta = torch.device("meta")
+    kept = SimpleNamespace()
     stand_ins = {
         "current_device": meta,
         **dict.fromkeys(("current_stream", "Stream", "Event"), kept),

@@ -157,10 +157,8 @@ class Cluster(Engine):
                 place, job = left.popleft()
                 running[place] = self._submitted(job)
                 running[place].add_done_callback(lambda _, place=place: ended.put(place))
-            done, doing = (
-                len(gathered.results),
-                jobs[min(running)].name if running else "waiting for workers",
-            )
+            done = len(gathered.results)
+            doing = jobs[min(running)].name if running else "waiting for workers"
             self._progress(
                 f"{done} of {len(jobs)} done, {Path(doing).name}", done / len(jobs), None
             )

@@ -119,11 +119,9 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     from reports.result.fill.result import result_of_run
     from reports.result.voice.kept import in_our_words
 
-    given, config, symptoms = (
-        given_from(asked.about or {}),
-        Path(asked.path),
-        path_of(asked.symptoms),
-    )
+    given = given_from(asked.about or {})
+    config = Path(asked.path)
+    symptoms = path_of(asked.symptoms)
     configured = read_configured(
         config, path_of(asked.log), given, asked.progress, has_more=bool(symptoms)
     )

@@ -269,11 +269,9 @@ def chosen_of(
     Raises the first error where no trace can be used. A rank the selection misses becomes a
     warning, unless it misses all.
     """
-    warnings, read, failed = (
-        list[str](),
-        list[MeasuredTrace](),
-        list[InputError | errors.NothingToDiagnose](),
-    )
+    warnings = list[str]()
+    read = list[MeasuredTrace]()
+    failed = list[InputError | errors.NothingToDiagnose]()
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)

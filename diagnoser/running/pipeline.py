@@ -134,10 +134,8 @@ def _together(
     refuse_unlike(found)
     tables = judge([rank.summary for rank in found])
     refuse_mixed(tables.measured.together, [rank.trace for rank in found], "analyze")
-    run, order = (
-        repaired(run_of(tables, [rank.trace for rank in found])),
-        tables.measured.together.indices,
-    )
+    run = repaired(run_of(tables, [rank.trace for rank in found]))
+    order = tables.measured.together.indices
     ranks = [
         replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)
     ]

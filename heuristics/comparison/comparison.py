@@ -132,10 +132,8 @@ def compare(
     facts = with_explained(Facts(one, other, *found))
     runs, warnings = _runs_of_base(one, more_base, gpus[0])
     comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
-    judged, recorded = (
-        judge_pairs(judge_size(size, comparable, one, other), pairs),
-        whole_range(*ranks),
-    )
+    judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
+    recorded = whole_range(*ranks)
     judged = judge_whole(judged, recorded)
     return replace(
         whole(facts, pairs, comparable, size, judged),

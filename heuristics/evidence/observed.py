@@ -148,8 +148,6 @@ def _offloads(ranks: Ranks) -> bool | None:
 def _absent(ranks: Ranks) -> dict[str, float] | None:
     if any(rank.starved_ns is None for rank in ranks):
         return None
-    found, window_ns = (
-        added(rank.starved_ns for rank in ranks),
-        sum(rank.window_ns for rank in ranks),
-    )
+    found = added(rank.starved_ns for rank in ranks)
+    window_ns = sum(rank.window_ns for rank in ranks)
     return {name: found[name] / window_ns for name in sorted(found)}

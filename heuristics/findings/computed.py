@@ -294,10 +294,8 @@ def _precision(case: Case) -> Iterator[Found]:
     own = case.run.log.settings if case.run.log else None
     if own is None:
         return
-    ran, asked = (
-        configured_precision(KnobView(effective(own, case.run.config.core_text))),
-        case.files,
-    )
+    ran = configured_precision(KnobView(effective(own, case.run.config.core_text)))
+    asked = case.files
     if ran and asked.precision and peak_precision(ran) != peak_precision(asked.precision):
         where = {"logged_at": _precision_at(own), "where": _precision_at(asked.written)}
         yield {"logged": ran, "asked": asked.precision, **where}

@@ -106,10 +106,8 @@ def judge_files(
     """
     of_megatron = run.framework == "megatron"  # its rules and its workflow are of no other program
     # a file is as legal beside a trace as alone
-    failures, written = (
-        explain_failures(run),
-        run.as_written,
-    )
+    failures = explain_failures(run)
+    written = run.as_written
     broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits: dict[str, Rejection] = {}

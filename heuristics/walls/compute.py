@@ -83,10 +83,8 @@ def _tensor_cores(ranks: Ranks) -> Iterator[Evidence]:
 
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
-    work_ns, judged_ns = (
-        sum(rank.work_ns or 0 for rank in ranks),
-        sum(rank.judged_ns for rank in ranks),
-    )
+    work_ns = sum(rank.work_ns or 0 for rank in ranks)
+    judged_ns = sum(rank.judged_ns for rank in ranks)
     under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
     if work_ns and under:
         yield shown("under_filled_frac", sum(under) / work_ns)

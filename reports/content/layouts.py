@@ -79,10 +79,8 @@ def page(found: Layouts, detail: Detail) -> Page:
 
 
 def _headline(found: Layouts) -> Headline:
-    counts, room = (
-        found.counted,
-        "More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room.",
-    )
+    counts = found.counted
+    room = "More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room."
     if not found.layouts:
         least = optional(": the least that one needs is {}", found.least_bytes or None, gigabytes)
         said = f"none of {counted(counts.divide, 'layout')} that divide fits{least}"

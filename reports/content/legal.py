@@ -99,10 +99,8 @@ def condition_line(result: Result) -> Iterator[Sentence]:
 
 def refused_by_default(result: Result) -> tuple[Words, ...]:
     """Rules that refuse the run where what is not given has its default."""
-    why, broken = (
-        "It holds only if one of these is set",
-        (one for one in _undecided(result) if one.broken_by_default),
-    )
+    why = "It holds only if one of these is set"
+    broken = (one for one in _undecided(result) if one.broken_by_default)
     return tuple(_rule_words(result, one, one.asks, why) for one in broken)
 
 

@@ -109,10 +109,8 @@ def decode(document: object, kind: type[R]) -> R:
 
 def _wrong(said: str) -> str:
     found = _PATH.search(said)
-    place, what = (
-        found[1] if found else "",
-        _FOREIGN.sub("none of the known words", _PATH.sub("", said)),
-    )
+    place = found[1] if found else ""
+    what = _FOREIGN.sub("none of the known words", _PATH.sub("", said))
     if absent := _ABSENT.fullmatch(what):
         return f"{place}.{absent[1]} is missing".removeprefix(".")
     return f"{place or 'the document'}: {what}"

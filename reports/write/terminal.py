@@ -174,10 +174,8 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     # each piece at least one character, the largest takes what rounding leaves
-    room, drawn = (
-        min(width, 120) - len(label) - len(bar.pieces) - 1,
-        plain(label, "bold") + plain("|"),
-    )
+    room = min(width, 120) - len(label) - len(bar.pieces) - 1
+    drawn = plain(label, "bold") + plain("|")
     cells = [max(1, round(piece.share * room)) for piece in bar.pieces]
     if cells:
         cells[cells.index(max(cells))] += room - sum(cells)

@@ -241,11 +241,9 @@ class _Accountant:
             {REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()}
         )
         self._decided_ns += sums_of(ns, part.decided, len(DECIDED))
-        reason, work, kernel = (
-            part.reason.astype(CODE),
-            part.work.astype(PLACE),
-            part.kernel.astype(PLACE),
-        )
+        reason = part.reason.astype(CODE)
+        work = part.work.astype(PLACE)
+        kernel = part.kernel.astype(PLACE)
         told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
         for column, values in zip(self._noted, told, strict=True):
             column.append(values)

@@ -138,10 +138,8 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     """
     done = []
     for slot in range(producers.place.shape[1]):
-        work, inferred = (
-            producers.place[pieces.kernel, slot],
-            producers.inferred[pieces.kernel, slot],
-        )
+        work = producers.place[pieces.kernel, slot]
+        inferred = producers.inferred[pieces.kernel, slot]
         is_empty = rows.end_ns[work] == rows.start_ns[work]
         runs = (work >= 0) & (is_empty | (rows.bucket[work] != Bucket.COMPUTE))
         low, high = (

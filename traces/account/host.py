@@ -261,10 +261,8 @@ class Host:
         mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
         pieces, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
         cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
-        columns, none = (
-            (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel),
-            np.full(len(pieces), -1),
-        )
+        columns = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel)
+        none = np.full(len(pieces), -1)
         told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
         after = np.where(told.call < 0, after, -1)
         told = replace(told, cause=np.where(after >= 0, CAUSE["sync"], told.cause), after=after)

@@ -93,10 +93,8 @@ def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     at = first[of] + within
     tile_end = np.append(tiling.start_ns[1:], FOREVER)
     whole = pieces.take(of)
-    start_ns, end_ns = (
-        np.maximum(whole.start_ns, tiling.start_ns[at]),
-        np.minimum(whole.end_ns, tile_end[at]),
-    )
+    start_ns = np.maximum(whole.start_ns, tiling.start_ns[at])
+    end_ns = np.minimum(whole.end_ns, tile_end[at])
     return replace(whole, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
 
 

@@ -223,10 +223,8 @@ class _Waits:
         """What the waits ask for that were called after the stream's last work, and not after a
         time.
         """
-        first, last = (
-            bisect_right(self._calls_ns, work_ns),
-            bisect_right(self._calls_ns, until_ns) - 1,
-        )
+        first = bisect_right(self._calls_ns, work_ns)
+        last = bisect_right(self._calls_ns, until_ns) - 1
         known = last
         while known >= first and known not in self._so_far:
             known -= 1

@@ -201,11 +201,9 @@ class Waits:
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
-        begin_ns, end_ns, kind = (
-            self._calls.start_ns[call],
-            self._calls.end_ns[call],
-            self._host.kind[call],
-        )
+        begin_ns = self._calls.start_ns[call]
+        end_ns = self._calls.end_ns[call]
+        kind = self._host.kind[call]
         long_copy = (kind == CallKind.COPY) & (end_ns - begin_ns > RETURNS.value)
         in_flight = np.searchsorted(self._launches, begin_ns)
         in_flight -= np.searchsorted(self._ends, begin_ns, side="right")

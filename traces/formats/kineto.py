@@ -122,10 +122,8 @@ def _unlisted_gpus(kernels: Table) -> Iterator[Gpu]:
     shape = np.hstack([kernels["grid"], kernels["block"]])
     told = (shape > 0).all(axis=1) & (kernels["warps_per_1e6_sms"] > 0)
     warps = shape[told].prod(axis=1, dtype=float) / WARP_THREADS
-    counts, devices = (
-        warps * 1e6 / kernels["warps_per_1e6_sms"][told],
-        kineto_activities.device_ids(kernels)[told],
-    )
+    counts = warps * 1e6 / kernels["warps_per_1e6_sms"][told]
+    devices = kineto_activities.device_ids(kernels)[told]
     for device in distinct(devices).tolist():
         here = counts[devices == device]
         count = round(float(np.median(here)))

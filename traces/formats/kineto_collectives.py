@@ -142,10 +142,8 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     )
     numbers = codes_of(filter(None, names))
     pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
-    described, in_pairs = (
-        descriptions_of(header),
-        [divmod(each, len(texts)) for each in pairs.tolist()],
-    )
+    described = descriptions_of(header)
+    in_pairs = [divmod(each, len(texts)) for each in pairs.tolist()]
     descriptions = [
         texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs
     ]

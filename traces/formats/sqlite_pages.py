@@ -119,11 +119,9 @@ class PageFile:
         size = int.from_bytes(header[16:18], "big")
         size = 65536 if size == 1 else size
         usual_size = 512 <= size <= 65536 and size & (size - 1) == 0
-        rollback_journal, fractions, utf8 = (
-            header[18:20] == b"\1\1",
-            header[21:24] == b"\x40\x20\x20",
-            1,
-        )
+        rollback_journal = header[18:20] == b"\1\1"
+        fractions = header[21:24] == b"\x40\x20\x20"
+        utf8 = 1
         usable = size - header[20]
         if not (usual_size and rollback_journal and fractions) or usable < 480:
             raise Unusual

@@ -71,10 +71,8 @@ def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
     ranges, recorded = rank.columns.ranges, rank.columns.calls
     found = np.full(len(calls), -1)
     for thread in np.unique(recorded.thread_gid[calls]).tolist():
-        mine, theirs = (
-            recorded.thread_gid[calls] == thread,
-            np.flatnonzero(ranges.thread_gid == thread),
-        )
+        mine = recorded.thread_gid[calls] == thread
+        theirs = np.flatnonzero(ranges.thread_gid == thread)
         tiling = innermost(ranges.start_ns[theirs], ranges.end_ns[theirs], theirs)
         at = last_at(tiling.start_ns, recorded.start_ns[calls][mine])
         found[mine] = tiling.label[at]

@@ -140,10 +140,8 @@ def _graph_scopes(
     rank: RankTimeline, work_ns: IntArray, is_kernel: BoolArray, in_graph: BoolArray
 ) -> Mapping[str, float]:
     """Of each scope that ran, how much of the work that tells it is in graphs."""
-    rows, scopes = (
-        rank.activities,
-        [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names],
-    )
+    rows = rank.activities
+    scopes = [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names]
     shares = {}
     for scope in SCOPES:
         # the last for work without a name

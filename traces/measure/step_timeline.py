@@ -149,10 +149,8 @@ def _host_lanes(
 ) -> Iterator[HostLane]:
     rows, (first_ns, last_ns) = kind.rows, within_ns
     mine = places[rows.thread_gid[places] == thread]
-    start_ns, end_ns = (
-        np.maximum(rows.start_ns[mine], first_ns),
-        np.minimum(rows.end_ns[mine], last_ns),
-    )
+    start_ns = np.maximum(rows.start_ns[mine], first_ns)
+    end_ns = np.minimum(rows.end_ns[mine], last_ns)
     depth = _depths(start_ns, end_ns)
     name = names.places(
         kind.text[mine], lambda code: kind.public(kind.texts[code]), kind.texts.__getitem__

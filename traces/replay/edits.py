@@ -248,11 +248,9 @@ class Edits:
 
     def compute_kinds(self) -> Mapping[str, Timing]:
         """Of each class of compute filled grids alone, and each faster format alone."""
-        rows, filled, tensor = (
-            self._graph.rows,
-            self._subject.filled_share(),
-            self._subject.tensor_share(),
-        )
+        rows = self._graph.rows
+        filled = self._subject.filled_share()
+        tensor = self._subject.tensor_share()
         codes = sorted(set(rows.key[filled < 1].tolist()))
         kinds = {
             KEYS[Bucket.COMPUTE][code]: with_shares(

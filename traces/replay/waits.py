@@ -223,10 +223,8 @@ class Finder:
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[last_at(self._launched_by[by_call], launching)]
         last = np.concatenate((queued.astype(PLACE), last))
-        released, places = (
-            self._released(launching, last),
-            np.arange(len(queued), len(last), dtype=PLACE),
-        )
+        released = self._released(launching, last)
+        places = np.arange(len(queued), len(last), dtype=PLACE)
         seen = released != NONE
         depth = int((places - released)[seen].max(initial=0)) or int(QUEUE.value)
         at = np.where(seen, released, places - depth)
@@ -264,10 +262,8 @@ class Finder:
         by_end = order_of(rows.end_ns[last]).astype(PLACE)
         latest = last_at(rows.end_ns[last][by_end], back)
         found = by_end[np.maximum(latest, 0)]
-        ended, places = (
-            rows.end_ns[last][found],
-            np.arange(len(last) - len(launching), len(last), dtype=PLACE),
-        )
+        ended = rows.end_ns[last][found]
+        places = np.arange(len(last) - len(launching), len(last), dtype=PLACE)
         made_room = (
             (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
         )

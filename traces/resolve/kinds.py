@@ -181,10 +181,8 @@ def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str
     if found.all_to_all[mine].any():
         reason = "its name shows how it exchanges, not what for"
     elif (found.processes.shape[mine] != UNKNOWN).any():
-        reason, how = (
-            "its collective shows how it exchanges, its process group not what for",
-            _CURE_OF_GROUP,
-        )
+        reason = "its collective shows how it exchanges, its process group not what for"
+        how = _CURE_OF_GROUP
     elif (found.ranges.shape[mine] != UNKNOWN).any():
         reason = "its range shows how it exchanges, not what for"
     elif not found.groups.known[mine].any():

@@ -87,11 +87,9 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
 
 
 def _meaning(text: str) -> tuple[int, ...]:
-    purpose, operation, phase = (
-        first_found(_PURPOSES, text),
-        first_found(_OPERATIONS, text),
-        _phase(text),
-    )
+    purpose = first_found(_PURPOSES, text)
+    operation = first_found(_OPERATIONS, text)
+    phase = _phase(text)
     if operation and phase == "bwd":  # a module's backward moves the other way
         operation = "combine" if operation == "dispatch" else "dispatch"
     shape = first_found(_SHAPES, text)

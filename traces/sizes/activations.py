@@ -134,11 +134,9 @@ def _offload(parts: dict[Part, float], kept: Keeping, moe: bool) -> None:
 
 
 def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
-    tokens, shard, hidden = (
-        token_count(model, layout),
-        shard_count(model, layout),
-        model.hidden_size,
-    )
+    tokens = token_count(model, layout)
+    shard = shard_count(model, layout)
+    hidden = model.hidden_size
     low = kept.linear_bytes
     row_bytes = model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4
     parts: dict[Part, float] = {

@@ -99,10 +99,8 @@ def by_stage(
     model = model_size(settings, any_vocabulary=True)
     if isinstance(model, Missing):
         return model
-    untrained, sharded = (
-        settings.value("peft.dim") is not None,
-        any(settings.value(k) is True for k in _FSDP),
-    )
+    untrained = settings.value("peft.dim") is not None
+    sharded = any(settings.value(k) is True for k in _FSDP)
     if untrained or sharded:
         what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
         return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")

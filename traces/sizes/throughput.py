@@ -68,11 +68,9 @@ def grouped_flops_per_step(settings: Settings) -> float | None:
     layout = model if isinstance(model, Missing) else layout_of(settings, model)
     if isinstance(model, Missing) or isinstance(layout, Missing) or not batch:
         return None
-    layers, passes, experts = (
-        {*moe_layers_of_stages(layout, model)},
-        _passes(settings),
-        model.experts,
-    )
+    layers = {*moe_layers_of_stages(layout, model)}
+    passes = _passes(settings)
+    experts = model.experts
     if experts is None or len(layers) > 1 or passes is None:
         return None
     matrices = 3 if model.gated else 2

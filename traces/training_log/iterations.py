@@ -286,10 +286,8 @@ def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
     to be.
     """
     profilers = ("profiling.use_nsys_profiler", "profiling.use_pytorch_profiler")
-    start, end = (
-        settings.value("profiling.profile_step_start"),
-        settings.value("profiling.profile_step_end"),
-    )
+    start = settings.value("profiling.profile_step_start")
+    end = settings.value("profiling.profile_step_end")
     on = any(settings.value(knob) is True for knob in profilers)
     if on and isinstance(start, int) and isinstance(end, int):
         return (start, end)

@@ -28,11 +28,9 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
     groups: dict[str, dict[GroupKey, GroupSaid]] = {}
     entered: dict[str, list[Entered]] = {}
     for process, header, record in _records(lines):
-        communicator, rank, size = (
-            cut_name(str(header.get("id"))),
-            _count(header.get("rank")),
-            _count(header.get("n_ranks")),
-        )
+        communicator = cut_name(str(header.get("id")))
+        rank = _count(header.get("rank"))
+        size = _count(header.get("n_ranks"))
         if rank is None or size is None:
             continue
         key: GroupKey = (communicator, ())

@@ -190,10 +190,8 @@ def _noise(
     base_ns = round(whole.base.mean_ns) - sum(row.base_ns for row in named)
     new_ns = round(whole.new.mean_ns) - sum(row.new_ns for row in named)
     rest = added(noise)
-    base, new = (
-        replace(rest.base, mean_ns=Fraction(base_ns)),
-        replace(rest.new, mean_ns=Fraction(new_ns)),
-    )
+    base = replace(rest.base, mean_ns=Fraction(base_ns))
+    new = replace(rest.new, mean_ns=Fraction(new_ns))
     row = _row(
         Matched(NOISE, None, base, new),
         rest_ns,

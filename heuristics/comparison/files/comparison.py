@@ -261,11 +261,9 @@ def _moving(logs: Logs) -> Iterator[str]:
 
 
 def _drifting(side: str, log_: FilesLog, drift: DriftOf) -> str:
-    first, last, part = (
-        duration(drift.first),
-        duration(drift.last),
-        signed(percent(drift.change_frac)),
-    )
+    first = duration(drift.first)
+    last = duration(drift.last)
+    part = signed(percent(drift.change_frac))
     if drift.jump_at is not None:
         at = f"{drift.jump_at:,}"
         return say("files.drifts-jump", side=side, at=at, first=first, last=last, part=part)

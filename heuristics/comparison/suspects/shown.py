@@ -79,10 +79,8 @@ def narrowed(view: View) -> bool | None:
     None where a side does not tell, or that which way it went is unknown.
     """
     before, after = view.before.rank.detected, view.after.rank.detected
-    bits, bits_after = (
-        _mean_bits(before.precision_shares_frac),
-        _mean_bits(after.precision_shares_frac),
-    )
+    bits = _mean_bits(before.precision_shares_frac)
+    bits_after = _mean_bits(after.precision_shares_frac)
     if bits and bits_after:
         return bits_after <= (1 - HALF_A_WALL.value) * bits
     one, other = known(before.precision), known(after.precision)

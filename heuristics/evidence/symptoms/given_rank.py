@@ -206,10 +206,8 @@ def _check_sums(found: Figures) -> None:
     budget, absent = found.budget_ns, added((found.starved_ns, found.blocking_ns)).total()
     for ns in (found.arrival_ns, found.opaque_ns, found.stalled_ns):
         absent += ns or 0
-    exposed, classes = (
-        added((found.exposed_by_kind_ns,)).total(),
-        added((found.by_class_ns,)).total(),
-    )
+    exposed = added((found.exposed_by_kind_ns,)).total()
+    classes = added((found.by_class_ns,)).total()
     without = WINDOW_NS - budget.get("compute", 0)
     checks = (
         ("budget", sum(budget.values()), WINDOW_NS, "the window"),

@@ -65,11 +65,9 @@ def _exposed(rank: Figures) -> Parts | None:
     """Exposed time by kind; with what blocks, where only that is given. What has no kind may be
     any.
     """
-    waits, whole_ns, a2a_ns = (
-        rank.blocking_ns,
-        rank.budget_ns.get("exposed_comm"),
-        rank.a2a_exposed_ns,
-    )
+    waits = rank.blocking_ns
+    whole_ns = rank.budget_ns.get("exposed_comm")
+    a2a_ns = rank.a2a_exposed_ns
     blocked = {kind: ns for kind, ns in (waits or {}).items() if kind in COMM_KINDS and ns}
     kinds = dict(rank.exposed_by_kind_ns or {})
     if rank.exposed_by_kind_ns is None:
@@ -241,10 +239,8 @@ def _price(
     window_ns, scale = WINDOW_NS * len(symptoms.ranks), len(symptoms.ranks) / len(ranks)
     shown = {kind: round(ns * scale) for kind, ns in by_kind.items() if ns}
     total_ns = min(window_ns, sum(shown.values()))
-    price, more = (
-        Price(total_ns, total_ns / window_ns, shown),
-        frac_of(ranks, open_ns) if open_ns else None,
-    )
+    price = Price(total_ns, total_ns / window_ns, shown)
+    more = frac_of(ranks, open_ns) if open_ns else None
     if more:
         return replace(price, at_least=why, at_most_frac=min(1.0, price.frac + more))
     return price

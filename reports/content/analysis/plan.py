@@ -71,10 +71,8 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     fixes, errors = result.fixes or result.levers, list[Step]()
     for defect in defects(result):
         if defect.weight <= Weight.NOT_AS_WRITTEN:
-            what, why = (
-                words(f"Correct the configuration: {defect.what}"),
-                _WHY_CORRECT[defect.weight],
-            )
+            what = words(f"Correct the configuration: {defect.what}")
+            why = _WHY_CORRECT[defect.weight]
             notes = tuple(map(words, filter(None, (defect.cure,))))
             errors.append(Step(defect.id, what, why, (), notes))
     beside = led(fixes)
@@ -166,10 +164,8 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
     for arm in fix.arms:
         spelled = _spellings(arm.knobs, order)
         ways += (replace(one, name=f"{arm.name}, {one.name}", arm=True) for one in spelled)
-    said, gained = (
-        tuple(words(one) for one in notes if one),
-        (low, high, fix.after, fix.gain_replayed),
-    )
+    said = tuple(words(one) for one in notes if one)
+    gained = (low, high, fix.after, fix.gain_replayed)
     return Step(fix.id, words(fix.title), saves, tuple(ways), said, *gained)
 
 

@@ -281,10 +281,8 @@ def run_headline(merged: Merged) -> Headline:
         label, tone = "NO LATE RANK", Tone.GOOD
         said = "No rank stands out from how much ranks with the same work differ."
     else:
-        label, said = (
-            "A LATE RANK COSTS LITTLE",
-            late_words(run, late, partial(merged_text, merged)),
-        )
+        label = "A LATE RANK COSTS LITTLE"
+        said = late_words(run, late, partial(merged_text, merged))
         if late.repair_first:
             label, tone = "SLOWED BY", Tone.BAD
     return Headline(label, words(said), tone)

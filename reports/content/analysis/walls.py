@@ -262,10 +262,8 @@ def _wall(result: Result, wall: Wall) -> Fold:
     # where a timeline shows it: what to type, and the place in that of the page
     shown = islice(moments(wall), _SEEN) if len(result.traces) == 1 else ()
     for number, moment in enumerate(shown, start=1):
-        name, at = (
-            file_word(result.traces[0].name),
-            wall.id if number == 1 else f"{wall.id}:{number}",
-        )
+        name = file_word(result.traces[0].name)
+        at = wall.id if number == 1 else f"{wall.id}:{number}"
         said = words(f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}")
         line = f"moe-diag open {name} --at {at}"
         blocks.append(Command(said, line, (moment.start_ns, moment.end_ns)))

@@ -268,10 +268,8 @@ def _kernels(compared: Compared) -> Table:
 
 
 def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
-    counts, times = (
-        (per_step(one.base_count), per_step(one.new_count)),
-        (one.base_each_ns, one.new_each_ns),
-    )
+    counts = (per_step(one.base_count), per_step(one.new_count))
+    times = (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
     what = kernel_code(one.name, _KERNEL), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)

@@ -54,10 +54,8 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
         area.text(0, middle, fitted(name, _NAMES - 0.1, SMALL), SMALL)
         _draw_lane(inner.part(0, place * high, inner.width, high * 0.82), lane, length_ns)
     for tick in range(_TICKS + 1):
-        left, at = (
-            _NAMES + inner.width * tick / _TICKS,
-            {0: "left", _TICKS: "right"}.get(tick, "center"),
-        )
+        left = _NAMES + inner.width * tick / _TICKS
+        at = {0: "left", _TICKS: "right"}.get(tick, "center")
         words = milliseconds(length_ns * tick / _TICKS) + when(tick == _TICKS, " ms")
         area.text(
             left, area.height - 0.14, words, BODY - 1.5, color=SOFT, ha=at, gid=f"xtick_{tick}"

@@ -161,11 +161,9 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
                 said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
                 seen.append(Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said))
         yield Track(f"{name_of(wall.id)}: where to look", seen)
-    used, slow, left_out = (
-        [_step(one, "used") for one in rank.steps.used],
-        list[Slice](),
-        list[Slice](),
-    )
+    used = [_step(one, "used") for one in rank.steps.used]
+    slow = list[Slice]()
+    left_out = list[Slice]()
     for dropped in rank.steps.dropped:
         if dropped.index in rank.steps.slow:
             slow.append(_step(dropped, "slow"))

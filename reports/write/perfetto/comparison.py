@@ -34,10 +34,8 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
             Track(f"cause {place}", [Slice(0, longest_ns, name, "cause", lowered(suspect))])
         )
     for row in rows:
-        name, wall = (
-            f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}",
-            known(row.wall) or "no wall",
-        )
+        name = f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}"
+        wall = known(row.wall) or "no wall"
         notes.append(Track(row.row, [Slice(0, longest_ns, name, wall, lowered(row))]))
     processes = [Process("moe-diag: new against base", notes)]
     arrows = count(1)

@@ -218,10 +218,8 @@ class _Settled:
                 self._sequence[several[one][free]] = (np.arange(len(free)) + shift)[free]
 
     def _new(self, rows: IntArray, other: int) -> None:
-        known, leader = (
-            self._flat.groups[self._flat.rows.group[rows[0]]],
-            int(self._flat.place[rows[0]]),
-        )
+        known = self._flat.groups[self._flat.rows.group[rows[0]]]
+        leader = int(self._flat.place[rows[0]])
         key = fingerprint_of_pair(known.key, leader, other) if other else known.key ^ (leader + 1)
         self._groups.append(Group(GroupSource.ORDER, key, purpose=known.purpose))
 

@@ -123,10 +123,8 @@ class Exchanges:
     def _are_all(self, pair: tuple[int, int]) -> bool:
         """Whether nearly all ends of two meet, of the time that both were recorded."""
         ends = [self.sequences[one].end_ns for one in pair]
-        begin, end = (
-            max(one[0] for one in ends) - MEET.value,
-            min(one[-1] for one in ends) + MEET.value,
-        )
+        begin = max(one[0] for one in ends) - MEET.value
+        end = min(one[-1] for one in ends) + MEET.value
         most = max(int(((one >= begin) & (one <= end)).sum()) for one in ends)
         return len(self.met[pair].rows) >= WHOLE.value * most
 
@@ -179,10 +177,8 @@ class Exchanges:
         partners = np.zeros(len(ends), dtype=np.int64)
         found = []
         # the last may send to the first
-        among, apart = (
-            {*which},
-            {stage, self._place_count - (stage or 0)},
-        )
+        among = {*which}
+        apart = {stage, self._place_count - (stage or 0)}
         for one, other in sorted(self.met, key=lambda pair: (self.met[pair].farness, pair)):
             first, second = self._places(one, other)
             may = (first, second) not in beside if stage is None else second - first in apart

@@ -264,10 +264,8 @@ def _overlapping(summaries: Sequence[RankSummary], left: Sequence[int]) -> dict[
     hosts.
     """
     spans = {index: span for index in left if (span := unix_ns(summaries[index])) is not None}
-    begins, ends = (
-        sorted(begin for begin, _ in spans.values()),
-        sorted(end for _, end in spans.values()),
-    )
+    begins = sorted(begin for begin, _ in spans.values())
+    ends = sorted(end for _, end in spans.values())
     return {
         index: bisect_right(begins, end) - bisect_left(ends, begin)
         for index, (begin, end) in spans.items()

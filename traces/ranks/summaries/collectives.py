@@ -151,11 +151,9 @@ def _with_peers(
     sends: BoolArray,
     receives: BoolArray,
 ) -> IntArray:
-    size, peer, communicator = (
-        payloads.size_bytes[call],
-        payloads.peer[call],
-        payloads.communicator[call],
-    )
+    size = payloads.size_bytes[call]
+    peer = payloads.peer[call]
+    communicator = payloads.communicator[call]
     named = (peer >= 0) & (communicator >= 0) & (size >= 0) & (sends | receives)
     columns = activity, communicator, peer, size * sends, size * receives
     return np.stack(columns)[:, named]

@@ -50,10 +50,8 @@ def charge(matched: Matched, waits: Waits, grid: Grid, step: IntArray) -> Charge
     counted = (step != UNKNOWN) | (grid.step_count == 0)
     rows = parts.spread(counted, matched.first)
     waited_ns = sums_of(waits.wait_ns[rows], matched.place[rows], count)
-    wait_ns, last = (
-        waits.of_instance_ns(matched.first),
-        np.full(len(matched), UNKNOWN, dtype=np.int64),
-    )
+    wait_ns = waits.of_instance_ns(matched.first)
+    last = np.full(len(matched), UNKNOWN, dtype=np.int64)
     known = waits.last != NOBODY
     last[known] = matched.place[waits.last[known]]
     known &= counted

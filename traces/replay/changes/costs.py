@@ -140,10 +140,8 @@ class _Pricing:
     """One rank's graph, replayed with one thing taken away at a time."""
 
     def __init__(self, subject: Subject, account: Account, queueing: Queueing) -> None:
-        sample, windows = (
-            sample_of(subject.steps, len(subject.rank.activities)),
-            subject.steps.windows,
-        )
+        sample = sample_of(subject.steps, len(subject.rank.activities))
+        windows = subject.steps.windows
         self._account, self._replays, self._window_ns = account, 0, windows.total_ns
         self._windows, self._has_steps = sample.windows, bool(sample.steps)
         if self._windows.total_ns < windows.total_ns:

@@ -39,11 +39,9 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
     found: list[list[int]] = [[]]
     launches = _single(recorded)
     apart = np.isin(calls.kind, _APART).tolist()
-    names, stream, thread = (
-        recorded.call_names,
-        recorded.rows.stream_id.tolist(),
-        calls.thread.tolist(),
-    )
+    names = recorded.call_names
+    stream = recorded.rows.stream_id.tolist()
+    thread = calls.thread.tolist()
     for call, work in enumerate(launches):
         last = found[-1][-1] if found[-1] else None
         if work != NONE:
