@@ -26,9 +26,8 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
         is_there = (core is None or knob.is_known_in(core)) and (
             before is None or knob.since < before
         )
-        if knob.dest and is_there and not draft.has(knob.id):
-            for default in knob.default_in(core) or ():
-                draft.by_knob[knob.id] = Setting(default, DEFAULT)
+        if knob.dest and is_there and not draft.has(knob.id) and (told := knob.default_in(core)):
+            draft.by_knob[knob.id] = Setting(told[0], DEFAULT)
 
 
 def add_derived(draft: Draft, is_complete: bool) -> None:

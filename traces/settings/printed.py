@@ -69,4 +69,6 @@ def _off_value(knob: Knob, is_off: bool) -> Value:
     """What a knob is where its flag is left out."""
     if knob.kind == "bool":
         return is_off
-    return next((last for _, last in knob.defaults[-1:] if isinstance(last, tuple)), None)
+    if knob.defaults and isinstance(knob.defaults[-1][1], tuple):
+        return knob.defaults[-1][1]
+    return None

@@ -100,7 +100,7 @@ def _text(path: Path) -> str:
         raise NotAConfiguration(f"{path.name}: {what}; {GIVE}")
     try:
         with opened(path) as file:
-            raw, more = file.read(limit), file.read(limit)
+            raw, more = file.read(limit), file.read(1)
     except OSError as error:
         raise NotAConfiguration(f"{path.name}: cannot be read; {GIVE}") from error
     text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

@@ -180,8 +180,8 @@ class _Reader:
     def _export(self, name: str) -> None:
         if name in self.to_export and name in self.texts:
             pieces = self.texts[name]
-            for first in pieces[:1]:  # none where a condition may have emptied it
-                self.script.exported[name] = _joined(pieces, first.line)
+            if pieces:  # none where a condition may have emptied it
+                self.script.exported[name] = _joined(pieces, pieces[0].line)
 
     def _command(self, tokens: list[Token], before: dict[str, Word]) -> None:
         words = self._words(tokens)

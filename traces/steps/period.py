@@ -68,6 +68,8 @@ def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chanc
     while rest > 1:
         if rest % prime:
             prime += 1
+            if prime * prime > rest:  # of what is left only itself
+                prime = rest
             continue
         rest //= prime
         if lag // prime >= shortest and match_at(codes, lag // prime, chance) >= match - TIED.value:

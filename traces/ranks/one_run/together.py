@@ -162,9 +162,11 @@ def _held(matched: Matched, aligned: Aligned, count: int) -> int:
     """Participations that can be what they seem, of `count` ranks that are all held together by
     them.
     """
+    if not aligned.clocks.aligned:
+        return 0
     possible = matched.take(consistent(matched, aligned))
     number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
-    return len(possible.place) * bool(aligned.clocks.aligned and (number == number[0]).all())
+    return len(possible.place) if (number == number[0]).all() else 0
 
 
 def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
