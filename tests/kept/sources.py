@@ -39,6 +39,7 @@ from tests.kept.facts import facts
 from tests.kept.pairs import both_sides
 from tests.kept.rank_sets import draw_ranks
 from tests.kept.spoiled import spoiled
+from tests.kept.trainings import draw_training
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA
 from tests.recordings.kineto import as_profiler_json
@@ -132,6 +133,15 @@ def facts_of_exceptions(folder: Path, first: int) -> Documents:
         path.unlink(missing_ok=True)
         write_export(path, spoiled(seed))
         yield f"{seed}", facts(path, {})
+
+
+def facts_of_trainings(folder: Path, first: int) -> Documents:
+    """All that is measured of small training runs."""
+    autograd = {Recording().global_id(1000, AUTOGRAD): AUTOGRAD_THREAD}
+    for seed in range(first, first + EACH):
+        path = folder / f"{seed}.sqlite"
+        named = draw_training(seed, path)
+        yield f"{seed}", facts(path, autograd if named else {})
 
 
 def profiled(folder: Path, _: int) -> Documents:
