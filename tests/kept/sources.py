@@ -39,7 +39,7 @@ from tests.kept.facts import facts
 from tests.kept.pairs import both_sides
 from tests.kept.rank_sets import draw_ranks
 from tests.kept.spoiled import spoiled
-from tests.kept.trainings import draw_training
+from tests.kept.trainings import draw_training, draw_trainings
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA
 from tests.recordings.kineto import as_profiler_json
@@ -215,9 +215,18 @@ def pairs_of_other_kinds(_: Path, __: int) -> Documents:
 
 def pairs_of_small_runs(folder: Path, first: int) -> Documents:
     """Two small runs of which the new differs in something, every second pair with two configurations."""
+    yield from _pairs(folder, first, both_sides)
+
+
+def pairs_of_trainings(folder: Path, first: int) -> Documents:
+    """Two small training runs, the new one computed in another way."""
+    yield from _pairs(folder, first, draw_trainings)
+
+
+def _pairs(folder: Path, first: int, sides_of: Callable[[int], tuple[Recording, Recording]]) -> Documents:
     for seed in range(first, first + EACH):
         documents = []
-        for place, recording in enumerate(both_sides(seed)):
+        for place, recording in enumerate(sides_of(seed)):
             path = folder / f"{seed} {place}.sqlite"
             write_export(path, recording)
             pair, side = PAIRS[seed % len(PAIRS)], ("base", "new" if seed % 4 else "base")[place]

@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 from bench.simulate.export import write_export
+from bench.simulate.recording import Recording
 from tests.kept.exchanges import AUTOGRAD
 from tests.recordings.launches import (
     ADAM,
@@ -84,6 +85,8 @@ class _Training:
         self.reads = dice.random() < 0.3
         self.interleaved, self.lost = dice.random() < 0.15, dice.choice((0, 0, 0, 0.02))
         self.pageable, self.unnamed = dice.random() < 0.3, dice.random() < 0.2
+        self.times: dict[str, float] = {}
+        self.late: dict[str, int] = {}
         self.stream = {GATHER: COMM, SCATTER: COMM, DISPATCH: dice.choice((COMM, SIDE)), COMBINE: COMM}
 
     def step(self) -> None:
@@ -100,7 +103,7 @@ class _Training:
                 self.all_of(waiting)
         self.all_of(waiting)
         self.run(SCATTER, self.thread)
-        self.line.run(ADAM, length=self.dice.choice((10, 10, 11)))
+        self.run(ADAM)
         self.run(GATHER)
         self.copy("d2h", 4)
 
@@ -136,7 +139,9 @@ class _Training:
     def run(self, name: str, thread: int = 1000) -> None:
         if self.dice.random() < self.lost:
             return
+        self.line.now += self.late.get(name, 0)
         length = self.dice.choice((10, 10, 10, 40)) if name in (GEMM, GROUPED) else 10
+        length = int(length * self.times.get(name, 1))
         if self.unnamed and name == ATTENTION:
             name = TRITON[2]
         self.line.run(name, self.stream.get(name, 7), length, thread)
@@ -155,10 +160,69 @@ def draw_training(seed: int, path: Path) -> bool:
     """Write one to five steps; whether the threads have names."""
     dice = Random(f"training {seed}")
     training = _Training(dice)
-    for step in range(dice.choice((1, 2, 3, 5))):
-        begin = training.line.now
-        training.step()
-        if seed % 2:
-            training.line.recording.range(f"step {step}", begin * 1_000, training.line.now * 1_000 - 500)
+    _steps(training, dice.choice((1, 2, 3, 5)), named=bool(seed % 2))
     write_export(path, training.line.recording)
     return dice.random() < 0.6
+
+
+def draw_trainings(seed: int) -> tuple[Recording, Recording]:
+    """Two runs of which the new one computes up to three things in another way."""
+    base, new = (_Training(Random(f"trainings {seed}")) for _ in range(2))
+    dice = Random(f"changes {seed}")
+    for change in dice.sample(CHANGES, dice.choice((1, 1, 2, 3))):
+        change(dice, new)
+    count = dice.choice((2, 6, 9))
+    for side in (base, new):
+        _steps(side, count, named=bool(seed % 2))
+    return base.line.recording, new.line.recording
+
+
+def _steps(training: _Training, count: int, *, named: bool) -> None:
+    training.line.recording.gpu()
+    for step in range(count):
+        begin = training.line.now
+        training.step()
+        if named:
+            training.line.recording.range(f"step {step}", begin * 1_000, training.line.now * 1_000 - 500)
+
+
+def _again(dice: Random, training: _Training) -> None:
+    training.again = dice.choice(((), tuple(range(len(training.parts)))))
+
+
+def _host(dice: Random, training: _Training) -> None:
+    training.inputs, training.pageable = dice.choice((0, 1, 3)), dice.random() < 0.5
+    training.reads = dice.random() < 0.5
+
+
+def _memory(dice: Random, training: _Training) -> None:
+    training.offloads, training.weights = dice.choice((0, 2 * MIB)), dice.choice((0, 3 * MIB))
+
+
+def _more(dice: Random, training: _Training) -> None:
+    training.batches += dice.choice((0, 1))
+    training.layers += dice.choice((0, 1))
+
+
+def _other_parts(dice: Random, training: _Training) -> None:
+    training.parts = [*training.parts, dice.choice(PARTS)][dice.choice((0, 1)) :]
+    training.again = ()
+
+
+def _slower(dice: Random, training: _Training) -> None:
+    names = {name for part in training.parts for name in part}
+    training.times = {dice.choice([*sorted(names), SCATTER, GATHER, ADAM]): dice.choice((0.5, 2, 2, 6))}
+
+
+def _other_streams(dice: Random, training: _Training) -> None:
+    training.stream |= {dice.choice((DISPATCH, COMBINE, SCATTER, GATHER)): dice.choice((7, COMM, SIDE))}
+    training.thread = dice.choice((1000, AUTOGRAD))
+
+
+def _late(dice: Random, training: _Training) -> None:
+    training.late = {dice.choice((ROUTER, NORM, LOSS, ADAM, EMBEDDING)): dice.choice((30, 200, 2_000))}
+
+
+CHANGES: Final[tuple[Callable[[Random, _Training], None], ...]] = (
+    _again, _host, _memory, _more, _other_parts, _slower, _slower, _slower, _other_streams, _late, _late,
+)  # fmt: skip
