@@ -37,6 +37,7 @@ from tests.kept.altered import CONFIGURATIONS, LOGS, altered
 from tests.kept.exchanges import AUTOGRAD, draw_exchanges
 from tests.kept.facts import facts
 from tests.kept.pairs import both_sides
+from tests.kept.profiles import draw_profile
 from tests.kept.rank_sets import draw_ranks
 from tests.kept.spoiled import spoiled
 from tests.kept.trainings import draw_training, draw_trainings
@@ -142,6 +143,14 @@ def facts_of_trainings(folder: Path, first: int) -> Documents:
         path = folder / f"{seed}.sqlite"
         named = draw_training(seed, path)
         yield f"{seed}", facts(path, autograd if named else {})
+
+
+def facts_of_profiles(folder: Path, first: int) -> Documents:
+    """All that is measured of small runs as PyTorch's profiler tells them."""
+    for seed in range(first, first + EACH):
+        path = folder / f"{seed}.json"
+        draw_profile(seed, path)
+        yield f"{seed}", facts(path, {})
 
 
 def profiled(folder: Path, _: int) -> Documents:

@@ -19,6 +19,7 @@ from tests.kept.kept import Source, families, hold
     ("simulated runs from {}", sources.simulated, range(900, 900 + 2 * sources.FEW, sources.FEW)),
     ("facts of exchanges from {}", sources.facts_of_exchanges, range(6000, 6300, sources.EACH)),
     ("facts of exceptions from {}", sources.facts_of_exceptions, range(8000, 8200, sources.EACH)),
+    ("facts of profiles from {}", sources.facts_of_profiles, range(0, 200, sources.EACH)),
     ("facts of trainings from {}", sources.facts_of_trainings, range(0, 200, sources.EACH)),
 )
 def test_documents_of_recordings_are_what_they_were(
