@@ -40,12 +40,18 @@ from tests.kept.pairs import both_sides
 from tests.kept.profiles import draw_profile
 from tests.kept.rank_sets import draw_ranks
 from tests.kept.spoiled import spoiled
+from tests.kept.stages import draw_pipeline
 from tests.kept.trainings import draw_training, draw_trainings
 from tests.megatron.random_runs import drawn_run, random_run
 from tests.places import DATA
 from tests.recordings.kineto import as_profiler_json
 from tests.second_definition.drawn import draw
 from traces.errors import MoeDiagError
+from traces.ranks.one_run.mixed import refuse_mixed
+from traces.ranks.one_run.together import put_together
+from traces.ranks.summaries.codec import encode
+from traces.ranks.summaries.decoding import decode
+from traces.ranks.summaries.summary import RankSummary
 from traces.settings.effective import effective
 from traces.settings.read import configuration_of
 from traces.training import AUTOGRAD_THREAD
@@ -195,9 +201,26 @@ def third_simulator(folder: Path, kind: Kind) -> Documents:
 
 def sets_of_ranks(_: Path, first: int) -> Documents:
     """All that is judged of small sets of ranks."""
+    return _judged_sets(draw_ranks, first)
+
+
+def pipelines(_: Path, first: int) -> Documents:
+    """All that is judged of small pipelines."""
+    return _judged_sets(draw_pipeline, first)
+
+
+def _judged_sets(drawn: Callable[[int], list[RankSummary]], first: int) -> Documents:
+    """Of every second set, what is left of it as bytes."""
     for seed in range(first, first + MANY):
-        ranks = draw_ranks(seed)
-        judged = judge(ranks)
+        ranks = drawn(seed)
+        if seed % 2:
+            ranks = [decode(encode(one), one.identity.trace) for one in ranks]
+        try:
+            refuse_mixed(put_together(ranks), [one.identity.trace for one in ranks], "analyze")
+            judged = judge(ranks)
+        except MoeDiagError as error:
+            yield f"{seed}", {"refused": str(error)}
+            continue
         run = run_of(judged, [one.identity.trace for one in ranks])
         yield (
             f"{seed}",

@@ -16,6 +16,7 @@ THIRD = (Kind.HEALTHY, Kind.SLOW_GEMM, Kind.SLOW_HOST, Kind.SLOW_NIC, Kind.HOT, 
 @families(
     ("ranks {}", sources.many_ranks, range(len(sources.HANDICAPS))),
     ("third {.value}", sources.third_simulator, THIRD),
+    ("pipelines from {}", sources.pipelines, range(0, 300, sources.MANY)),
     ("sets of ranks from {}", sources.sets_of_ranks, range(0, 300, sources.MANY)),
 )
 def test_documents_of_ranks_are_what_they_were(

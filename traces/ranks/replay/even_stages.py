@@ -29,7 +29,7 @@ def even_stages(
     No collective comes or goes: what there is in a stage's layers takes as long as all would. The
     rest stays: messages, embedding, loss, optimizer.
     """
-    layers = np.zeros(int(matched.place.max(initial=-1)) + 1, dtype=np.int64)
+    layers = np.zeros(sum(len(group.places) for group in alike), dtype=np.int64)
     for group in alike:
         layers[list(group.places)] = group.layers
     known = layers > 0

@@ -205,3 +205,11 @@ def test_layers_are_shared_out_where_their_kernels_can_be_and_take_as_long_as_th
     for more, times in (([1, -1], [2, 2 / 3]), ([0, -4], [1, 0])):  # a layer takes 30 ns
         assert _times(place, took_ns, apart, array(more)).tolist() == pytest.approx(times)
     assert _times(place, took_ns * 0, apart, array([1, 1])).tolist() == [1, 1]
+
+
+def test_a_rank_that_met_nobody_has_layers_of_its_own_and_is_no_error() -> None:
+    matched, aligned = run(1)
+    chains = way.chains_of(matched, aligned, np.zeros(len(matched.place), dtype=np.int64))
+    groups = (Alike(ALIKE, (0, 1, 2, 3)), Alike(replace(ALIKE, attention=4), (4,)))
+    own_ns, moving_ns = even_stages(matched, chains, groups, ())
+    assert own_ns.shape == moving_ns.shape == matched.place.shape
