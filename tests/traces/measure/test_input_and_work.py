@@ -10,6 +10,7 @@ import pytest
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
+from tests.by_hand.run import Run
 from tests.recordings.loading import loading
 from traces.measure.data_loading import loads_apart
 
@@ -64,3 +65,20 @@ def test_input_copies_of_one_size_are_counted_over_the_steps(tmp_path: Path) -> 
 def test_copies_of_sizes_that_never_come_again_are_no_typical_input(tmp_path: Path) -> None:
     found = work_of(loading(10, equal=False), tmp_path / "run.sqlite")
     assert found["input_sizes"] == []
+
+
+def test_families_of_ranges_are_those_of_most_in_a_step_and_of_as_many_by_name(tmp_path: Path) -> None:
+    recording = loading(10)
+    for row in [*recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"]][::25]:
+        for place, text in enumerate(("router 1", "forward 2", "layer 3", "layer 4")):
+            recording.range(text, row["start"] + 10 * place, row["start"] + 10 * place + 5)
+    found = work_of(recording, tmp_path / "run.sqlite")
+    assert [*found["ranges"].items()] == [("layer N", 2), ("forward N", 1), ("router N", 1)]
+
+
+def test_calls_of_hip_show_rocm_and_a_kernel_of_that_name_does_not() -> None:
+    for of_call, of_kernel, shown in (("hipLaunchKernel", "norm", ["rocm"]), ("cudaFree", "hipKernel", [])):
+        run = Run()
+        run.call(of_call, 0, 5)
+        run.work(of_kernel, 10, 20)
+        assert run.document()["ranks"][0]["detected"]["in_use"] == shown

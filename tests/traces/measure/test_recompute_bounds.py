@@ -167,3 +167,11 @@ def test_attention_that_runs_once_proves_nothing_of_more_products_than_gradients
     found = by_threads(export, (MAIN, forward), (AUTOGRAD, backward))
     assert found.at_most_ns == at_most_ns
     assert (found.recompute_ns == 0) == (at_most_ns is None)
+
+
+def test_graphs_that_were_recorded_whole_tell_of_no_pass() -> None:
+    run = Run()
+    run.work("graph", 10, 40)
+    found = measure_recompute(run.rank(), spans((0, 50_000)))
+    assert found.missing is not None
+    assert found.missing.reason == "graph replays were recorded whole"

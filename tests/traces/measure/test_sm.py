@@ -92,10 +92,10 @@ def test_a_persistent_kernel_is_a_class_of_its_own_unless_its_grid_is_small(expo
     assert use.occupancy_frac == 1.0
 
 
-def beside_and_alone(alone: int) -> Recording:
+def beside_and_alone(alone: int, beside: int = 6) -> Recording:
     """In turns beside communication and alone; the first two and last two of a stream have no equals."""
     some = recording()
-    for turn in range(6):
+    for turn in range(beside):
         kernel(some, 1000 * turn, 120, blocks=200)
         kernel(some, 1000 * turn, 120, blocks=10, name=COMM, stream=20)
     for turn in range(alone):
@@ -157,8 +157,10 @@ def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(ex
     assert isinstance(measured(export(some)).stretch, Missing)
 
 
-def test_stretch_needs_enough_of_both_sides(export: Export) -> None:
-    use = measured(export(beside_and_alone(alone=3)))
+@pytest.mark.parametrize(("alone", "beside"), [(3, 6), (9, 3)])
+def test_stretch_needs_enough_of_both_sides(export: Export, alone: int, beside: int) -> None:
+    """The first two and last two of the stream count on neither side."""
+    use = measured(export(beside_and_alone(alone, beside)))
     assert isinstance(use.stretch, Missing)
 
 

@@ -14,7 +14,7 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, spans
 from traces.measure.budget import measure_budget
-from traces.measure.kernel_table import NAME_LENGTH, ROWS, measure_kernels
+from traces.measure.kernel_table import NAME_LENGTH, NO_NAME, ROWS, measure_kernels
 from traces.measure.ledger import Borders, measure_ledger, per_step_ns
 from traces.measure.sequence import measure_sequence
 from traces.measure.step_timeline import MOST, OTHER_ROWS, Texts, host_kinds, host_lanes, measure_timelines
@@ -71,6 +71,15 @@ def test_long_names_that_begin_alike_stay_two(export: Export) -> None:
     assert one.name != other.name
     assert one.name[: int(NAME_LENGTH.value)] == other.name[: int(NAME_LENGTH.value)]
     assert len(one.name) == len(other.name) == int(NAME_LENGTH.value) + 12
+
+
+def test_a_name_as_long_as_may_be_stays_and_work_without_one_is_said_to_have_none(export: Export) -> None:
+    recording, whole = Recording(), "x" * int(NAME_LENGTH.value)
+    recording.kernel(whole, 0, 20)
+    rank = rank_of(export(recording))
+    assert [row.name for row in measure_kernels(rank, spans((0, 20))).rows] == [whole]
+    rank.activities.name[:] = -1
+    assert [row.name for row in measure_kernels(rank, spans((0, 20))).rows] == [NO_NAME]
 
 
 def _sequence(export: Export, recording: Recording, steps: Steps) -> Sequence:
@@ -174,9 +183,13 @@ BLIND = Missing("account", "clocks apart", "record again")
 def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 0, 40)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 100), BLIND)[0]
+    rank = rank_of(export(recording))
+    shown = measure_timelines(rank, one_window("none", "all", 0, 100), BLIND)[0]
     assert isinstance(shown.step, Missing)
     assert (shown.start_ns, shown.end_ns, shown.reasons) == (0, 100, BLIND)
+    windows = Steps("none", "two", (), spans((10, 20), (30, 60)))
+    shown = measure_timelines(rank, windows, BLIND)[0]
+    assert (shown.start_ns, shown.end_ns) == (10, 60)
 
 
 def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -> None:
