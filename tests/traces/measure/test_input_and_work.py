@@ -11,7 +11,7 @@ import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from tests.by_hand.run import Run
-from tests.recordings.loading import loading
+from tests.recordings.loading import MS, loading
 from traces.measure.data_loading import loads_apart
 
 
@@ -69,9 +69,9 @@ def test_copies_of_sizes_that_never_come_again_are_no_typical_input(tmp_path: Pa
 
 def test_families_of_ranges_are_those_of_most_in_a_step_and_of_as_many_by_name(tmp_path: Path) -> None:
     recording = loading(10)
-    for row in [*recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"]][::25]:
+    for at_ms in (20, 56, 92, 128):  # within each step
         for place, text in enumerate(("router 1", "forward 2", "layer 3", "layer 4")):
-            recording.range(text, row["start"] + 10 * place, row["start"] + 10 * place + 5)
+            recording.range(text, at_ms * MS + 10 * place, at_ms * MS + 10 * place + 5)
     found = work_of(recording, tmp_path / "run.sqlite")
     assert [*found["ranges"].items()] == [("layer N", 2), ("forward N", 1), ("router N", 1)]
 
