@@ -56,6 +56,12 @@ COMMUNICATION: Final = (
 COUNTS: Final = (
     (4, 4), (2, 2), (1, 1), (1, 0), (0, 1), (3, 1), (8, 8), (2, 1), (1, 2), (2, 0), (0, 3), (2, 3),
 )  # fmt: skip
+KINDS: Final = (
+    "compute", "layer", "backward", "group", "exchange", "bare", "within", "call", "named", "engine",
+    "generic", "gathers",
+)  # fmt: skip
+ENGINES: Final = ("ncclAllGather", "ncclAlltoAll", "ncclGather")
+TOLD: Final = ("nccl:all_to_all", "nccl:_all_gather_base", "ncclReduceScatter", "nccl:all_reduce", "ncclSend")
 INITS: Final = ("ncclCommInitRankConfig", "ncclCommInitRank", "ncclCommSplit")
 
 
@@ -93,9 +99,7 @@ class _Palette:
 
     def __init__(self, dice: Random) -> None:
         self._dice = dice
-        self._kinds = dice.sample(
-            ("compute", "layer", "backward", "group", "exchange", "bare", "within", "call", "named"), 4
-        )
+        self._kinds = dice.sample(KINDS, 4)
         self._names = dice.sample(COMPUTE, dice.randint(2, 6))
         self._around = dice.sample(AROUND, dice.randint(1, 4))
         self._communication = dice.sample(COMMUNICATION, 3)
@@ -124,6 +128,9 @@ class _Palette:
             "within": lambda line: line.within(text, stream=stream),
             "call": lambda line: line.call(call, of_call, kernel, stream),
             "named": lambda line: line.within(text, name, stream),
+            "engine": lambda line: _by_copies(line, dice.choice(ENGINES), of_call, receives),
+            "generic": lambda line: line.within(dice.choice(TOLD), "ncclDevKernel_Generic", stream),
+            "gathers": lambda line: _by_gathers(line, dice.random() < 0.7, stream),
         }
         operate = does[dice.choice(self._kinds)]
         around = dice.sample(self._around, min(len(self._around), dice.choice((0, 0, 1, 1, 2))))
@@ -136,6 +143,29 @@ def _backward(line: Line, sends: int, receives: int, stream: int) -> None:
         if name in (UNPERMUTE, PERMUTE):
             line.group(sends, receives, stream=stream)
         line.run(name, tid=AUTOGRAD)
+
+
+def _by_copies(line: Line, text: str, blob: bytes, copies: int) -> None:
+    """A collective that NCCL's copy engines do, by a call or at the end of a group."""
+    begin = line.now * 1_000
+    names = ("ncclGroupStart", text, "ncclGroupEnd") if copies % 2 else (text,)
+    for place, name in enumerate(names):
+        line.recording.range(name, begin + 900 * place, begin + 900 * place + 800, domain=1, registered=True)
+    line.blob_at[begin + 900 * names.index(text)] = blob
+    for place in range(copies):
+        at = begin + 900 * (len(names) - 1) + 100 * place
+        line.recording.copy(
+            "d2d", at + 5_000, at + 9_000, size_bytes=1 << 20, stream=20 + place % 2, launch_ns=at + 50
+        )
+    line.now += 20
+
+
+def _by_gathers(line: Line, permutes: bool, stream: int) -> None:
+    """A forward layer whose tokens are gathered, and scattered behind the experts."""
+    line.all(NORM, ATTENTION, NORM, ROUTER)
+    line.run(GATHER, stream)
+    line.all(*((PERMUTE, GROUPED, UNPERMUTE) if permutes else (GROUPED,)))
+    line.run(SCATTER, stream)
 
 
 def _within(line: Line, around: list[str], operate: Callable[[Line], None]) -> None:
