@@ -42,6 +42,7 @@ from traces.resolve.kinds import ENOUGH, resolve_kinds, spread_frac
 from traces.resolve.nccl_calls import communicators_in
 from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
+from traces.resolve.resolution import OPERATIONS, PHASES
 from traces.timeline import RankTimeline
 
 Export = Callable[..., Path]
@@ -519,6 +520,25 @@ def test_threads_have_their_own_ranges(export: Export) -> None:
     line.run(SENDRECV, stream=20)
     line.run(GEMM, tid=1001)
     assert kinds(rank_of(export(line.recording))) == ["sendrecv_unresolved"]
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "phase"),
+    [
+        ("moe_dispatch forward", "dispatch", "fwd"), ("moe_dispatch backward", "combine", "bwd"),
+        ("moe_combine backward", "dispatch", "bwd"), ("moe_combine", "combine", None),
+        ("backward", None, "bwd"), ("forward backward", None, None),
+        ("CheckpointFunctionBackward", None, None),
+    ],
+)  # fmt: skip
+def test_what_a_module_moves_goes_the_other_way_in_its_backward(
+    export: Export, text: str, operation: str | None, phase: str | None
+) -> None:
+    line = Line()
+    line.within(text, DISPATCH)
+    found = enclosing_ranges(communication_of(rank_of(export(line.recording))))
+    words = ((found.operation, OPERATIONS), (found.phase, PHASES))
+    assert [(*of, None)[int(code[0])] for code, of in words] == [operation, phase]
 
 
 @pytest.mark.parametrize(
