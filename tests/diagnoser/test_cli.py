@@ -73,11 +73,7 @@ BAD_INPUTS: list[tuple[Callable[[Path], Path], int, str]] = [
     ("make", "code", "said"), BAD_INPUTS, ids=lambda case: getattr(case, "__name__", None)
 )
 def test_a_bad_input_ends_in_one_line_and_leaves_nothing(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    make: Callable[[Path], Path],
-    code: int,
-    said: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Path], code: int, said: str
 ) -> None:
     path = make(tmp_path)
     before = sorted(tmp_path.rglob("*"))

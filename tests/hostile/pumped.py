@@ -8,11 +8,7 @@ from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-_SPELLED = (
-    (r"\pL\pM\pN", r"\w"),
-    (r"\pL\pN", r"\w"),
-    (r"\x{85}\pZ", r"\x85 "),
-)
+_SPELLED = ((r"\pL\pM\pN", r"\w"), (r"\pL\pN", r"\w"), (r"\x{85}\pZ", r"\x85 "))
 """What RE2 has and Python's parser has not, as that one spells it."""
 _OF_CATEGORY: dict[Any, str] = {
     codes.CATEGORY_DIGIT: "7",

@@ -106,14 +106,7 @@ class Browser:
         }
         return [keys[one["method"]](one["params"]) for one in self._events if one["method"] in keys]
 
-    def look(
-        self,
-        width: int = 1280,
-        height: int = 900,
-        *,
-        dark: bool = False,
-        calm: bool = False,
-    ) -> None:
+    def look(self, width: int = 1280, height: int = 900, *, dark: bool = False, calm: bool = False) -> None:
         """Size of the window in CSS pixels, dark mode, reduced motion."""
         self._ask(
             "Emulation.setDeviceMetricsOverride",

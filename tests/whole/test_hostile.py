@@ -63,10 +63,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     analysis = diagnoser.analyze(path, ask_megatron=False).to_dict()
     for section in ("missing", "refused", "choices", "fixes"):
         analysis[section] = analysis[section][:2]
-    return {
-        "analysis": analysis,
-        "comparison": document_of(regression()),
-    }
+    return {"analysis": analysis, "comparison": document_of(regression())}
 
 
 @pytest.fixture(scope="module")

@@ -86,11 +86,7 @@ def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
             "overlap_moe_expert_parallel_comm",
             False,
         ),
-        (
-            {"comm_overlap.tp_comm_overlap": None, "tp_comm_overlap": True},
-            "tp_comm_overlap",
-            True,
-        ),
+        ({"comm_overlap.tp_comm_overlap": None, "tp_comm_overlap": True}, "tp_comm_overlap", True),
     ],
 )
 def test_sections_of_bridge_win_over_the_model(said: dict[str, Value], field: str, value: Value) -> None:

@@ -156,11 +156,7 @@ def test_a_family_is_named_only_where_all_its_sizes_are_known() -> None:
     assert filled({**sizes, "num_moe_experts": 384, "moe_router_topk": 8}).family is None
 
 
-LAYOUT = {
-    "tensor_model_parallel_size": 2,
-    "pipeline_model_parallel_size": 4,
-    "context_parallel_size": 1,
-}
+LAYOUT = {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 4, "context_parallel_size": 1}
 
 
 def trusted(given: Given, file: dict[str, Value], log: dict[str, Value] | None = None) -> Settings:

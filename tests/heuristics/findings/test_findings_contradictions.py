@@ -119,11 +119,7 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-graphs-unasked", "active_not_requested", seen({"cuda_graph_impl": "none"}, graph_frac=0.3)),
     ("CFG-precision", "requested_not_active", seen({"fp8": "e4m3"}, precision="bf16")),
     ("CFG-grouped-gemm", "requested_not_active", seen({"moe_grouped_gemm": True}, grouped_gemm=False)),
-    (
-        "CFG-grouped-gemm-unasked",
-        "active_not_requested",
-        seen(UNGROUPED, grouped_gemm=True),
-    ),
+    ("CFG-grouped-gemm-unasked", "active_not_requested", seen(UNGROUPED, grouped_gemm=True)),
     ("CFG-permute-fusion", "requested_not_active", seen({"moe_permute_fusion": True}, permute_fused=False)),
     ("CFG-recompute-unasked", "active_not_requested", seen(SELECTIVE, recompute_modules=("moe",))),
     (
@@ -155,28 +151,12 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         "logged_otherwise",
         run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
     ),
-    (
-        "CFG-gpu-differs",
-        "counted_otherwise",
-        replace(seen({}, gpu="GB200"), given=Given(gpu="H100")),
-    ),
-    (
-        "CFG-balance-off",
-        "default_left_off",
-        run_with({**SPREAD, "moe_router_load_balancing_type": "none"}),
-    ),
+    ("CFG-gpu-differs", "counted_otherwise", replace(seen({}, gpu="GB200"), given=Given(gpu="H100"))),
+    ("CFG-balance-off", "default_left_off", run_with({**SPREAD, "moe_router_load_balancing_type": "none"})),
     ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
     ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True, "fp8": None}, log=logged(fp8="e4m3"))),
-    (
-        "CFG-log-throughput",
-        "logged_otherwise",
-        run_with(SMALL, log=replace(log_of(), iterations=FAST)),
-    ),
-    (
-        "CFG-log-drift",
-        "drifting",
-        run_with(log=replace(log_of(), iterations=GROWING)),
-    ),
+    ("CFG-log-throughput", "logged_otherwise", run_with(SMALL, log=replace(log_of(), iterations=FAST))),
+    ("CFG-log-drift", "drifting", run_with(log=replace(log_of(), iterations=GROWING))),
 )
 
 
@@ -226,8 +206,7 @@ def test_a_contradiction_is_found_with_its_state(name: str, state: FindingState,
             run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given=H100), id="NVL8 is 8"
         ),
         pytest.param(
-            run_with({**DEEPEP, **GRAPHS, "moe_router_padding_for_quantization": True}),
-            id="padded flex",
+            run_with({**DEEPEP, **GRAPHS, "moe_router_padding_for_quantization": True}), id="padded flex"
         ),
     ],
 )

@@ -41,11 +41,7 @@ def steps(*each: int | tuple[int, int], recompute: int = 0) -> tuple[PassCount, 
     return tuple(PassCount(forward, recompute, backward) for forward, backward in pairs)
 
 
-def run_of(
-    config: Config,
-    *ranks: tuple[PassCount, ...],
-    training: bool | None = True,
-) -> Run:
+def run_of(config: Config, *ranks: tuple[PassCount, ...], training: bool | None = True) -> Run:
     return run_with(config, shown={"moe_passes": ranks, "training": training})
 
 

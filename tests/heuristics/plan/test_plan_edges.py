@@ -13,15 +13,7 @@ from heuristics.fixes.precondition import Precondition, Release, State
 from heuristics.guides.memory_use import Use
 from heuristics.plan import refusals
 from heuristics.plan.combined import combined_of
-from heuristics.plan.gains import (
-    Gain,
-    Replayed,
-    acts_on,
-    ceiling_frac,
-    gains_of,
-    of_first_wall,
-    wide_because,
-)
+from heuristics.plan.gains import Gain, Replayed, acts_on, ceiling_frac, gains_of, of_first_wall, wide_because
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned, Refused
 from heuristics.plan.refusals import room_for, rooms_of
@@ -435,9 +427,7 @@ def test_only_the_first_fix_of_the_first_wall_is_worth_an_upgrade(
     old = Precondition("PyTorch >= 2.6", "unmet", release=Release("torch", "2.6.0"))
     ready = Precondition("PyTorch >= 2.6", "met")
     waits = a_fix(
-        "COM-1",
-        "communication",
-        advice=lambda run: (old if run.given.torch_version == "2.5.1" else ready,),
+        "COM-1", "communication", advice=lambda run: (old if run.given.torch_version == "2.5.1" else ready,)
     )
     plain = paying("communication", {"tp": 100})
     run = replace(

@@ -41,13 +41,7 @@ def of(*sizes: tuple[str, Value], **given: Any) -> Run:
 
 @pytest.mark.parametrize(
     ("batch", "micro", "times", "divides"),
-    [
-        (32, 2, 1, True),
-        (48, 2, 1, False),
-        (64, 2, 2, True),
-        (None, 2, 1, None),
-        (32, None, 1, None),
-    ],
+    [(32, 2, 1, True), (48, 2, 1, False), (64, 2, 2, True), (None, 2, 1, None), (32, None, 1, None)],
 )
 def test_twice_the_micro_batch_over_eight_ranks_divides_the_batch_or_not(
     batch: int | None, micro: int | None, times: int, divides: bool | None

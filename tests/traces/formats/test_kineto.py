@@ -11,18 +11,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from tests.recordings.kineto import (
-    GEMM,
-    GID,
-    PID,
-    Event,
-    call,
-    event,
-    expect_one_run,
-    on_gpu,
-    one_run,
-    write,
-)
+from tests.recordings.kineto import GEMM, GID, PID, Event, call, event, expect_one_run, on_gpu, one_run, write
 from traces.columns import COPY_KINDS, NULL, Columns, Gpu, Memory, SmLimits
 from traces.formats.open import read_trace
 

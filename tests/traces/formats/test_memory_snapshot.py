@@ -12,13 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recordings.memory_snapshot import (
-    MIB,
-    Runs,
-    block,
-    entry,
-    one_step,
-)
+from tests.recordings.memory_snapshot import MIB, Runs, block, entry, one_step
 from traces.errors import NotASnapshot
 from traces.formats.memory_snapshot import read_memory_snapshot
 from traces.measure.memory_snapshot import snapshot_of

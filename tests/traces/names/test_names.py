@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.places import DATA
-from traces.names.kernels import (
-    classify_kernel,
-    comm_kind,
-)
+from traces.names.kernels import classify_kernel, comm_kind
 from traces.names.mangled import readable
 from traces.names.ranges import family, is_step_name
 

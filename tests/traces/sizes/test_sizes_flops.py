@@ -68,9 +68,7 @@ def test_grouped_products_of_a_gpu_are_those_of_its_tokens_and_layers(
         {"train.global_batch_size": None},
     ],
 )
-def test_grouped_products_are_not_told_where_gpus_differ_or_sizes_are_missing(
-    more: dict[str, Value],
-) -> None:
+def test_grouped_products_are_not_told_where_gpus_differ_or_sizes_are_missing(more: dict[str, Value]) -> None:
     assert grouped_flops_per_step(tiny(**more)) is None
 
 

@@ -199,14 +199,8 @@ def without(part: str) -> Said:
             [again(2), without("allocator_frac"), budget(compute=60), absent(launch_latency=5)],
             unmeasurable(42),
         ),
-        (
-            [again(2), without("offload_exposed_frac"), budget(compute=60), starved(gc=5)],
-            unmeasurable(37),
-        ),
-        (
-            [again(2), without("allocator_frac"), starved(allocator=10)],
-            finding(recompute=2, allocator=10),
-        ),
+        ([again(2), without("offload_exposed_frac"), budget(compute=60), starved(gc=5)], unmeasurable(37)),
+        ([again(2), without("allocator_frac"), starved(allocator=10)], finding(recompute=2, allocator=10)),
     ],
 )
 def test_memory_costs_what_runs_again_and_what_is_moved_or_allocated(

@@ -187,9 +187,7 @@ def test_what_overlaps_on_a_stream_goes_to_a_further_track_and_is_not_lost(docum
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9))))
-def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(
-    pairs: list[tuple[int, int]],
-) -> None:
+def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(pairs: list[tuple[int, int]]) -> None:
     slices = [Slice(at, at + length, "x", "x") for at, length in pairs]
     found = rows(slices)
     assert Counter(one for row in found for one in map(id, row)) == Counter(map(id, slices))
@@ -212,11 +210,7 @@ def compared(make: Callable[[], Any] = regression) -> Document:
 def test_both_steps_of_a_comparison_begin_at_zero() -> None:
     trace = read(write_comparison_perfetto(compared()))
     assert trace.origin_ns == 0
-    assert list(trace.tracks) == [
-        "moe-diag: new against base",
-        "base before.sqlite",
-        "new after.sqlite",
-    ]
+    assert list(trace.tracks) == ["moe-diag: new against base", "base before.sqlite", "new after.sqlite"]
     for side, length_ns in (("base", 100), ("new", 120)):
         (step,) = trace.track(side, "step")
         assert (step.start_ns, step.end_ns) == (0, length_ns)
