@@ -228,22 +228,12 @@ def _plain_folder_of_the_user(left: Path, desk: Desk) -> None:
 FORMS: Final[Mapping[str, Callable[[Path, Desk], None]]] = {
     one.__name__.strip("_"): one
     for one in (
-        _replaced_leads_out,
-        _replaced_leads_out_relatively,
-        _made_leads_to_the_attachment,
-        _made_leads_to_the_users_own,
-        _hard_links_to_what_lies_beside,
-        _is_itself_a_link,
-        _of_another_user,
-        _shared_with_all,
-        _odd_names,
-        _pipe_and_socket,
-        _leads_nowhere,
-        _list_of_files_elsewhere,
-        _perfect_but_for_the_note,
-        _plain_folder_of_the_user,
+        _replaced_leads_out, _replaced_leads_out_relatively, _made_leads_to_the_attachment,
+        _made_leads_to_the_users_own, _hard_links_to_what_lies_beside, _is_itself_a_link, _of_another_user,
+        _shared_with_all, _odd_names, _pipe_and_socket, _leads_nowhere, _list_of_files_elsewhere,
+        _perfect_but_for_the_note, _plain_folder_of_the_user,
     )
-}
+}  # fmt: skip
 """What may stand in place of a left-over folder, by its name. Another user's needs root."""
 
 

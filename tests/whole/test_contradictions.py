@@ -118,10 +118,7 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
         (
             "ranks.0.data_loading",
             {
-                "waiting_steps": 0,
-                "workers": 2,
-                "input_copies": 0,
-                "input_copies_exposed_ns": 0,
+                "waiting_steps": 0, "workers": 2, "input_copies": 0, "input_copies_exposed_ns": 0,
                 "input_copies_pageable": None,
             },
         ),
@@ -138,9 +135,7 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
                 "checked": [],
                 "settings": [
                     {
-                        "knob": "recompute_granularity",
-                        "value": "selective",
-                        "said": "run.yaml:1",
+                        "knob": "recompute_granularity", "value": "selective", "said": "run.yaml:1",
                         "withheld": False,
                     }
                 ],
@@ -177,7 +172,7 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
         ("ranks.0.memory.foreign_frees_frac", 1.0),
     ),
     "no_line_has_a_value_to_fill_in": (("fixes.0.knobs.megatron_lm", ["--pipeline-model-parallel-size N"]),),
-}
+}  # fmt: skip
 """What makes each rule speak."""
 
 

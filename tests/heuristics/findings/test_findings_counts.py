@@ -12,18 +12,11 @@ from tests.doubles.workflow import Config, run_with
 from traces.measure.moe.passes import PassCount
 
 EIGHT: Config = {
-    "num_layers": 8,
-    "num_moe_experts": 16,
-    "moe_layer_freq": 1,
-    "mtp_num_layers": None,
-    "tensor_model_parallel_size": 1,
-    "context_parallel_size": 1,
-    "pipeline_model_parallel_size": 1,
-    "expert_model_parallel_size": 8,
-    "world_size": 8,
-    "train.micro_batch_size": 1,
+    "num_layers": 8, "num_moe_experts": 16, "moe_layer_freq": 1, "mtp_num_layers": None,
+    "tensor_model_parallel_size": 1, "context_parallel_size": 1, "pipeline_model_parallel_size": 1,
+    "expert_model_parallel_size": 8, "world_size": 8, "train.micro_batch_size": 1,
     "train.global_batch_size": 16,
-}
+}  # fmt: skip
 """8 MoE layers, 2 microbatches: 16 passes a step in each direction."""
 SPLIT: Config = {
     "virtual_pipeline_model_parallel_size": None,

@@ -126,13 +126,9 @@ def test_each_release_spells_graphs_its_own_way(
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     unmet: dict[str, object] = {
-        "no_memory_error": True,
-        "graphs_run": True,
-        "host_visible": True,
-        "layers_recomputed": False,
-        "experts_run": None,
-        "sync_free": False,
-    }
+        "no_memory_error": True, "graphs_run": True, "host_visible": True, "layers_recomputed": False,
+        "experts_run": None, "sync_free": False,
+    }  # fmt: skip
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage_now": "tuned"}
     unmet |= {"memory_tight": False}
     for rule in table("cuda_graphs")[edition]:

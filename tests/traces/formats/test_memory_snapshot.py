@@ -106,19 +106,9 @@ def hostile() -> list[bytes]:
 
 
 _ASK = (
-    "GLOBAL",
-    "STACK_GLOBAL",
-    "REDUCE",
-    "BUILD",
-    "INST",
-    "OBJ",
-    "NEWOBJ",
-    "NEWOBJ_EX",
-    "EXT1",
-    "EXT2",
-    "EXT4",
+    "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4",
     "BINPERSID",
-)
+)  # fmt: skip
 
 
 def _shared(levels: int, key: str) -> bytes:

@@ -74,18 +74,8 @@ def test_what_is_made_is_made_once() -> None:
 
 
 VERSIONS = [
-    None,
-    "0.12.0",
-    "0.13.0",
-    "0.14.0",
-    "0.15.0",
-    "0.16.1",
-    "0.17.0",
-    "0.17.1",
-    "0.18.0",
-    "0.19.0",
-    "main",
-]
+    None, "0.12.0", "0.13.0", "0.14.0", "0.15.0", "0.16.1", "0.17.0", "0.17.1", "0.18.0", "0.19.0", "main",
+]  # fmt: skip
 FRAMEWORKS: tuple[Framework, ...] = ("megatron_lm", "megatron_bridge")
 EXAMPLES: dict[str, Value] = {"int": 3, "float": 0.25, "str": "a", "list": ("a", 2), "int|list": (0, 1, 1)}
 
