@@ -10,16 +10,12 @@ from heuristics.run.run import Run
 from traces.settings.settings import Value, settings
 
 FULL_NAMES = {
-    "tp": "tensor_model_parallel_size",
-    "pp": "pipeline_model_parallel_size",
-    "vpp": "virtual_pipeline_model_parallel_size",
-    "cp": "context_parallel_size",
-    "ep": "expert_model_parallel_size",
-    "etp": "expert_tensor_parallel_size",
-    "dispatcher": "moe_token_dispatcher_type",
-    "backend": "moe_flex_dispatcher_backend",
+    "tp": "tensor_model_parallel_size", "pp": "pipeline_model_parallel_size",
+    "vpp": "virtual_pipeline_model_parallel_size", "cp": "context_parallel_size",
+    "ep": "expert_model_parallel_size", "etp": "expert_tensor_parallel_size",
+    "dispatcher": "moe_token_dispatcher_type", "backend": "moe_flex_dispatcher_backend",
     "world": "world_size",
-}
+}  # fmt: skip
 KNOWN = {"num_moe_experts": 64, "moe_router_topk": 8}
 
 

@@ -54,19 +54,12 @@ def cut_report(folder: Path) -> Path:
 
 
 BAD_INPUTS: list[tuple[Callable[[Path], Path], int, str]] = [
-    (missing, 3, "does not exist"),
-    (empty, 3, "is empty"),
-    (text, 3, "is no trace we know"),
-    (a_folder, 3, "has no recordings"),
-    (truncated, 3, "is truncated"),
-    (headless, 3, "is truncated"),
-    (scrambled, 3, "is damaged"),
-    (no_export, 3, "nsys export --type sqlite"),
-    (failed_export, 3, "its export failed half way"),
-    (stream, 3, "QdstrmImporter"),
-    (cut_report, 3, "is truncated"),
-    (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
-]
+    (missing, 3, "does not exist"), (empty, 3, "is empty"), (text, 3, "is no trace we know"),
+    (a_folder, 3, "has no recordings"), (truncated, 3, "is truncated"), (headless, 3, "is truncated"),
+    (scrambled, 3, "is damaged"), (no_export, 3, "nsys export --type sqlite"),
+    (failed_export, 3, "its export failed half way"), (stream, 3, "QdstrmImporter"),
+    (cut_report, 3, "is truncated"), (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -253,18 +253,11 @@ def test_the_result_itself_is_never_replaced(
 @pytest.mark.parametrize(
     ("name", "base"),
     [
-        ("run.nsys-rep", "run"),
-        ("run.json", "run"),
-        ("run.json.gz", "run"),
-        ("run_moe-diag.json", "run"),
-        ("new_compared.json", "new"),
-        ("run_report.json", "run"),
-        ("run_moe-diag.sqlite", "run_moe-diag"),
-        (".json", ".json"),
-        ("_moe-diag.json", "_moe-diag"),
-        ("run", "run"),
+        ("run.nsys-rep", "run"), ("run.json", "run"), ("run.json.gz", "run"), ("run_moe-diag.json", "run"),
+        ("new_compared.json", "new"), ("run_report.json", "run"), ("run_moe-diag.sqlite", "run_moe-diag"),
+        (".json", ".json"), ("_moe-diag.json", "_moe-diag"), ("run", "run"),
     ],
-)
+)  # fmt: skip
 def test_a_name_loses_its_extension_and_what_ours_end_with(name: str, base: str) -> None:
     assert base_name(Path("folder") / name) == base
 

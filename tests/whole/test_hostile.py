@@ -234,20 +234,13 @@ def test_configurations_of_a_comparison_do_no_harm(given: dict[str, Path], tmp_p
 @pytest.mark.parametrize(
     "words",
     [
-        ["analyze", "{}"],
-        ["analyze", "{}", "--steps", "\x1b[31mx"],
-        ["analyze", "{}", "--nvtx", "\x1b]0;o\x07("],
-        ["compare", "{}", "{}"],
-        ["check-config", "{}"],
-        ["doctor", "{}"],
-        ["report", "{}"],
-        ["explain", "\x1b]0;o\x07\u202e"],
-        ["analyze", "none.sqlite", "-f", "\x1b[31m"],
-        ["demo", "\x1b[31m"],
-        ["history", "add", "{}"],
+        ["analyze", "{}"], ["analyze", "{}", "--steps", "\x1b[31mx"],
+        ["analyze", "{}", "--nvtx", "\x1b]0;o\x07("], ["compare", "{}", "{}"], ["check-config", "{}"],
+        ["doctor", "{}"], ["report", "{}"], ["explain", "\x1b]0;o\x07\u202e"],
+        ["analyze", "none.sqlite", "-f", "\x1b[31m"], ["demo", "\x1b[31m"], ["history", "add", "{}"],
         ["history", "baseline", "\x1b[31m", "{}"],
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", [FILE_NAME, undecodable_name()])
 def test_an_error_does_not_reach_the_terminal(
     words: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

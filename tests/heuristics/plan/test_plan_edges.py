@@ -245,15 +245,11 @@ def test_only_fixes_of_one_wall_share_its_costs_and_none_that_acts_otherwise() -
 @pytest.mark.parametrize(
     ("ns", "total", "window", "frac", "ceiling"),
     [
-        (50, 100, 1000, None, 0.05),
-        (50, 100, 1000, 0.4, 0.2),
-        (50, 100, 40, None, 1.0),
-        (50, 100, 40, 3.0, 1.0),
-        (50, 100, 0, None, None),
-        (0, 0, 1000, 0.4, 0.0),
+        (50, 100, 1000, None, 0.05), (50, 100, 1000, 0.4, 0.2), (50, 100, 40, None, 1.0),
+        (50, 100, 40, 3.0, 1.0), (50, 100, 0, None, None), (0, 0, 1000, 0.4, 0.0),
         (None, None, 1000, 0.4, None),
     ],
-)
+)  # fmt: skip
 def test_a_ceiling_is_the_part_of_its_wall_and_never_above_the_whole(
     ns: int | None, total: int | None, window: int, frac: float | None, ceiling: float | None
 ) -> None:

@@ -75,14 +75,10 @@ def test_ep_divides_the_experts_and_with_pp_the_ranks(
 @pytest.mark.parametrize(
     ("ep", "etp", "domain", "experts", "wider"),
     [
-        (4, 1, 8, 64, 8),
-        (4, 1, 7, 64, None),
-        (4, 2, 16, 64, 8),
-        (4, 2, 15, 64, None),
-        (4, 1, 8, 12, None),
+        (4, 1, 8, 64, 8), (4, 1, 7, 64, None), (4, 2, 16, 64, 8), (4, 2, 15, 64, None), (4, 1, 8, 12, None),
         (4, 1, None, 64, None),
     ],
-)
+)  # fmt: skip
 def test_ep_is_doubled_within_the_nvlink_domain(
     ep: int, etp: int, domain: int | None, experts: int, wider: int | None
 ) -> None:
@@ -101,15 +97,10 @@ def test_what_a_trace_shows_of_experts_goes_before_their_spread() -> None:
 @pytest.mark.parametrize(
     ("layers", "pp", "vpp", "half"),
     [
-        (8, 4, 1, 2),
-        (8, 4, 2, 2),
-        (6, 4, 2, None),
-        (7, 2, 1, 1),
-        (8, 1, 1, None),
-        (8, 3, 1, None),
+        (8, 4, 1, 2), (8, 4, 2, 2), (6, 4, 2, None), (7, 2, 1, 1), (8, 1, 1, None), (8, 3, 1, None),
         (None, 4, 1, 2),
     ],
-)
+)  # fmt: skip
 def test_half_the_stages_divide_the_layers_over_virtual_ones(
     layers: int | None, pp: int, vpp: int, half: int | None
 ) -> None:

@@ -96,20 +96,13 @@ def test_a_name_shows_what_a_run_does_already_where_only_such_a_run_has_it(
 @pytest.mark.parametrize(
     ("name", "product"),
     [
-        ("NVIDIA H100 80GB HBM3", "H100"),
-        ("gb200", "GB200"),
-        ("NVIDIA H100 PCIe", "H100 PCIe"),
-        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"),
-        ("h100sxm", "H100"),
-        ("H100-PCIe", "H100 PCIe"),
-        ("AMD Instinct MI300X OAM", "MI300X"),
-        ("NVIDIA GeForce RTX3090", "RTX 3090"),
-        ("GeForce RTX 2080Ti", "RTX 2080 Ti"),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
-        ("NVIDIA A1000", None),
-        ("foo9000", None),
+        ("NVIDIA H100 80GB HBM3", "H100"), ("gb200", "GB200"), ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"), ("h100sxm", "H100"), ("H100-PCIe", "H100 PCIe"),
+        ("AMD Instinct MI300X OAM", "MI300X"), ("NVIDIA GeForce RTX3090", "RTX 3090"),
+        ("GeForce RTX 2080Ti", "RTX 2080 Ti"), ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
+        ("NVIDIA A1000", None), ("foo9000", None),
     ],
-)
+)  # fmt: skip
 def test_a_product_is_found_in_its_name(name: str, product: str | None) -> None:
     found = product_named(name)
     assert (found.name if found else None) == product

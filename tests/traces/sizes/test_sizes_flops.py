@@ -118,14 +118,10 @@ def test_throughput_names_what_it_lacks() -> None:
 @pytest.mark.parametrize(
     ("precision", "published"),
     [
-        ("bf16", "bf16"),
-        ("fp16", "bf16"),
-        ("mxfp8", "fp8"),
-        ("fp8_delayed", "fp8"),
-        ("nvfp4", "nvfp4"),
+        ("bf16", "bf16"), ("fp16", "bf16"), ("mxfp8", "fp8"), ("fp8_delayed", "fp8"), ("nvfp4", "nvfp4"),
         (None, None),
     ],
-)
+)  # fmt: skip
 def test_each_precision_has_the_peak_of_its_format(precision: str | None, published: str | None) -> None:
     assert peak_precision(precision) == published
 
