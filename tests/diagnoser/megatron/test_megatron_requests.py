@@ -75,20 +75,14 @@ def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
     [
         ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "fp8_recipe", "mxfp8"),
         ({"mixed_precision": "fp16_mixed", "bf16": True}, "bf16", False),
-        (
-            {"mixed_precision": "bf16_with_fp8_current_scaling_mixed", "mixed_precision.fp8_recipe": "b"},
-            "fp8_recipe",
-            "b",
-        ),
+        ({"mixed_precision": "bf16_with_fp8_current_scaling_mixed", "mixed_precision.fp8_recipe": "b"},
+         "fp8_recipe", "b"),
         ({"comm_overlap.delay_wgrad_compute": True}, "delay_wgrad_compute", True),
-        (
-            {"comm_overlap.tp_comm_overlap": True, "overlap_moe_expert_parallel_comm": True},
-            "overlap_moe_expert_parallel_comm",
-            False,
-        ),
+        ({"comm_overlap.tp_comm_overlap": True, "overlap_moe_expert_parallel_comm": True},
+         "overlap_moe_expert_parallel_comm", False),
         ({"comm_overlap.tp_comm_overlap": None, "tp_comm_overlap": True}, "tp_comm_overlap", True),
     ],
-)
+)  # fmt: skip
 def test_sections_of_bridge_win_over_the_model(said: dict[str, Value], field: str, value: Value) -> None:
     assert asked(said, "megatron_bridge").fields[field] == value
 

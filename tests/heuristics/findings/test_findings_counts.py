@@ -59,17 +59,10 @@ def expected(config: Config) -> Configured | None:
         ({**TWO_STAGES, "mtp_num_layers": 1}, (4, 5), 2),
         ({**TWO_STAGES, "pipeline_model_parallel_layout": "Ettt|tttttL"}, (3, 5), 2),
         ({**TWO_STAGES, "moe_layer_freq": (0, 0, 0, 0, 1, 1, 1, 1)}, (0, 4), 2),
-        (
-            {
-                **TWO_STAGES,
-                "moe_layer_freq": (0, 0, 1, 1, 1, 1, 1, 1),
-                "virtual_pipeline_model_parallel_size": 2,
-            },
-            (2, 4),
-            2,
-        ),
+        ({**TWO_STAGES, "moe_layer_freq": (0, 0, 1, 1, 1, 1, 1, 1),
+         "virtual_pipeline_model_parallel_size": 2}, (2, 4), 2),
     ],
-)
+)  # fmt: skip
 def test_layers_and_microbatches_are_those_of_the_stages(
     changes: Config, layers: tuple[int, ...], microbatches: int
 ) -> None:
