@@ -103,20 +103,14 @@ ATTENTION = picked("transformer_engine", "attn")
         (picked("transformer_engine"), "0.14.0", ("--external-cuda-graph", "--cuda-graph-scope full")),
         (WHOLE, "0.15.0", ("--cuda-graph-impl local", "--cuda-graph-scope full_iteration")),
         (picked("none"), "0.15.0", ("--cuda-graph-impl none",)),
-        (
-            ROUTED,
-            "0.16.1",
-            ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope moe_router moe_preprocess"),
-        ),
-        (
-            ROUTED,
-            "core_v0.18.0",
-            ("--cuda-graph-impl transformer_engine", "--cuda-graph-modules moe_router moe_preprocess"),
-        ),
+        (ROUTED, "0.16.1",
+         ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope moe_router moe_preprocess")),
+        (ROUTED, "core_v0.18.0",
+         ("--cuda-graph-impl transformer_engine", "--cuda-graph-modules moe_router moe_preprocess")),
         (WHOLE, "0.19.0", ("--cuda-graph-impl full_iteration",)),
         (picked("local"), "0.18.0", ("--cuda-graph-impl local",)),
     ],
-)
+)  # fmt: skip
 def test_each_release_spells_graphs_its_own_way(
     choice: Graphs, core: str | None, flags: tuple[str, ...]
 ) -> None:
