@@ -18,12 +18,9 @@ TINY: Mapping[str, Value] = {
 """Two layers, the first dense: 10 tokens of 8 numbers, 2 heads of 4, 4 experts of which a token takes 2."""
 
 ONE_GPU: Mapping[str, Value] = {
-    "world_size": 1,
-    "train.micro_batch_size": 1,
-    "train.global_batch_size": 1,
-    "ddp.use_distributed_optimizer": True,
-    "ddp.grad_reduce_in_fp32": True,
-}
+    "world_size": 1, "train.micro_batch_size": 1, "train.global_batch_size": 1,
+    "ddp.use_distributed_optimizer": True, "ddp.grad_reduce_in_fp32": True,
+}  # fmt: skip
 
 
 def tiny(**more: Value) -> Settings:

@@ -83,20 +83,14 @@ def test_a_bad_input_ends_in_one_line_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--steps", "9:12"], "Recorded are 0 to 2"),
-        (["--steps", "x"], "--steps 2:5"),
-        (["--nvtx", "iterations"], "'iteration N'"),
-        (["--nvtx", "("], "no regular expression"),
+        (["--steps", "9:12"], "Recorded are 0 to 2"), (["--steps", "x"], "--steps 2:5"),
+        (["--nvtx", "iterations"], "'iteration N'"), (["--nvtx", "("], "no regular expression"),
         (["--steps", f"0:{'9' * 5000}"], "is not of the form A:B"),
-        (["--start", "9s"], "GPU activity lies between"),
-        (["--gpu", "5"], "GPU 0"),
-        (["--rank", "5"], "no rank is recorded"),
-        (["--start", "1ms", "--nvtx", "x"], "Give one of them"),
-        (["-f", "yaml"], "yaml"),
-        (["--bogus"], "--bogus"),
-        (["-f", "text", "-f", "json"], "-o FOLDER/"),
+        (["--start", "9s"], "GPU activity lies between"), (["--gpu", "5"], "GPU 0"),
+        (["--rank", "5"], "no rank is recorded"), (["--start", "1ms", "--nvtx", "x"], "Give one of them"),
+        (["-f", "yaml"], "yaml"), (["--bogus"], "--bogus"), (["-f", "text", "-f", "json"], "-o FOLDER/"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_option_or_selection_ends_with_two(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:

@@ -25,19 +25,11 @@ if TYPE_CHECKING:
     from selenium.webdriver.remote.webelement import WebElement
 
 ARGUMENTS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-sync",
-    "--disable-breakpad",
-    "--disable-extensions",
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-default-apps",
+    "--disable-sync", "--disable-breakpad", "--disable-extensions",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
+)  # fmt: skip
 """Nothing of its own accord, and no name resolves: what a page asks for fails, and is seen."""
 
 _LOOKS = """

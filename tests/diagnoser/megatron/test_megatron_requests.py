@@ -48,14 +48,11 @@ def test_only_fields_of_core_are_asked() -> None:
 def test_sizes_nobody_said_are_legal_and_named() -> None:
     request = asked(
         {
-            "tensor_model_parallel_size": 4,
-            "pipeline_model_parallel_size": 2,
-            "virtual_pipeline_model_parallel_size": 3,
-            "expert_model_parallel_size": 8,
-            "expert_tensor_parallel_size": 1,
-            "moe_router_topk": 10,
+            "tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 2,
+            "virtual_pipeline_model_parallel_size": 3, "expert_model_parallel_size": 8,
+            "expert_tensor_parallel_size": 1, "moe_router_topk": 10,
         }
-    )
+    )  # fmt: skip
     sizes = {name: request.fields[name] for name in request.assumed_sizes if name != "world_size"}
     assert sizes == {"num_attention_heads": 4, "hidden_size": 512, "num_layers": 6, "num_moe_experts": 16}
     assert request.world_size == 16  # TP4 beside ETP1 x EP8: 8 ranks, on 2 stages

@@ -19,13 +19,10 @@ EIGHT: Config = {
 }  # fmt: skip
 """8 MoE layers, 2 microbatches: 16 passes a step in each direction."""
 SPLIT: Config = {
-    "virtual_pipeline_model_parallel_size": None,
-    "pipeline_model_parallel_layout": None,
-    "num_layers_in_first_pipeline_stage": None,
-    "num_layers_in_last_pipeline_stage": None,
-    "account_for_embedding_in_pipeline_split": False,
-    "account_for_loss_in_pipeline_split": False,
-}
+    "virtual_pipeline_model_parallel_size": None, "pipeline_model_parallel_layout": None,
+    "num_layers_in_first_pipeline_stage": None, "num_layers_in_last_pipeline_stage": None,
+    "account_for_embedding_in_pipeline_split": False, "account_for_loss_in_pipeline_split": False,
+}  # fmt: skip
 TWO_STAGES: Config = {**EIGHT, **SPLIT, "pipeline_model_parallel_size": 2, "world_size": 16}
 
 

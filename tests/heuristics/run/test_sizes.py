@@ -25,11 +25,8 @@ from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Value
 
 WORLD, EP, ETP, TP = (
-    "world_size",
-    "expert_model_parallel_size",
-    "expert_tensor_parallel_size",
-    "tensor_model_parallel_size",
-)
+    "world_size", "expert_model_parallel_size", "expert_tensor_parallel_size", "tensor_model_parallel_size",
+)  # fmt: skip
 LAYERS, EXPERTS, MTP = "num_layers", "num_moe_experts", "mtp_num_layers"
 MICRO, BATCH = "train.micro_batch_size", "train.global_batch_size"
 EMBEDDING, LOSS = "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"

@@ -190,17 +190,13 @@ def test_a_frame_is_told_by_its_package_and_function_and_never_by_a_folder(text:
 @pytest.mark.parametrize(
     "text",
     [
-        "torch/nn/modules/module.py(1779): _call_impl",
-        "contextlib.py(81): inner",
-        "/usr/lib/python3.12/threading.py(355): wait",
-        "train.py(3): <listcomp>",
-        "<built-in method conv2d of type object at 0x7f4f7dff0640>",
-        "<string>(1): <module>",
-        "/usr/lib/libpython3.12.so.1.0: _PyEval_EvalFrameDefault",
-        "/home/eve/own.so: secret_kernel",
+        "torch/nn/modules/module.py(1779): _call_impl", "contextlib.py(81): inner",
+        "/usr/lib/python3.12/threading.py(355): wait", "train.py(3): <listcomp>",
+        "<built-in method conv2d of type object at 0x7f4f7dff0640>", "<string>(1): <module>",
+        "/usr/lib/libpython3.12.so.1.0: _PyEval_EvalFrameDefault", "/home/eve/own.so: secret_kernel",
         "/lib64/libc.so.6: __poll",
     ],
-)
+)  # fmt: skip
 def test_plumbing_and_what_may_be_private_is_no_address(text: str) -> None:
     assert public_frame(text) is None
 

@@ -344,11 +344,8 @@ def test_an_earlier_result_keeps_its_walls_its_bound_its_sureness_and_its_next_w
 
 def earlier(**about: Any) -> Verdict:
     plain: dict[str, Any] = {
-        "bound": "compute",
-        "because": ("as it was",),
-        "confidence": "medium",
-        "next_because": "so",
-    }
+        "bound": "compute", "because": ("as it was",), "confidence": "medium", "next_because": "so",
+    }  # fmt: skip
     plain |= {"confidence_because": ("few steps",), "next_wall": "host_overhead", "next_wall_frac": 0.2}
     return double(Verdict, **{**plain, "does_not_fit": False, "largest_bucket_frac": 0.7, **about})
 

@@ -48,12 +48,9 @@ RUNS: dict[str, Callable[[], Recording]] = {
     "graph only": graph_only,
 }
 COMPARED = {
-    "regression": regression,
-    "undecided": undecided,
-    "unchanged": unchanged,
-    "not comparable": not_comparable,
-    "by logs": by_logs,
-}
+    "regression": regression, "undecided": undecided, "unchanged": unchanged,
+    "not comparable": not_comparable, "by logs": by_logs,
+}  # fmt: skip
 ALL = [*RUNS, "two ranks", "crowded", "hostile", *COMPARED]
 
 
