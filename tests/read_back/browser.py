@@ -1,11 +1,6 @@
 """Debian's Chromium for the tests of pages: what a page says, asks for, shows and lets the keyboard reach.
 
-A module starts one browser for all its tests:
-
-    @pytest.fixture(scope="module")
-    def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-        with started(tmp_path_factory.mktemp("chromium")) as one:
-            yield one
+A module has one for all its tests: the fixture `browser` of conftest.py.
 """
 
 from __future__ import annotations

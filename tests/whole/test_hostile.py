@@ -7,7 +7,6 @@ look like is told to `tests.hostile.shapes`, by its name.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ from tests.hostile.names import (
     undecodable_name,
 )
 from tests.hostile.shapes import SHAPES, as_text, assert_harmless
-from tests.read_back.browser import Browser, started
+from tests.read_back.browser import Browser
 from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
 from tests.read_back.terminal import Tty
 
@@ -64,12 +63,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     for section in ("missing", "refused", "choices", "fixes"):
         analysis[section] = analysis[section][:2]
     return {"analysis": analysis, "comparison": document_of(regression())}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
 
 
 @pytest.mark.parametrize(("command", "name"), FORMATS)

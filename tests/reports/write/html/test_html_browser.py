@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,7 +11,7 @@ from bench.simulate.export import write_export
 from reports.result.codec import Document
 from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.html import HOSTILE, foreign, page_of
-from tests.read_back.browser import Browser, started
+from tests.read_back.browser import Browser
 
 _READY = """return new Promise(done => {
   const drawn = () => requestAnimationFrame(() => done(true));
@@ -36,12 +35,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Document:
 @pytest.fixture
 def document(made: Document) -> Document:
     return copy.deepcopy(made)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
 
 
 def opened(browser: Browser, document: Document, tab: str = "") -> None:
