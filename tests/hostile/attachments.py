@@ -169,10 +169,15 @@ def _is_itself_a_link(left: Path, desk: Desk) -> None:
     left.symlink_to(desk.home / ".ssh")
 
 
-def _of_another_user(left: Path, desk: Desk) -> None:
-    _usual(left)
-    for path in (left, *left.rglob("*")):
+def given_away(*paths: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root: would have shown that what is another user's is left alone or refused")
+    for path in paths:
         os.chown(path, OTHER_USER, OTHER_USER)
+
+
+def _of_another_user(left: Path, desk: Desk) -> None:
+    given_away(_usual(left), *left.rglob("*"))
 
 
 def _shared_with_all(left: Path, desk: Desk) -> None:
@@ -239,8 +244,6 @@ FORMS: Final[Mapping[str, Callable[[Path, Desk], None]]] = {
 
 def plant(form: str, folder: Path, desk: Desk, name: str) -> Path:
     left = folder / name
-    if form == "of_another_user" and os.geteuid() != 0:
-        pytest.skip("not root: would have shown that another user's folder is left alone")
     FORMS[form](left, desk)
     aged(left)
     return left

@@ -66,11 +66,8 @@ def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: st
     [
         ("kernels", "triton_poi_fused_mul_silu_2", "compiled"),
         ("ranges", "Torch-Compiled Region: 0/0", "compiled"),
-        (
-            "kernels",
-            "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4>>",
-            "fused_optimizer",
-        ),
+        ("kernels", "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4>>",
+         "fused_optimizer"),
         ("kernels", "void dali::kernels::SliceKernel<float>()", "dali"),
         ("ranges", "[DALI][Executor] RunCPU", "dali"),
         ("frames", "nvidia/dali/plugin/pytorch.py(212): __next__", "dali"),
@@ -86,7 +83,7 @@ def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: st
         ("calls", "cudaLaunchKernel", None),
         ("frames", "myproject/dali_copy/train.py(3): run", None),
     ],
-)
+)  # fmt: skip
 def test_a_name_shows_what_a_run_does_already_where_only_such_a_run_has_it(
     what: str, name: str, use: InUse | None
 ) -> None:

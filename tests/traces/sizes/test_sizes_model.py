@@ -214,13 +214,10 @@ def test_a_convolution_counts_each_output_over_its_filter() -> None:
         ("aten::bmm", ((3, 10, 20), (4, 20, 5)), ()),
         ("aten::relu", ((10, 20),), ()),
         ("aten::convolution", ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6), ()),
-        (
-            "aten::convolution",
-            ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6),
-            ("", "", "", "[0, 0]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"),
-        ),
+        ("aten::convolution", ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6),
+         ("", "", "", "[0, 0]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")),
     ],
-)
+)  # fmt: skip
 def test_what_no_shape_tells_is_not_guessed(operator: str, shapes: Shapes, values: tuple[str, ...]) -> None:
     assert flop_and_bytes(operator, shapes, values) is None
 

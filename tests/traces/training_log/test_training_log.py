@@ -393,10 +393,8 @@ LEFT_OUT: list[tuple[TrainingLog, dict[int, str]]] = [
     (made([900, 300, 100, 100], indexes=[1, 10, 20, 30]), {1: "first", 10: "first"}),
     (made([900, 300, 100, 100], indexes=[501, 510, 520, 530]), {501: "first", 510: "first"}),
     # what is far above is named by the checkpoint before it; without delay it stays
-    (
-        made([100, 100, 100, 100, 300, 100, 300, 100], Message("checkpoint", 45)),
-        {**FIRST, 5: "checkpoint", 7: "far_above"},
-    ),
+    (made([100, 100, 100, 100, 300, 100, 300, 100], Message("checkpoint", 45)),
+     {**FIRST, 5: "checkpoint", 7: "far_above"}),
     (made([100] * 6, Message("checkpoint", 45)), FIRST),
     # warm-up and capture of graphs; the default of three warm-ups only with graphs
     (
@@ -410,16 +408,12 @@ LEFT_OUT: list[tuple[TrainingLog, dict[int, str]]] = [
     (made([100] * 8, knobs={"cuda_graph_impl": "none"}), FIRST),
     (made([100] * 8, knobs=GRAPHS), {**FIRST, 4: "graph_warm_up"}),
     # what a profiler is set to record, where one is on, and what nsys says that it captures
-    (
-        made([100] * 8, knobs={**RECORDED, "profiling.use_nsys_profiler": True}),
-        {**FIRST, 5: "profiled", 6: "profiled"},
-    ),
+    (made([100] * 8, knobs={**RECORDED, "profiling.use_nsys_profiler": True}),
+     {**FIRST, 5: "profiled", 6: "profiled"}),
     (made([100] * 8, knobs=RECORDED), FIRST),
-    (
-        made([100] * 8, Message("profiler-begins", 41), Message("profiler-ends", 55)),
-        {**FIRST, 5: "profiled", 6: "profiled"},
-    ),
-]
+    (made([100] * 8, Message("profiler-begins", 41), Message("profiler-ends", 55)),
+     {**FIRST, 5: "profiled", 6: "profiled"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("log", "reasons"), LEFT_OUT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import diagnoser
-from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
@@ -25,24 +23,11 @@ from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
 from reports.write.perfetto.tracks import Slice, microseconds, rows
 from tests.doubles.comparison_document import document_of, regression
-from tests.doubles.document import DISPATCH, exposed
 from tests.read_back.chrome_trace import read
 
 Export = Callable[..., Path]
 MS = 1_000_000
 EPOCH_NS = 1_669_783_687_389_324_001
-
-
-@pytest.fixture(scope="module")
-def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Document:
-    path = tmp_path_factory.mktemp("perfetto") / "run.sqlite"
-    write_export(path, exposed(comm=DISPATCH))
-    return diagnoser.analyze(path).to_dict()
-
-
-@pytest.fixture
-def document(diagnosed: Document) -> Document:
-    return copy.deepcopy(diagnosed)
 
 
 def write_perfetto(document: Document, detail: Detail = Detail.FIRST) -> str:
