@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from hypothesis import settings
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from tests.places import DATA, Reviewed
+from tests.read_back.browser import Browser, started
 
 # `make test` draws the same examples everywhere; `make fuzz` draws new ones, and more, with every
 # run. No deadlines: speed is not measured by tests.
@@ -61,6 +62,13 @@ def recordings() -> Path:
             " on real recordings"
         )
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Debian's chromium, if there is one."""
+    with started(tmp_path_factory.mktemp("chromium")) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

@@ -300,9 +300,7 @@ def _in_graphs(side: Rank) -> float:
 
 
 _EXPLAINED: Final = _moves(lambda pair: pair.suspect.explains_ns)
-_LESS: Final = {
-    *("less", " less", "Less", "fewer", "Fewer", "faster", "is done sooner", "stopped", "pinned"),
-}
+_LESS: Final = {*("less", " less", "Less", "fewer", "Fewer", "faster", "is done sooner", "stopped", "pinned")}
 _TITLES: Final[dict[str, Asked]] = {
     r"^The same (\w+) kernels take (longer|less)": _same_class,
     r"^(More|Fewer) (\w+) kernels run": _more_of_class,

@@ -36,15 +36,9 @@ _LONGEST: Final = 12
 _COLUMNS: Final = ("at_ns", "length_ns", "key", "name", "reason")
 """Of a timeline: thousands of values, with which nearly any number would be found."""
 _OF_WINDOW: Final = (
-    "budget_ns",
-    "exposed_comm_by_kind_ns",
-    "exposed_copy_by_kind_ns",
-    "compute_by_class_ns",
-    "absent_ns",
-    "hidden_comm_ns",
-    "masked_ns",
-    "moe",
-)
+    "budget_ns", "exposed_comm_by_kind_ns", "exposed_copy_by_kind_ns", "compute_by_class_ns", "absent_ns",
+    "hidden_comm_ns", "masked_ns", "moe",
+)  # fmt: skip
 _APART: Final = ("timeline", "steps", "ledger", "sequence")
 """Parts of a rank whose times are sorted out each in its own way."""
 _NAMED: Final = ("profiler", "lazy_init", "allocator")

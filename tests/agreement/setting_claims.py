@@ -299,10 +299,7 @@ def _in_sentence(text: str, run: Run) -> Found:
 @cache
 def _names() -> Mapping[str, str]:
     """Words of figures -> knob or fact."""
-    return {
-        **{knob: knob for knob in knobs()},
-        **{words: name for name, words in sentences("facts").items()},
-    }
+    return {**{knob: knob for knob in knobs()}, **{words: name for name, words in sentences("facts").items()}}
 
 
 _STATED: Final = re.compile(r"not known|not set|another value|[\w.]+(, [\w.]+)*")

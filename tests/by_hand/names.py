@@ -33,16 +33,11 @@ KERNELS: Final = {
 }
 
 CALLS: Final = {
-    "sync": "cudaStreamSynchronize_v3020",
-    "device_sync": "cudaDeviceSynchronize_v3020",
-    "event_record": "cudaEventRecord_v3020",
-    "stream_wait": "cudaStreamWaitEvent_v3020",
-    "malloc": "cudaMalloc_v3020",
-    "free": "cudaFree_v3020",
-    "free_async": "cudaFreeAsync_v11020",
-    "module_load": "cuModuleLoadData",
-    "graph_launch": "cudaGraphLaunch_v10000",
-}
+    "sync": "cudaStreamSynchronize_v3020", "device_sync": "cudaDeviceSynchronize_v3020",
+    "event_record": "cudaEventRecord_v3020", "stream_wait": "cudaStreamWaitEvent_v3020",
+    "malloc": "cudaMalloc_v3020", "free": "cudaFree_v3020", "free_async": "cudaFreeAsync_v11020",
+    "module_load": "cuModuleLoadData", "graph_launch": "cudaGraphLaunch_v10000",
+}  # fmt: skip
 
 RANGES: Final = {
     "data": "enumerate(DataLoader)#_Iter.__next__",

@@ -77,13 +77,10 @@ COMMUNICATION = {
         "blocking": {"ep_dispatch": 0.13, "ep_combine": 0.13},
     },
     "detected": {
-        "dispatcher": "alltoall",
-        "precision": "bf16",
-        "graph_share_frac": 0.0,
-        "ep_overlap": False,
+        "dispatcher": "alltoall", "precision": "bf16", "graph_share_frac": 0.0, "ep_overlap": False,
         "training_step": True,
     },
-}
+}  # fmt: skip
 """Exposed expert all-to-all for 26 % of the step."""
 
 ABOUT = ("--gpu-model", "H100", "--core-version", "0.16.1", "--no-megatron")

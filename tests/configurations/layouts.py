@@ -12,13 +12,7 @@ from traces.settings.printed import change_of
 from traces.settings.settings import settings
 
 
-def found(
-    name: str,
-    gpu: str,
-    gpus: int,
-    batch: int,
-    among: tuple[Published, ...] | None = None,
-) -> Found:
+def found(name: str, gpu: str, gpus: int, batch: int, among: tuple[Published, ...] | None = None) -> Found:
     """The layouts of a model, and the published ones that they are held against."""
     base = model_named(name).settings.under(settings({"train.global_batch_size": batch}, "test"))
     product = product_named(gpu)

@@ -53,8 +53,4 @@ def out_of_memory(
 
 
 def crash(*names: str, last: str) -> tuple[str, ...]:
-    return (
-        "[rank3]: Traceback (most recent call last):",
-        *(frame(*name.split("@")) for name in names),
-        last,
-    )
+    return ("[rank3]: Traceback (most recent call last):", *(frame(*name.split("@")) for name in names), last)

@@ -11,28 +11,16 @@ from traces.sizes.memory import MemoryEstimate, estimate
 from traces.sizes.model import ModelSize, model_size
 
 TINY: Mapping[str, Value] = {
-    "num_layers": 2,
-    "hidden_size": 8,
-    "ffn_hidden_size": 16,
-    "num_attention_heads": 2,
-    "vocab_size": 100,
-    "seq_length": 10,
-    "share_embeddings_and_output_weights": False,
-    "gated_linear_unit": False,
-    "num_moe_experts": 4,
-    "moe_router_topk": 2,
-    "moe_ffn_hidden_size": 5,
-    "moe_layer_freq": (0, 1),
-}
+    "num_layers": 2, "hidden_size": 8, "ffn_hidden_size": 16, "num_attention_heads": 2, "vocab_size": 100,
+    "seq_length": 10, "share_embeddings_and_output_weights": False, "gated_linear_unit": False,
+    "num_moe_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 5, "moe_layer_freq": (0, 1),
+}  # fmt: skip
 """Two layers, the first dense: 10 tokens of 8 numbers, 2 heads of 4, 4 experts of which a token takes 2."""
 
 ONE_GPU: Mapping[str, Value] = {
-    "world_size": 1,
-    "train.micro_batch_size": 1,
-    "train.global_batch_size": 1,
-    "ddp.use_distributed_optimizer": True,
-    "ddp.grad_reduce_in_fp32": True,
-}
+    "world_size": 1, "train.micro_batch_size": 1, "train.global_batch_size": 1,
+    "ddp.use_distributed_optimizer": True, "ddp.grad_reduce_in_fp32": True,
+}  # fmt: skip
 
 
 def tiny(**more: Value) -> Settings:

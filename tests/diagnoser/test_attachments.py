@@ -12,7 +12,7 @@ import pytest
 
 from diagnoser.cli import run
 from tests.doubles.writers import marked
-from tests.hostile.attachments import FORMS, NAMES, Desk, desk, name_of_ours, plant
+from tests.hostile.attachments import FORMS, NAMES, Desk, desk, given_away, name_of_ours, plant
 from tests.recordings.nsys import desk as desk_of_nsys
 
 LEFT_ALONE = "left alone: not surely what a run of yours left there"
@@ -121,17 +121,11 @@ def test_a_cache_that_is_not_the_users_alone_is_refused(what: str, here: Desk, t
         there.cache.mkdir(mode=0o700)
         there.cache.chmod({"shared": 0o777, "sticky": 0o1777}.get(what, 0o700))
     if what == "of another user":
-        _of_nobody(there.cache)
+        given_away(there.cache)
     outside = here.outside()
     with pytest.raises(Exception, match=r"is not yours alone \(.*\)\. Take that away .* --cache-dir DIR"):
         there.export()
     assert here.outside() == outside
-
-
-def _of_nobody(path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("not root: would have shown that a folder of another user is refused")
-    os.chown(path, 65534, 65534)
 
 
 @pytest.mark.parametrize("command", ["ticket", "summary"])

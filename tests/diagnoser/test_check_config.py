@@ -16,15 +16,7 @@ from heuristics.rules.megatron.request import Request
 from reports.content.analysis.check import page
 from reports.content.check_defects import Weight, defects
 from reports.content.page import Detail
-from tests.configurations.check import (
-    ABOUT,
-    BRIDGE,
-    ILLEGAL,
-    log,
-    log_lines,
-    script,
-    written,
-)
+from tests.configurations.check import ABOUT, BRIDGE, ILLEGAL, log, log_lines, script, written
 from tests.places import GOLDEN, Reviewed
 from tests.read_back.plain_page import plain
 from tests.recordings.inputs import simple

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,72 +14,45 @@ import pytest
 from diagnoser import __main__ as door
 from diagnoser.cli import run
 from tests.places import ROOT, Reviewed
-from tests.recordings.inputs import (
-    a_folder,
-    empty,
-    missing,
-    no_export,
-    no_kernels,
-    scrambled,
-    simple,
-    text,
-    truncated,
-)
+from tests.recordings.inputs import a_folder, empty, missing, no_kernels, scrambled, simple, text, truncated
 
 
-def headless(folder: Path) -> Path:
-    path = folder / "run.sqlite"
-    path.write_bytes(b"SQLite format 3\0")
-    return path
+def holding(name: str, content: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return make
 
 
-def failed_export(folder: Path) -> Path:
-    import sqlite3
-    from contextlib import closing
+def database(name: str, statement: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        with closing(sqlite3.connect(folder / name)) as db:
+            db.execute(statement)
+        return folder / name
 
-    path = folder / "half.sqlite"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
-    return path
-
-
-def stream(folder: Path) -> Path:
-    path = folder / "run.qdstrm"
-    path.write_bytes(b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1")
-    return path
+    return make
 
 
-def cut_report(folder: Path) -> Path:
-    path = folder / "run.nsys-rep"
-    path.write_bytes(b"NVIDIA Tegra Profiler Report 1.\n" + b"x" * 500)
-    return path
+BAD_INPUTS: dict[str, tuple[Callable[[Path], Path], int, str]] = {
+    "missing": (missing, 3, "does not exist"), "empty": (empty, 3, "is empty"),
+    "a text": (text, 3, "is no trace we know"), "a folder": (a_folder, 3, "has no recordings"),
+    "truncated": (truncated, 3, "is truncated"), "scrambled": (scrambled, 3, "is damaged"),
+    "a head alone": (holding("run.sqlite", b"SQLite format 3\0"), 3, "is truncated"),
+    "no export": (database("mine.sqlite", "CREATE TABLE mine (a INTEGER)"), 3, "nsys export --type sqlite"),
+    "a failed export": (database("half.sqlite", "CREATE TABLE StringIds (id INTEGER, value TEXT)"), 3,
+     "its export failed half way"),
+    "a stream": (holding("run.qdstrm", b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1"), 3,
+     "QdstrmImporter"),
+    "a report cut": (holding("run.nsys-rep", b"NVIDIA Tegra Profiler Report 1.\n" + b"x" * 500), 3,
+     "is truncated"),
+    "no kernels": (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
+}  # fmt: skip
 
 
-BAD_INPUTS: list[tuple[Callable[[Path], Path], int, str]] = [
-    (missing, 3, "does not exist"),
-    (empty, 3, "is empty"),
-    (text, 3, "is no trace we know"),
-    (a_folder, 3, "has no recordings"),
-    (truncated, 3, "is truncated"),
-    (headless, 3, "is truncated"),
-    (scrambled, 3, "is damaged"),
-    (no_export, 3, "nsys export --type sqlite"),
-    (failed_export, 3, "its export failed half way"),
-    (stream, 3, "QdstrmImporter"),
-    (cut_report, 3, "is truncated"),
-    (no_kernels, 4, "nsys profile --trace=cuda,nvtx"),
-]
-
-
-@pytest.mark.parametrize(
-    ("make", "code", "said"), BAD_INPUTS, ids=lambda case: getattr(case, "__name__", None)
-)
+@pytest.mark.parametrize(("make", "code", "said"), BAD_INPUTS.values(), ids=BAD_INPUTS)
 def test_a_bad_input_ends_in_one_line_and_leaves_nothing(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    make: Callable[[Path], Path],
-    code: int,
-    said: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Path], code: int, said: str
 ) -> None:
     path = make(tmp_path)
     before = sorted(tmp_path.rglob("*"))
@@ -94,20 +69,14 @@ def test_a_bad_input_ends_in_one_line_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--steps", "9:12"], "Recorded are 0 to 2"),
-        (["--steps", "x"], "--steps 2:5"),
-        (["--nvtx", "iterations"], "'iteration N'"),
-        (["--nvtx", "("], "no regular expression"),
+        (["--steps", "9:12"], "Recorded are 0 to 2"), (["--steps", "x"], "--steps 2:5"),
+        (["--nvtx", "iterations"], "'iteration N'"), (["--nvtx", "("], "no regular expression"),
         (["--steps", f"0:{'9' * 5000}"], "is not of the form A:B"),
-        (["--start", "9s"], "GPU activity lies between"),
-        (["--gpu", "5"], "GPU 0"),
-        (["--rank", "5"], "no rank is recorded"),
-        (["--start", "1ms", "--nvtx", "x"], "Give one of them"),
-        (["-f", "yaml"], "yaml"),
-        (["--bogus"], "--bogus"),
-        (["-f", "text", "-f", "json"], "-o FOLDER/"),
+        (["--start", "9s"], "GPU activity lies between"), (["--gpu", "5"], "GPU 0"),
+        (["--rank", "5"], "no rank is recorded"), (["--start", "1ms", "--nvtx", "x"], "Give one of them"),
+        (["-f", "yaml"], "yaml"), (["--bogus"], "--bogus"), (["-f", "text", "-f", "json"], "-o FOLDER/"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_option_or_selection_ends_with_two(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:

@@ -55,17 +55,11 @@ def test_a_gate_is_a_percentage_with_its_sign(text: str, frac: float) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("3", "Type --gate 3%"),
-        ("3.5", "Type --gate 3.5%"),
-        ("0.03", "Type --gate 3% or --gate 0.03%"),
-        ("-3%", "is no percentage"),
-        ("nan%", "is no percentage"),
-        ("three", "is no percentage"),
-        ("", "is no percentage"),
-        ("1e3%", "is no percentage"),
-        ("\u0663%", "is no percentage"),
+        ("3", "Type --gate 3%"), ("3.5", "Type --gate 3.5%"), ("0.03", "Type --gate 3% or --gate 0.03%"),
+        ("-3%", "is no percentage"), ("nan%", "is no percentage"), ("three", "is no percentage"),
+        ("", "is no percentage"), ("1e3%", "is no percentage"), ("\u0663%", "is no percentage"),
     ],
-)
+)  # fmt: skip
 def test_a_gate_that_could_be_meant_either_way_is_refused(
     capsys: pytest.CaptureFixture[str], text: str, said: str
 ) -> None:

@@ -23,25 +23,15 @@ def assert_one_line(said: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        [LONG],
-        [f"{LONG}.json"],
-        ["analyze", LONG],
-        ["analyze", f"--{LONG}"],
-        ["analyze", "none.sqlite", "-f", LONG],
-        ["analyze", "none.sqlite", "--rank", LONG],
-        ["analyze", "none.sqlite", "--gpu-model", LONG],
-        ["analyze", "none.sqlite", "--env", f"{LONG}=1"],
-        ["analyze", "none.sqlite", "--steps", LONG],
-        ["analyze", "none.sqlite", "--nvtx", f"({LONG}"],
-        ["compare", "a.json", "b.json", "--gate", LONG],
-        ["compare", "a.json", "b.json", "--expect", LONG],
-        ["open", "none.sqlite", "--ui", LONG],
-        ["explain", LONG[:5_000]],
-        ["plan", LONG],
-        ["demo", LONG],
+        [LONG], [f"{LONG}.json"], ["analyze", LONG], ["analyze", f"--{LONG}"],
+        ["analyze", "none.sqlite", "-f", LONG], ["analyze", "none.sqlite", "--rank", LONG],
+        ["analyze", "none.sqlite", "--gpu-model", LONG], ["analyze", "none.sqlite", "--env", f"{LONG}=1"],
+        ["analyze", "none.sqlite", "--steps", LONG], ["analyze", "none.sqlite", "--nvtx", f"({LONG}"],
+        ["compare", "a.json", "b.json", "--gate", LONG], ["compare", "a.json", "b.json", "--expect", LONG],
+        ["open", "none.sqlite", "--ui", LONG], ["explain", LONG[:5_000]], ["plan", LONG], ["demo", LONG],
         ["history", LONG],
     ],
-)
+)  # fmt: skip
 def test_words_of_a_command_line_make_no_error_long(
     words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

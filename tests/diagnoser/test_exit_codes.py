@@ -51,12 +51,9 @@ def test_an_answer_without_a_gate_and_one_that_is_none_are_refused(given: dict[s
 
 
 VERDICTS: dict[ComparisonVerdict, Exit] = {
-    "regression": Exit.DONE,
-    "improvement": Exit.DONE,
-    "no_change": Exit.DONE,
-    "undecided": Exit.UNDECIDED,
+    "regression": Exit.DONE, "improvement": Exit.DONE, "no_change": Exit.DONE, "undecided": Exit.UNDECIDED,
     "not_comparable": Exit.NOT_COMPARABLE,
-}
+}  # fmt: skip
 GATES: dict[tuple[GateState, GateAnswer | None], Exit] = {
     ("passed", "pass"): Exit.DONE,
     ("tripped", "fail"): Exit.NO,

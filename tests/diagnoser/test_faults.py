@@ -34,14 +34,11 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "code", "lines"),
     [
-        ("explain COM-2 >&-", 3, 1),
-        ("--help >&-", 3, 1),
-        ("--version >&-", 3, 1),
-        ("explain COM-2 >&- 2>&- <&-", 3, 0),
-        ("nonsense 2>&-", 2, 0),
+        ("explain COM-2 >&-", 3, 1), ("--help >&-", 3, 1), ("--version >&-", 3, 1),
+        ("explain COM-2 >&- 2>&- <&-", 3, 0), ("nonsense 2>&-", 2, 0),
         ("explain COM-2 2>&- >/dev/null", 0, 0),
     ],
-)
+)  # fmt: skip
 def test_a_closed_stream_is_no_bug_of_ours(words: str, code: int, lines: int) -> None:
     done = shell(f"{PROGRAM} {words}")
     assert (done.returncode, done.stderr.count("\n")) == (code, lines), done.stderr

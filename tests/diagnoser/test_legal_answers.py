@@ -19,11 +19,8 @@ NCCLEP = BRIDGE.replace(
     "  moe_expert_rank_capacity_factor: 1.5\n  use_transformer_engine_op_fuser: true",
 )
 NEWEST = {
-    "core_version": "0.19.2",
-    "bridge_version": "0.6.2",
-    "torch_version": "2.11.0",
-    "te_version": "2.12",
-}
+    "core_version": "0.19.2", "bridge_version": "0.6.2", "torch_version": "2.11.0", "te_version": "2.12",
+}  # fmt: skip
 
 
 def checked(folder: Path, text: str, **about: str) -> Diagnosis:

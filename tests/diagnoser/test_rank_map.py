@@ -47,31 +47,21 @@ def test_rows_are_found_by_path_or_by_a_name_that_only_one_has(tmp_path: Path) -
     [
         ("file,rank\nc.sqlite,0\n", "map.csv:2: c.sqlite is none of the recordings that are given."),
         ("file,rank\na.sqlite,0\n", "map.csv:2: 2 recordings are named a.sqlite. Give the path of one."),
-        (
-            "file,rank\none/a.sqlite,1\nb.sqlite,1\n",
-            "map.csv:3: rank 1 is in map.csv:2 already. Give each rank once.",
-        ),
+        ("file,rank\none/a.sqlite,1\nb.sqlite,1\n",
+         "map.csv:3: rank 1 is in map.csv:2 already. Give each rank once."),
         ("file,rank\nb.sqlite,-1\n", "map.csv:2: rank '-1' is no number of a rank."),
         ("file,rank\nb.sqlite,one\n", "map.csv:2: rank 'one' is no number of a rank."),
-        (
-            "file,rank,world_size\nb.sqlite,1,0\n",
-            "map.csv:2: world_size '0' is no number of a world size.",
-        ),
+        ("file,rank,world_size\nb.sqlite,1,0\n", "map.csv:2: world_size '0' is no number of a world size."),
         ("file,rank,world_size\nb.sqlite,4,4\n", "map.csv:2: rank 4 of 4 ranks. Ranks count from 0."),
-        (
-            "file,rank,world_size\nb.sqlite,1,4\none/a.sqlite,2,8\n",
-            "map.csv:3: world_size 8, and 4 before. Give the size of one run.",
-        ),
+        ("file,rank,world_size\nb.sqlite,1,4\none/a.sqlite,2,8\n",
+         "map.csv:3: world_size 8, and 4 before. Give the size of one run."),
         ("file,rank\nb.sqlite,\n", "map.csv:2: no rank. Give both file and rank."),
-        (
-            "file,rank\nb,c.sqlite,1\n",
-            "map.csv:2: more cells than columns. Quote a cell that holds a comma.",
-        ),
+        ("file,rank\nb,c.sqlite,1\n", "map.csv:2: more cells than columns. Quote a cell that holds a comma."),
         ("rank\n1\n", "map.csv:1: no column file. It has file,rank and may have process,device,host,"),
         ("file,rank,gpu\nb.sqlite,1,0\n", "map.csv:1: the column 'gpu' is not known."),
         ("", "map.csv:1: no column file."),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         rows_of(text, tmp_path)

@@ -78,12 +78,7 @@ def test_every_format_lies_beside_the_result_under_its_name(
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [
-        ("x.md", "markdown"),
-        ("x.perfetto.json", "perfetto"),
-        ("x.jira.txt", "jira"),
-        ("x", "text"),
-    ],
+    [("x.md", "markdown"), ("x.perfetto.json", "perfetto"), ("x.jira.txt", "jira"), ("x", "text")],
 )
 def test_without_a_format_it_is_as_the_name_of_the_file_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: dict[str, Json], name: str, form: str
@@ -258,18 +253,11 @@ def test_the_result_itself_is_never_replaced(
 @pytest.mark.parametrize(
     ("name", "base"),
     [
-        ("run.nsys-rep", "run"),
-        ("run.json", "run"),
-        ("run.json.gz", "run"),
-        ("run_moe-diag.json", "run"),
-        ("new_compared.json", "new"),
-        ("run_report.json", "run"),
-        ("run_moe-diag.sqlite", "run_moe-diag"),
-        (".json", ".json"),
-        ("_moe-diag.json", "_moe-diag"),
-        ("run", "run"),
+        ("run.nsys-rep", "run"), ("run.json", "run"), ("run.json.gz", "run"), ("run_moe-diag.json", "run"),
+        ("new_compared.json", "new"), ("run_report.json", "run"), ("run_moe-diag.sqlite", "run_moe-diag"),
+        (".json", ".json"), ("_moe-diag.json", "_moe-diag"), ("run", "run"),
     ],
-)
+)  # fmt: skip
 def test_a_name_loses_its_extension_and_what_ours_end_with(name: str, base: str) -> None:
     assert base_name(Path("folder") / name) == base
 
@@ -298,11 +286,7 @@ def test_a_locale_that_knows_no_utf_8_still_gets_reports_and_files(
     path = str(kept(tmp_path, document))
     again, page = str(tmp_path / "again.json"), str(tmp_path / "page.md")
     commands = [["report", path], ["report", path, "-f", "png"], ["report", path, "-o", page]]
-    commands += [
-        ["report", path, "-o", again],
-        ["report", "--help"],
-        ["report", str(tmp_path / "none.json")],
-    ]
+    commands += [["report", path, "-o", again], ["report", "--help"], ["report", str(tmp_path / "none.json")]]
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1"}
     done = subprocess.run(inside(commands, **plain), cwd=ROOT, capture_output=True)
     assert done.stdout.endswith(b"[0, 2, 0, 0, 0, 3]\n"), done.stderr

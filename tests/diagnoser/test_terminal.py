@@ -9,14 +9,7 @@ import pytest
 from diagnoser.cli import run
 from tests.read_back.terminal import COMMANDS, HISTORY, Tty, a_place, reads_as_text, seen
 
-PLAIN = {
-    "analyze -f markdown",
-    "demo list",
-    "history list",
-    "--help",
-    "analyze --help",
-    "a wrong option",
-}
+PLAIN = {"analyze -f markdown", "demo list", "history list", "--help", "analyze --help", "a wrong option"}
 
 
 @pytest.fixture(scope="module")

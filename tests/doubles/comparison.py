@@ -24,14 +24,9 @@ from traces.sections.tables import Group, Kernel, Lane, LedgerRow, ReasonLane, T
 from traces.sections.trace import Gpu, Trace
 
 DETECTED: Mapping[str, Any] = {
-    "dispatcher": "alltoall",
-    "graph_share_frac": 0.0,
-    "short_kernel_frac": 0.25,
-    "ep_overlap": False,
-    "training_step": True,
-    "precision": "bf16",
-    "recompute": None,
-}
+    "dispatcher": "alltoall", "graph_share_frac": 0.0, "short_kernel_frac": 0.25, "ep_overlap": False,
+    "training_step": True, "precision": "bf16", "recompute": None,
+}  # fmt: skip
 _WALLS: Mapping[str, WallId] = {
     "compute": "compute",
     "exposed_comm": "communication",

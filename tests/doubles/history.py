@@ -19,10 +19,7 @@ _UNTOLD = Missing("", "it was not recorded", "record it")
 def run(step_ms: float = 40, *, gpu: str = H200, layers: int | None = None, **fields: Any) -> Result:
     """Two steps of `step_ms`, a quarter of each exposed dispatch."""
     quarter_ns = round(step_ms * MS) // 4
-    rows = (
-        row("compute.gemm", *(3 * quarter_ns,) * 2),
-        row("exposed_comm.ep_dispatch", *(quarter_ns,) * 2),
-    )
+    rows = (row("compute.gemm", *(3 * quarter_ns,) * 2), row("exposed_comm.ep_dispatch", *(quarter_ns,) * 2))
     shares = {"compute": 0.75, "exposed_comm": 0.25, "exposed_copy": 0.0, "idle": 0.0}
     return result(
         rank(*rows, gpu=gpu, rank=None, budget_frac=shares, sm={"fill_frac": _UNTOLD}, **fields),

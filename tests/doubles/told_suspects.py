@@ -130,14 +130,10 @@ OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {
     "waits": lambda text: {"a2a": {"waiting_like_ns": int(text) * MS}},
     "on": lambda text: {"gpu": text},
     **{
-        "bits": bits,
-        "passes": passing,
-        "stretch": stretch,
-        "loads": loads,
-        "mem": memory,
+        "bits": bits, "passes": passing, "stretch": stretch, "loads": loads, "mem": memory,
         "broadcasts": broadcasts,
     },
-}
+}  # fmt: skip
 WORDS = {
     "MORE": "gemm 10>15 count 100>150; attention 10>15 count 100>150; norm 10>15 count 100>150",
     "HOST": "launch 1>5; gemm 40", "PERMUTE": "permute 4>9 count 20>60",

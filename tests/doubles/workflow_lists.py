@@ -26,14 +26,10 @@ WHOLE: Config = {**GRAPHS, "cuda_graph_impl": "full_iteration", "cuda_graph_modu
 FP8: Config = {"fp8": "e4m3", "fp8_recipe": "blockwise"}
 RANKS: Final = "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 CUT: Config = {
-    "tensor_model_parallel_size": 4,
-    "context_parallel_size": 2,
-    "pipeline_model_parallel_size": 4,
-    "expert_model_parallel_size": 8,
-    "expert_tensor_parallel_size": 1,
-    "num_moe_experts": 64,
+    "tensor_model_parallel_size": 4, "context_parallel_size": 2, "pipeline_model_parallel_size": 4,
+    "expert_model_parallel_size": 8, "expert_tensor_parallel_size": 1, "num_moe_experts": 64,
     "world_size": 256,
-}
+}  # fmt: skip
 """The documents' example: 256 GPUs, TP4 CP2 DP8 PP4."""
 FAKE: Config = {"fake_process_group": True}
 LONG: Config = {"seq_length": 65_536, "context_parallel_size": 1}

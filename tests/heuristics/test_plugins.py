@@ -127,17 +127,13 @@ def test_a_fix_that_fails_for_a_run_is_refused_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (
-            ("acme-no-deepep-on-west", "alltoall-corrupted"),
-            "rule 'alltoall-corrupted' is there already: give it an id of its own",
-        ),
-        (
-            ("cure =", "cures_all ="),
-            "rules.toml, acme-no-deepep-on-west: Object contains unknown field `cures_all`",
-        ),
+        (("acme-no-deepep-on-west", "alltoall-corrupted"),
+         "rule 'alltoall-corrupted' is there already: give it an id of its own"),
+        (("cure =", "cures_all ="),
+         "rules.toml, acme-no-deepep-on-west: Object contains unknown field `cures_all`"),
         (("moe_token_dispatcher_type ==", "no_such_knob =="), "rules.toml, acme-no-deepep-on-west, "),
     ],
-)
+)  # fmt: skip
 def test_rules_that_are_none_are_left_out(change: tuple[str, str], why: str, tmp_path: Path) -> None:
     rules = (EXAMPLE / "acme_moe" / "rules.toml").read_text(encoding="utf-8")
     assert change[0] in rules

@@ -169,10 +169,15 @@ def _is_itself_a_link(left: Path, desk: Desk) -> None:
     left.symlink_to(desk.home / ".ssh")
 
 
-def _of_another_user(left: Path, desk: Desk) -> None:
-    _usual(left)
-    for path in (left, *left.rglob("*")):
+def given_away(*paths: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root: would have shown that what is another user's is left alone or refused")
+    for path in paths:
         os.chown(path, OTHER_USER, OTHER_USER)
+
+
+def _of_another_user(left: Path, desk: Desk) -> None:
+    given_away(_usual(left), *left.rglob("*"))
 
 
 def _shared_with_all(left: Path, desk: Desk) -> None:
@@ -228,29 +233,17 @@ def _plain_folder_of_the_user(left: Path, desk: Desk) -> None:
 FORMS: Final[Mapping[str, Callable[[Path, Desk], None]]] = {
     one.__name__.strip("_"): one
     for one in (
-        _replaced_leads_out,
-        _replaced_leads_out_relatively,
-        _made_leads_to_the_attachment,
-        _made_leads_to_the_users_own,
-        _hard_links_to_what_lies_beside,
-        _is_itself_a_link,
-        _of_another_user,
-        _shared_with_all,
-        _odd_names,
-        _pipe_and_socket,
-        _leads_nowhere,
-        _list_of_files_elsewhere,
-        _perfect_but_for_the_note,
-        _plain_folder_of_the_user,
+        _replaced_leads_out, _replaced_leads_out_relatively, _made_leads_to_the_attachment,
+        _made_leads_to_the_users_own, _hard_links_to_what_lies_beside, _is_itself_a_link, _of_another_user,
+        _shared_with_all, _odd_names, _pipe_and_socket, _leads_nowhere, _list_of_files_elsewhere,
+        _perfect_but_for_the_note, _plain_folder_of_the_user,
     )
-}
+}  # fmt: skip
 """What may stand in place of a left-over folder, by its name. Another user's needs root."""
 
 
 def plant(form: str, folder: Path, desk: Desk, name: str) -> Path:
     left = folder / name
-    if form == "of_another_user" and os.geteuid() != 0:
-        pytest.skip("not root: would have shown that another user's folder is left alone")
     FORMS[form](left, desk)
     aged(left)
     return left

@@ -8,20 +8,12 @@ from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-_SPELLED = (
-    (r"\pL\pM\pN", r"\w"),
-    (r"\pL\pN", r"\w"),
-    (r"\x{85}\pZ", r"\x85 "),
-)
+_SPELLED = ((r"\pL\pM\pN", r"\w"), (r"\pL\pN", r"\w"), (r"\x{85}\pZ", r"\x85 "))
 """What RE2 has and Python's parser has not, as that one spells it."""
 _OF_CATEGORY: dict[Any, str] = {
-    codes.CATEGORY_DIGIT: "7",
-    codes.CATEGORY_NOT_DIGIT: "a",
-    codes.CATEGORY_SPACE: " ",
-    codes.CATEGORY_NOT_SPACE: "a",
-    codes.CATEGORY_WORD: "a",
-    codes.CATEGORY_NOT_WORD: "-",
-}
+    codes.CATEGORY_DIGIT: "7", codes.CATEGORY_NOT_DIGIT: "a", codes.CATEGORY_SPACE: " ",
+    codes.CATEGORY_NOT_SPACE: "a", codes.CATEGORY_WORD: "a", codes.CATEGORY_NOT_WORD: "-",
+}  # fmt: skip
 _ANY_OTHER = "a7_ -/.:,<>()[]{}'\"\\=+*é!"
 _REPEATS = {codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT}
 _BREAKS = "\x00!"

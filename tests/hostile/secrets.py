@@ -25,36 +25,25 @@ SECRET = "hunter2_sesame"
 ADDRESS = "10.98.97.96"
 HOST, USER = "node0421", "alicewonder"
 PRIVATE = {
-    "host with its domain": f"{HOST}.cluster.qcorp.com",
-    "address": "10.11.12.13",
-    "address and port": "10.11.12.13:29500",
-    "address in a name": "ip-10-11-12-13",
-    "long address": "fe80::1ff:fe23:4567:890a",
-    "long address of the net": "2001:db8::8a2e:370:7334",
-    "mail": f"{USER}@qcorp.com",
-    "token of hf": "hf_QwErTyUiOpAsDfGhJkLzXcVbNm",
-    "token of GitHub": "ghp_QwErTyUiOpAsDfGhJkLzXcVbNm0123456789",
-    "key of AWS": "AKIAQWERTYUIOPASDFGH",
+    "host with its domain": f"{HOST}.cluster.qcorp.com", "address": "10.11.12.13",
+    "address and port": "10.11.12.13:29500", "address in a name": "ip-10-11-12-13",
+    "long address": "fe80::1ff:fe23:4567:890a", "long address of the net": "2001:db8::8a2e:370:7334",
+    "mail": f"{USER}@qcorp.com", "token of hf": "hf_QwErTyUiOpAsDfGhJkLzXcVbNm",
+    "token of GitHub": "ghp_QwErTyUiOpAsDfGhJkLzXcVbNm0123456789", "key of AWS": "AKIAQWERTYUIOPASDFGH",
     "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.QwErTyUiOp",
-    "key of a service": "sk-QwErTyUiOpAsDfGhJkLz",
-    "home": f"/home/{USER}/runs/secret_run",
-    "share": f"/lustre/{USER}/secret_run/",
-    "tilde": f"~{USER}/secret_run",
-    "storage": f"s3://{USER}-bucket/secret_run",
-    "password": "password=QwErTyUiOp",
-}
+    "key of a service": "sk-QwErTyUiOpAsDfGhJkLz", "home": f"/home/{USER}/runs/secret_run",
+    "share": f"/lustre/{USER}/secret_run/", "tilde": f"~{USER}/secret_run",
+    "storage": f"s3://{USER}-bucket/secret_run", "password": "password=QwErTyUiOp",
+}  # fmt: skip
 FOUND = (
     *(HOST, "qcorp", "10.11.12.13", "10-11-12-13", "fe23", "8a2e", USER, "QwErTy", "QWERTYUIOP", "eyJzdWIi"),
     "secret_run",
 )
 """What of them is looked for, in capitals or not."""
 OWN = (
-    f"{HOST}.cluster.qcorp.com_{USER}_1234.sqlite",
-    "trace_10.11.12.13.sqlite",
-    f"{HOST}_{USER}.sqlite",
-    f"report_{USER}.sqlite",
-    f"{HOST}_1234.1690000000000.pt.trace.json",
-)
+    f"{HOST}.cluster.qcorp.com_{USER}_1234.sqlite", "trace_10.11.12.13.sqlite", f"{HOST}_{USER}.sqlite",
+    f"report_{USER}.sqlite", f"{HOST}_1234.1690000000000.pt.trace.json",
+)  # fmt: skip
 """Names of recordings."""
 PUBLIC = {"demangledName", "shortName", "mangledName", "textId"}
 """Columns whose StringIds texts a report may print: kernel and NVTX names."""

@@ -105,15 +105,9 @@ def patch_shape(text: str) -> object:
 
 
 SHAPES: dict[str, Callable[[str], Any]] = {
-    "html": html_shape,
-    "markdown": markdown_shape,
-    "jira": jira_shape,
-    "svg": svg_shape,
-    "json": json_shape,
-    "perfetto": json_shape,
-    "megatron-lm": shell_shape,
-    "bridge": patch_shape,
-}
+    "html": html_shape, "markdown": markdown_shape, "jira": jira_shape, "svg": svg_shape, "json": json_shape,
+    "perfetto": json_shape, "megatron-lm": shell_shape, "bridge": patch_shape,
+}  # fmt: skip
 """What a name can break, as something that is the same for a document of harmless names."""
 
 

@@ -22,13 +22,9 @@ VERSIONS: Final[tuple[tuple[str | None, str | None], ...]] = (
 """Of Megatron-Core, and of Megatron-Bridge where it is Bridge's; those that can be asked most often."""
 
 _MLA: Final[Mapping[str, Value]] = {
-    "multi_latent_attention": True,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_head_dim": 128,
-    "qk_pos_emb_head_dim": 64,
-    "v_head_dim": 128,
-}
+    "multi_latent_attention": True, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_head_dim": 128,
+    "qk_pos_emb_head_dim": 64, "v_head_dim": 128,
+}  # fmt: skip
 
 
 def _model(layers: int, hidden: int, heads: int, groups: int | None, **more: Value) -> dict[str, Value]:

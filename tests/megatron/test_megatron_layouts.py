@@ -14,41 +14,27 @@ pytestmark = pytest.mark.megatron
 
 
 NO_WORLD: dict[str, tuple[dict[str, Value], str]] = {
-    "EP6 of 8": (
-        {"world": 8, "ep": 6},
-        "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (6)",
-    ),
+    "EP6 of 8": ({"world": 8, "ep": 6},
+     "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (6)"),
     "TP8 of 12": ({"world": 12, "tp": 8}, "world_size (12) is not divisible by 8"),
-    "PP2 EP8 of 8": (
-        {"world": 8, "pp": 2, "ep": 8},
-        "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (16)",
-    ),
-}
+    "PP2 EP8 of 8": ({"world": 8, "pp": 2, "ep": 8},
+     "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (16)"),
+}  # fmt: skip
 """What the groups cannot be set up for: a RuntimeError, no refusal. Rules of ours know of it."""
 
 REJECTED: dict[str, tuple[dict[str, Value], str]] = {
-    "60 experts EP8": (
-        {"world": 8, "ep": 8, "num_moe_experts": 60},
-        "AssertionError at assert self.config.num_moe_experts % ep_size == 0",
-    ),
-    "18 layers PP4": (
-        {"world": 4, "pp": 4, "num_layers": 18},
-        "num_layers should be divisible by pipeline_model_parallel_size",
-    ),
-    "16 layers PP4 VPP3": (
-        {"world": 4, "pp": 4, "vpp": 3, "num_layers": 16},
-        "num_layers_per_pipeline_rank 4 should be divisible by vp_size 3",
-    ),
-    "all_to_all": (
-        {"world": 8, "ep": 8, "dispatcher": "all_to_all"},
-        "Unsupported token dispatcher type: all_to_all",
-    ),
-    "a backend that is none": (
-        {"world": 8, "ep": 8, "dispatcher": "flex", "backend": "nonsense"},
-        "Invalid backend: nonsense",
-    ),
+    "60 experts EP8": ({"world": 8, "ep": 8, "num_moe_experts": 60},
+     "AssertionError at assert self.config.num_moe_experts % ep_size == 0"),
+    "18 layers PP4": ({"world": 4, "pp": 4, "num_layers": 18},
+     "num_layers should be divisible by pipeline_model_parallel_size"),
+    "16 layers PP4 VPP3": ({"world": 4, "pp": 4, "vpp": 3, "num_layers": 16},
+     "num_layers_per_pipeline_rank 4 should be divisible by vp_size 3"),
+    "all_to_all": ({"world": 8, "ep": 8, "dispatcher": "all_to_all"},
+     "Unsupported token dispatcher type: all_to_all"),
+    "a backend that is none": ({"world": 8, "ep": 8, "dispatcher": "flex", "backend": "nonsense"},
+     "Invalid backend: nonsense"),
     "flex on one rank": ({"world": 1, "dispatcher": "flex"}, "Flex token dispatcher requires TPxEP > 1"),
-}
+}  # fmt: skip
 DEEPEP: dict[str, Value] = {"world": 8, "ep": 8, "dispatcher": "flex", "backend": "deepep"}
 HYBRIDEP: dict[str, Value] = {**DEEPEP, "backend": "hybridep"}
 

@@ -14,15 +14,12 @@ pytestmark = pytest.mark.megatron
 @pytest.mark.parametrize(
     ("name", "gpu", "gpus", "batch"),
     [
-        ("Qwen3-30B-A3B", "H100", 16, 1024),
-        ("DeepSeek-V3", "GB200", 256, 4096),
-        ("DeepSeek-V3", "H100", 1024, 8192),
-        ("Mixtral-8x7B", "H100", 64, 256),
-        ("Qwen3-235B-A22B", "GB200", 64, 1024),
-        ("GLM-4.5-Air", "H200", 64, 512),
+        ("Qwen3-30B-A3B", "H100", 16, 1024), ("DeepSeek-V3", "GB200", 256, 4096),
+        ("DeepSeek-V3", "H100", 1024, 8192), ("Mixtral-8x7B", "H100", 64, 256),
+        ("Qwen3-235B-A22B", "GB200", 64, 1024), ("GLM-4.5-Air", "H200", 64, 512),
         ("GPT-OSS-120B", "B200", 64, 1280),
     ],
-)
+)  # fmt: skip
 def test_megatron_core_accepts_every_listed_layout(
     ask: Ask, name: str, gpu: str, gpus: int, batch: int
 ) -> None:

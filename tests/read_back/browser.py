@@ -1,11 +1,6 @@
 """Debian's Chromium for the tests of pages: what a page says, asks for, shows and lets the keyboard reach.
 
-A module starts one browser for all its tests:
-
-    @pytest.fixture(scope="module")
-    def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-        with started(tmp_path_factory.mktemp("chromium")) as one:
-            yield one
+A module has one for all its tests: the fixture `browser` of conftest.py.
 """
 
 from __future__ import annotations
@@ -25,19 +20,11 @@ if TYPE_CHECKING:
     from selenium.webdriver.remote.webelement import WebElement
 
 ARGUMENTS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-sync",
-    "--disable-breakpad",
-    "--disable-extensions",
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-default-apps",
+    "--disable-sync", "--disable-breakpad", "--disable-extensions",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
+)  # fmt: skip
 """Nothing of its own accord, and no name resolves: what a page asks for fails, and is seen."""
 
 _LOOKS = """
@@ -106,14 +93,7 @@ class Browser:
         }
         return [keys[one["method"]](one["params"]) for one in self._events if one["method"] in keys]
 
-    def look(
-        self,
-        width: int = 1280,
-        height: int = 900,
-        *,
-        dark: bool = False,
-        calm: bool = False,
-    ) -> None:
+    def look(self, width: int = 1280, height: int = 900, *, dark: bool = False, calm: bool = False) -> None:
         """Size of the window in CSS pixels, dark mode, reduced motion."""
         self._ask(
             "Emulation.setDeviceMetricsOverride",

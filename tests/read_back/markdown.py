@@ -30,15 +30,8 @@ def is_ours_alone(text: str) -> bool:
     tags = {one.content for one in found if one.type == "html_inline"}
     blocks = "".join(one.content for one in found if one.type == "html_block")
     foreign = {
-        "link_open",
-        "image",
-        "code_inline",
-        "code_block",
-        "em_open",
-        "s_open",
-        "hr",
-        "blockquote_open",
-    }
+        "link_open", "image", "code_inline", "code_block", "em_open", "s_open", "hr", "blockquote_open",
+    }  # fmt: skip
     return tags <= OURS and not BLOCK.sub("", blocks).strip() and not foreign & {one.type for one in found}
 
 

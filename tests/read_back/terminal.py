@@ -26,22 +26,14 @@ SIXTEEN: Final = frozenset(
 ESCAPE_AS_TEXT: Final = re.compile(r"\\u00|\\x1b|\\033|\[\d+(;\d+)*m")
 RECORDING, RESULT, CONFIGURATION, HISTORY = "run.sqlite", "run.json", "run.yaml", "history.sqlite"
 COMMANDS: Final = {
-    "analyze": ["analyze", RECORDING],
-    "analyze --full": ["analyze", RECORDING, "--full"],
+    "analyze": ["analyze", RECORDING], "analyze --full": ["analyze", RECORDING, "--full"],
     "analyze -f markdown": ["analyze", RECORDING, "-f", "markdown"],
-    "compare": ["compare", RESULT, RECORDING],
-    "report": ["report", RESULT],
-    "doctor": ["doctor", RECORDING],
-    "check-config": ["check-config", CONFIGURATION],
-    "capture": ["capture", "--for", "walls"],
-    "explain": ["explain", "COM-2"],
-    "demo": ["demo"],
-    "demo list": ["demo", "list"],
-    "history list": ["history", "list"],
-    "--help": ["--help"],
-    "analyze --help": ["analyze", "--help"],
+    "compare": ["compare", RESULT, RECORDING], "report": ["report", RESULT], "doctor": ["doctor", RECORDING],
+    "check-config": ["check-config", CONFIGURATION], "capture": ["capture", "--for", "walls"],
+    "explain": ["explain", "COM-2"], "demo": ["demo"], "demo list": ["demo", "list"],
+    "history list": ["history", "list"], "--help": ["--help"], "analyze --help": ["analyze", "--help"],
     "a wrong option": ["analyze", RECORDING, "--ful"],
-}
+}  # fmt: skip
 """Each command that prints, by a name; `a_place` makes the files that they name."""
 
 

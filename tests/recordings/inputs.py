@@ -55,16 +55,6 @@ def scrambled(folder: Path) -> Path:
     return path
 
 
-def no_export(folder: Path) -> Path:
-    import sqlite3
-    from contextlib import closing
-
-    path = folder / "mine.sqlite"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE mine (a INTEGER)")
-    return path
-
-
 def no_kernels(folder: Path) -> Path:
     recording = Recording()
     recording.range("iteration 1", 0, 100)

@@ -24,17 +24,11 @@ from traces.timeline import RankTimeline
 ALL = ("communication", "host_overhead", "memory", "compute")
 KINDS = (
     *(
-        "launch",
-        "python",
-        "arrival",
-        "gc",
-        "long_python_pauses",
-        "token_count_sync",
-        "recompute",
+        "launch", "python", "arrival", "gc", "long_python_pauses", "token_count_sync", "recompute",
         "allocator",
     ),
     *("ep_dispatch", "ep_combine", "ep_a2a", "ep_control", "gemm", "quantize"),
-)
+)  # fmt: skip
 
 
 def changes(

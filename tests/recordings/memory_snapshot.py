@@ -35,16 +35,11 @@ def one_step() -> Document:
     The peak is before the state: 10 + 20 + 5 + 3 + 7 = 45; then 10 + 20 + 3 + 40 = 73 with the state.
     """
     entries = [
-        entry("alloc", 2000, 20, PARAMETER),
-        entry("alloc", 3000, 5, FORWARD),
-        entry("alloc", 4000, 3, BACKWARD),
-        entry("alloc", 5000, 7, BACKWARD),
-        entry("free_requested", 5000, 7),
-        entry("free_completed", 5000, 7),
-        entry("free_completed", 3000, 5),
-        entry("alloc", 6000, 40, OPTIMIZER),
-        entry("oom", 0, 90),
-    ]
+        entry("alloc", 2000, 20, PARAMETER), entry("alloc", 3000, 5, FORWARD),
+        entry("alloc", 4000, 3, BACKWARD), entry("alloc", 5000, 7, BACKWARD),
+        entry("free_requested", 5000, 7), entry("free_completed", 5000, 7), entry("free_completed", 3000, 5),
+        entry("alloc", 6000, 40, OPTIMIZER), entry("oom", 0, 90),
+    ]  # fmt: skip
     blocks = [block(1000, 10), block(2000, 20), block(4000, 3), block(6000, 40), block(9000, 27, "inactive")]
     segment = {"device": 0, "address": 1000, "total_size": 100 * MIB, "stream": 0, "blocks": blocks}
     return {"segments": [segment], "device_traces": [entries]}

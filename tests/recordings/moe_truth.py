@@ -43,14 +43,9 @@ PASSES = ("forward", "recompute", "backward")
 EXPERTS = ("expert_gemm", "expert_activation", "shared_expert")
 _MOVES = ("dispatch", "combine", "dispatch_bwd", "combine_bwd")
 _PAYLOAD = (
-    "nccl_send_recv",
-    "deepep_dispatch",
-    "deepep_combine",
-    "hybridep_dispatch_fwd",
-    "hybridep_dispatch_bwd",
-    "hybridep_combine_fwd",
-    "hybridep_combine_bwd",
-)
+    "nccl_send_recv", "deepep_dispatch", "deepep_combine", "hybridep_dispatch_fwd", "hybridep_dispatch_bwd",
+    "hybridep_combine_fwd", "hybridep_combine_bwd",
+)  # fmt: skip
 """What moves tokens; all other kernels of a dispatcher count, notify or synchronise."""
 
 

@@ -14,16 +14,11 @@ from traces.formats.nccl_payloads import SCHEMAS as SIZES_TABLE
 SEND, INIT, COLLECTIVE = 16_777_225, 16_777_227, 16_777_220
 SIZES = [(1, SEND, 24), (1, INIT, 24), (1, COLLECTIVE, 16)]
 ENTRIES = [
-    (1, SEND, 0, 18, "NCCL communicator ID", None),
-    (1, SEND, 1, 22, "Message size [bytes]", 8),
-    (1, SEND, 2, 5, "Peer rank", 16),
-    (1, INIT, 0, 18, "NCCL communicator ID", None),
-    (1, INIT, 1, 5, "No. of ranks", 8),
-    (1, INIT, 2, 5, "Rank", 12),
-    (1, INIT, 3, 5, "CUDA device", 16),
-    (1, COLLECTIVE, 0, 18, "NCCL communicator ID", None),
-    (1, COLLECTIVE, 1, 22, "Message size [bytes]", 8),
-]
+    (1, SEND, 0, 18, "NCCL communicator ID", None), (1, SEND, 1, 22, "Message size [bytes]", 8),
+    (1, SEND, 2, 5, "Peer rank", 16), (1, INIT, 0, 18, "NCCL communicator ID", None),
+    (1, INIT, 1, 5, "No. of ranks", 8), (1, INIT, 2, 5, "Rank", 12), (1, INIT, 3, 5, "CUDA device", 16),
+    (1, COLLECTIVE, 0, 18, "NCCL communicator ID", None), (1, COLLECTIVE, 1, 22, "Message size [bytes]", 8),
+]  # fmt: skip
 
 
 def header(schema: int = SEND, size: int = 24, offset: int = 32, domain: int = 1) -> bytes:

@@ -41,11 +41,7 @@ def read(
 
 
 def both(
-    path: Path,
-    table: str,
-    integers: Sequence[str],
-    texts: Sequence[str] = (),
-    only: RowFilter = EVERY_ROW,
+    path: Path, table: str, integers: Sequence[str], texts: Sequence[str] = (), only: RowFilter = EVERY_ROW
 ) -> str:
     """Read a table by both and demand the same -> which ran where pages were asked for."""
     by_pages, ran = read(path, PageTables, table, integers, texts, only)

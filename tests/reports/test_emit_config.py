@@ -102,18 +102,10 @@ def test_the_shell_takes_every_patch_and_gives_its_flags_as_an_array(tmp_path: P
 
 def test_what_a_value_needs_is_written_for_every_edition_of_yaml() -> None:
     written_as = {
-        "null": "null",
-        "true": "true",
-        "16": "16",
-        "1e-2": "0.01",
-        "1e-05": "1.0e-05",
-        "[moe_act,layernorm]": "[moe_act, layernorm]",
-        "[]": "[]",
-        f'"{LAYOUT}"': f'"{LAYOUT}"',
-        "on": '"on"',
-        "a2a+p2p": '"a2a+p2p"',
-        "bf16_mixed": "bf16_mixed",
-    }
+        "null": "null", "true": "true", "16": "16", "1e-2": "0.01", "1e-05": "1.0e-05",
+        "[moe_act,layernorm]": "[moe_act, layernorm]", "[]": "[]", f'"{LAYOUT}"': f'"{LAYOUT}"', "on": '"on"',
+        "a2a+p2p": '"a2a+p2p"', "bf16_mixed": "bf16_mixed",
+    }  # fmt: skip
     assert {text: yaml_value(text) for text in written_as} == written_as
 
 

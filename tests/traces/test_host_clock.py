@@ -73,14 +73,12 @@ def test_whatever_the_offset_the_document_is_the_same_up_to_the_bracket(
     assert found["verdict"]["wall"] == true["verdict"]["wall"]
 
 
-def test_without_a_wait_that_bounds_it_an_offset_is_only_seen(export: Export) -> None:
-    (rank,) = diagnosed(export(training(325 * MS, waits=False)))["ranks"]
+@pytest.mark.parametrize("how", [{"waits": False}, {"launches": 7}])
+def test_without_a_wait_that_bounds_it_or_by_fewer_than_32_launches_an_offset_is_only_seen(
+    export: Export, how: dict[str, Any]
+) -> None:
+    (rank,) = diagnosed(export(training(325 * MS, **how)))["ranks"]
     assert rank["clock_offset_ns"] == -325 * MS + 9 * US
-    assert (rank["clock_corrected_ns"], rank["absent_ns"]) == (0, None)
-
-
-def test_by_fewer_than_32_launches_no_clock_is_put_right(export: Export) -> None:
-    (rank,) = diagnosed(export(training(325 * MS, launches=7)))["ranks"]
     assert (rank["clock_corrected_ns"], rank["absent_ns"]) == (0, None)
 
 

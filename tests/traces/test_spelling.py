@@ -27,7 +27,7 @@ from traces.spelling import (
 def test_a_measured_share_has_a_decimal_below_a_tenth_and_is_never_all_or_nothing_by_rounding() -> None:
     shares = (0, 0.0004, -0.0004, 0.04, 0.0994, 0.0996, 0.234, 0.996, 1)
     assert [percent(one) for one in shares] == [
-        *("0 %", "<0.1 %", ">-0.1 %", "4.0 %", "9.9 %", "10 %", "23 %", ">99 %", "100 %"),
+        *("0 %", "<0.1 %", ">-0.1 %", "4.0 %", "9.9 %", "10 %", "23 %", ">99 %", "100 %")
     ]
 
 
@@ -41,7 +41,7 @@ def test_figures_have_three_digits_and_the_unit_that_fits() -> None:
     assert [duration(one) for one in (500, 41_000, 93_800_000)] == ["500 ns", "41.0 us", "93.8 ms"]
     assert gigabytes(25_500_000_000) == "25.5 GB"
     assert [sized(one) for one in (0, 672, 1_500, 16_800_000, 25.5e9)] == [
-        *("0 B", "672 B", "1.50 kB", "16.8 MB", "25.5 GB"),
+        *("0 B", "672 B", "1.50 kB", "16.8 MB", "25.5 GB")
     ]
 
 
@@ -52,7 +52,7 @@ def test_differences_have_their_sign_and_nothing_has_none() -> None:
 
 def test_a_saving_is_a_range_and_ranks_in_a_row_are_one() -> None:
     assert [saving(0.25, 0.28), saving(None, 0.18), saving(-0.029, 0.068)] == [
-        *("25-28 %", "up to 18 %", "-2.9 % to +6.8 %"),
+        *("25-28 %", "up to 18 %", "-2.9 % to +6.8 %")
     ]
     assert [saving(None, None), saving(0.08, 0.08), saving(0.0, 0.0)] == ["not replayed", "8.0 %", "0 %"]
     assert numbers((7, 0, 3, 5, 4, 6)) == "0, 3 to 7"

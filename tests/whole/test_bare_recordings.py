@@ -19,13 +19,9 @@ import diagnoser
 
 POINTS: Final = 0.015
 NAMES: Final = (
-    "comm-hidden-46-nvtx.sqlite",
-    "dense-dp-45.sqlite",
-    "mem-churn-42.sqlite",
-    "mem-recompute-41.sqlite",
-    "overlap-edges-43.sqlite",
-    "overlap-edges-44-nvtx.sqlite",
-)
+    "comm-hidden-46-nvtx.sqlite", "dense-dp-45.sqlite", "mem-churn-42.sqlite", "mem-recompute-41.sqlite",
+    "overlap-edges-43.sqlite", "overlap-edges-44-nvtx.sqlite",
+)  # fmt: skip
 _LAUNCHED: Final = (
     "SELECT k.start, k.end, r.end, s.value LIKE 'nccl%' FROM CUPTI_ACTIVITY_KIND_KERNEL k "
     "JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) JOIN StringIds s ON s.id = k.demangledName"

@@ -197,22 +197,12 @@ def odd(place: Path) -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     "words",
     [
-        "analyze {}",
-        "analyze run.sqlite --config {}",
-        "analyze run.sqlite --log {}",
-        "analyze run.sqlite --ranks {}",
-        "doctor {}",
-        "report {}",
-        "merge {}",
-        "compare {} run.sqlite",
-        "compare run.sqlite {}",
-        "compare run.sqlite run.sqlite --new-log {}",
-        "check-config {}",
-        "check-config run.yaml --symptoms {}",
-        "history add {} --store h.sqlite",
-        "history list --store {}",
+        "analyze {}", "analyze run.sqlite --config {}", "analyze run.sqlite --log {}",
+        "analyze run.sqlite --ranks {}", "doctor {}", "report {}", "merge {}", "compare {} run.sqlite",
+        "compare run.sqlite {}", "compare run.sqlite run.sqlite --new-log {}", "check-config {}",
+        "check-config run.yaml --symptoms {}", "history add {} --store h.sqlite", "history list --store {}",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_file_is_refused_and_never_waited_for(
     words: str, odd: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,31 +85,21 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
     "what_bounds_a_run_is_not_clear": (("verdict.bound", "host_overhead"),),
     "fixes_are_for_findings_that_cost_something": (("fixes.0.wall", "compute"),),
     "no_gain_is_above_what_it_can_be": (("fixes.0.gain_frac", [0.0, 1.1]),),
-    "no_fix_of_little_comes_before_a_better_one": (
-        ("fixes.0.gain_frac", [0.02, 0.03]),
-        ("fixes.1.gain_frac", [0.04, 0.05]),
-    ),
-    "no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more": (
-        ("fixes.0.gain_frac", [0.0, 0.006]),
-        ("fixes.1.gain_frac", [None, 0.25]),
-    ),
+    "no_fix_of_little_comes_before_a_better_one": (("fixes.0.gain_frac", [0.02, 0.03]),
+     ("fixes.1.gain_frac", [0.04, 0.05])),
+    "no_fix_of_next_to_nothing_comes_before_one_that_may_gain_more": (("fixes.0.gain_frac", [0.0, 0.006]),
+     ("fixes.1.gain_frac", [None, 0.25])),
     "time_adds_up": (("ranks.0.budget_ns.idle", 0),),
     "an_unknown_kernel_of_over_a_twentieth_is_a_finding": (
         ("ranks.0.unknown_kernels", [{**MYSTERY, "frac": 0.67, "finding": False}]),
     ),
     "a_saving_without_a_replay_has_no_lower_end": (("fixes.0.gain_replayed", False),),
-    "nothing_is_called_no_bottleneck_beside_a_tenth_without_compute": (
-        ("verdict.wall", None),
-        ("walls.0.outcome", "clear"),
-        *((f"ranks.0.budget_ns.{bucket}", 0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
-        ("ranks.0.budget_frac.idle", 0.2),
-    ),
-    "what_could_not_be_judged_is_not_shown_as_nothing": (
-        ("walls.3.outcome", "unmeasurable"),
-        ("walls.3.cost_ns", None),
-        ("walls.3.cost_frac", None),
-        ("walls.3.at_most_frac", 0.0),
-    ),
+    "nothing_is_called_no_bottleneck_beside_a_tenth_without_compute": (("verdict.wall", None),
+     ("walls.0.outcome", "clear"),
+     *((f"ranks.0.budget_ns.{bucket}", 0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
+     ("ranks.0.budget_frac.idle", 0.2)),
+    "what_could_not_be_judged_is_not_shown_as_nothing": (("walls.3.outcome", "unmeasurable"),
+     ("walls.3.cost_ns", None), ("walls.3.cost_frac", None), ("walls.3.at_most_frac", 0.0)),
     "no_wall_below_a_hundredth_is_named_as_the_closest": (
         ("verdict.because", ["no wall; the closest is host overhead, 0.3 %"]),
     ),
@@ -118,10 +108,7 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
         (
             "ranks.0.data_loading",
             {
-                "waiting_steps": 0,
-                "workers": 2,
-                "input_copies": 0,
-                "input_copies_exposed_ns": 0,
+                "waiting_steps": 0, "workers": 2, "input_copies": 0, "input_copies_exposed_ns": 0,
                 "input_copies_pageable": None,
             },
         ),
@@ -138,9 +125,7 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
                 "checked": [],
                 "settings": [
                     {
-                        "knob": "recompute_granularity",
-                        "value": "selective",
-                        "said": "run.yaml:1",
+                        "knob": "recompute_granularity", "value": "selective", "said": "run.yaml:1",
                         "withheld": False,
                     }
                 ],
@@ -149,35 +134,24 @@ PLANTED: dict[str, tuple[tuple[str, Any], ...]] = {
     ),
     "no_step_is_refused_on_its_own_page": (("refused.0.id", "MEM-1"), ("fixes.0.id", "MEM-1")),
     "a_step_is_for_its_own_wall": (("fixes.0.id", "COM-4"),),
-    "the_first_step_is_of_the_kind_in_the_headline": (
-        ("verdict.kind", "host_resident"),
-        ("fixes.0.id", "MEM-1"),
-    ),
-    "what_no_rule_knows_is_not_called_no_bottleneck": (
-        ("verdict.wall", None),
-        ("walls.0.outcome", "clear"),
-        *((f"ranks.0.budget_ns.{bucket}", 0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
-        *((f"ranks.0.budget_frac.{bucket}", 0.0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
-        ("ranks.0.unknown_kernels", [{**MYSTERY, "frac": 0.2, "finding": True}]),
-    ),
+    "the_first_step_is_of_the_kind_in_the_headline": (("verdict.kind", "host_resident"),
+     ("fixes.0.id", "MEM-1")),
+    "what_no_rule_knows_is_not_called_no_bottleneck": (("verdict.wall", None), ("walls.0.outcome", "clear"),
+     *((f"ranks.0.budget_ns.{bucket}", 0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
+     *((f"ranks.0.budget_frac.{bucket}", 0.0) for bucket in ("exposed_comm", "exposed_copy", "idle")),
+     ("ranks.0.unknown_kernels", [{**MYSTERY, "frac": 0.2, "finding": True}])),
     "a_page_has_one_length_of_a_step": (("ranks.0.steps.mean_ns", 77),),
     "the_account_and_the_wall_name_one_cause": (("walls.2.cost_by_kind_ns", {"gc": 10**15}),),
     "a_tie_is_of_costs_that_are_near": (("verdict.tied_with", ["compute"]),),
     "no_headline_is_of_less_than_a_hundredth": (("walls.0.cost_frac", 0.0005),),
-    "the_first_step_is_for_the_wall_of_the_headline": (
-        ("fixes.0.wall", "compute"),
-        ("fixes.0.first_because", ""),
-    ),
-    "nothing_is_advised_that_runs_already": (
-        ("fixes.0.id", "HST-3"),
-        ("ranks.0.detected.graph_share_frac", 0.9),
-    ),
-    "nothing_is_advised_that_the_run_cannot_have": (
-        ("fixes.0.id", "MEM-1"),
-        ("ranks.0.memory.foreign_frees_frac", 1.0),
-    ),
+    "the_first_step_is_for_the_wall_of_the_headline": (("fixes.0.wall", "compute"),
+     ("fixes.0.first_because", "")),
+    "nothing_is_advised_that_runs_already": (("fixes.0.id", "HST-3"),
+     ("ranks.0.detected.graph_share_frac", 0.9)),
+    "nothing_is_advised_that_the_run_cannot_have": (("fixes.0.id", "MEM-1"),
+     ("ranks.0.memory.foreign_frees_frac", 1.0)),
     "no_line_has_a_value_to_fill_in": (("fixes.0.knobs.megatron_lm", ["--pipeline-model-parallel-size N"]),),
-}
+}  # fmt: skip
 """What makes each rule speak."""
 
 

@@ -7,7 +7,6 @@ look like is told to `tests.hostile.shapes`, by its name.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ from tests.hostile.names import (
     undecodable_name,
 )
 from tests.hostile.shapes import SHAPES, as_text, assert_harmless
-from tests.read_back.browser import Browser, started
+from tests.read_back.browser import Browser
 from tests.read_back.rendering import ANALYSIS, COMPARISON, PICTURES, rendered
 from tests.read_back.terminal import Tty
 
@@ -63,16 +62,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     analysis = diagnoser.analyze(path, ask_megatron=False).to_dict()
     for section in ("missing", "refused", "choices", "fixes"):
         analysis[section] = analysis[section][:2]
-    return {
-        "analysis": analysis,
-        "comparison": document_of(regression()),
-    }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
+    return {"analysis": analysis, "comparison": document_of(regression())}
 
 
 @pytest.mark.parametrize(("command", "name"), FORMATS)
@@ -237,20 +227,13 @@ def test_configurations_of_a_comparison_do_no_harm(given: dict[str, Path], tmp_p
 @pytest.mark.parametrize(
     "words",
     [
-        ["analyze", "{}"],
-        ["analyze", "{}", "--steps", "\x1b[31mx"],
-        ["analyze", "{}", "--nvtx", "\x1b]0;o\x07("],
-        ["compare", "{}", "{}"],
-        ["check-config", "{}"],
-        ["doctor", "{}"],
-        ["report", "{}"],
-        ["explain", "\x1b]0;o\x07\u202e"],
-        ["analyze", "none.sqlite", "-f", "\x1b[31m"],
-        ["demo", "\x1b[31m"],
-        ["history", "add", "{}"],
+        ["analyze", "{}"], ["analyze", "{}", "--steps", "\x1b[31mx"],
+        ["analyze", "{}", "--nvtx", "\x1b]0;o\x07("], ["compare", "{}", "{}"], ["check-config", "{}"],
+        ["doctor", "{}"], ["report", "{}"], ["explain", "\x1b]0;o\x07\u202e"],
+        ["analyze", "none.sqlite", "-f", "\x1b[31m"], ["demo", "\x1b[31m"], ["history", "add", "{}"],
         ["history", "baseline", "\x1b[31m", "{}"],
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", [FILE_NAME, undecodable_name()])
 def test_an_error_does_not_reach_the_terminal(
     words: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

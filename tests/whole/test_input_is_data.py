@@ -13,35 +13,19 @@ from tests.places import ROOT
 
 PACKAGES: Final = ("traces", "heuristics", "reports", "diagnoser", "moe_diag")
 FORBIDDEN: Final[Mapping[str, str]] = {
-    "eval": "runs a text",
-    "exec": "runs a text",
-    "compile": "makes code of a text",
-    "__import__": "loads code by name",
-    "breakpoint": "waits for somebody",
-    "os.system": "a shell",
-    "os.popen": "a shell",
-    "subprocess.getoutput": "a shell",
-    "subprocess.getstatusoutput": "a shell",
-    "pickle.load": "runs what a pickle holds",
-    "pickle.loads": "runs what a pickle holds",
-    "pickle.Unpickler": "runs what a pickle holds",
-    "marshal.loads": "makes code of bytes",
-    "marshal.load": "makes code of bytes",
-    "shelve.open": "holds pickles",
-    "numpy.load": "may hold pickles",
-    "np.load": "may hold pickles",
-    "pandas.read_pickle": "is a pickle",
-    "pd.read_pickle": "is a pickle",
-    "torch.load": "may hold pickles",
-    "yaml.load": "builds objects, unless its loader is safe",
-    "yaml.load_all": "builds objects, unless its loader is safe",
-    "yaml.unsafe_load": "builds objects",
-    "yaml.full_load": "builds objects",
-    "runpy.run_path": "runs a file",
-    "runpy.run_module": "runs a file",
+    "eval": "runs a text", "exec": "runs a text", "compile": "makes code of a text",
+    "__import__": "loads code by name", "breakpoint": "waits for somebody", "os.system": "a shell",
+    "os.popen": "a shell", "subprocess.getoutput": "a shell", "subprocess.getstatusoutput": "a shell",
+    "pickle.load": "runs what a pickle holds", "pickle.loads": "runs what a pickle holds",
+    "pickle.Unpickler": "runs what a pickle holds", "marshal.loads": "makes code of bytes",
+    "marshal.load": "makes code of bytes", "shelve.open": "holds pickles", "numpy.load": "may hold pickles",
+    "np.load": "may hold pickles", "pandas.read_pickle": "is a pickle", "pd.read_pickle": "is a pickle",
+    "torch.load": "may hold pickles", "yaml.load": "builds objects, unless its loader is safe",
+    "yaml.load_all": "builds objects, unless its loader is safe", "yaml.unsafe_load": "builds objects",
+    "yaml.full_load": "builds objects", "runpy.run_path": "runs a file", "runpy.run_module": "runs a file",
     "importlib.util.spec_from_file_location": "loads code from a path",
     "tempfile.mktemp": "a name that another may take first",
-}
+}  # fmt: skip
 """Calls, by the names they are written with."""
 ANYWHERE: Final = frozenset({"enable_load_extension", "load_extension", "read_pickle"})
 """Methods, whatever they are called on."""
@@ -122,18 +106,11 @@ def test_each_exception_is_still_needed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "eval('1')",
-        "f = exec",
-        "import subprocess\nsubprocess.run('ls', shell=True)",
-        "from os import system",
-        "pickle.loads(data)",
-        "yaml.load(text, Loader=yaml.SafeLoader)",
-        "yaml.compose(text, Loader=yaml.Loader)",
-        "db.enable_load_extension(True)",
-        "np.load(path, allow_pickle=True)",
-        "import urllib.request",
-        "from socket import socket",
+        "eval('1')", "f = exec", "import subprocess\nsubprocess.run('ls', shell=True)",
+        "from os import system", "pickle.loads(data)", "yaml.load(text, Loader=yaml.SafeLoader)",
+        "yaml.compose(text, Loader=yaml.Loader)", "db.enable_load_extension(True)",
+        "np.load(path, allow_pickle=True)", "import urllib.request", "from socket import socket",
     ],
-)
+)  # fmt: skip
 def test_the_search_finds_each_danger(text: str) -> None:
     assert set(dangers(text))

@@ -39,14 +39,8 @@ from traces.patterns import Pattern, compiled, starred
 HOME = "traces.patterns"
 ENGINES = {"re", "re2", "fnmatch", "sre_compile", "sre_constants", "sre_parse", "regex"}
 OWNERS = (
-    "traces.names",
-    "traces.settings",
-    "traces.training_log",
-    "traces",
-    "heuristics",
-    "reports",
-    "diagnoser",
-)
+    "traces.names", "traces.settings", "traces.training_log", "traces", "heuristics", "reports", "diagnoser",
+)  # fmt: skip
 IN_NO_MODULE = "tables and functions"
 COMPILING = {"compiled", "compiled_rows", "of_bytes", "at_places", "Pattern"}
 AnyPattern = Pattern | re.Pattern[bytes] | re.Pattern[str]

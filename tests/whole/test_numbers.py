@@ -117,12 +117,9 @@ def test_every_number_of_a_comparison_is_in_its_document(
 
 
 REAL = (
-    "a100_llm_2_7B_nvtx.sqlite",
-    "nsysai_mfu_2gpu_before.sqlite",
-    "hta_trace_diff_test_test.json.gz",
-    "hta_df_index_resolver_df_index_resolver.json.gz",
-    "tl_moe_03_top1_sparse.json.gz",
-)
+    "a100_llm_2_7B_nvtx.sqlite", "nsysai_mfu_2gpu_before.sqlite", "hta_trace_diff_test_test.json.gz",
+    "hta_df_index_resolver_df_index_resolver.json.gz", "tl_moe_03_top1_sparse.json.gz",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -15,19 +15,13 @@ from tests.configurations.config_cases import CASES, screen
 from tests.configurations.pairs import PAIRS, config_of
 
 SYMPTOMS: Final[Mapping[str, dict[str, Any]]] = {
-    "communication": {
-        "budget_frac": {"compute": 0.5, "exposed_comm": 0.45, "idle": 0.05},
-        "exposed_comm_by_kind_frac": {"ep_a2a": 0.25, "pp_p2p": 0.1, "tp": 0.1},
-    },
-    "host": {
-        "budget_frac": {"compute": 0.6, "exposed_comm": 0.1, "idle": 0.3},
-        "absent_frac": {"launch_starved": 0.27},
-    },
-    "memory": {
-        "budget_frac": {"compute": 0.9, "exposed_comm": 0.05, "idle": 0.05},
-        "memory": {"does_not_fit": True},
-    },
-}
+    "communication": {"budget_frac": {"compute": 0.5, "exposed_comm": 0.45, "idle": 0.05},
+     "exposed_comm_by_kind_frac": {"ep_a2a": 0.25, "pp_p2p": 0.1, "tp": 0.1}},
+    "host": {"budget_frac": {"compute": 0.6, "exposed_comm": 0.1, "idle": 0.3},
+     "absent_frac": {"launch_starved": 0.27}},
+    "memory": {"budget_frac": {"compute": 0.9, "exposed_comm": 0.05, "idle": 0.05},
+     "memory": {"does_not_fit": True}},
+}  # fmt: skip
 
 
 def document(

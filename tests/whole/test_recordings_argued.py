@@ -303,10 +303,7 @@ def test_saxpy_waits_for_its_host_and_for_its_copies(recordings: Path) -> None:
     assert largest_reason(rank) == "launch_starved.python"
 
 
-REPORTS = {
-    "jax_3090_2022.nsys-rep": (("futex",), 0.82),
-    "rtx6000_2021.qdrep": (("getc", "read"), 0.90),
-}
+REPORTS = {"jax_3090_2022.nsys-rep": (("futex",), 0.82), "rtx6000_2021.qdrep": (("getc", "read"), 0.90)}
 
 
 @pytest.mark.parametrize("name", REPORTS)

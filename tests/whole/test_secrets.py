@@ -181,12 +181,7 @@ def test_a_report_a_ticket_and_the_history_keep_every_secret(
     Path("run.sqlite").rename(OWN[0])
     assert run(["analyze", OWN[0], "--ticket", "third"]) == 0
     assert_kept(place / "third", capsys, least=5)
-    for words in (
-        ["add", "run.json"],
-        ["add", OWN[0]],
-        ["list"],
-        ["baseline", "main", "1"],
-    ):
+    for words in (["add", "run.json"], ["add", OWN[0]], ["list"], ["baseline", "main", "1"]):
         assert run(["history", *words]) == 0
     out = place / "kept"
     out.mkdir()

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tests.places import ROOT
-from tests.read_back.browser import Browser, started
+from tests.read_back.browser import Browser
 from tests.site.__main__ import main
 from tests.site.build import FRONT, build, navigation
 
@@ -95,12 +95,6 @@ class Fetched(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Notes an element that fetches."""
         self.found += [value for name, value in attrs if value and name == _FETCHING.get(tag)]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
 
 
 def test_pages_open_from_a_folder_and_the_search_finds_a_page(site: Path, browser: Browser) -> None:

@@ -16,7 +16,7 @@ import pytest
 from diagnoser.history.own_file import why_not_opened
 from diagnoser.history.store import Store
 from tests.doubles.history import document
-from tests.hostile.attachments import OTHER_USER, looked_at
+from tests.hostile.attachments import given_away, looked_at
 from traces.errors import InputError, OutputNotWritable
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -200,15 +200,9 @@ def test_a_history_that_is_not_the_users_own_file_is_refused(history: Store, wha
             os.link(real, history.path)
         case _:
             real.rename(history.path)
-            _given_away(history.path)
+            given_away(history.path)
     words = {"link": "it is a link", "hard link": "the same file has another name elsewhere"}
     assert words.get(what, "it belongs to another user") in refused(history)
-
-
-def _given_away(path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("not root: would have shown that another user's history is refused")
-    os.chown(path, OTHER_USER, OTHER_USER)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])

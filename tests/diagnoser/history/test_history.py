@@ -20,12 +20,7 @@ from diagnoser.history.kept import baseline_document
 from diagnoser.history.store import NotAHistory, Store, history_file
 from tests.doubles.history import document
 from tests.places import ROOT
-from traces.errors import (
-    NotAResult,
-    NothingToDiagnose,
-    OutputNotWritable,
-    UsageError,
-)
+from traces.errors import NotAResult, NothingToDiagnose, OutputNotWritable, UsageError
 
 
 @pytest.fixture

@@ -48,14 +48,11 @@ def test_only_fields_of_core_are_asked() -> None:
 def test_sizes_nobody_said_are_legal_and_named() -> None:
     request = asked(
         {
-            "tensor_model_parallel_size": 4,
-            "pipeline_model_parallel_size": 2,
-            "virtual_pipeline_model_parallel_size": 3,
-            "expert_model_parallel_size": 8,
-            "expert_tensor_parallel_size": 1,
-            "moe_router_topk": 10,
+            "tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 2,
+            "virtual_pipeline_model_parallel_size": 3, "expert_model_parallel_size": 8,
+            "expert_tensor_parallel_size": 1, "moe_router_topk": 10,
         }
-    )
+    )  # fmt: skip
     sizes = {name: request.fields[name] for name in request.assumed_sizes if name != "world_size"}
     assert sizes == {"num_attention_heads": 4, "hidden_size": 512, "num_layers": 6, "num_moe_experts": 16}
     assert request.world_size == 16  # TP4 beside ETP1 x EP8: 8 ranks, on 2 stages
@@ -75,24 +72,14 @@ def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
     [
         ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "fp8_recipe", "mxfp8"),
         ({"mixed_precision": "fp16_mixed", "bf16": True}, "bf16", False),
-        (
-            {"mixed_precision": "bf16_with_fp8_current_scaling_mixed", "mixed_precision.fp8_recipe": "b"},
-            "fp8_recipe",
-            "b",
-        ),
+        ({"mixed_precision": "bf16_with_fp8_current_scaling_mixed", "mixed_precision.fp8_recipe": "b"},
+         "fp8_recipe", "b"),
         ({"comm_overlap.delay_wgrad_compute": True}, "delay_wgrad_compute", True),
-        (
-            {"comm_overlap.tp_comm_overlap": True, "overlap_moe_expert_parallel_comm": True},
-            "overlap_moe_expert_parallel_comm",
-            False,
-        ),
-        (
-            {"comm_overlap.tp_comm_overlap": None, "tp_comm_overlap": True},
-            "tp_comm_overlap",
-            True,
-        ),
+        ({"comm_overlap.tp_comm_overlap": True, "overlap_moe_expert_parallel_comm": True},
+         "overlap_moe_expert_parallel_comm", False),
+        ({"comm_overlap.tp_comm_overlap": None, "tp_comm_overlap": True}, "tp_comm_overlap", True),
     ],
-)
+)  # fmt: skip
 def test_sections_of_bridge_win_over_the_model(said: dict[str, Value], field: str, value: Value) -> None:
     assert asked(said, "megatron_bridge").fields[field] == value
 

@@ -92,17 +92,14 @@ def test_sources_are_trusted_in_order_option_file_log_trace() -> None:
 def test_settings_fill_what_was_not_given_and_nothing_else() -> None:
     given = filled(
         {
-            "expert_model_parallel_size": 8,
-            "tensor_model_parallel_size": 2,
-            "expert_tensor_parallel_size": None,
-            "pipeline_model_parallel_size": 4,
-            "virtual_pipeline_model_parallel_size": None,
-            "launcher.numa_binding": True,
+            "expert_model_parallel_size": 8, "tensor_model_parallel_size": 2,
+            "expert_tensor_parallel_size": None, "pipeline_model_parallel_size": 4,
+            "virtual_pipeline_model_parallel_size": None, "launcher.numa_binding": True,
         },
         Given(ep=16),
         core="0.16.1",
         te="2.9.0",
-    )
+    )  # fmt: skip
     assert (given.ep, given.tp, given.etp, given.pp, given.vpp) == (16, 2, 2, 4, 1)
     assert (given.core_version, given.te_version, given.bridge_version) == ("0.16.1", "2.9.0", None)
     assert given.cpu_bound_to_numa is True
@@ -156,11 +153,7 @@ def test_a_family_is_named_only_where_all_its_sizes_are_known() -> None:
     assert filled({**sizes, "num_moe_experts": 384, "moe_router_topk": 8}).family is None
 
 
-LAYOUT = {
-    "tensor_model_parallel_size": 2,
-    "pipeline_model_parallel_size": 4,
-    "context_parallel_size": 1,
-}
+LAYOUT = {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 4, "context_parallel_size": 1}
 
 
 def trusted(given: Given, file: dict[str, Value], log: dict[str, Value] | None = None) -> Settings:
@@ -188,25 +181,19 @@ def test_w5_ranks_in_all_and_data_parallel_ones_agree_whoever_says_them(
 @pytest.mark.parametrize(
     ("given", "domain"),
     [
-        (Given(gpu="H100"), 8),
-        (Given(gpu="H100", gpus_per_node=4), 4),
-        (Given(gpu="GB200", gpus_per_node=4), 72),
-        (Given(gpus_per_node=8), 8),
-        (Given(gpus_per_node=4), None),
-        (Given(gpu="H100", gpus_per_node=8, nvlink_domain=16), 16),
+        (Given(gpu="H100"), 8), (Given(gpu="H100", gpus_per_node=4), 4),
+        (Given(gpu="GB200", gpus_per_node=4), 72), (Given(gpus_per_node=8), 8),
+        (Given(gpus_per_node=4), None), (Given(gpu="H100", gpus_per_node=8, nvlink_domain=16), 16),
     ],
-)
+)  # fmt: skip
 def test_item_115_a_node_is_a_domain_of_nvlink_where_no_rack_is(given: Given, domain: int | None) -> None:
     assert Run(given=given).config.nvlink_domain == domain
 
 
 def test_a_whole_shape_without_a_word_on_experts_is_a_dense_model() -> None:
     shape: dict[str, Value] = {
-        "num_layers": 80,
-        "hidden_size": 8192,
-        "ffn_hidden_size": 28672,
-        "num_attention_heads": 64,
-    }
+        "num_layers": 80, "hidden_size": 8192, "ffn_hidden_size": 28672, "num_attention_heads": 64,
+    }  # fmt: skip
     assert configured(shape).active.moe is False
     assert configured({**shape, "moe_router_topk": 8}).active.moe is None
     assert configured({"num_layers": 80}).active.moe is None

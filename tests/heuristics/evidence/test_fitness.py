@@ -43,25 +43,16 @@ LATE = {"kernels": 0, "graph replays": 5}
 @pytest.mark.parametrize(
     ("what", "grades"),
     [
-        (recording({}), "...."),
-        (recording({"kernels": 0}), "----"),
-        (recording(LATE), "--u-"),
-        (recording({"graph replays": 5}), "...."),
-        (recording({"CUDA calls": 0}, launched=0.0), "uu-u"),
-        (recording({}, apart_ns=3), "uu-u"),
-        (recording({}, launched=0.89), "uuuu"),
-        (recording({}, launched=0.9), "...."),
-        (recording({}, launched=None), "...."),
-        (recording({}, opaque=1), "uuuu"),
-        (recording({}, gpus=(132, None)), "...-"),
-        (recording({}, gpus=()), "...-"),
-        (recording({"memory events": 0}), "u..."),
-        (recording({"NVTX ranges": 0}), ".uu."),
-        (recording({"event records": 0}), ".u.."),
-        (recording({"OS calls": 0}), "..u."),
-        (recording({"OS calls": 0}, kind="kineto"), "...."),
+        (recording({}), "...."), (recording({"kernels": 0}), "----"), (recording(LATE), "--u-"),
+        (recording({"graph replays": 5}), "...."), (recording({"CUDA calls": 0}, launched=0.0), "uu-u"),
+        (recording({}, apart_ns=3), "uu-u"), (recording({}, launched=0.89), "uuuu"),
+        (recording({}, launched=0.9), "...."), (recording({}, launched=None), "...."),
+        (recording({}, opaque=1), "uuuu"), (recording({}, gpus=(132, None)), "...-"),
+        (recording({}, gpus=()), "...-"), (recording({"memory events": 0}), "u..."),
+        (recording({"NVTX ranges": 0}), ".uu."), (recording({"event records": 0}), ".u.."),
+        (recording({"OS calls": 0}), "..u."), (recording({"OS calls": 0}, kind="kineto"), "...."),
     ],
-)
+)  # fmt: skip
 def test_what_a_recording_lacks_makes_its_walls_worse(what: tuple[TraceInfo, Capture], grades: str) -> None:
     """Memory, communication, host, compute."""
     found = fitness(*what)

@@ -170,19 +170,15 @@ def test_gradients_are_overlapped_where_three_tenths_of_each_collective_are_hidd
 @pytest.mark.parametrize(
     ("again", "routes", "modules", "full"),
     [
-        (
-            {"attention": 4, "activation": 4, "norm": 0, "router": None},
-            False,
-            ("core_attn", "moe_act"),
-            False,
-        ),
+        ({"attention": 4, "activation": 4, "norm": 0, "router": None}, False, ("core_attn", "moe_act"),
+         False),
         ({"router": 4, "dispatch": 4}, True, ("moe",), False),
         ({"attention": 4, "norm": 4}, False, ("core_attn", "layernorm"), True),
         ({"attention": 4, "norm": 4}, True, ("core_attn", "layernorm"), False),
         ({"attention": 4, "norm": 4, "router": 4}, True, ("core_attn", "layernorm", "moe"), True),
         ({"attention": 0}, False, (), False),
     ],
-)
+)  # fmt: skip
 def test_recomputed_modules_bear_megatron_cores_labels_and_all_of_a_layer_is_full(
     again: dict[str, int | None], routes: bool, modules: tuple[str, ...], full: bool
 ) -> None:

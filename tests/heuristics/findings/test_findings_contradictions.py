@@ -70,11 +70,8 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ("CFG-dispatcher-package", "rejected", run_with(log=log_of("deepep-missing"))),
     ("CFG-dispatcher-not-active", "requested_not_active", seen(DEEPEP, dispatcher="alltoall")),
     ("CFG-dispatcher-not-active", "active_not_requested", seen(ALLTOALL, dispatcher="deepep")),
-    (
-        "CFG-padding-sync",
-        "illegal",
-        run_with({**ALLTOALL, **GRAPHS, "moe_router_padding_for_quantization": True}),
-    ),
+    ("CFG-padding-sync", "illegal",
+     run_with({**ALLTOALL, **GRAPHS, "moe_router_padding_for_quantization": True})),
     *(
         (
             f"CFG-overwritten-{knob.replace('_', '-')}",
@@ -83,11 +80,8 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
         )
         for knob in (OVERLAP, "delay_wgrad_compute", "tp_comm_overlap")
     ),
-    (
-        "CFG-overwritten-ddp-overlap",
-        "overwritten",
-        bridge({"ddp.overlap_grad_reduce": False, "comm_overlap.overlap_grad_reduce": True}),
-    ),
+    ("CFG-overwritten-ddp-overlap", "overwritten",
+     bridge({"ddp.overlap_grad_reduce": False, "comm_overlap.overlap_grad_reduce": True})),
     ("CFG-ep-overlap-not-active", "requested_not_active", seen({OVERLAP: True}, ep_overlap=False)),
     (
         "CFG-dp-overlap-not-active",
@@ -99,38 +93,22 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
             total_ns={"communication": 30},
         ),
     ),
-    (
-        "CFG-tp-overlap-off",
-        "inert",
-        bridge({"comm_overlap.tp_comm_overlap": True, "tensor_model_parallel_size": 1}),
-    ),
-    (
-        "CFG-ep-overlap-left-off",
-        "default_left_off",
-        bridge({f"comm_overlap.{OVERLAP}": False}, shown={"ep_overlap": False}, ep_share=0.25),
-    ),
+    ("CFG-tp-overlap-off", "inert",
+     bridge({"comm_overlap.tp_comm_overlap": True, "tensor_model_parallel_size": 1})),
+    ("CFG-ep-overlap-left-off", "default_left_off",
+     bridge({f"comm_overlap.{OVERLAP}": False}, shown={"ep_overlap": False}, ep_share=0.25)),
     ("CFG-max-connections", "inert", run_with({CONNECTIONS: "1", OVERLAP: True})),
-    (
-        "CFG-memory-estimate",
-        "may_not_fit",
-        Run(observed=Observed(memory_bytes=1), settings=tiny(), window_ns=100),
-    ),
+    ("CFG-memory-estimate", "may_not_fit",
+     Run(observed=Observed(memory_bytes=1), settings=tiny(), window_ns=100)),
     ("CFG-graphs-not-replayed", "requested_not_active", seen(GRAPHS, graph_frac=0.0)),
     ("CFG-graphs-unasked", "active_not_requested", seen({"cuda_graph_impl": "none"}, graph_frac=0.3)),
     ("CFG-precision", "requested_not_active", seen({"fp8": "e4m3"}, precision="bf16")),
     ("CFG-grouped-gemm", "requested_not_active", seen({"moe_grouped_gemm": True}, grouped_gemm=False)),
-    (
-        "CFG-grouped-gemm-unasked",
-        "active_not_requested",
-        seen(UNGROUPED, grouped_gemm=True),
-    ),
+    ("CFG-grouped-gemm-unasked", "active_not_requested", seen(UNGROUPED, grouped_gemm=True)),
     ("CFG-permute-fusion", "requested_not_active", seen({"moe_permute_fusion": True}, permute_fused=False)),
     ("CFG-recompute-unasked", "active_not_requested", seen(SELECTIVE, recompute_modules=("moe",))),
-    (
-        "CFG-recompute-not-active",
-        "requested_not_active",
-        seen({"recompute_granularity": "full"}, recompute_modules=(), recompute_full=False),
-    ),
+    ("CFG-recompute-not-active", "requested_not_active",
+     seen({"recompute_granularity": "full"}, recompute_modules=(), recompute_full=False)),
     ("CFG-offload-not-active", "requested_not_active", seen({"cpu_offloading": True}, offload=False)),
     (
         "CFG-offload-unasked",
@@ -144,40 +122,18 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
             offload=True,
         ),
     ),
-    (
-        "CFG-expandable-segments",
-        "requested_not_active",
-        seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0),
-    ),
+    ("CFG-expandable-segments", "requested_not_active",
+     seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0)),
     ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
-    (
-        "CFG-log-global-batch",
-        "logged_otherwise",
-        run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY)),
-    ),
-    (
-        "CFG-gpu-differs",
-        "counted_otherwise",
-        replace(seen({}, gpu="GB200"), given=Given(gpu="H100")),
-    ),
-    (
-        "CFG-balance-off",
-        "default_left_off",
-        run_with({**SPREAD, "moe_router_load_balancing_type": "none"}),
-    ),
+    ("CFG-log-global-batch", "logged_otherwise",
+     run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY))),
+    ("CFG-gpu-differs", "counted_otherwise", replace(seen({}, gpu="GB200"), given=Given(gpu="H100"))),
+    ("CFG-balance-off", "default_left_off", run_with({**SPREAD, "moe_router_load_balancing_type": "none"})),
     ("CFG-log-world-size", "logged_otherwise", run_with({"world_size": 8}, log=logged(world_size=16))),
     ("CFG-log-precision", "logged_otherwise", run_with({"bf16": True, "fp8": None}, log=logged(fp8="e4m3"))),
-    (
-        "CFG-log-throughput",
-        "logged_otherwise",
-        run_with(SMALL, log=replace(log_of(), iterations=FAST)),
-    ),
-    (
-        "CFG-log-drift",
-        "drifting",
-        run_with(log=replace(log_of(), iterations=GROWING)),
-    ),
-)
+    ("CFG-log-throughput", "logged_otherwise", run_with(SMALL, log=replace(log_of(), iterations=FAST))),
+    ("CFG-log-drift", "drifting", run_with(log=replace(log_of(), iterations=GROWING))),
+)  # fmt: skip
 
 
 def ids(run: Run, *failures: Failure) -> list[str]:
@@ -226,8 +182,7 @@ def test_a_contradiction_is_found_with_its_state(name: str, state: FindingState,
             run_with({**HYBRIDEP, RANKS: "8", "expert_model_parallel_size": 32}, given=H100), id="NVL8 is 8"
         ),
         pytest.param(
-            run_with({**DEEPEP, **GRAPHS, "moe_router_padding_for_quantization": True}),
-            id="padded flex",
+            run_with({**DEEPEP, **GRAPHS, "moe_router_padding_for_quantization": True}), id="padded flex"
         ),
     ],
 )

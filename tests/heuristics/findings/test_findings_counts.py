@@ -12,27 +12,17 @@ from tests.doubles.workflow import Config, run_with
 from traces.measure.moe.passes import PassCount
 
 EIGHT: Config = {
-    "num_layers": 8,
-    "num_moe_experts": 16,
-    "moe_layer_freq": 1,
-    "mtp_num_layers": None,
-    "tensor_model_parallel_size": 1,
-    "context_parallel_size": 1,
-    "pipeline_model_parallel_size": 1,
-    "expert_model_parallel_size": 8,
-    "world_size": 8,
-    "train.micro_batch_size": 1,
+    "num_layers": 8, "num_moe_experts": 16, "moe_layer_freq": 1, "mtp_num_layers": None,
+    "tensor_model_parallel_size": 1, "context_parallel_size": 1, "pipeline_model_parallel_size": 1,
+    "expert_model_parallel_size": 8, "world_size": 8, "train.micro_batch_size": 1,
     "train.global_batch_size": 16,
-}
+}  # fmt: skip
 """8 MoE layers, 2 microbatches: 16 passes a step in each direction."""
 SPLIT: Config = {
-    "virtual_pipeline_model_parallel_size": None,
-    "pipeline_model_parallel_layout": None,
-    "num_layers_in_first_pipeline_stage": None,
-    "num_layers_in_last_pipeline_stage": None,
-    "account_for_embedding_in_pipeline_split": False,
-    "account_for_loss_in_pipeline_split": False,
-}
+    "virtual_pipeline_model_parallel_size": None, "pipeline_model_parallel_layout": None,
+    "num_layers_in_first_pipeline_stage": None, "num_layers_in_last_pipeline_stage": None,
+    "account_for_embedding_in_pipeline_split": False, "account_for_loss_in_pipeline_split": False,
+}  # fmt: skip
 TWO_STAGES: Config = {**EIGHT, **SPLIT, "pipeline_model_parallel_size": 2, "world_size": 16}
 
 
@@ -41,11 +31,7 @@ def steps(*each: int | tuple[int, int], recompute: int = 0) -> tuple[PassCount, 
     return tuple(PassCount(forward, recompute, backward) for forward, backward in pairs)
 
 
-def run_of(
-    config: Config,
-    *ranks: tuple[PassCount, ...],
-    training: bool | None = True,
-) -> Run:
+def run_of(config: Config, *ranks: tuple[PassCount, ...], training: bool | None = True) -> Run:
     return run_with(config, shown={"moe_passes": ranks, "training": training})
 
 
@@ -70,17 +56,10 @@ def expected(config: Config) -> Configured | None:
         ({**TWO_STAGES, "mtp_num_layers": 1}, (4, 5), 2),
         ({**TWO_STAGES, "pipeline_model_parallel_layout": "Ettt|tttttL"}, (3, 5), 2),
         ({**TWO_STAGES, "moe_layer_freq": (0, 0, 0, 0, 1, 1, 1, 1)}, (0, 4), 2),
-        (
-            {
-                **TWO_STAGES,
-                "moe_layer_freq": (0, 0, 1, 1, 1, 1, 1, 1),
-                "virtual_pipeline_model_parallel_size": 2,
-            },
-            (2, 4),
-            2,
-        ),
+        ({**TWO_STAGES, "moe_layer_freq": (0, 0, 1, 1, 1, 1, 1, 1),
+         "virtual_pipeline_model_parallel_size": 2}, (2, 4), 2),
     ],
-)
+)  # fmt: skip
 def test_layers_and_microbatches_are_those_of_the_stages(
     changes: Config, layers: tuple[int, ...], microbatches: int
 ) -> None:

@@ -118,20 +118,14 @@ def test_delayed_gradients_want_a_newer_transformer_engine_inside_graphs(module:
     [
         ({"context_parallel_size": 16}, ("--cp-comm-type p2p",)),
         ({"context_parallel_size": 16, "cp_comm_type": "a2a"}, ()),  # the last kind to try
-        (
-            {"context_parallel_size": 16, "cp_comm_type": "p2p", "num_attention_heads": 8},
-            ("--cp-comm-type a2a+p2p", "--hierarchical-context-parallel-sizes 8 2"),
-        ),
-        (
-            {"context_parallel_size": 4, "cp_comm_type": "p2p", "num_attention_heads": 8},
-            ("--cp-comm-type a2a",),
-        ),
-        (
-            {"context_parallel_size": 8, "cp_comm_type": "p2p", "num_query_groups": 4},
-            ("--cp-comm-type a2a+p2p", "--hierarchical-context-parallel-sizes 4 2"),
-        ),
+        ({"context_parallel_size": 16, "cp_comm_type": "p2p", "num_attention_heads": 8},
+         ("--cp-comm-type a2a+p2p", "--hierarchical-context-parallel-sizes 8 2")),
+        ({"context_parallel_size": 4, "cp_comm_type": "p2p", "num_attention_heads": 8},
+         ("--cp-comm-type a2a",)),
+        ({"context_parallel_size": 8, "cp_comm_type": "p2p", "num_query_groups": 4},
+         ("--cp-comm-type a2a+p2p", "--hierarchical-context-parallel-sizes 4 2")),
     ],
-)
+)  # fmt: skip
 def test_a_ring_that_runs_is_cut_in_two_levels_that_heads_and_domain_hold(
     values: dict[str, Value], flags: tuple[str, ...]
 ) -> None:

@@ -27,12 +27,9 @@ def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None
 
 
 ROW = {
-    "title": "Keep less",
-    "versions": "every release",
-    "verify": "less is kept",
-    "sources": ["a guide"],
+    "title": "Keep less", "versions": "every release", "verify": "less is kept", "sources": ["a guide"],
     "change": {"set": {"moe_paged_stash": True}},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

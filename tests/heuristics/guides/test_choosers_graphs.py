@@ -103,20 +103,14 @@ ATTENTION = picked("transformer_engine", "attn")
         (picked("transformer_engine"), "0.14.0", ("--external-cuda-graph", "--cuda-graph-scope full")),
         (WHOLE, "0.15.0", ("--cuda-graph-impl local", "--cuda-graph-scope full_iteration")),
         (picked("none"), "0.15.0", ("--cuda-graph-impl none",)),
-        (
-            ROUTED,
-            "0.16.1",
-            ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope moe_router moe_preprocess"),
-        ),
-        (
-            ROUTED,
-            "core_v0.18.0",
-            ("--cuda-graph-impl transformer_engine", "--cuda-graph-modules moe_router moe_preprocess"),
-        ),
+        (ROUTED, "0.16.1",
+         ("--cuda-graph-impl transformer_engine", "--cuda-graph-scope moe_router moe_preprocess")),
+        (ROUTED, "core_v0.18.0",
+         ("--cuda-graph-impl transformer_engine", "--cuda-graph-modules moe_router moe_preprocess")),
         (WHOLE, "0.19.0", ("--cuda-graph-impl full_iteration",)),
         (picked("local"), "0.18.0", ("--cuda-graph-impl local",)),
     ],
-)
+)  # fmt: skip
 def test_each_release_spells_graphs_its_own_way(
     choice: Graphs, core: str | None, flags: tuple[str, ...]
 ) -> None:
@@ -126,13 +120,9 @@ def test_each_release_spells_graphs_its_own_way(
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_row_of_the_table_can_fire(edition: Guidance) -> None:
     unmet: dict[str, object] = {
-        "no_memory_error": True,
-        "graphs_run": True,
-        "host_visible": True,
-        "layers_recomputed": False,
-        "experts_run": None,
-        "sync_free": False,
-    }
+        "no_memory_error": True, "graphs_run": True, "host_visible": True, "layers_recomputed": False,
+        "experts_run": None, "sync_free": False,
+    }  # fmt: skip
     unmet |= {"routing": "dropless", "packed": False, "family": "other", "stage_now": "tuned"}
     unmet |= {"memory_tight": False}
     for rule in table("cuda_graphs")[edition]:

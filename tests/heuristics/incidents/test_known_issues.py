@@ -13,10 +13,7 @@ from tests.doubles.runs import run_of
 from traces.settings.settings import Value
 
 GRAPHS: Mapping[str, Value] = {"cuda_graph_impl": "transformer_engine"}
-DEEPEP: Mapping[str, Value] = {
-    "moe_token_dispatcher_type": "flex",
-    "moe_flex_dispatcher_backend": "deepep",
-}
+DEEPEP: Mapping[str, Value] = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
 A2A = Observed(dispatcher="alltoall")
 HANG = "Megatron-Bridge#3517"
 

@@ -84,12 +84,8 @@ def test_of_slow_groups_the_rank_or_the_node_is_meant_that_all_of_them_have() ->
     slow: dict[tuple[int, ...], float] = {(0, 2): 900.0, (1, 4): 900.0, (3, 6): 500.0, (5, 7): 500.0}
     assert slow_between(slow, TWO_A_NODE) == [(0, 1)]
     fours: dict[tuple[int, ...], float] = {
-        (0, 2, 4, 6): 900.0,
-        (1, 3, 5, 7): 500.0,
-        (0, 3): 900.0,
-        (1, 2): 500.0,
-        (4, 7): 500.0,
-    }
+        (0, 2, 4, 6): 900.0, (1, 3, 5, 7): 500.0, (0, 3): 900.0, (1, 2): 500.0, (4, 7): 500.0,
+    }  # fmt: skip
     assert slow_between(fours, TWO_A_NODE) == [(0,)]
 
 

@@ -10,15 +10,12 @@ from tests.configurations.layouts import found, without
 @pytest.mark.parametrize(
     ("name", "gpu", "gpus", "batch", "layout"),
     [
-        ("DeepSeek-V3", "GB200", 256, 4096, (1, 4, 64)),
-        ("DeepSeek-V3", "H100", 1024, 8192, (2, 8, 64)),
-        ("DeepSeek-V3", "H100", 1024, 16384, (2, 8, 64)),
-        ("Qwen3-235B-A22B", "GB200", 64, 1024, (1, 8, 8)),
-        ("Kimi-K2", "GB200", 256, 2048, (1, 4, 64)),
-        ("GLM-4.5", "H100", 128, 2048, (2, 8, 16)),
+        ("DeepSeek-V3", "GB200", 256, 4096, (1, 4, 64)), ("DeepSeek-V3", "H100", 1024, 8192, (2, 8, 64)),
+        ("DeepSeek-V3", "H100", 1024, 16384, (2, 8, 64)), ("Qwen3-235B-A22B", "GB200", 64, 1024, (1, 8, 8)),
+        ("Kimi-K2", "GB200", 256, 2048, (1, 4, 64)), ("GLM-4.5", "H100", 128, 2048, (2, 8, 16)),
         ("GPT-OSS-120B", "GB200", 64, 1280, (1, 1, 64)),
     ],
-)
+)  # fmt: skip
 def test_nvidias_layout_is_among_the_first_three(
     name: str, gpu: str, gpus: int, batch: int, layout: tuple[int, int, int]
 ) -> None:

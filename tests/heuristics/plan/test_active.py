@@ -78,16 +78,13 @@ def test_a_loader_of_its_own_is_asked_for_threads_and_not_for_workers() -> None:
 @pytest.mark.parametrize(
     ("shown", "given", "is_planned"),
     [
-        ({}, {}, True),
-        ({"in_use": ("rocm",)}, {}, False),
+        ({}, {}, True), ({"in_use": ("rocm",)}, {}, False),
         ({"in_use": ("rocm",)}, {"torch_version": "2.11.0"}, False),
-        ({"in_use": ("rocm",)}, {"torch_version": "2.12.0"}, True),
-        ({}, {"gpu": "MI300X"}, False),
-        ({"in_use": ("rollout_engine",)}, {}, False),
-        ({"allocator_retries": False}, {}, False),
+        ({"in_use": ("rocm",)}, {"torch_version": "2.12.0"}, True), ({}, {"gpu": "MI300X"}, False),
+        ({"in_use": ("rollout_engine",)}, {}, False), ({"allocator_retries": False}, {}, False),
         ({"allocator_retries": True}, {}, True),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("framework", ["pytorch", "megatron"])
 def test_expandable_segments_are_for_a_caching_allocator_that_has_them(
     framework: Framework, shown: dict[str, object], given: dict[str, object], is_planned: bool

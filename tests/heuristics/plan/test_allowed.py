@@ -27,19 +27,11 @@ FULL: dict[str, Value] = {
 }
 GC: dict[str, Value] = {"train.manual_gc": True}
 PLAIN: dict[str, Value] = {
-    "bf16": True,
-    "expert_model_parallel_size": 8,
-    "pipeline_model_parallel_size": 1,
-    "mtp_num_layers": None,
-    "moe_token_dispatcher_type": "alltoall",
-    "moe_shared_expert_overlap": False,
-    "recompute_granularity": None,
-    "overlap_moe_expert_parallel_comm": False,
-    "delay_wgrad_compute": False,
-    "ddp.overlap_grad_reduce": False,
-    "ddp.use_distributed_optimizer": False,
-    "ddp.use_megatron_fsdp": False,
-}
+    "bf16": True, "expert_model_parallel_size": 8, "pipeline_model_parallel_size": 1, "mtp_num_layers": None,
+    "moe_token_dispatcher_type": "alltoall", "moe_shared_expert_overlap": False,
+    "recompute_granularity": None, "overlap_moe_expert_parallel_comm": False, "delay_wgrad_compute": False,
+    "ddp.overlap_grad_reduce": False, "ddp.use_distributed_optimizer": False, "ddp.use_megatron_fsdp": False,
+}  # fmt: skip
 
 
 def run_of(knobs: dict[str, Value] | None = None) -> Run:

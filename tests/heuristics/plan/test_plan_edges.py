@@ -13,15 +13,7 @@ from heuristics.fixes.precondition import Precondition, Release, State
 from heuristics.guides.memory_use import Use
 from heuristics.plan import refusals
 from heuristics.plan.combined import combined_of
-from heuristics.plan.gains import (
-    Gain,
-    Replayed,
-    acts_on,
-    ceiling_frac,
-    gains_of,
-    of_first_wall,
-    wide_because,
-)
+from heuristics.plan.gains import Gain, Replayed, acts_on, ceiling_frac, gains_of, of_first_wall, wide_because
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned, Refused
 from heuristics.plan.refusals import room_for, rooms_of
@@ -253,15 +245,11 @@ def test_only_fixes_of_one_wall_share_its_costs_and_none_that_acts_otherwise() -
 @pytest.mark.parametrize(
     ("ns", "total", "window", "frac", "ceiling"),
     [
-        (50, 100, 1000, None, 0.05),
-        (50, 100, 1000, 0.4, 0.2),
-        (50, 100, 40, None, 1.0),
-        (50, 100, 40, 3.0, 1.0),
-        (50, 100, 0, None, None),
-        (0, 0, 1000, 0.4, 0.0),
+        (50, 100, 1000, None, 0.05), (50, 100, 1000, 0.4, 0.2), (50, 100, 40, None, 1.0),
+        (50, 100, 40, 3.0, 1.0), (50, 100, 0, None, None), (0, 0, 1000, 0.4, 0.0),
         (None, None, 1000, 0.4, None),
     ],
-)
+)  # fmt: skip
 def test_a_ceiling_is_the_part_of_its_wall_and_never_above_the_whole(
     ns: int | None, total: int | None, window: int, frac: float | None, ceiling: float | None
 ) -> None:
@@ -435,9 +423,7 @@ def test_only_the_first_fix_of_the_first_wall_is_worth_an_upgrade(
     old = Precondition("PyTorch >= 2.6", "unmet", release=Release("torch", "2.6.0"))
     ready = Precondition("PyTorch >= 2.6", "met")
     waits = a_fix(
-        "COM-1",
-        "communication",
-        advice=lambda run: (old if run.given.torch_version == "2.5.1" else ready,),
+        "COM-1", "communication", advice=lambda run: (old if run.given.torch_version == "2.5.1" else ready,)
     )
     plain = paying("communication", {"tp": 100})
     run = replace(

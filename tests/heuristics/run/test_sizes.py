@@ -25,11 +25,8 @@ from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Value
 
 WORLD, EP, ETP, TP = (
-    "world_size",
-    "expert_model_parallel_size",
-    "expert_tensor_parallel_size",
-    "tensor_model_parallel_size",
-)
+    "world_size", "expert_model_parallel_size", "expert_tensor_parallel_size", "tensor_model_parallel_size",
+)  # fmt: skip
 LAYERS, EXPERTS, MTP = "num_layers", "num_moe_experts", "mtp_num_layers"
 MICRO, BATCH = "train.micro_batch_size", "train.global_batch_size"
 EMBEDDING, LOSS = "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"
@@ -41,13 +38,7 @@ def of(*sizes: tuple[str, Value], **given: Any) -> Run:
 
 @pytest.mark.parametrize(
     ("batch", "micro", "times", "divides"),
-    [
-        (32, 2, 1, True),
-        (48, 2, 1, False),
-        (64, 2, 2, True),
-        (None, 2, 1, None),
-        (32, None, 1, None),
-    ],
+    [(32, 2, 1, True), (48, 2, 1, False), (64, 2, 2, True), (None, 2, 1, None), (32, None, 1, None)],
 )
 def test_twice_the_micro_batch_over_eight_ranks_divides_the_batch_or_not(
     batch: int | None, micro: int | None, times: int, divides: bool | None
@@ -81,14 +72,10 @@ def test_ep_divides_the_experts_and_with_pp_the_ranks(
 @pytest.mark.parametrize(
     ("ep", "etp", "domain", "experts", "wider"),
     [
-        (4, 1, 8, 64, 8),
-        (4, 1, 7, 64, None),
-        (4, 2, 16, 64, 8),
-        (4, 2, 15, 64, None),
-        (4, 1, 8, 12, None),
+        (4, 1, 8, 64, 8), (4, 1, 7, 64, None), (4, 2, 16, 64, 8), (4, 2, 15, 64, None), (4, 1, 8, 12, None),
         (4, 1, None, 64, None),
     ],
-)
+)  # fmt: skip
 def test_ep_is_doubled_within_the_nvlink_domain(
     ep: int, etp: int, domain: int | None, experts: int, wider: int | None
 ) -> None:
@@ -107,15 +94,10 @@ def test_what_a_trace_shows_of_experts_goes_before_their_spread() -> None:
 @pytest.mark.parametrize(
     ("layers", "pp", "vpp", "half"),
     [
-        (8, 4, 1, 2),
-        (8, 4, 2, 2),
-        (6, 4, 2, None),
-        (7, 2, 1, 1),
-        (8, 1, 1, None),
-        (8, 3, 1, None),
+        (8, 4, 1, 2), (8, 4, 2, 2), (6, 4, 2, None), (7, 2, 1, 1), (8, 1, 1, None), (8, 3, 1, None),
         (None, 4, 1, 2),
     ],
-)
+)  # fmt: skip
 def test_half_the_stages_divide_the_layers_over_virtual_ones(
     layers: int | None, pp: int, vpp: int, half: int | None
 ) -> None:

@@ -58,14 +58,9 @@ def test_what_is_computed_again_is_memorys() -> None:
     assert "memory 60 %, compute 40 %" in found.because
 
 
-def test_exposed_offload_copies_are_memorys() -> None:
-    assert find_bound([with_memory(rank(budget=budget(400)), offload_exposed_ns=500)]).bucket == "memory"
-
-
-def test_exposed_copies_of_what_lives_on_the_host_are_memorys() -> None:
-    assert (
-        find_bound([with_memory(rank(budget=budget(400)), host_resident_exposed_ns=500)]).bucket == "memory"
-    )
+def test_exposed_copies_of_what_is_offloaded_or_lives_on_the_host_are_memorys() -> None:
+    for copies in ("offload_exposed_ns", "host_resident_exposed_ns"):
+        assert find_bound([with_memory(rank(budget=budget(400)), **{copies: 500})]).bucket == "memory"
 
 
 def test_the_bound_adds_up_over_ranks() -> None:

@@ -261,15 +261,11 @@ UNMATCHED = "% of communication time is in groups that could not be matched acro
         ({"complete_frac": 0.9}, []),
         ({"complete_frac": 0.89}, [f"11 {UNMATCHED}"]),
         ({"complete_frac": NOBODY}, [f"100 {UNMATCHED}"]),
-        (
-            {"complete_frac": 0.5, "world_size": 5},
-            [f"4 of 5 ranks were recorded, and 50 {PART[4:]} may wait for the others"],
-        ),
-        (
-            {"complete_frac": 0.5, "clocks": structs.replace(run_of().clocks, residual_ns=NOBODY)},
-            ["waiting for a slow peer cannot be separated from data transfer: nobody looked"],
-        ),
+        ({"complete_frac": 0.5, "world_size": 5},
+         [f"4 of 5 ranks were recorded, and 50 {PART[4:]} may wait for the others"]),
+        ({"complete_frac": 0.5, "clocks": structs.replace(run_of().clocks, residual_ns=NOBODY)},
+         ["waiting for a slow peer cannot be separated from data transfer: nobody looked"]),
     ],
-)
+)  # fmt: skip
 def test_what_several_ranks_leave_open_is_one_reason(what: dict[str, object], said: list[str]) -> None:
     assert reasons(structs.replace(run_of(), **what)) == said

@@ -39,24 +39,16 @@ def of(window_ns: int, *, now_ns: int = 200, **other_ns: int) -> RankMeasurement
     ("window_ns", "host_ns", "frac", "said"),
     [
         (600, 120, 0.2, "the next wall is host overhead: at most 20 % of what is left without communication"),
-        (
-            1_000,
-            100,
-            0.1,
-            "the next wall is host overhead: at most 10 % of what is left without communication",
-        ),
+        (1_000, 100, 0.1,
+         "the next wall is host overhead: at most 10 % of what is left without communication"),
         (1_000, 99, None, f"{NONE_NEXT}; the largest cost is then host overhead, 9.9 % of what is left"),
         (1_000, 10, None, f"{NONE_NEXT}; the largest cost is then host overhead, 1.0 % of what is left"),
         (1_000, 9, None, NONE_NEXT),
-        (
-            100,
-            120,
-            1.0,
-            "the next wall is host overhead: at most 100 % of what is left without communication",
-        ),
+        (100, 120, 1.0,
+         "the next wall is host overhead: at most 100 % of what is left without communication"),
         (0, 0, None, NONE_NEXT),
     ],
-)
+)  # fmt: skip
 def test_the_next_wall_is_the_largest_cost_of_what_is_left(
     window_ns: int, host_ns: int, frac: float | None, said: str
 ) -> None:

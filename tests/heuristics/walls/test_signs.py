@@ -164,18 +164,15 @@ def test_only_walls_that_are_undecided_are_pointed_at() -> None:
     [
         ("compute", walls(memory=5), "no wall's cost bounds it"),
         ("compute", walls(compute=None), "what it costs is unknown: nobody looked"),
-        (
-            "compute",
-            [structs.replace(one, missing=()) for one in walls(compute=None)],
-            "no wall's cost bounds it",
-        ),
+        ("compute", [structs.replace(one, missing=()) for one in walls(compute=None)],
+         "no wall's cost bounds it"),
         ("compute", walls()[:3], "no wall's cost bounds it"),
         ("compute", walls(memory=None), None),
         ("compute", [wall("memory", None, "finding"), *walls()[1:]], None),
         ("memory", walls(), None),
         (None, walls(), None),
     ],
-)
+)  # fmt: skip
 def test_a_step_bound_by_compute_has_levers_where_every_other_wall_has_a_price(
     bucket: WallId | None, found: list[Wall], expected: str | None
 ) -> None:

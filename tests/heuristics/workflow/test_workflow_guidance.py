@@ -7,15 +7,10 @@ from tests.doubles.fixes import configured
 from traces.settings.settings import Value
 
 WIDE: dict[str, Value] = {
-    "num_moe_experts": 256,
-    "tensor_model_parallel_size": 2,
-    "pipeline_model_parallel_size": 1,
-    "expert_model_parallel_size": 64,
-    "expert_tensor_parallel_size": 1,
-    "world_size": 1024,
-    "launcher.gpus_per_node": 8,
-    "launcher.gpu": "h100",
-}
+    "num_moe_experts": 256, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 1,
+    "expert_model_parallel_size": 64, "expert_tensor_parallel_size": 1, "world_size": 1024,
+    "launcher.gpus_per_node": 8, "launcher.gpu": "h100",
+}  # fmt: skip
 
 
 def test_what_a_framework_refuses_is_no_guidance_and_what_a_guide_asks_for_is() -> None:

@@ -113,18 +113,10 @@ def test_every_word_of_a_comparison_is_explained(base: str, new: str, detail: De
 @pytest.mark.parametrize(
     "word",
     [
-        "straggler",
-        "bubble",
-        "launch-bound",
-        "com2",
-        "rest",
-        "CUDA_DEVICE_MAX_CONNECTIONS",
-        "DO THIS, in this order",
-        "8 of 8 ranks",
-        "EP32",
-        "targets 49 %",
+        "straggler", "bubble", "launch-bound", "com2", "rest", "CUDA_DEVICE_MAX_CONNECTIONS",
+        "DO THIS, in this order", "8 of 8 ranks", "EP32", "targets 49 %",
     ],
-)
+)  # fmt: skip
 def test_words_of_the_field_and_lines_as_they_are_printed_are_explained(word: str) -> None:
     assert explained(word)
 

@@ -81,10 +81,7 @@ def test_means_that_fall_between_two_nanoseconds_mirror_when_swapped() -> None:
     one, other = (result(single) for single in ranks)
     there, back = (
         document_of(
-            regression(
-                facts=facts(base=base, new=new),
-                pairs=(Pair(base.ranks[0], new.ranks[0], "order"),),
-            )
+            regression(facts=facts(base=base, new=new), pairs=(Pair(base.ranks[0], new.ranks[0], "order"),))
         )
         for base, new in ((one, other), (other, one))
     )

@@ -67,11 +67,8 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
         (("ranks",), {}, "ranks: Expected `array`, got `object`. Make the result again: moe-diag analyze"),
         (("ranks", 0, "device"), None, "ranks[0].device: Expected `int`, got `null`"),
         (("ranks", 0, "budget_ns", "window"), -1, "ranks[0].budget_ns.window: Expected `int` >= 0"),
-        (
-            ("ranks", 0, "ledger", 0, "per_step_ns"),
-            [1, 2, 3, 4, 5],
-            "ranks[0].ledger[0].per_step_ns is to have 1 entries, one per used step",
-        ),
+        (("ranks", 0, "ledger", 0, "per_step_ns"), [1, 2, 3, 4, 5],
+         "ranks[0].ledger[0].per_step_ns is to have 1 entries, one per used step"),
         (("ranks", 0, "ledger", 0, "per_step_ns"), [1], "ranks[0].ledger does not add up to the steps"),
         (("ranks", 0, "ledger", 0, "group"), "x", "ranks[0].ledger[0].group: none of the known words"),
         (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [0] * 9, "lanes[0] is to have at_ns, length_ns, key"),
@@ -79,7 +76,7 @@ def test_times_beyond_what_a_float_holds_stay_exact(document: dict[str, Any]) ->
         (("ranks", 0, "timeline", "lanes", 0, "at_ns"), [2**63], "lanes[0].at_ns has an entry that is no"),
         (("ranks", 0, "timeline", "reasons", "reasons"), [], "reasons.reason has an entry that is no time"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named_by_its_place(
     document: dict[str, Any], path: tuple[str | int, ...], value: object, says: str
 ) -> None:

@@ -123,10 +123,7 @@ def _for_all(left: Path) -> None:
     left.chmod(0o777)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [_edited, _one_more, _made_is_a_link, _no_list, _for_all],
-)
+@pytest.mark.parametrize("change", [_edited, _one_more, _made_is_a_link, _no_list, _for_all])
 def test_a_left_over_that_is_not_as_its_list_says_stays_whole(
     change: Callable[[Path], None], tmp_path: Path
 ) -> None:

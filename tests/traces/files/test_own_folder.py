@@ -45,14 +45,10 @@ def test_what_is_made_is_the_users_alone_all_the_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "way"),
     [
-        (0o700, None),
-        (0o755, None),
-        (0o2755, None),
-        (0o1777, "others can write into it"),
-        (0o777, "others can write into it"),
-        (0o702, "others can write into it"),
+        (0o700, None), (0o755, None), (0o2755, None), (0o1777, "others can write into it"),
+        (0o777, "others can write into it"), (0o702, "others can write into it"),
     ],
-)
+)  # fmt: skip
 def test_others_come_in_by_its_mode(own: Path, mode: int, way: str | None) -> None:
     own.chmod(mode)
     assert way_in(own) == way

@@ -11,18 +11,7 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from tests.recordings.kineto import (
-    GEMM,
-    GID,
-    PID,
-    Event,
-    call,
-    event,
-    expect_one_run,
-    on_gpu,
-    one_run,
-    write,
-)
+from tests.recordings.kineto import GEMM, GID, PID, Event, call, event, expect_one_run, on_gpu, one_run, write
 from traces.columns import COPY_KINDS, NULL, Columns, Gpu, Memory, SmLimits
 from traces.formats.open import read_trace
 
@@ -132,17 +121,10 @@ def test_a_copy_between_gpus_runs_on_the_one_that_copies(tmp_path: Path) -> None
 
 def test_each_gpu_is_listed_once_with_what_an_sm_holds(tmp_path: Path) -> None:
     gpu = {
-        "id": 0,
-        "name": "NVIDIA B300 SXM6 AC",
-        "totalGlobalMem": 1000,
-        "computeMajor": 10,
-        "computeMinor": 3,
-        "maxThreadsPerMultiprocessor": 2048,
-        "warpSize": 32,
-        "regsPerMultiprocessor": 65536,
-        "sharedMemPerMultiprocessor": 233472,
-        "numSms": 148,
-    }
+        "id": 0, "name": "NVIDIA B300 SXM6 AC", "totalGlobalMem": 1000, "computeMajor": 10, "computeMinor": 3,
+        "maxThreadsPerMultiprocessor": 2048, "warpSize": 32, "regsPerMultiprocessor": 65536,
+        "sharedMemPerMultiprocessor": 233472, "numSms": 148,
+    }  # fmt: skip
     info = read(tmp_path, one_run(), deviceProperties=[gpu, gpu, {"id": 1, "name": SECRET}, "?"]).info
     limits = SmLimits(warps=64, blocks=None, registers=65536, shared_bytes=233472)
     assert info.gpus == (

@@ -27,8 +27,7 @@ def test_content_decides_what_a_file_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "junk",
-    ["NaN", "nan", "-nan", "-Infinity", "N/A", '"a\nb\x01"', r'"C:\data\train.py"', r'"\"nan\\"'],
+    "junk", ["NaN", "nan", "-nan", "-Infinity", "N/A", '"a\nb\x01"', r'"C:\data\train.py"', r'"\"nan\\"']
 )
 def test_json_that_the_profiler_spoils_is_read_over(tmp_path: Path, junk: str) -> None:
     whole = json.dumps({"schemaVersion": 1, "spoiled": "HERE", "traceEvents": one_run()})

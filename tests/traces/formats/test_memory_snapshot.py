@@ -12,13 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recordings.memory_snapshot import (
-    MIB,
-    Runs,
-    block,
-    entry,
-    one_step,
-)
+from tests.recordings.memory_snapshot import MIB, Runs, block, entry, one_step
 from traces.errors import NotASnapshot
 from traces.formats.memory_snapshot import read_memory_snapshot
 from traces.measure.memory_snapshot import snapshot_of
@@ -62,19 +56,11 @@ def test_stacks_show_frames_of_known_packages_alone(tmp_path: Path) -> None:
 
 HEAD = b"\x80\x04"
 CALLS = (
-    b"cposix\nsystem\n(S'mkdir ran'\ntR.",
-    b"(S'mkdir ran'\niposix\nsystem\n.",
-    b"(cposix\nsystem\nS'mkdir ran'\no.",
-    b"\x8c\x05posix\x8c\x06system\x93\x8c\x09mkdir ran\x85R.",
-    b"\x82\x01.",
-    b"\x83\x01\x00.",
-    b"\x84\x01\x00\x00\x00.",
-    b"cbuiltins\neval\n)\x81.",
-    b"cbuiltins\neval\n)}\x92.",
-    b"}}b.",
-    b"P1\n.",
-    b"K\x01Q.",
-)
+    b"cposix\nsystem\n(S'mkdir ran'\ntR.", b"(S'mkdir ran'\niposix\nsystem\n.",
+    b"(cposix\nsystem\nS'mkdir ran'\no.", b"\x8c\x05posix\x8c\x06system\x93\x8c\x09mkdir ran\x85R.",
+    b"\x82\x01.", b"\x83\x01\x00.", b"\x84\x01\x00\x00\x00.", b"cbuiltins\neval\n)\x81.",
+    b"cbuiltins\neval\n)}\x92.", b"}}b.", b"P1\n.", b"K\x01Q.",
+)  # fmt: skip
 
 
 def hostile() -> list[bytes]:
@@ -94,14 +80,8 @@ def hostile() -> list[bytes]:
     wrong += [_shared(levels, "blocks") for levels in (10, 30, 60)]
     wrong += [_shared(levels, "state") for levels in (10, 30, 60)]
     wrong += [
-        HEAD + b"]\x94h\x00a.",
-        HEAD + b"}\x94\x8c\x08segmentsh\x00s.",
-        b"\x80",
-        b"",
-        b"{}",
-        b"[]",
-        b"\xff",
-    ]
+        HEAD + b"]\x94h\x00a.", HEAD + b"}\x94\x8c\x08segmentsh\x00s.", b"\x80", b"", b"{}", b"[]", b"\xff",
+    ]  # fmt: skip
     while len(wrong) < 200:
         wrong.append(honest[: chance.randrange(len(honest) - 1)])
     codes = [op.code.encode("latin-1") for op in pickletools.opcodes if op.name in _ASK]
@@ -112,19 +92,9 @@ def hostile() -> list[bytes]:
 
 
 _ASK = (
-    "GLOBAL",
-    "STACK_GLOBAL",
-    "REDUCE",
-    "BUILD",
-    "INST",
-    "OBJ",
-    "NEWOBJ",
-    "NEWOBJ_EX",
-    "EXT1",
-    "EXT2",
-    "EXT4",
+    "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4",
     "BINPERSID",
-)
+)  # fmt: skip
 
 
 def _shared(levels: int, key: str) -> bytes:

@@ -6,11 +6,7 @@ import pytest
 
 from tests.recordings.payloads import ENTRIES, SEND, SIZES, header, init, send
 from traces.columns import NULL
-from traces.formats.nccl_payloads import (
-    PayloadSchema,
-    build_schemas,
-    decode_payloads,
-)
+from traces.formats.nccl_payloads import PayloadSchema, build_schemas, decode_payloads
 
 SCHEMAS = build_schemas(SIZES, ENTRIES)
 

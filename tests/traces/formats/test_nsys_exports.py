@@ -27,14 +27,11 @@ exit 1"""
         ("kill -9 $$", ExportFailed, "signal 9 killed it"),
         ("exit 1", ExportFailed, "gives no reason"),
         ('echo "cannot commit" >&2; ' + SAYS.format("database or disk is full"), ExportFailed, "--cache-dir"),
-        (
-            'echo "database or disk is full" >&2; >"$out"',
-            ExportFailed,
-            "the disk of the cache folder is full",
-        ),
+        ('echo "database or disk is full" >&2; >"$out"', ExportFailed,
+         "the disk of the cache folder is full"),
         (SAYS.format("No '/home/me/a b' at /x/y.cpp(7): why"), ExportFailed, ": No … at … why."),
     ],
-)
+)  # fmt: skip
 def test_a_failed_export_leaves_nothing_and_says_why_in_one_line(
     tmp_path: Path, export: str, error: type[MoeDiagError], says: str
 ) -> None:

@@ -140,16 +140,10 @@ def test_rows_without_a_process_among_several_say_so(export: Export) -> None:
 @pytest.mark.parametrize(
     "table",
     [
-        "CUPTI_ACTIVITY_KIND_RUNTIME",
-        "CUPTI_ACTIVITY_KIND_MEMCPY",
-        "CUPTI_ACTIVITY_KIND_MEMSET",
-        "NVTX_EVENTS",
-        "TARGET_INFO_GPU",
-        "StringIds",
-        "META_DATA_CAPTURE",
-        "META_DATA_EXPORT",
+        "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
+        "NVTX_EVENTS", "TARGET_INFO_GPU", "StringIds", "META_DATA_CAPTURE", "META_DATA_EXPORT",
     ],
-)
+)  # fmt: skip
 def test_an_absent_table_is_named_and_no_reason_to_fail(export: Export, table: str) -> None:
     recording = two_ranks()
     recording.range("iteration 1", 90, 200)

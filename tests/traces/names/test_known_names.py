@@ -66,11 +66,8 @@ def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: st
     [
         ("kernels", "triton_poi_fused_mul_silu_2", "compiled"),
         ("ranges", "Torch-Compiled Region: 0/0", "compiled"),
-        (
-            "kernels",
-            "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4>>",
-            "fused_optimizer",
-        ),
+        ("kernels", "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4>>",
+         "fused_optimizer"),
         ("kernels", "void dali::kernels::SliceKernel<float>()", "dali"),
         ("ranges", "[DALI][Executor] RunCPU", "dali"),
         ("frames", "nvidia/dali/plugin/pytorch.py(212): __next__", "dali"),
@@ -86,7 +83,7 @@ def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: st
         ("calls", "cudaLaunchKernel", None),
         ("frames", "myproject/dali_copy/train.py(3): run", None),
     ],
-)
+)  # fmt: skip
 def test_a_name_shows_what_a_run_does_already_where_only_such_a_run_has_it(
     what: str, name: str, use: InUse | None
 ) -> None:
@@ -96,20 +93,13 @@ def test_a_name_shows_what_a_run_does_already_where_only_such_a_run_has_it(
 @pytest.mark.parametrize(
     ("name", "product"),
     [
-        ("NVIDIA H100 80GB HBM3", "H100"),
-        ("gb200", "GB200"),
-        ("NVIDIA H100 PCIe", "H100 PCIe"),
-        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"),
-        ("h100sxm", "H100"),
-        ("H100-PCIe", "H100 PCIe"),
-        ("AMD Instinct MI300X OAM", "MI300X"),
-        ("NVIDIA GeForce RTX3090", "RTX 3090"),
-        ("GeForce RTX 2080Ti", "RTX 2080 Ti"),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
-        ("NVIDIA A1000", None),
-        ("foo9000", None),
+        ("NVIDIA H100 80GB HBM3", "H100"), ("gb200", "GB200"), ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"), ("h100sxm", "H100"), ("H100-PCIe", "H100 PCIe"),
+        ("AMD Instinct MI300X OAM", "MI300X"), ("NVIDIA GeForce RTX3090", "RTX 3090"),
+        ("GeForce RTX 2080Ti", "RTX 2080 Ti"), ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
+        ("NVIDIA A1000", None), ("foo9000", None),
     ],
-)
+)  # fmt: skip
 def test_a_product_is_found_in_its_name(name: str, product: str | None) -> None:
     found = product_named(name)
     assert (found.name if found else None) == product
@@ -197,17 +187,13 @@ def test_a_frame_is_told_by_its_package_and_function_and_never_by_a_folder(text:
 @pytest.mark.parametrize(
     "text",
     [
-        "torch/nn/modules/module.py(1779): _call_impl",
-        "contextlib.py(81): inner",
-        "/usr/lib/python3.12/threading.py(355): wait",
-        "train.py(3): <listcomp>",
-        "<built-in method conv2d of type object at 0x7f4f7dff0640>",
-        "<string>(1): <module>",
-        "/usr/lib/libpython3.12.so.1.0: _PyEval_EvalFrameDefault",
-        "/home/eve/own.so: secret_kernel",
+        "torch/nn/modules/module.py(1779): _call_impl", "contextlib.py(81): inner",
+        "/usr/lib/python3.12/threading.py(355): wait", "train.py(3): <listcomp>",
+        "<built-in method conv2d of type object at 0x7f4f7dff0640>", "<string>(1): <module>",
+        "/usr/lib/libpython3.12.so.1.0: _PyEval_EvalFrameDefault", "/home/eve/own.so: secret_kernel",
         "/lib64/libc.so.6: __poll",
     ],
-)
+)  # fmt: skip
 def test_plumbing_and_what_may_be_private_is_no_address(text: str) -> None:
     assert public_frame(text) is None
 

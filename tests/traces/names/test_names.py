@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.places import DATA
-from traces.names.kernels import (
-    classify_kernel,
-    comm_kind,
-)
+from traces.names.kernels import classify_kernel, comm_kind
 from traces.names.mangled import readable
 from traces.names.ranges import family, is_step_name
 
@@ -36,18 +33,14 @@ def test_every_labelled_name_gets_its_class_and_all_but_one_its_subclass() -> No
 @pytest.mark.parametrize(
     ("mangled", "demangled"),
     [
-        (
-            "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvP4int4Pf",
-            "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)",
-        ),
+        ("_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvP4int4Pf",
+         "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)"),
         ("_ZN9hybrid_ep18device_sync_kernelILi8EEEvPi", "void hybrid_ep::device_sync_kernel<8>(int*)"),
-        (
-            "_ZN12_GLOBAL__N_113combineKernelILj10EEEvPf",
-            "void (anonymous namespace)::combineKernel<10u>(float*)",
-        ),
+        ("_ZN12_GLOBAL__N_113combineKernelILj10EEEvPf",
+         "void (anonymous namespace)::combineKernel<10u>(float*)"),
         ("_ZL12fused_kernelPf", "fused_kernel(float*)"),
     ],
-)
+)  # fmt: skip
 def test_a_mangled_name_is_classed_as_the_demangled_one(mangled: str, demangled: str) -> None:
     assert classify_kernel(mangled) == classify_kernel(demangled)
 

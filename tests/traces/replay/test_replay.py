@@ -88,8 +88,7 @@ def test_a_call_may_return_before_its_work_ends_by_what_clocks_are_apart(
 
 
 @pytest.mark.parametrize(
-    ("start", "length", "waits"),
-    [(120, 21, True), (120, 20, False), (191, 21, True), (191.001, 21, False)],
+    ("start", "length", "waits"), [(120, 21, True), (120, 20, False), (191, 21, True), (191.001, 21, False)]
 )
 def test_a_copy_call_of_over_twenty_waits_for_a_copy_that_begins_fifty_after_it_at_most(
     start: float, length: float, waits: bool

@@ -242,14 +242,10 @@ stories = st.lists(words, min_size=6, max_size=25)
 WAIT_BETWEEN_COPIES = [
     (what, thread, 7, 1, 1, 0, 1)
     for what, thread in (
-        ("compute", 1001),
-        ("sync", 1000),
-        ("graph", 1001),
-        ("compute", 1000),
-        ("compute", 1000),
+        ("compute", 1001), ("sync", 1000), ("graph", 1001), ("compute", 1000), ("compute", 1000),
         ("compute", 1000),
     )
-]
+]  # fmt: skip
 
 
 @settings(max_examples=80, deadline=None)

@@ -409,15 +409,6 @@ def test_names_of_fused_dispatchers_give_operation_and_phase(
     assert kind == {"dispatch": "ep_dispatch", "combine": "ep_combine"}.get(operation, "ep_control")
 
 
-def test_a_dispatch_has_the_phase_of_its_notify(export: Export) -> None:
-    line = Line()
-    for notify in ("notify_dispatch", "cached_notify_dispatch"):
-        line.run(f"void deep_ep::intranode::{notify}<(int)8>(int *)", stream=20)
-        line.run("void deep_ep::intranode::dispatch<(int)8>(int4 *)", stream=20)
-        line.all(GEMM)
-    assert [row[2] for row in told(rank_of(export(line.recording)))] == ["fwd", "fwd", "bwd", "bwd"]
-
-
 CAST = "transformer_engine::quantize_kernel"
 DISPATCH, COMBINE = (f"void deep_ep::intranode::{one}<(int)8>(int4 *)" for one in ("dispatch", "combine"))
 
@@ -436,63 +427,6 @@ def test_a_copy_in_a_group_of_sends_is_no_all_to_all(export: Export) -> None:
     line.now = 40
     line.all(GROUPED)
     assert kinds(of(export, line)) == ["other_comm"]
-
-
-def test_gathers_around_the_permute_are_no_dispatcher_while_an_exchange_is_open(export: Export) -> None:
-    for exchanges in (False, True):
-        line = Line()
-        for _ in range(2):
-            line.all(NORM, ROUTER)
-            line.run(GATHER, stream=24)
-            line.all(PERMUTE, GROUPED, UNPERMUTE)
-            line.run(SCATTER, stream=24)
-            line.all(NORM)
-            if exchanges:
-                line.run(SENDRECV, stream=30)
-                line.all(NORM)
-        found = [
-            kind
-            for kind in kinds(rank_of(export(line.recording, f"{exchanges}.sqlite")))
-            if "send" not in kind
-        ]
-        assert found == (["other_comm"] * 4 if exchanges else ["ep_dispatch", "ep_combine"] * 2)
-
-
-@pytest.mark.parametrize(
-    ("odd", "expected"),
-    [
-        (0, ["ep_dispatch", "ep_combine"] * 10),
-        (2, ["ep_dispatch", "ep_combine"] * 10 + ["other_comm"] * 2),  # 20 of 22 are nine tenths
-        (3, ["other_comm"] * 23),
-    ],
-)
-def test_a_stream_is_a_dispatchers_where_nine_tenths_of_it_stand_around_the_permute(
-    export: Export, odd: int, expected: list[str]
-) -> None:
-    line = Line()
-    for _ in range(10):
-        line.all(NORM, ROUTER)
-        line.run(GATHER, stream=24)
-        line.all(PERMUTE, GROUPED, UNPERMUTE)
-        line.run(SCATTER, stream=24)
-    for _ in range(odd):
-        line.all(NORM, GEMM)
-        line.run(GATHER, stream=24)
-    line.all(NORM)
-    assert kinds(rank_of(export(line.recording))) == expected
-
-
-def test_gathers_alone_or_on_a_stream_of_compute_are_no_dispatcher(export: Export) -> None:
-    for gathers, stream in ((True, 24), (False, 24), (True, 7)):
-        line = Line()
-        for _ in range(2):
-            line.all(NORM, ROUTER)
-            line.run(GATHER if gathers else SCATTER, stream=stream)
-            line.all(PERMUTE, GROUPED, UNPERMUTE)
-            if stream == 7:
-                line.run(SCATTER, stream=stream)
-        line.all(NORM)
-        assert set(kinds(rank_of(export(line.recording, f"{gathers}{stream}.sqlite")))) == {"other_comm"}
 
 
 def test_what_stands_beside_the_optimizer_names_its_own_stream_and_communicator_alone(export: Export) -> None:
@@ -555,91 +489,76 @@ def test_a_layer_is_named_by_up_to_five_digits(export: Export, text: str, layer:
     assert (found.layer.tolist(), found.layer_backward.tolist()) == ([layer], [backward])
 
 
-def test_a_name_tells_the_phase_before_a_range_does(export: Export) -> None:
-    line = Line()
-    line.within("moe backward", "void hybrid_ep::dispatch_kernel<8, true>(P)")
-    line.within("moe backward", DISPATCH)
-    assert [row[2] for row in told(rank_of(export(line.recording)))] == ["fwd", "bwd"]
+AROUND = (NORM, ROUTER, gathered(24), PERMUTE, GROUPED, UNPERMUTE, scattered(24))
+ALONE = (NORM, on(20), NORM)
+"""An exchange as of a pipeline: it is nothing by itself, and has what its stream is."""
+KINDS: list[tuple[tuple[str | Laid, ...], list[str]]] = [
+    # gathers around the permute are a dispatcher's, while no exchange is open
+    ((*AROUND, NORM, *AROUND, NORM), MOVED * 2),
+    ((*(*AROUND, NORM, on(30), NORM) * 2,), ["other_comm", "other_comm", OPEN] * 2),
+    # nine tenths of their stream stand there: 20 of 22 and not 20 of 23
+    ((*AROUND * 10, NORM), MOVED * 10),
+    ((*AROUND * 10, *(NORM, GEMM, gathered(24)) * 2, NORM), [*MOVED * 10, *["other_comm"] * 2]),
+    ((*AROUND * 10, *(NORM, GEMM, gathered(24)) * 3, NORM), ["other_comm"] * 23),
+    # neither gathers alone nor scatters alone are, nor both on a stream of compute
+    ((*(NORM, ROUTER, gathered(24), PERMUTE, GROUPED, UNPERMUTE) * 2, NORM), ["other_comm"] * 2),
+    ((*(NORM, ROUTER, scattered(24), PERMUTE, GROUPED, UNPERMUTE) * 2, NORM), ["other_comm"] * 2),
+    ((*(NORM, ROUTER, GATHER, PERMUTE, GROUPED, UNPERMUTE, SCATTER) * 2, NORM), ["other_comm"] * 4),
+    # fills and casts stand between anything, and a norm parts it
+    ((PERMUTE, on(20), GROUPED), ["ep_dispatch"]),
+    ((PERMUTE, FILL, CAST, on(20), FILL, CAST, GROUPED), ["ep_dispatch"]),
+    ((PERMUTE, NORM, on(20), NORM, GROUPED), [OPEN]),
+    # an exchange needs expert work on both sides
+    ((NORM, ROUTER, on(20), GROUPED, *ALONE), ["ep_dispatch", "ep_a2a"]),
+    ((NORM, PERMUTE, on(20), GEMM, *ALONE), ["ep_dispatch", "ep_a2a"]),
+    ((NORM, GEMM, on(20), UNPERMUTE, *ALONE), ["ep_combine", "ep_a2a"]),
+    ((NORM, ATTENTION, on(20), GROUPED, *ALONE), [OPEN] * 2),
+    ((NORM, ROUTER, on(20), GEMM, *ALONE), [OPEN] * 2),
+    ((NORM, GROUPED, on(20), GEMM, *ALONE), [OPEN] * 2),
+    ((NORM, PERMUTE, on(20), UNPERMUTE, *ALONE), [OPEN] * 2),
+]
 
 
-@pytest.mark.parametrize(
-    ("between", "kind"),
-    [((), "ep_dispatch"), ((FILL, CAST), "ep_dispatch"), ((NORM,), "sendrecv_unresolved")],
-)
-def test_fills_and_casts_stand_between_anything_and_a_norm_parts_it(
-    export: Export, between: tuple[str, ...], kind: str
+@pytest.mark.parametrize(("parts", "expected"), KINDS)
+def test_work_around_what_moves_says_what_it_is(
+    export: Export, parts: tuple[str | Laid, ...], expected: list[str]
 ) -> None:
-    line = Line()
-    line.all(PERMUTE, *between)
-    line.run(SENDRECV, stream=20)
-    line.all(*between, GROUPED)
-    assert kinds(rank_of(export(line.recording))) == [kind]
+    assert kinds(rank_of(export(laid(*parts).recording))) == expected
 
 
-@pytest.mark.parametrize(
-    ("before", "name", "after", "phase"),
-    [
-        (NORM, DISPATCH, NORM_BACKWARD, "bwd"),  # of what comes next
-        (NORM_BACKWARD, DISPATCH, NORM, "fwd"),
-        (NORM, COMBINE, NORM_BACKWARD, "fwd"),  # of what came before
-        (NORM_BACKWARD, COMBINE, NORM, "bwd"),
-        (NORM, ALL_TO_ALL, NORM, "fwd"),
-        (NORM, ALL_TO_ALL, NORM_BACKWARD, None),  # neighbours that disagree
-    ],
+NOTIFY, CACHED = (
+    f"void deep_ep::intranode::{one}_dispatch<(int)8>(int *)" for one in ("notify", "cached_notify")
 )
-def test_the_phase_is_that_of_the_side_to_which_an_exchange_belongs(
-    export: Export, before: str, name: str, after: str, phase: str | None
+PHASES: list[tuple[tuple[str | Laid, ...], list[str | None]]] = [
+    # a dispatch has the phase of its notify
+    (
+        (on(20, NOTIFY), on(20, DISPATCH), GEMM, on(20, CACHED), on(20, DISPATCH), GEMM),
+        ["fwd", "fwd", "bwd", "bwd"],
+    ),
+    # a name tells it before a range does, and that before a notify
+    ((within("moe backward", name=HYBRID), within("moe backward", name=DISPATCH)), ["fwd", "bwd"]),
+    ((on(20, CACHED), within("moe forward", name=DISPATCH)), ["bwd", "fwd"]),
+    # the side to which an exchange belongs: of a dispatch what comes next, of a combine what came before
+    ((GROUPED, NORM, on(20, DISPATCH), NORM_BACKWARD), ["bwd"]),
+    ((GROUPED, NORM_BACKWARD, on(20, DISPATCH), NORM), ["fwd"]),
+    ((GROUPED, NORM, on(20, COMBINE), NORM_BACKWARD), ["fwd"]),
+    ((GROUPED, NORM_BACKWARD, on(20, COMBINE), NORM), ["bwd"]),
+    ((GROUPED, NORM, on(20, ALL_TO_ALL), NORM), ["fwd"]),
+    ((GROUPED, NORM, on(20, ALL_TO_ALL), NORM_BACKWARD), [None]),  # neighbours that disagree
+    # a range that names one, not both, and of a checkpoint what runs forward again
+    ((within("moe_dispatch forward"), GEMM), ["fwd"]),
+    ((within("dispatch(F)"), GEMM), ["fwd"]),
+    ((within("combine(W)"), GEMM), ["bwd"]),
+    ((within("moe_dispatch forward of backward"), GEMM), [None]),
+    ((within("CheckpointFunctionBackward moe_dispatch"), GEMM), [None]),
+]
+
+
+@pytest.mark.parametrize(("parts", "phases"), PHASES)
+def test_the_phase_is_told_by_name_then_range_then_notify_then_neighbours(
+    export: Export, parts: tuple[str | Laid, ...], phases: list[str | None]
 ) -> None:
-    line = Line()
-    line.all(GROUPED, before)
-    line.run(name, stream=20)
-    line.all(after)
-    assert [row[2] for row in told(rank_of(export(line.recording)))] == [phase]
-
-
-def test_a_range_tells_the_phase_before_a_notify_does(export: Export) -> None:
-    line = Line()
-    line.run("void deep_ep::intranode::cached_notify_dispatch<(int)8>(int *)", stream=20)
-    line.within("moe forward", DISPATCH)
-    assert [row[2] for row in told(rank_of(export(line.recording)))] == ["bwd", "fwd"]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "kind"),
-    [
-        (ROUTER, GROUPED, "ep_dispatch"), (PERMUTE, GEMM, "ep_dispatch"), (GEMM, UNPERMUTE, "ep_combine"),
-        (ATTENTION, GROUPED, "sendrecv_unresolved"), (ROUTER, GEMM, "sendrecv_unresolved"),
-        (GROUPED, GEMM, "sendrecv_unresolved"), (PERMUTE, UNPERMUTE, "sendrecv_unresolved"),
-    ],
-)  # fmt: skip
-def test_an_exchange_needs_expert_work_on_both_sides(
-    export: Export, before: str, after: str, kind: str
-) -> None:
-    """Those that are nothing at once stand beside a pipeline's, so that their stream tells nothing more."""
-    line = Line()
-    line.all(NORM, before)
-    line.run(SENDRECV, stream=20)
-    line.all(after, NORM)
-    line.run(SENDRECV, stream=20)
-    line.all(NORM)
-    assert kinds(rank_of(export(line.recording)))[0] == kind
-
-
-@pytest.mark.parametrize(
-    ("text", "phase"),
-    [
-        ("moe_dispatch forward", "fwd"),
-        ("dispatch(F)", "fwd"),
-        ("combine(W)", "bwd"),
-        ("moe_dispatch forward of backward", None),  # both are named
-        ("CheckpointFunctionBackward moe_dispatch", None),  # which runs forward again
-    ],
-)
-def test_a_range_says_the_phase_where_it_names_one(export: Export, text: str, phase: str | None) -> None:
-    line = Line()
-    line.within(text)
-    line.all(GEMM)
-    assert [row[2] for row in told(rank_of(export(line.recording)))] == [phase]
+    assert [row[2] for row in told(rank_of(export(laid(*parts).recording)))] == phases
 
 
 def test_ranks_of_a_communicator_are_those_that_its_own_calls_agree_on(export: Export) -> None:

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.recordings.launches import (
-    GATHER,
-    GEMM,
-    ROUTER,
-    Line,
-    kinds,
-    rank_of,
-    told,
-)
+from tests.recordings.launches import GATHER, GEMM, ROUTER, Line, kinds, rank_of, told
 from tests.recordings.payloads import init, send, with_payloads
 from traces.timeline import RankTimeline
 

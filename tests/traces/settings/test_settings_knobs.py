@@ -20,15 +20,12 @@ from traces.settings.spelling import can_spell, in_section, spell
         ("overlap_moe_expert_parallel_comm", "0.13.0", False),
         ("overlap_moe_expert_parallel_comm", "0.14.0", True),
         ("moe_flex_dispatcher_backend", "core_v0.16.0", True),
-        ("moe_use_legacy_grouped_gemm", "0.16.1", True),
-        ("moe_use_legacy_grouped_gemm", "0.17.0", False),
+        ("moe_use_legacy_grouped_gemm", "0.16.1", True), ("moe_use_legacy_grouped_gemm", "0.17.0", False),
         ("moe_permute_fusion_into_hybridep", "0.17.0", False),
-        ("moe_permute_fusion_into_hybridep", "0.17.1", True),
-        ("moe_flex_dispatcher_num_sms", "main", True),
-        ("moe_flex_dispatcher_num_sms", None, None),
-        ("no_such_knob", "0.16.1", None),
+        ("moe_permute_fusion_into_hybridep", "0.17.1", True), ("moe_flex_dispatcher_num_sms", "main", True),
+        ("moe_flex_dispatcher_num_sms", None, None), ("no_such_knob", "0.16.1", None),
     ],
-)
+)  # fmt: skip
 def test_a_knob_is_known_from_its_release_on(knob: str, version: str | None, known: bool | None) -> None:
     assert known_in(knob, version) is known
 
@@ -74,18 +71,8 @@ def test_what_is_made_is_made_once() -> None:
 
 
 VERSIONS = [
-    None,
-    "0.12.0",
-    "0.13.0",
-    "0.14.0",
-    "0.15.0",
-    "0.16.1",
-    "0.17.0",
-    "0.17.1",
-    "0.18.0",
-    "0.19.0",
-    "main",
-]
+    None, "0.12.0", "0.13.0", "0.14.0", "0.15.0", "0.16.1", "0.17.0", "0.17.1", "0.18.0", "0.19.0", "main",
+]  # fmt: skip
 FRAMEWORKS: tuple[Framework, ...] = ("megatron_lm", "megatron_bridge")
 EXAMPLES: dict[str, Value] = {"int": 3, "float": 0.25, "str": "a", "list": ("a", 2), "int|list": (0, 1, 1)}
 

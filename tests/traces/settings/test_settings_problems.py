@@ -88,16 +88,12 @@ def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "model.num_layers=s3cr3t-many",
-        "model.moe_grouped_gemm=s3cr3t",
-        "model.moe_aux_loss_coeff=s3cr3t",
-        "model.moe_token_dispatcher_type=s3cr3t",
-        "model.recompute_modules=[moe_act,s3cr3t]",
-        "model.moe_layer_freq=[s3cr3t]",
-        "model.pipeline_model_parallel_layout=s3cr3t",
+        "model.num_layers=s3cr3t-many", "model.moe_grouped_gemm=s3cr3t", "model.moe_aux_loss_coeff=s3cr3t",
+        "model.moe_token_dispatcher_type=s3cr3t", "model.recompute_modules=[moe_act,s3cr3t]",
+        "model.moe_layer_freq=[s3cr3t]", "model.pipeline_model_parallel_layout=s3cr3t",
         "model.num_layers={a: 1}",
     ],
-)
+)  # fmt: skip
 def test_a_wrong_type_leaves_the_knob_unknown_and_is_not_repeated(text: str) -> None:
     found = configuration_of(text, "a.txt")
     assert found.settings.by_knob == {}

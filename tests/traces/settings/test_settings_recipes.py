@@ -109,13 +109,10 @@ def test_the_scripts_fall_back_from_deepep_by_gpu_and_release(
 @pytest.mark.parametrize(
     ("task", "core", "stops"),
     [
-        ("lora", "0.19.0", 1),
-        ("peft", "0.19.0", 0),
-        ("lora", "0.18.2", 0),
-        ("peft", "0.18.2", 1),
+        ("lora", "0.19.0", 1), ("peft", "0.19.0", 0), ("lora", "0.18.2", 0), ("peft", "0.18.2", 1),
         ("lora", None, 0),
     ],
-)
+)  # fmt: skip
 def test_a_task_is_one_of_its_release(task: str, core: str | None, stops: int) -> None:
     command = (
         f"python scripts/performance/run_script.py -m qwen -mr qwen3_30b_a3b --task {task} -g h100 -ng 16"
@@ -145,13 +142,10 @@ def test_w5_a_field_for_the_ranks_that_bridge_does_not_have_is_named_with_the_op
 @pytest.mark.parametrize(
     ("flags", "core", "batch"),
     [
-        ("-ng 16", "0.16.1", 1024),
-        ("-ng 32", "0.16.1", 2048),
-        ("-ng 32 -tp 2", "0.16.1", 2048),
-        ("-ng 32 -tp 2", "0.19.0", 1024),
-        ("-ng 32 -gb 512", "0.19.0", 512),
+        ("-ng 16", "0.16.1", 1024), ("-ng 32", "0.16.1", 2048), ("-ng 32 -tp 2", "0.16.1", 2048),
+        ("-ng 32 -tp 2", "0.19.0", 1024), ("-ng 32 -gb 512", "0.19.0", 512),
     ],
-)
+)  # fmt: skip
 def test_the_batch_of_a_preset_grows_with_the_gpus_and_since_0_6_with_the_data_parallel_ranks(
     flags: str, core: str, batch: int
 ) -> None:

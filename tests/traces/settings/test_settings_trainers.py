@@ -80,15 +80,12 @@ SIZES = ("tensor_model_parallel_size", "expert_model_parallel_size", "world_size
         (SLIME, "run.sh", (4, 8, 16, 128)),
     ],
 )
-def test_sizes_ranks_and_the_named_model_are_read(text: str, name: str, sizes: tuple[int, ...]) -> None:
-    assert values(read(text, name), *SIZES) == sizes
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [(VERL, "a.sh"), (NEMO, "a.yaml"), (SWIFT, "a.sh"), (SLIME, "a.sh")]
-)
-def test_words_of_its_own_are_no_mistakes_and_one_line_says_what_is_read(text: str, name: str) -> None:
-    (problem,) = read(text, name).problems
+def test_sizes_ranks_and_the_named_model_are_read_and_words_of_its_own_are_no_mistakes(
+    text: str, name: str, sizes: tuple[int, ...]
+) -> None:
+    found = read(text, name)
+    assert values(found, *SIZES) == sizes
+    (problem,) = found.problems
     assert "its Megatron part is read; a setting is written as " in problem.text
     assert problem.effect == "unread"
 

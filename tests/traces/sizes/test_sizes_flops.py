@@ -68,9 +68,7 @@ def test_grouped_products_of_a_gpu_are_those_of_its_tokens_and_layers(
         {"train.global_batch_size": None},
     ],
 )
-def test_grouped_products_are_not_told_where_gpus_differ_or_sizes_are_missing(
-    more: dict[str, Value],
-) -> None:
+def test_grouped_products_are_not_told_where_gpus_differ_or_sizes_are_missing(more: dict[str, Value]) -> None:
     assert grouped_flops_per_step(tiny(**more)) is None
 
 
@@ -120,14 +118,10 @@ def test_throughput_names_what_it_lacks() -> None:
 @pytest.mark.parametrize(
     ("precision", "published"),
     [
-        ("bf16", "bf16"),
-        ("fp16", "bf16"),
-        ("mxfp8", "fp8"),
-        ("fp8_delayed", "fp8"),
-        ("nvfp4", "nvfp4"),
+        ("bf16", "bf16"), ("fp16", "bf16"), ("mxfp8", "fp8"), ("fp8_delayed", "fp8"), ("nvfp4", "nvfp4"),
         (None, None),
     ],
-)
+)  # fmt: skip
 def test_each_precision_has_the_peak_of_its_format(precision: str | None, published: str | None) -> None:
     assert peak_precision(precision) == published
 

@@ -59,14 +59,10 @@ def test_tensor_and_expert_parallel_ranks_share_what_they_cut() -> None:
 @pytest.mark.parametrize(
     ("model", "total", "active"),
     [
-        ("qwen3_30b_a3b", 30.5, 3.3),
-        ("qwen3_235b_a22b", 235.1, 22.2),
-        ("gpt_oss_120b", 116.8, 5.7),
-        ("kimi_k2", 1026.4, 32.9),
-        ("llama3_70b", 70.6, 70.6),
-        ("moonlight_16b", 16.0, 3.0),
+        ("qwen3_30b_a3b", 30.5, 3.3), ("qwen3_235b_a22b", 235.1, 22.2), ("gpt_oss_120b", 116.8, 5.7),
+        ("kimi_k2", 1026.4, 32.9), ("llama3_70b", 70.6, 70.6), ("moonlight_16b", 16.0, 3.0),
     ],
-)
+)  # fmt: skip
 def test_published_models_have_their_published_parameters(model: str, total: float, active: float) -> None:
     size = sized(published(model, seq_length=4096))
     assert sum(whole_counts(size).values()) / 1e9 == pytest.approx(total, abs=0.06)
@@ -218,13 +214,10 @@ def test_a_convolution_counts_each_output_over_its_filter() -> None:
         ("aten::bmm", ((3, 10, 20), (4, 20, 5)), ()),
         ("aten::relu", ((10, 20),), ()),
         ("aten::convolution", ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6), ()),
-        (
-            "aten::convolution",
-            ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6),
-            ("", "", "", "[0, 0]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"),
-        ),
+        ("aten::convolution", ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6),
+         ("", "", "", "[0, 0]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")),
     ],
-)
+)  # fmt: skip
 def test_what_no_shape_tells_is_not_guessed(operator: str, shapes: Shapes, values: tuple[str, ...]) -> None:
     assert flop_and_bytes(operator, shapes, values) is None
 

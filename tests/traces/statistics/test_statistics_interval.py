@@ -66,13 +66,9 @@ def half_ns(interval: Interval) -> float:
 
 
 CALIBRATED: list[tuple[Made, int, Made, int]] = [
-    (even, 8, even, 8),
-    (skewed, 8, skewed, 8),
-    (paused, 20, paused, 20),
-    (even, 8, uneven, 8),
-    (paused, 8, paused, 50),
-    (alike, 200, alike, 200),
-]
+    (even, 8, even, 8), (skewed, 8, skewed, 8), (paused, 20, paused, 20), (even, 8, uneven, 8),
+    (paused, 8, paused, 50), (alike, 200, alike, 200),
+]  # fmt: skip
 
 
 def test_the_interval_covers_the_true_difference() -> None:

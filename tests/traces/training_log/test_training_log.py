@@ -311,19 +311,13 @@ def test_fragments_that_a_trainer_reports_are_memory_that_nobody_uses(tmp_path: 
     assert (report.inactive_bytes, most.unallocated_frac) == (60_000_000_000, 0.25)
 
 
-def test_lines_from_the_middle_are_all_steady(tmp_path: Path) -> None:
-    steady = steady_step(log_of(tmp_path, *(iteration(index, 1000) for index in range(10, 14))))
+@pytest.mark.parametrize(("begin", "count"), [((), 4), (("using world size: 8, data-parallel size: 8",), 1)])
+def test_lines_from_the_middle_are_all_steady_and_a_log_from_its_start_warms_up(
+    tmp_path: Path, begin: tuple[str, ...], count: int
+) -> None:
+    steady = steady_step(log_of(tmp_path, *begin, *(iteration(index, 1000) for index in range(10, 14))))
     assert steady is not None
-    assert steady.count == 4
-
-
-def test_a_log_from_its_start_still_warms_up(tmp_path: Path) -> None:
-    begun = log_of(
-        tmp_path, "using world size: 8, data-parallel size: 8", *(iteration(n, 1000) for n in range(10, 14))
-    )
-    steady = steady_step(begun)
-    assert steady is not None
-    assert steady.count == 1
+    assert steady.count == count
 
 
 def test_torchtitans_lines_give_steps_rates_memory_and_the_wait_for_data(tmp_path: Path) -> None:
@@ -376,12 +370,6 @@ def made(
     )
 
 
-def left_out(log: TrainingLog) -> dict[int, str]:
-    steady = steady_step(log)
-    assert steady is not None
-    return {one.iteration.index: one.reason for one in steady.left_out}
-
-
 def test_the_first_three_iterations_are_left_out() -> None:
     steady = steady_step(made([900, 200, 150, 100, 104, 102]))
     assert steady is not None
@@ -397,51 +385,44 @@ def test_a_restart_has_first_iterations_of_its_own() -> None:
     assert [one.line for one in steady.used] == [40, 50, 90, 100]
 
 
-def test_a_line_for_many_iterations_is_left_out_if_the_first_are_among_them() -> None:
-    assert left_out(made([300, 100, 100], indexes=[10, 20, 30])) == {10: "first"}
-    assert left_out(made([900, 300, 100, 100], indexes=[1, 10, 20, 30])) == {1: "first", 10: "first"}
-    assert left_out(made([900, 300, 100, 100], indexes=[501, 510, 520, 530])) == {501: "first", 510: "first"}
+FIRST = {1: "first", 2: "first", 3: "first"}
+GRAPHS: dict[str, Value] = {"cuda_graph_impl": "transformer_engine"}
+LEFT_OUT: list[tuple[TrainingLog, dict[int, str]]] = [
+    # a line for many iterations, if the first are among them
+    (made([300, 100, 100], indexes=[10, 20, 30]), {10: "first"}),
+    (made([900, 300, 100, 100], indexes=[1, 10, 20, 30]), {1: "first", 10: "first"}),
+    (made([900, 300, 100, 100], indexes=[501, 510, 520, 530]), {501: "first", 510: "first"}),
+    # what is far above is named by the checkpoint before it; without delay it stays
+    (made([100, 100, 100, 100, 300, 100, 300, 100], Message("checkpoint", 45)),
+     {**FIRST, 5: "checkpoint", 7: "far_above"}),
+    (made([100] * 6, Message("checkpoint", 45)), FIRST),
+    # warm-up and capture of graphs; the default of three warm-ups only with graphs
+    (
+        made(
+            [100] * 8,
+            *(Message("graph-capture-begins", 41), Message("graph-captured", 42)),
+            knobs={**GRAPHS, "cuda_graph_warmup_steps": 4},
+        ),
+        {**FIRST, 4: "graph_warm_up", 5: "graph_capture"},
+    ),
+    (made([100] * 8, knobs={"cuda_graph_impl": "none"}), FIRST),
+    (made([100] * 8, knobs=GRAPHS), {**FIRST, 4: "graph_warm_up"}),
+    # what a profiler is set to record, where one is on, and what nsys says that it captures
+    (made([100] * 8, knobs={**RECORDED, "profiling.use_nsys_profiler": True}),
+     {**FIRST, 5: "profiled", 6: "profiled"}),
+    (made([100] * 8, knobs=RECORDED), FIRST),
+    (made([100] * 8, Message("profiler-begins", 41), Message("profiler-ends", 55)),
+     {**FIRST, 5: "profiled", 6: "profiled"}),
+]  # fmt: skip
 
 
-def test_an_iteration_far_above_is_named_by_the_checkpoint_before_it() -> None:
-    log = made([100, 100, 100, 100, 300, 100, 300, 100], Message("checkpoint", 45))
-    assert left_out(log) == {1: "first", 2: "first", 3: "first", 5: "checkpoint", 7: "far_above"}
-
-
-def test_a_checkpoint_without_delay_leaves_its_iteration_in() -> None:
-    assert 5 not in left_out(made([100] * 6, Message("checkpoint", 45)))
-
-
-def test_warm_up_and_capture_of_graphs_are_left_out() -> None:
-    graphs: dict[str, Value] = {"cuda_graph_impl": "transformer_engine", "cuda_graph_warmup_steps": 4}
-    log = made([100] * 8, Message("graph-capture-begins", 41), Message("graph-captured", 42), knobs=graphs)
-    assert left_out(log) == {1: "first", 2: "first", 3: "first", 4: "graph_warm_up", 5: "graph_capture"}
-
-
-@pytest.mark.parametrize(
-    ("impl", "count"),
-    [("none", 5), ("transformer_engine", 4)],
-    ids=["graphs off", "three warm-ups and capture"],
-)
-def test_the_default_warm_up_counts_only_with_graphs(impl: str, count: int) -> None:
-    steady = steady_step(made([100] * 8, knobs={"cuda_graph_impl": impl}))
+@pytest.mark.parametrize(("log", "reasons"), LEFT_OUT)
+def test_an_iteration_that_is_not_like_the_others_is_left_out_with_its_reason(
+    log: TrainingLog, reasons: dict[int, str]
+) -> None:
+    steady = steady_step(log)
     assert steady is not None
-    assert steady.count == count
-
-
-def test_iterations_that_a_profiler_is_set_to_record_are_left_out() -> None:
-    log = made([100] * 8, knobs={**RECORDED, "profiling.use_nsys_profiler": True})
-    assert {index for index, reason in left_out(log).items() if reason == "profiled"} == {5, 6}
-
-
-def test_a_profilers_steps_count_only_where_one_is_on() -> None:
-    log = made([100] * 8, knobs=RECORDED)
-    assert "profiled" not in left_out(log).values()
-
-
-def test_iterations_while_nsys_says_it_captures_are_left_out() -> None:
-    log = made([100] * 8, Message("profiler-begins", 41), Message("profiler-ends", 55))
-    assert {index for index, reason in left_out(log).items() if reason == "profiled"} == {5, 6}
+    assert {one.iteration.index: one.reason for one in steady.left_out} == reasons
 
 
 def test_a_log_of_first_iterations_has_no_steady_step() -> None:

@@ -115,14 +115,10 @@ def test_finished_collectives_of_inspector_are_no_witness_of_a_hang() -> None:
 @pytest.mark.parametrize(
     ("text", "operation"),
     [
-        ("nccl:_all_gather_base", "ALLGATHER"),
-        ("gloo:all_to_all", "ALLTOALL"),
-        ("_REDUCE_SCATTER_BASE", "REDUCE_SCATTER"),
-        ("AllReduce", "ALLREDUCE"),
-        ("nccl:send 0->1", "SEND"),
-        ("nccl:all_reduce_barrier", "BARRIER"),
-        ("something else", "OTHER"),
+        ("nccl:_all_gather_base", "ALLGATHER"), ("gloo:all_to_all", "ALLTOALL"),
+        ("_REDUCE_SCATTER_BASE", "REDUCE_SCATTER"), ("AllReduce", "ALLREDUCE"), ("nccl:send 0->1", "SEND"),
+        ("nccl:all_reduce_barrier", "BARRIER"), ("something else", "OTHER"),
     ],
-)
+)  # fmt: skip
 def test_operations_are_named_alike_whoever_writes_them(text: str, operation: str) -> None:
     assert operation_named(text) == operation

@@ -177,10 +177,8 @@ def without(part: str) -> Said:
     [
         ([again(12)], finding(recompute=12)),
         ([again(1)], clear(recompute=1)),
-        (
-            [memory(recompute_frac=1, host_resident_exposed_frac=5, offload_exposed_frac=4)],
-            finding(recompute=1, offload=4, host_resident=5),
-        ),
+        ([memory(recompute_frac=1, host_resident_exposed_frac=5, offload_exposed_frac=4)],
+         finding(recompute=1, offload=4, host_resident=5)),
         ([again(0), {"memory": {"offload_exposed_frac": None, "offload_copies": 0}}], clear()),
         # all of MoE again sends its all-to-all of 30 % a third more often, an activation does not
         ([again(12, "moe")], finding(recompute=22)),
@@ -195,20 +193,12 @@ def without(part: str) -> Said:
         ([OFF], clear()),
         ([SEEN_FULL, OFF], unmeasurable()),
         # a part of which nothing is said may fill what nothing else does
-        (
-            [again(2), without("allocator_frac"), budget(compute=60), absent(launch_latency=5)],
-            unmeasurable(42),
-        ),
-        (
-            [again(2), without("offload_exposed_frac"), budget(compute=60), starved(gc=5)],
-            unmeasurable(37),
-        ),
-        (
-            [again(2), without("allocator_frac"), starved(allocator=10)],
-            finding(recompute=2, allocator=10),
-        ),
+        ([again(2), without("allocator_frac"), budget(compute=60), absent(launch_latency=5)],
+         unmeasurable(42)),
+        ([again(2), without("offload_exposed_frac"), budget(compute=60), starved(gc=5)], unmeasurable(37)),
+        ([again(2), without("allocator_frac"), starved(allocator=10)], finding(recompute=2, allocator=10)),
     ],
-)
+)  # fmt: skip
 def test_memory_costs_what_runs_again_and_what_is_moved_or_allocated(
     said: list[Said], expected: Priced
 ) -> None:
@@ -354,11 +344,8 @@ def test_an_earlier_result_keeps_its_walls_its_bound_its_sureness_and_its_next_w
 
 def earlier(**about: Any) -> Verdict:
     plain: dict[str, Any] = {
-        "bound": "compute",
-        "because": ("as it was",),
-        "confidence": "medium",
-        "next_because": "so",
-    }
+        "bound": "compute", "because": ("as it was",), "confidence": "medium", "next_because": "so",
+    }  # fmt: skip
     plain |= {"confidence_because": ("few steps",), "next_wall": "host_overhead", "next_wall_frac": 0.2}
     return double(Verdict, **{**plain, "does_not_fit": False, "largest_bucket_frac": 0.7, **about})
 

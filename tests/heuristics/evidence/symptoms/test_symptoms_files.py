@@ -91,17 +91,13 @@ def test_a_file_that_says_nothing_is_an_error(text: str) -> None:
     ("text", "said"),
     [
         ('{"budget_frac": {"compute": 0.7, "idle": 0.4}}', "budget adds up to 1.100, more than the window"),
-        (
-            '{"budget_frac": {"exposed_comm": 0.1}, "exposed_comm_by_kind_frac": {"tp": 0.2}}',
-            "exposed_comm_by_kind adds up to 0.200, more than exposed_comm (0.100)",
-        ),
+        ('{"budget_frac": {"exposed_comm": 0.1}, "exposed_comm_by_kind_frac": {"tp": 0.2}}',
+         "exposed_comm_by_kind adds up to 0.200, more than exposed_comm (0.100)"),
         ('{"budget_frac": {"compute": 0.2}, "compute_by_class_frac": {"gemm": 0.3}}', "more than compute"),
-        (
-            '{"budget_frac": {"compute": 0.9}, "absent_frac": {"launch_starved": 0.2}}',
-            "more than the window without compute",
-        ),
+        ('{"budget_frac": {"compute": 0.9}, "absent_frac": {"launch_starved": 0.2}}',
+         "more than the window without compute"),
     ],
-)
+)  # fmt: skip
 def test_parts_are_not_more_than_their_whole(text: str, said: str) -> None:
     assert said in refusal(text)
 

@@ -58,22 +58,8 @@ def _piece(part: ast.expr) -> str:
 
 LISTED = ROOT / "reports" / "result" / "voice" / "said_in_code.txt"
 PUMPED = (
-    "a",
-    "a ",
-    "a, ",
-    "; ",
-    " and ",
-    "--a ",
-    "x_",
-    "(",
-    " (",
-    "0 ",
-    "model.",
-    "a=",
-    '"',
-    "takes ",
-    "of ",
-)
+    "a", "a ", "a, ", "; ", " and ", "--a ", "x_", "(", " (", "0 ", "model.", "a=", '"', "takes ", "of ",
+)  # fmt: skip
 
 
 def test_the_list_is_of_the_code_as_it_is(reviewed: Reviewed) -> None:

@@ -48,12 +48,9 @@ RUNS: dict[str, Callable[[], Recording]] = {
     "graph only": graph_only,
 }
 COMPARED = {
-    "regression": regression,
-    "undecided": undecided,
-    "unchanged": unchanged,
-    "not comparable": not_comparable,
-    "by logs": by_logs,
-}
+    "regression": regression, "undecided": undecided, "unchanged": unchanged,
+    "not comparable": not_comparable, "by logs": by_logs,
+}  # fmt: skip
 ALL = [*RUNS, "two ranks", "crowded", "hostile", *COMPARED]
 
 
@@ -204,9 +201,7 @@ def lane(*activities: tuple[int, int, str]) -> Drawn:
         max_size=8,
     )
 )
-def test_a_pixel_of_the_timeline_is_as_full_as_its_activities(
-    activities: list[tuple[int, int, str]],
-) -> None:
+def test_a_pixel_of_the_timeline_is_as_full_as_its_activities(activities: list[tuple[int, int, str]]) -> None:
     """Of 1,000 ns in 10 pixels, against single nanoseconds."""
     cut = [(at, min(length, 1000 - at), key) for at, length, key in activities]
     found = pixels(lane(*cut), 1000, 10)

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import diagnoser
-from bench.simulate.export import write_export
 from reports.content.blocks import Code, Sentence, Term, words
 from reports.content.page import Page, View
 from reports.result.codec import Document
 from reports.write.html.environment import assemble, embedded
 from reports.write.html.page import write_html
-from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.html import HOSTILE, Elements, foreign, long, page_of
 
 ROOM = 1_000_000
@@ -36,19 +33,6 @@ def drawn(page: str) -> Document:
     assert found
     read: Document = json.loads(found[1])
     return read
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Document:
-    """Four steps of 10 ms: 6 of GEMM, 3 of DeepEP's dispatch, 1 of another kernel."""
-    path = tmp_path_factory.mktemp("run") / "run.sqlite"
-    write_export(path, exposed(comm=DISPATCH))
-    return diagnoser.analyze(path).to_dict()
-
-
-@pytest.fixture
-def document(made: Document) -> Document:
-    return copy.deepcopy(made)
 
 
 def test_every_table_is_named_and_scoped_and_every_link_has_an_end(document: Document) -> None:

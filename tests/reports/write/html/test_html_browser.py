@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-
 import pytest
 
-import diagnoser
-from bench.simulate.export import write_export
 from reports.result.codec import Document
-from tests.doubles.document import DISPATCH, exposed
 from tests.doubles.html import HOSTILE, foreign, page_of
-from tests.read_back.browser import Browser, started
+from tests.read_back.browser import Browser
 
 _READY = """return new Promise(done => {
   const drawn = () => requestAnimationFrame(() => done(true));
@@ -23,25 +17,6 @@ _FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame
 _FIGURE = "document.querySelector('figure.timeline')"
 _WON = """const won = document.querySelector('.strip .won');
 return won ? Math.round(won.getBoundingClientRect().width) : 0;"""
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Document:
-    """Four steps of 10 ms: 6 of GEMM, 3 of DeepEP's dispatch, 1 of another kernel."""
-    path = tmp_path_factory.mktemp("run") / "run.sqlite"
-    write_export(path, exposed(comm=DISPATCH))
-    return diagnoser.analyze(path).to_dict()
-
-
-@pytest.fixture
-def document(made: Document) -> Document:
-    return copy.deepcopy(made)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
 
 
 def opened(browser: Browser, document: Document, tab: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -25,7 +24,7 @@ from tests.doubles.comparison_document import (
     undecided,
 )
 from tests.doubles.html import Elements
-from tests.read_back.browser import Browser, started
+from tests.read_back.browser import Browser
 
 ALL = (regression, undecided, not_comparable, unchanged, by_logs, many_rows)
 _VIEW = """const ends = one => [one.dataset.from, one.dataset.to].map(end => end - arguments[0]);
@@ -62,12 +61,6 @@ def test_the_verdict_comes_first_and_ids_are_one_each(make: Make) -> None:
     ids = [one["id"] for _, one in page.found if one.get("id")]
     assert len(ids) == len({*ids})
     assert {(one["href"] or "")[1:] for one in page.all("a")} <= {*ids}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("chromium")) as one:
-        yield one
 
 
 def opened(browser: Browser, one: Compared) -> None:

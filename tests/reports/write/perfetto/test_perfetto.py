@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import diagnoser
-from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
@@ -25,24 +23,11 @@ from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
 from reports.write.perfetto.tracks import Slice, microseconds, rows
 from tests.doubles.comparison_document import document_of, regression
-from tests.doubles.document import DISPATCH, exposed
 from tests.read_back.chrome_trace import read
 
 Export = Callable[..., Path]
 MS = 1_000_000
 EPOCH_NS = 1_669_783_687_389_324_001
-
-
-@pytest.fixture(scope="module")
-def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Document:
-    path = tmp_path_factory.mktemp("perfetto") / "run.sqlite"
-    write_export(path, exposed(comm=DISPATCH))
-    return diagnoser.analyze(path).to_dict()
-
-
-@pytest.fixture
-def document(diagnosed: Document) -> Document:
-    return copy.deepcopy(diagnosed)
 
 
 def write_perfetto(document: Document, detail: Detail = Detail.FIRST) -> str:
@@ -187,9 +172,7 @@ def test_what_overlaps_on_a_stream_goes_to_a_further_track_and_is_not_lost(docum
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9))))
-def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(
-    pairs: list[tuple[int, int]],
-) -> None:
+def test_rows_hold_all_once_lie_apart_and_are_no_more_than_needed(pairs: list[tuple[int, int]]) -> None:
     slices = [Slice(at, at + length, "x", "x") for at, length in pairs]
     found = rows(slices)
     assert Counter(one for row in found for one in map(id, row)) == Counter(map(id, slices))
@@ -212,11 +195,7 @@ def compared(make: Callable[[], Any] = regression) -> Document:
 def test_both_steps_of_a_comparison_begin_at_zero() -> None:
     trace = read(write_comparison_perfetto(compared()))
     assert trace.origin_ns == 0
-    assert list(trace.tracks) == [
-        "moe-diag: new against base",
-        "base before.sqlite",
-        "new after.sqlite",
-    ]
+    assert list(trace.tracks) == ["moe-diag: new against base", "base before.sqlite", "new after.sqlite"]
     for side, length_ns in (("base", 100), ("new", 120)):
         (step,) = trace.track(side, "step")
         assert (step.start_ns, step.end_ns) == (0, length_ns)

@@ -231,14 +231,10 @@ def read(after: str, before: str = "dispatch", **copy: Any) -> bool:
 @pytest.mark.parametrize(
     ("before", "after", "reads"),
     [
-        ("dispatch", "gemm", True),
-        ("gemm", "dispatch", True),
-        ("token_counts", "gemm", True),
-        ("gemm", "attention", False),
-        ("norm", "gemm", False),
-        ("gemm", "all_gather", False),
+        ("dispatch", "gemm", True), ("gemm", "dispatch", True), ("token_counts", "gemm", True),
+        ("gemm", "attention", False), ("norm", "gemm", False), ("gemm", "all_gather", False),
     ],
-)
+)  # fmt: skip
 def test_counts_are_read_beside_an_exchange_with_no_gemm_or_attention_between(
     before: str, after: str, reads: bool
 ) -> None:
