@@ -15,9 +15,9 @@ from msgspec.structs import asdict
 
 from heuristics.result.judged import Fix, Knobs
 from heuristics.result.result import Result
-from reports.content.blocks import Code
-from reports.content.check_defects import answer_words, first_errors
-from reports.content.names import capital, name_of, optional, when
+from reports.content.check_defects import answer_words, defect_words, first_errors
+from reports.content.names import capital, name_of, optional, plain, when
+from reports.content.page import Detail
 from traces.missing import known
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -46,8 +46,8 @@ def _lines(result: Result, patch: Patch) -> Iterator[str]:
     of = ", ".join(printable(name, 60) for name in names)
     said = [f"moe-diag {result.tool.version}: first step of the plan for {of}"]
     for error in first_errors(result):
-        texts = (one.text if isinstance(one, Code) else f"{one}" for one in error)
-        said.append(f"Fix first: {''.join(printable(text, len(text)) for text in texts)}")
+        text = plain(defect_words(error, Detail.FIRST))
+        said.append(f"Fix first: {printable(text, len(text))}")
     fix = _to_set(result.fixes or result.levers)
     if fix is None:
         why = "; ".join(dict.fromkeys(result.verdict.because))

@@ -7,7 +7,7 @@ Nothing heavy is loaded with it: a writer loads when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FigureForm = Literal["png", "svg", "pdf"]
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """What a result is of, as its document says."""
 
     ANALYSIS = "analysis"

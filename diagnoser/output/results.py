@@ -15,6 +15,7 @@ from diagnoser.output import Target, base_name, plan_targets, say, screen, show,
 from reports.content.blocks import Headline
 from reports.content.page import Asked, Detail, Head, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
+from reports.measures import words_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
 
 
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
-_CALLED: Final = {
-    Kind.ANALYSIS: "a diagnosis",
-    Kind.COMPARISON: "a comparison",
-    Kind.CONFIGURATION: "a judged configuration",
-    Kind.FILES: "a comparison without traces",
-    Kind.LAYOUTS: "a list of layouts",
-    Kind.RUN: "a run of merged ranks",
-}
 _ENDINGS: Final = {Kind.COMPARISON: "_compared", Kind.FILES: "_compared", Kind.RUN: "_run"}
 
 
@@ -135,7 +128,7 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            raise UsageError(f"{_CALLED[kind]} has no {form}. Give one of {there}.")
+            raise UsageError(f"{words_of('kind')[kind]} has no {form}. Give one of {there}.")
     if output.brief and kind in (*_OF_TWO, Kind.LAYOUTS):
         what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
         raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")

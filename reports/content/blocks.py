@@ -7,7 +7,7 @@ within a word) and `Term` (a key of the document under its human name).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 from reports.content.plane import Plane
@@ -42,10 +42,10 @@ def words(*spans: Span | Words) -> Words:
     flat: list[Span] = []
     for one in spans:
         flat += one if isinstance(one, tuple) else (one,)
-    return tuple(span for span in flat if span != "")
+    return tuple(filter(None, flat))
 
 
-class Tone(Enum):
+class Tone(StrEnum):
     """What a block or a part of one means to the reader; writers choose the colour."""
 
     PLAIN = "plain"
@@ -55,7 +55,7 @@ class Tone(Enum):
     MUTED = "muted"
 
 
-class Hue(Enum):
+class Hue(StrEnum):
     """What a piece of time is, alike in every bar, table and picture; `figures/palette` has the
     colours.
     """
@@ -118,9 +118,14 @@ class Items:
     whole: bool = False
 
 
+def filled(entries: Iterable[str | Words]) -> tuple[Words, ...]:
+    """Those that are not empty."""
+    return tuple(words(one) for one in entries if one)
+
+
 def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
     """Entries that are not empty under a title; nothing where there are none."""
-    if there := tuple(words(one) for one in entries if one):
+    if there := filled(entries):
         yield Items(there, title, numbered)
 
 
@@ -309,7 +314,7 @@ class Command:
     ns.
     """
 
-    said: Words
+    said: str
     line: str
     moment: tuple[int, int] | None = None
 

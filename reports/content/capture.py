@@ -19,6 +19,7 @@ from reports.content.blocks import (
 from reports.content.names import statement
 from reports.content.page import Detail, Page
 from reports.measures import words_of
+from reports.rows import each
 from traces.recording.line import PROGRAM, SCRIPT, Recording
 from traces.recording.options import Option, Question, TrainedWith, asked
 
@@ -26,13 +27,12 @@ from traces.recording.options import Option, Question, TrainedWith, asked
 def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     row = asked(question)
     head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
-    beside = {"Steps": row.because, "Rates": row.beside}
-    reasons: tuple[Block, ...] = (
-        statement(row.ranks, "Ranks", whole=True),
-        *(statement(text, label, whole=True) for label, text in beside.items() if text),
-        Items(tuple(map(_reason, how.options)), "Options of nsys"),
-        Items(tuple(map(_reason, how.flags)), "In the training"),
-    )
+    reasons: list[Block] = []
+    for label, text in (("Ranks", row.ranks), ("Steps", row.because), ("Rates", row.beside)):
+        if text:
+            reasons.append(statement(text, label, whole=True))
+    reasons.append(Items(tuple(map(_reason, how.options)), "Options of nsys"))
+    reasons.append(Items(tuple(map(_reason, how.flags)), "In the training"))
     export: list[Block] = []
     for one in how.export:
         export += (
@@ -44,11 +44,11 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
         marks = CodeBlock(how.code, "python")
         flags: tuple[Block, ...] = (statement("Mark the steps in the training loop:"), marks)
     else:
-        lines = CodeBlock(tuple(one.text for one in how.flags))
+        lines = CodeBlock(tuple(each(how.flags, "text")))
         older = _before(how.flags, "Megatron-Core")
         flags = (statement("Add to the arguments of the training:"), lines, *older)
     blocks = (head, *commands(how), *flags, *reasons, *export)
-    after = Command(words("Then:"), f"moe-diag doctor run_0.nsys-rep && {row.next}")
+    after = Command("Then:", f"moe-diag doctor run_0.nsys-rep && {row.next}")
     facts = words(f"{words_of('trained_with')[framework]}; nothing is run")
     return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
 

@@ -21,7 +21,6 @@ from reports.content.blocks import (
     Words,
     items,
     row,
-    table,
     words,
 )
 from reports.content.check_defects import (
@@ -36,14 +35,16 @@ from reports.content.legal import conditions, is_written, legal_words
 from reports.content.names import around, beyond, joined, optional, statement, when
 from reports.content.normal import normal_details, normal_lines
 from reports.content.page import Detail
+from reports.content.tables import shaped
 from reports.measures import words_of
+from reports.rows import each
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.sizes.memory import MemoryEstimate
 from traces.sizes.references import Nearest
 from traces.spelling import counted, duration, gigabytes, percent, rounded
 
-MEMORY_PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
+_PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
 
 
 def number_lines(result: Result) -> Iterator[Block]:
@@ -56,7 +57,6 @@ def number_lines(result: Result) -> Iterator[Block]:
 
 def number_tables(result: Result) -> Iterator[Block]:
     if (found := known(result.throughput)) and found.references:
-        heads = ("Model and GPUs", "Layout TP/PP/VP/EP", "tokens/s", "TFLOP/s")
         speeds = (rounded(found.tokens_per_s_per_gpu), rounded(found.model_tflops_per_gpu))
         rows = [("this run", "", *speeds)]
         for one in found.references:
@@ -65,9 +65,8 @@ def number_tables(result: Result) -> Iterator[Block]:
             what = f"{one.model}, {gpus}{optional(', {}', one.precision)}{forced}"
             speeds = (rounded(one.tokens_per_s_per_gpu), rounded(one.tflops_per_gpu))
             rows.append((what, one.layout or "", *speeds))
-        note = f"Per GPU. This run: {found.source}. Other shapes are no target for it."
-        yield table("Published throughput of this model", heads, rows, range(2, 4), note)
-        sources = (one.source for one in found.references)
+        yield shaped("published", rows, source=found.source)
+        sources = each(found.references, "source")
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
     yield from normal_details(result.normal)
     if estimate := known(result.memory_estimate):
@@ -75,11 +74,12 @@ def number_tables(result: Result) -> Iterator[Block]:
 
 
 def _log(log: Log, result: Result) -> Iterator[Sentence]:
-    if log.overlaps_on:
-        named = joined(
-            words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()
-        )
-        yield statement(around("Set up, by the log's own lines: ", named, "."), "Overlaps")
+    overlaps = []
+    for knob, line in log.overlaps_on.items():
+        overlaps.append(words(Code(knob), f" (line {line:,})"))
+    if overlaps:
+        named = around("Set up, by the log's own lines: ", joined(overlaps), ".")
+        yield statement(named, "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
         return
@@ -144,16 +144,17 @@ def grouped_words(found: Throughput) -> str:
 def _nearest(found: Nearest) -> str:
     row = found.reference
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
-    differs = ", ".join(
-        f"{words_of('aspect')[one.what]} {one.here} ({one.published})" for one in found.differs
-    )
-    unknown = ", ".join(words_of("aspect")[one] for one in found.unknown_settings)
+    called, differs = words_of("aspect"), []
+    for one in found.differs:
+        differs.append(f"{called[one.what]} {one.here} ({one.published})")
+    unknown = [*map(called.__getitem__, found.unknown_settings)]
     said = (
         f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run "
         f"({run})."
     )
-    said += optional(" Different here (published): {}.", differs) or " No known setting differs."
-    return said + optional(" Not known of both: {}.", unknown)
+    said += optional(" Different here (published): {}.", differs, ", ".join)
+    said += when(not differs, " No known setting differs.")
+    return said + optional(" Not known of both: {}.", unknown, ", ".join)
 
 
 def _memory(result: Result) -> Iterator[Sentence]:
@@ -177,8 +178,12 @@ def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> I
         )
 
 
+def memory_parts(found: MemoryEstimate) -> dict[str, int]:
+    return {part: getattr(found, f"{part}_bytes") for part in _PARTS}
+
+
 def memory_table(found: MemoryEstimate) -> Table:
-    sizes = {part: getattr(found, f"{part}_bytes") for part in MEMORY_PARTS}
+    sizes = memory_parts(found)
     if rest := known(found.rest_bytes):
         sizes["measured peak beside the estimate"] = rest
     sizes["total"] = found.total_bytes
@@ -187,9 +192,9 @@ def memory_table(found: MemoryEstimate) -> Table:
         share = size / (found.total_bytes or 1)
         bar = share if 0 <= share <= 1 else None
         rows.append(row((name, gigabytes(size).removesuffix(" GB"), Quantity(percent(share), bar))))
-    title = f"Memory of the fullest GPU (pipeline stage {found.stage})"
-    note = optional("Assumed: {}.", found.assumed, ", ".join)
-    return replace(table(title, ("Part", "GB", "Share"), rows[:-1], note=note), total=rows[-1])
+    assumed = optional("Assumed: {}.", found.assumed, ", ".join)
+    made = shaped("memory_parts", rows[:-1], stage=f"{found.stage}", assumed=assumed)
+    return replace(made, total=rows[-1])
 
 
 _DEFECTS: Final = 4
@@ -225,8 +230,8 @@ def _configuration(result: Result, configuration: Configuration) -> Iterator[Blo
             rows.append((Code(one.knob), value, Code(one.said)))
     if rows:
         at_default = "{} at the default: in the JSON document."
-        note = beyond(len(configuration.settings), len(rows), at_default, "more setting")
-        made = table("Settings", ("Setting", "Value", "From"), rows, (), note)
+        others = beyond(len(configuration.settings), len(rows), at_default, "more setting")
+        made = shaped("settings", rows, others=others)
         yield Fold(f"{counted(len(rows), 'setting')} that somebody set", (made,), "settings")
 
 

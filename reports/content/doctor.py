@@ -18,13 +18,14 @@ from reports.content.blocks import (
     Tone,
     items,
     row,
-    table,
     words,
 )
 from reports.content.capture import commands
 from reports.content.names import name_of, optional, statement, when
 from reports.content.page import Detail, Page
+from reports.content.tables import shaped
 from reports.measures import words_of
+from reports.rows import each
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
@@ -58,27 +59,26 @@ def page(
     lacking = [name for name in words_of("lacking") if not capture.rows[name] and name not in never]
     counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
     launched = "{} of the kernels have their launch recorded."
-    note = optional(launched, capture.correlation_frac, percent)
-    wrong = (
-        words_of("trap")[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps
-    )
-    grades = []
+    launched = optional(launched, capture.correlation_frac, percent)
+    grades, wrong = [], []
+    for trap, count in traps:
+        wrong.append(words_of("trap")[trap.name.lower()].format(count=f"{count:,}"))
     for one in walls:
         cells = (name_of(one.wall), one.grade, "; ".join(one.because))
         grades.append(row(cells, (), _TONES[one.grade]))
     said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
-    found = {one.grade for one in walls}
+    found: set[Grade] = {*each(walls, "grade")}
     worst: Grade = max(found, key=[*_TONES].index)
     label = f"{worst.upper()} FOR A DIAGNOSIS"
     if worst == "useless":
         label = "PARTLY USELESS" if len(found) > 1 else "NOT FIT FOR A DIAGNOSIS"
     blocks = (
         Headline(label, words(f"{said}."), _TONES[worst]),
-        table("Recorded", ("What", "Count"), counts, note=note),
+        shaped("recorded", counts, launched=launched),
         *_missing(info, capture, lacking),
         *items("Wrong in how it was recorded or exported", wrong),
-        *items("Notes of the profiler", (f"{one}." for one in info.diagnostics)),
-        table("Good enough for", ("Wall", "This recording is", "Why"), grades, ()),
+        *items("Notes of the profiler", map("{}.".format, info.diagnostics)),
+        shaped("good_enough", grades),
         *_line(info, lacking),
     )
     return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
@@ -93,7 +93,7 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     for place, of in found:
         label, why, tone = "unreadable", words(f"{of}"), Tone.BAD
         if isinstance(of, Page):
-            headline = next(block for block in of.blocks if isinstance(block, Headline))
+            (headline,) = of.of_kind(Headline)
             label = headline.label.lower().removesuffix(" for a diagnosis")
             why, tone = headline.said, headline.tone
         alike[label] += 1
@@ -103,10 +103,8 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     said = ", ".join(f"{count} {label}" for label, count in alike.items())
     blocks = (
         Headline(counted(len(rows), "recording").upper(), words(f"{said}."), tone),
-        table("Good enough for", ("Recording", "A diagnosis", "Walls, or why not"), rows, ()),
-        Command(
-            words("One of them, with what it lacks and how to record that:"), "moe-diag doctor FILE"
-        ),
+        shaped("recordings", rows),
+        Command("One of them, with what it lacks and how to record that:", "moe-diag doctor FILE"),
     )
     return Page(words(Code(name)), words("examined one by one"), blocks, Detail.FULL)
 
@@ -143,6 +141,6 @@ def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
         return
     question = question_for(lacking)
     yield from commands(recording(question))
-    yield Command(words("With the framework's flags:"), f"{_CAPTURE} {question}")
+    yield Command("With the framework's flags:", f"{_CAPTURE} {question}")
     for other in passes(lacking):
-        yield Command(words(_PASSES[other]), f"{_CAPTURE} {other}")
+        yield Command(_PASSES[other], f"{_CAPTURE} {other}")

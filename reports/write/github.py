@@ -8,7 +8,7 @@ from urllib.parse import quote
 from reports.content.blocks import Span
 from reports.content.page import Page, View
 from reports.write.danger import OUTSIDE, Dangers, Where
-from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
+from reports.write.markup import TEXT_WIDTH, Item, Markup, Writer, shown_line, within
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.spelling import printable
@@ -74,17 +74,18 @@ class GitHub(Markup):
         for place, (line, under) in enumerate(items, start=1):
             mark = f"{place}." if is_numbered else "-"
             yield f"{mark} {line}"
-            yield from (f"{' ' * (len(mark) + 1)}- {one}" for one in under)
+            yield from map(f"{' ' * (len(mark) + 1)}- {{}}".format, under)
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
     ) -> Iterator[str]:
         marks = ["--:" if number else ":--" for number in numbers]
-        yield from (f"| {' | '.join(cells)} |" for cells in (titles, marks, *rows))
+        for cells in (titles, marks, *rows):
+            yield f"| {' | '.join(cells)} |"
 
     def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
         """Between fences longer than any run of backticks within, so that none of them ends it."""
-        shown = [printable(line, COMMAND_WIDTH) for line in lines]
+        shown = [*map(shown_line, lines)]
         longest = max(map(len, _FENCE.findall("\n".join(shown))), default=0)
         fence = "`" * max(3, longest + 1)
         yield from (f"{fence}{language}", *shown, fence)

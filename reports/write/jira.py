@@ -6,12 +6,13 @@ After Atlassian's Text Formatting Notation Help
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from reports.content.blocks import Span
 from reports.content.page import Page, View
 from reports.write.danger import OUTSIDE, Dangers, Where
-from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
+from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, shown_line, within
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.spelling import printable
@@ -65,6 +66,10 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     return shown[: len(shown) - len(rest)] + escaped
 
 
+def _row(border: str, cells: Sequence[str]) -> str:
+    return border + border.join(one or " " for one in cells) + border
+
+
 class Jira(Markup):
     """Jira's spelling."""
 
@@ -91,7 +96,7 @@ class Jira(Markup):
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
-            yield from (f"{mark}* {one}" for one in under)
+            yield from map(f"{mark}* {{}}".format, under)
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
@@ -99,14 +104,15 @@ class Jira(Markup):
         """An empty cell keeps a space: two bars in a row would begin a heading. All stand to the
         left.
         """
-        yield f"||{'||'.join(one or ' ' for one in titles)}||"
-        yield from (f"|{'|'.join(one or ' ' for one in row)}|" for row in rows)
+        yield _row("||", titles)
+        yield from map(partial(_row, "|"), rows)
 
     def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
         """As it is typed; what has a brace could end the block, so it is escaped instead."""
-        shown = [printable(line, COMMAND_WIDTH) for line in lines]
-        if any("{" in line for line in shown):
-            yield from (self.code(line, COMMAND_WIDTH) for line in shown)
+        shown = [*map(shown_line, lines)]
+        if "{" in "".join(shown):
+            for line in shown:
+                yield self.code(line, COMMAND_WIDTH)
         else:
             yield from ("{noformat}", *shown, "{noformat}")
 

@@ -5,7 +5,7 @@ It is made to fit by leaving out steps and whole sentences: what is to be typed 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import takewhile
 from typing import Final
 
 from rich.text import Text
@@ -14,8 +14,9 @@ from reports.content import blocks
 from reports.content.blocks import Block, CodeBlock, Plan, Step
 from reports.content.names import optional, when
 from reports.content.page import Detail, Page, View
+from reports.measures import words_of
+from reports.rows import each
 from reports.write.terminal import (
-    STYLES,
     bar_lines,
     continued,
     plain,
@@ -73,13 +74,14 @@ _ROOMS: Final = (
 def write_text(page: Page, view: View) -> str:
     if page.detail is Detail.FULL:
         return printed(_lines(page, view, Room()), view)
-    if any(isinstance(block, blocks.Part) for block in page.blocks):
+    if page.of_kind(blocks.Part):
         return printed(_fitted(page, view), view)
-    plan = next((block.title for block in page.blocks if isinstance(block, Plan)), None)
+    plans = each(page.of_kind(Plan), "title")
     for room in _ROOMS:
         lines = _lines(page, view, room)
-        first = next((place for place, line in enumerate(lines, start=2) if line.plain == plan), 0)
-        if len(lines) <= view.rows and first <= ACTION * view.rows:
+        above = [*takewhile(lambda line: line.plain not in plans, lines)]
+        first = len(above) + 2
+        if len(lines) <= view.rows and (not plans or first <= ACTION * view.rows):
             break
     return printed(lines, view)
 
@@ -99,7 +101,9 @@ enough."""
 def _fitted(page: Page, view: View) -> list[Text]:
     rows = _head(page, view)
     for room in _PARTS:
-        titled = [*chain.from_iterable(_titled(part, view, room) for part in page.blocks)]
+        titled = list[tuple[str, list[Text]]]()
+        for part in page.blocks:
+            titled += _titled(part, view, room)
         if len(rows) + sum(len(lines) for _, lines in titled) < view.rows:
             break
     end = [] if room is _PARTS[0] else _more(page.more, view)
@@ -163,7 +167,7 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             return _headline_lines(block, view, room)
         case blocks.Sentence():
             label = optional(f"{{:<{_LABEL - 2}}}  ", block.label)
-            said = text_of(block.said, view, STYLES[block.tone])
+            said = text_of(block.said, view, words_of("tone_style")[block.tone])
             most = 0 if block.whole or not label else room.lines
             return shortened(said, view.width, most, label, " " * len(label))
         case blocks.Items():
@@ -175,9 +179,9 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
         case blocks.CodeBlock():
             return code_lines(block, view, "  ")
         case blocks.Drawing():
-            return [plain(f"  {line}") for line in block.lines]
+            return [*map(plain, map("  {}".format, block.lines))]
         case blocks.Command():
-            said = text_of(block.said, view)
+            said = plain(block.said)
             if view.width and said.cell_len + 2 + len(block.line) > view.width:
                 return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
             return [said + plain("  ") + plain(block.line, "cyan")]
@@ -211,7 +215,10 @@ def _items_lines(block: blocks.Items, view: View, room: Room) -> list[Text]:
 
 
 def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text]:
-    label, said = plain(block.label, STYLES[block.tone]), text_of(block.whole, view, "bold")
+    label, said = (
+        plain(block.label, words_of("tone_style")[block.tone]),
+        text_of(block.whole, view, "bold"),
+    )
     indent = " " * _LABEL
     space = plain(" " * max(2, _LABEL - label.cell_len))
     lines = wrapped(label + space + said, view.width, "", indent)

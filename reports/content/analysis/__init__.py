@@ -7,6 +7,7 @@ next.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from heuristics.result.result import Result
@@ -31,6 +32,7 @@ from reports.content.legal import condition_line
 from reports.content.names import beyond, joined, kernel_code, statement, when
 from reports.content.page import SCREEN, Detail, Page
 from reports.result.left_out import left_out
+from reports.rows import each, those
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import percent
@@ -50,26 +52,24 @@ def kernel_lines(result: Result) -> Iterator[Sentence]:
         code = kernel_code(row.name)
         whole.setdefault(code.text, code)
         by_name[code.text, row.key] += row.work_ns
-    named = [
-        words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")")
-        for (name, key), work_ns in by_name.most_common(_TOP)
-        if work_ns >= _WORTH * window_ns
-    ]
+    named = []
+    for (name, key), work_ns in by_name.most_common(_TOP):
+        if work_ns >= _WORTH * window_ns:
+            named.append(words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")"))
     if named:
         yield Sentence(joined(named, "; "), "Top kernels")
-    unknown = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
-    if unknown:
+    kernels = chain.from_iterable(each(result.ranks, "unknown_kernels"))
+    if unknown := those(kernels, finding=True):
         first = max(unknown, key=lambda one: one.frac)
-        share = f" {percent(first.frac)}{beyond(len({one.name for one in unknown}), 1)}"
+        share = f" {percent(first.frac)}{beyond(len({*each(unknown, 'name')}), 1)}"
         purpose = "probably communication" if first.probably_communication else "purpose unknown"
         said = words(kernel_code(first.name), f"{share}: counted as compute, {purpose}.")
         yield Sentence(said, "Unknown kernel", Tone.NOTICE)
     layouts = "tensors go from NCHW to NHWC and back. Channels last throughout avoids it [CMP-10]."
     for wall in result.walls:
-        for one in wall.evidence:
-            if one.measure == "layout_frac":
-                said = words(f"{percent(one.value)} of the time: {layouts}")
-                yield Sentence(said, "Layout changes", Tone.NOTICE)
+        for one in those(wall.evidence, measure="layout_frac"):
+            share = f"{percent(one.value)} of the time: "
+            yield statement(share + layouts, "Layout changes", Tone.NOTICE)
 
 
 def warnings(result: Result) -> Iterator[Sentence]:
@@ -115,7 +115,7 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
         more = f"--full | -o page.html{when(unchecked, ' | --config FILE checks flags')}"
         return Page(title(result), facts(result), blocks, detail, more)
     parts = details(result)
-    titles = "; ".join(("The first screen", *(part.title for part in parts)))
+    titles = "; ".join(("The first screen", *each(parts, "title")))
     contents = statement(titles, "Contents", whole=True)
     return Page(title(result), facts(result), (contents, *blocks, *parts), detail)
 

@@ -17,9 +17,9 @@ from reports.content.blocks import (
     Hue,
     Part,
     Term,
-    table,
 )
 from reports.content.names import grid_words, kernel_code, share_of, statement, told
+from reports.content.tables import shaped
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import counted, duration, percent
@@ -31,22 +31,19 @@ def kernels(rank: Rank) -> Part:
 
 def _kernel_blocks(rank: Rank) -> Iterator[Block]:
     scale, found = scale_of(rank), rank.kernel_table
-    heads = ("kernel", "count", scale.unit, "share")
     rows: list[tuple[Entry, ...]] = []
     for one in found.rows:
         hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
         code = kernel_code(one.name)
         rows.append((code, *scale.work(one, hue), grid_words(one.grid), Term(one.key)))
-    title, left_out = "Kernels with the most work", found.left_out.rows
-    yield table(title, (*heads, "grid", "class"), rows, range(1, 4), left_out=left_out)
+    yield shaped("kernels", rows, found.left_out.rows, unit=scale.unit)
     rows = []
     for unknown in rank.unknown_kernels:
         figures = (f"{unknown.count:,}", scale.ms(unknown.busy_ns), share_of(unknown.frac))
         more = (duration(unknown.mean_ns), grid_words(unknown.grid))
         rows.append((kernel_code(unknown.name), *figures, *more))
     if rows:
-        title = "Kernels of unknown purpose: no rule names them"
-        yield table(title, (*heads, "mean", "grid"), rows, range(1, 5))
+        yield shaped("unknown_kernels", rows, unit=scale.unit)
     yield from gpu_blocks(rank)
     launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
     yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
@@ -74,13 +71,12 @@ def _sm_blocks(rank: Rank) -> Iterator[Block]:
             "What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE)
         )
     if sm.by_class:
-        heads = ("", "occupancy", "filled", "under-filled", "persistent")
         rows: list[tuple[Entry, ...]] = []
         for key, use in sm.by_class.items():
             shares = (told(use.occupancy_frac, percent), told(use.fill_frac, percent))
             times = (told(use.under_filled_ns, scale.ms), told(use.persistent_ns, scale.ms))
             rows.append((Term(key), *shares, *times))
-        yield table(f"By class; the last two in {scale.unit} of kernel work", heads, rows)
+        yield shaped("sm_by_class", rows, unit=scale.unit)
 
 
 def memory(rank: Rank) -> Part:

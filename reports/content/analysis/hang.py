@@ -4,12 +4,23 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Merged, Result
-from reports.content.blocks import Part, Sentence, Tone, table
-from reports.content.names import around, codes, optional, rank_numbers, statement, told, when
+from reports.content.blocks import Part, Sentence, Tone
+from reports.content.names import (
+    around,
+    codes,
+    optional,
+    rank_numbers,
+    statement,
+    told,
+    told_ms,
+    when,
+)
+from reports.content.tables import shaped
 from reports.measures import words_of
+from reports.rows import known_of, those
 from traces.missing import Missing, known
 from traces.sections.hang import Hang, HangKind, RanksAt, Witness, WitnessSource
-from traces.spelling import counted, in_ms, milliseconds, percent
+from traces.spelling import counted, in_ms, percent
 
 LABEL: Final = "Hang"
 
@@ -60,16 +71,13 @@ def _what(hang: Hang) -> str:
         case HangKind.TRANSFER:
             return f"all its {len(entered)} ranks entered it, and none finished it"
         case HangKind.OTHER_SIZE:
-            others = (f"{rank_numbers(one.ranks)} with {one.elements}" for one in elsewhere)
-            return "; ".join((f"{waiting} entered it with {hang.elements}", *others))
+            others = _others(hang, "with {0.elements}")
+            return f"{waiting} entered it with {hang.elements}; {others}"
         case HangKind.OTHER_OPERATION:
-            others = (
-                f"{rank_numbers(one.ranks)} entered {one.operation} instead" for one in elsewhere
-            )
-            return "; ".join((f"{waiting} entered it", *others))
+            return f"{waiting} entered it; {_others(hang, 'entered {0.operation} instead')}"
         case HangKind.OTHER_ORDER:
-            places = (f"{rank_numbers(one.ranks)} in {_collective(one)}" for one in elsewhere)
-            return f"the order of calls differs: {waiting} {waits} in it, {'; '.join(places)}"
+            others = _others(hang, "in {1}")
+            return f"the order of calls differs: {waiting} {waits} in it, {others}"
     missing = known(hang.ranks_missing)
     said = (
         f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
@@ -83,14 +91,22 @@ def _what(hang: Hang) -> str:
     return said
 
 
+def _others(hang: Hang, did: str) -> str:
+    """What ranks did elsewhere; `did`: with gaps for them and for their collective."""
+    said = []
+    for one in hang.elsewhere:
+        said.append(f"{rank_numbers(one.ranks)} {did.format(one, _collective(one))}")
+    return "; ".join(said)
+
+
 def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     """What the files of a second witness show of ranks, of which some were not profiled."""
     witness = known(result.witness)
     if witness is None:
         return
-    ranks, beside = witness.ranks, sum(not one.profiled for one in witness.ranks)
-    of = " and ".join(words_of("witness_source")[one] for one in witness.sources)
-    seen = f"{counted(len(ranks), 'rank')} by {of}, {beside} of them not profiled"
+    of = " and ".join(map(words_of("witness_source").__getitem__, witness.sources))
+    beside = len(those(witness.ranks, profiled=False))
+    seen = f"{counted(len(witness.ranks), 'rank')} by {of}, {beside} of them not profiled"
     yield statement(f"{seen}; {_compared(witness)}", "Witness", whole=True)
 
 
@@ -101,7 +117,7 @@ def _compared(witness: Witness) -> str:
     timed = counted(witness.compared, "timed collective")
     if last is None or shares is None:
         return f"no rank waits in {timed}"
-    caused = sum(known(one.caused_ns) or 0 for one in witness.ranks if one.rank == last)
+    caused = sum(known_of(those(witness.ranks, rank=last), "caused_ns"))
     arrives = f"of {timed} rank {last} arrives last in {percent(shares)}"
     return f"{arrives}, and the others wait {in_ms(caused)} for it"
 
@@ -120,22 +136,8 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
     for one in sorted(most, key=lambda one: one.rank):
         profiled = "yes" if one.profiled else "no"
         counts = (f"{one.collectives:,}", told(one.last_sequence, "{:,}".format))
-        times = (told(one.waited_ns, milliseconds), told(one.caused_ns, milliseconds))
+        times = (told_ms(one.waited_ns), told_ms(one.caused_ns))
         last = told(one.arrived_last, "{:,}".format)
         rows.append((f"rank {one.rank}", profiled, *counts, *times, last))
-    heads = (
-        "rank",
-        "profiled",
-        "collectives",
-        "last seq",
-        "waited, ms",
-        "caused, ms",
-        "arrived last",
-    )
-    note = (
-        "waited: in collectives, for the last rank to arrive; caused: what the others waited "
-        "for this rank."
-    )
-    left_out = len(witness.ranks) - len(most)
-    shown = table("Each rank by a second witness", heads, rows, note=note, left_out=left_out)
+    shown = shaped("witness", rows, len(witness.ranks) - len(most))
     yield Part("Second witness", (shown,), "witness")

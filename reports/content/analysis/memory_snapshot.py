@@ -8,6 +8,7 @@ from heuristics.result.result import Result
 from reports.content.blocks import Block, Code, Drawing, Entry, Hue, Part, Term, table
 from reports.content.names import share_of, statement, when
 from reports.content.plane import Plane
+from reports.content.tables import shaped
 from traces.missing import Missing, known
 from traces.sections.memory_snapshot import SnapshotCurve, SnapshotDevice
 from traces.sizes.memory import MemoryEstimate
@@ -62,9 +63,7 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
         share = share_of(each.size_bytes / peak)
         what = Code(" < ".join(each.frames) or "(no stack)")
         rows.append([what, f"{each.count:,}", sized(each.size_bytes), share, Term(each.category)])
-    left_out = len(one.stacks_at_peak) - len(rows) + one.stacks_left_out
-    title, stacks = "By stack, innermost frame first", ("stack", "count", "size", "share", "for")
-    yield table(title, stacks, rows, range(1, 4), left_out=left_out)
+    yield shaped("stacks", rows, len(one.stacks_at_peak) - len(rows) + one.stacks_left_out)
 
 
 def _columns(curve: SnapshotCurve, entries: int) -> list[int]:

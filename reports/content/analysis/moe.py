@@ -8,6 +8,8 @@ from heuristics.result.result import Result
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of
 from reports.content.blocks import Block, Code, Entry, Part, Term, table
 from reports.content.names import optional, statement
+from reports.content.tables import shaped
+from reports.rows import each, known_of, those
 from traces.missing import Missing, known
 from traces.sections.rank import PASSES, Moe, Rank
 from traces.spelling import counted, megabytes, percent
@@ -30,19 +32,20 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
         yield statement(said, "Overhead")
     elif isinstance(found.tax_ns, Missing):
         yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
-    passes = {row.pass_ for row in found.rows}
-    there = [name for name in PASSES if name in passes]
+    there = [*filter(each(found.rows, "pass_").__contains__, PASSES)]
     layers = known(found.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
     rows: list[list[Entry]] = []
-    for module in dict.fromkeys(row.module for row in found.rows):
-        by_pass = {row.pass_: row for row in found.rows if row.module == module}
-        times = [scale.ms(by_pass[name].wall_ns) if name in by_pass else "" for name in there]
-        waits = [known(row.blocking_ns) for row in by_pass.values()]
-        waited = "unknown" if None in waits else scale.ms(sum(filter(None, waits)))
-        rows.append([Term(module), *times, waited])
+    for module in dict.fromkeys(each(found.rows, "module")):
+        of_module, times = those(found.rows, module=module), dict.fromkeys(there, "")
+        for row in of_module:
+            times[row.pass_] = scale.ms(row.wall_ns)
+        waited, waits = "unknown", known_of(of_module, "blocking_ns")
+        if len(waits) == len(of_module):
+            waited = scale.ms(sum(waits))
+        rows.append([Term(module), *times.values(), waited])
     yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
-    if waits_ns := sum(known(row.host_wait_ns) or 0 for row in found.rows):
+    if waits_ns := sum(known_of(found.rows, "host_wait_ns")):
         said = (
             f"The GPU waited for the host to read token counts: {scale.ms(waits_ns)} {scale.unit}."
         )
@@ -63,7 +66,6 @@ def communication(result: Result, rank: Rank) -> Iterator[Part]:
             size = megabytes(one.size_bytes)
             rows.append((Code(one.operation), f"{one.call_count}", size, *counts))
     if rows:
-        heads = ("operation", "calls", "MB each", "communicators", "peers")
-        blocks.append(table("Messages of NCCL", heads, rows))
+        blocks.append(shaped("messages", rows))
     if blocks:
         yield Part("Communication", tuple(blocks), "communication")

@@ -16,12 +16,12 @@ from reports.content.blocks import (
     Quantity,
     Sentence,
     Term,
-    table,
     words,
 )
 from reports.content.check_numbers import grouped_words, mfu_words
 from reports.content.names import optional, statement, told
 from reports.content.plane import Dot, Plane
+from reports.content.tables import shaped
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
 from traces.sections.rates import ClassSpeed, MatrixRates, Rates, RoofLimit, Speed
@@ -29,7 +29,6 @@ from traces.spelling import percent, rounded, sized
 
 _ROWS: Final = 20
 """Operators that a page lists."""
-_HEADS: Final = ("TFLOP/s", "of peak", "FLOP/byte", "of roof", "limit")
 
 
 def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
@@ -63,7 +62,7 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
         amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
         rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
     if rows:
-        yield table("Copies", ("copies", "count", "size", scale.unit, "GB/s"), rows)
+        yield shaped("copies", rows, unit=scale.unit)
     rows = []
     for one in known(found.collective_rates) or ():
         counts = (f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes))
@@ -74,29 +73,17 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
         )
         rows.append((Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)))
     if rows:
-        heads = ("collective", "ranks", "count", "size", "algorithm", "bus", "fastest", "of NVLink")
-        note = (
-            "In GB/s, as nccl-tests count. Their time holds the wait for late ranks: the network "
-            "is at least "
-            "this fast."
-        )
-        yield table("Collectives", heads, rows, note=note)
+        yield shaped("collectives", rows)
 
 
 def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[Block]:
-    heads = ("class", "operators", scale.unit, *_HEADS)
-    note = (
-        "Shapes are those the profiler recorded. Bytes are each input and output once: FLOP/byte "
-        "is at most "
-        "this, and the real roof may be lower."
-    )
     rows = ((Term(one.key), *_speed(one, scale)) for one in found.classes)
-    yield table("By class of kernel", heads, rows, note=note)
+    yield shaped("matrix_classes", rows, unit=scale.unit)
     yield from _roofline(found, memory)
     operators = found.operators[:_ROWS]
     listed = ((Code(f"{one.operator} {one.dtype}"), *_speed(one, scale)) for one in operators)
     left_out = len(found.operators) - len(operators)
-    yield table("By operator", ("operator", *heads[1:]), listed, left_out=left_out)
+    yield shaped("matrix_operators", listed, left_out, unit=scale.unit)
     counted = percent(found.counted_frac)
     hfu = optional("at least {}", found.hfu_at_least_frac, percent) or "unknown"
     yield statement(

@@ -5,7 +5,7 @@ from itertools import chain
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import scale_of
-from reports.content.blocks import Block, Code, Items, Part, Words, items, table, words
+from reports.content.blocks import Block, Code, Items, Part, Words, filled, items, words
 from reports.content.names import (
     capital,
     ended,
@@ -16,6 +16,7 @@ from reports.content.names import (
     statement,
     who,
 )
+from reports.content.tables import shaped
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
 from traces.missing import known
@@ -31,13 +32,13 @@ def recording(result: Result) -> Part:
 def _blocks(result: Result) -> Iterator[Block]:
     yield Items(tuple(chain.from_iterable(map(_trace, result.traces))), "Traces")
     yield statement(redaction_words(result.redacted))
-    yield from items("Warnings", (f"{one}." for one in result.warnings))
+    yield from items("Warnings", map("{}.".format, result.warnings))
     rows = []
     for rank in result.ranks:
         whose = who(rank) + optional(", process {}", rank.process)
         figures = (scale_of(rank).ms(rank.budget_ns.window), percent(rank.budget_frac.compute))
         rows.append((whose, gpu_of(rank), f"{len(rank.steps.used)}", *figures))
-    yield table("Ranks", ("rank", "GPU", "steps", "ms", "compute"), rows, range(2, 5))
+    yield shaped("recorded_ranks", rows)
     # gaps that have one reason and one cure together, by the names of what is missing
     together: dict[tuple[str, str], dict[str, None]] = {}
     for gap in gaps(result):
@@ -60,6 +61,6 @@ def _trace(trace: Trace) -> Iterator[Words]:
     told = (
         optional("{} of the kernels have a recorded launch", capture.correlation_frac, percent),
         optional(longer, capture.perturbation_frac, percent),
-        *(f"The recording notes: {note}" for note in capture.diagnostics),
+        *map("The recording notes: {}".format, capture.diagnostics),
     )
-    yield from map(words, filter(None, told))
+    yield from filled(told)

@@ -46,9 +46,8 @@ def _notes(rank: Rank) -> Iterator[str]:
         yield f"{part}, each for an equal part of it: costs and savings rest on them."
     if steps.disagreement:
         yield f"{steps.disagreement}."
-    yield from (
-        f"{name.capitalize()} {one.index} is left out: {one.reason}." for one in steps.dropped
-    )
+    for one in steps.dropped:
+        yield f"{name.capitalize()} {one.index} is left out: {one.reason}."
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
         yield f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."
 

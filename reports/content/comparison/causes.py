@@ -4,6 +4,7 @@ to gain.
 A fix has what was predicted and what was gained.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -16,22 +17,18 @@ from heuristics.result.compared import (
     Suspect,
     TwoRuns,
 )
-from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
+from heuristics.result.expected import Expected, ExpectedOutcome
 from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
 from reports.content.comparison.difference import delta, named, unit
-from reports.content.names import ended, keyed, sentence
+from reports.content.names import ended, keyed, sentence, statement
+from reports.measures import words_of
+from reports.rows import each, those
 from traces.missing import OrMissing, known
 from traces.spelling import between, counted, in_ms, milliseconds, signed_ms
 
 NO_CAUSE: Final = "No cause is named: the runs are not comparable."
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
-_BEFORE: Final[dict[ComparisonVerdict, str]] = {
-    "undecided": "IF REAL",
-    "no_change": "IN PARTS",
-    "not_comparable": "POSSIBLY",
-}
-"""What the first cause is called where no difference of the step is certain."""
 _NONE: Final[dict[ComparisonVerdict, str]] = {
     "no_change": "Nothing to explain: the difference is within what steps vary.",
     "not_comparable": NO_CAUSE,
@@ -52,7 +49,7 @@ def named_causes(told: Iterable[Told]) -> Iterator[Block]:
 
 def left_out(count: int, cause: str) -> Iterator[Block]:
     if count:
-        yield Sentence((f"{counted(count, cause)}: --full",), tone=Tone.MUTED)
+        yield statement(f"{counted(count, cause)}: --full", tone=Tone.MUTED)
 
 
 def causes(compared: Compared, everything: bool) -> Iterator[Block]:
@@ -60,21 +57,18 @@ def causes(compared: Compared, everything: bool) -> Iterator[Block]:
     suspects, verdict = compared.suspects, compared.verdict
     if not suspects:
         none = "Unknown: nothing that is known to have changed can change the parts that differ."
-        yield Sentence((_NONE.get(verdict, none),), "Cause", Tone.NOTICE)
+        yield statement(_NONE.get(verdict, none), "Cause", Tone.NOTICE)
     shown = suspects
     if not everything:
         shown = suspects[: 1 if verdict == "not_comparable" else _SHOWN]
-    yield from named_causes(
-        (
-            "OR" if place else _BEFORE.get(verdict, _how_sure(one)),
-            _cause(compared, one),
-            tuple(_evidence(one, everything)),
-        )
-        for place, one in enumerate(shown)
-    )
-    rows = [row for one in shown for row in {*one.rows}]
-    if len({*rows}) < len(rows):
-        yield Sentence(("Causes above explain the same parts: one of them may be enough.",))
+    told, rows = list[Told](), Counter[str]()
+    for one in shown:
+        label = "OR" if told else words_of("first_cause").get(verdict) or _how_sure(one)
+        told.append((label, _cause(compared, one), tuple(_evidence(one, everything))))
+        rows.update({*one.rows})
+    yield from named_causes(told)
+    if rows.total() > len(rows):
+        yield statement("Causes above explain the same parts: one of them may be enough.")
     yield from left_out(len(suspects) - len(shown), "less likely cause")
 
 
@@ -126,18 +120,19 @@ def limits(compared: TwoRuns, everything: bool) -> Iterator[Items | Sentence]:
     alone.
     """
     found = compared.comparable.differences
-    forbids = [one for one in found if one.state == "no"]
-    others = [one for one in found if one.state != "no"]
-    shown = [*forbids, *others] if everything else forbids[:_LIMITS]
+    forbids = those(found, state="no")
+    ordered = sorted(found, key=lambda one: one.state != "no")
+    others = ordered[len(forbids) :]
+    shown = ordered if everything else forbids[:_LIMITS]
     if shown:
         title = "Why not comparable" if forbids else "Limits of this comparison"
         yield Items(tuple(map(limit, shown)), title)
     if others and not everything:
-        names = f"{', '.join(one.what for one in others)}. Why that matters: --full"
+        names = f"{', '.join(each(others, 'what'))}. Why that matters: --full"
         if forbids:
-            yield Sentence((names,), "Also differ")
+            yield statement(names, "Also differ")
         else:
-            yield Sentence((f"The {_DIFFER[compared.kind]} differ in {names}",), "Limits")
+            yield statement(f"The {_DIFFER[compared.kind]} differ in {names}", "Limits")
 
 
 _DIFFER: Final = {"comparison": "recordings", "files_comparison": "configurations"}
@@ -154,24 +149,6 @@ _LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {
     "missed": ("PREDICTION MISSED", Tone.BAD),
     "undecided": ("PREDICTION OPEN", Tone.NOTICE),
 }
-_CONCLUSIONS: Final[dict[Conclusion, str]] = {
-    "as_predicted": "The step gained what was predicted.",
-    "more_than_predicted": "Something else may have helped: repeat both runs with this change "
-    "alone.",
-    "less_than_predicted": "The step gained less than predicted.",
-    "came_back_elsewhere": "Its part got shorter, the step did not: judge a fix by the step, not "
-    "by its part",
-    "part_unchanged": "Its part did not get shorter: check in the new run's log that the setting "
-    "is active.",
-    "not_active": "The new trace does not show it at work: find out why before you judge it.",
-    "changed_together": "The gain cannot be credited to it alone. Changed together with it",
-    "no_prediction": "The plan of the base has no range for it. Give one: --expect FIX=6ms.",
-    "too_few_steps": "Too few steps to separate a gain from chance.",
-    "within_noise": "The steps vary too much to decide whether the prediction holds: record more "
-    "of them.",
-    "not_comparable": "The runs are not comparable, so no fix is judged.",
-    "other_extent": "The range is for the values of the plan, so it is not held against this gain.",
-}
 
 
 def expected(compared: Compared, everything: bool) -> Iterator[Block]:
@@ -179,11 +156,11 @@ def expected(compared: Compared, everything: bool) -> Iterator[Block]:
     shown = compared.expected if everything else compared.expected[:_SHOWN]
     for one in shown:
         label, tone = _LABELS[one.outcome]
-        yield Sentence((_step(one, compared),), label, tone)
+        yield statement(_step(one, compared), label, tone)
         yield Items((*_extent(one), *_part(one), _conclusion(one)))
     if left := len(compared.expected) - len(shown):
-        yield Sentence(
-            (f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED
+        yield statement(
+            f"{counted(left, 'more fix', 'more fixes')} of the plan: --full", tone=Tone.MUTED
         )
 
 
@@ -231,7 +208,7 @@ def _extent(one: Expected) -> Iterator[Words]:
 
 
 def _conclusion(one: Expected) -> Words:
-    conclusion = _CONCLUSIONS[one.conclusion]
+    conclusion = words_of("conclusion")[one.conclusion]
     if one.conclusion == "changed_together":
         return words(f"{conclusion}: {', '.join(one.together_with)}.")
     if one.conclusion != "came_back_elsewhere":

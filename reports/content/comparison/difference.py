@@ -28,10 +28,12 @@ from reports.content.blocks import (
     Tone,
     Words,
     row,
-    table,
     words,
 )
-from reports.content.names import gpu_of, hue_of, joined, sentence, who
+from reports.content.names import gpu_of, hue_of, joined, sentence, statement, when, who
+from reports.content.tables import shaped
+from reports.measures import words_of
+from reports.rows import each
 from traces.missing import OrMissing, known
 from traces.spelling import (
     adding_up,
@@ -54,7 +56,6 @@ LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
 }
 _NAMES: Final = {"block": "block", "replay": "graph replay"}
 _NO_STEPS: Final = "no steps found"
-_GATES: Final = {"passed": "passed", "tripped": "exceeded", "undecided": "cannot be judged"}
 
 
 def title(compared: Compared) -> Words:
@@ -68,17 +69,21 @@ def _recordings(side: Side) -> Words:
 
 def facts(compared: Compared) -> Words:
     base, new = compared.base, compared.new
-    pairs = ((of(base), of(new)) for of in (gpu_of, who, _steps))
+    of = [
+        both(gpu_of(base), gpu_of(new)),
+        both(who(base), who(new)),
+        both(_steps(base), _steps(new)),
+    ]
     means = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
-    return words("; ".join((*(both(*pair) for pair in pairs), f"{means}{_medians(base, new)}")))
+    return words("; ".join((*of, f"{means}{_medians(base, new)}")))
 
 
 def _medians(base: Side, new: Side) -> str:
     """The medians of both, where one of them is another length than the mean."""
-    pair = [(one.step_ns, known(one.steps.median_ns) or one.step_ns) for one in (base, new)]
-    if not any(beside_mean(*one) for one in pair):
-        return ""
-    return f", median {' -> '.join(milliseconds(median_ns) for _, median_ns in pair)}"
+    base_ns = known(base.steps.median_ns) or base.step_ns
+    new_ns = known(new.steps.median_ns) or new.step_ns
+    apart = beside_mean(base.step_ns, base_ns) or beside_mean(new.step_ns, new_ns)
+    return when(apart, f", median {milliseconds(base_ns)} -> {milliseconds(new_ns)}")
 
 
 def both(base: str, new: str) -> str:
@@ -193,7 +198,7 @@ def _gate(gate: Gate, code: Exit) -> str:
     ends = "" if gate.state == "passed" else f" (exit code {code})"
     lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
     return (
-        f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}{lets}{ends}: "
+        f"Gate of {chosen(gate.limit_frac)} {words_of('gate')[gate.state]}{lets}{ends}: "
         f"{sentence(gate.because)}"
     )
 
@@ -211,21 +216,13 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """
     rows = ranked(compared)
     if not rows:
-        yield Sentence(("No part of the step differs by more than steps vary.",))
+        yield statement("No part of the step differs by more than steps vary.")
         return
-    decimals = places(
-        max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN]))
-    )
+    decimals = places(max(map(abs, (compared.step_delta_ns, *each(rows[:_SHOWN], "delta_ns")))))
     shown = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
-    base, base_rest, base_sum = adding_up(
-        [one.base_ns for one in shown], compared.base.step_ns, decimals
-    )
-    new, new_rest, new_sum = adding_up(
-        [one.new_ns for one in shown], compared.new.step_ns, decimals
-    )
-    change, rest, total = adding_up(
-        [one.delta_ns for one in shown], compared.step_delta_ns, decimals
-    )
+    base, base_rest, base_sum = adding_up(each(shown, "base_ns"), compared.base.step_ns, decimals)
+    new, new_rest, new_sum = adding_up(each(shown, "new_ns"), compared.new.step_ns, decimals)
+    change, rest, total = adding_up(each(shown, "delta_ns"), compared.step_delta_ns, decimals)
     drawn = []
     for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
         named = words(Term(one.row), ", within scatter" if one in compared.scattered else "")
@@ -239,10 +236,8 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
     if has_steps(compared):
         whole = f"whole {repeated(compared)}"
-    yield replace(
-        table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
-        total=row((whole, base_sum, new_sum, signed(total))),
-    )
+    made = shaped("waterfall", drawn, unit=unit(compared))
+    yield replace(made, total=row((whole, base_sum, new_sum, signed(total))))
 
 
 def ranked(compared: Compared) -> list[ComparedRow]:
@@ -255,9 +250,7 @@ def row_table(
     rows: Sequence[ComparedRow], name: Callable[[str], Words] = lambda row: words(Term(row))
 ) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    made_of = ("by number", "by length", "by overlap")
-    heads = ("", "base", "new", "change", "share", *made_of, "interval from", "to")
-    return table("", heads, ((name(one.row), *_figures_of(one)) for one in rows))
+    return shaped("compared_rows", ((name(one.row), *_figures_of(one)) for one in rows))
 
 
 def module_name(row: str) -> Words:
@@ -287,7 +280,7 @@ def moved(time_ns: OrMissing[int]) -> Quantity:
 def named(rows: Sequence[str], most: int = _NAMED) -> Words:
     """The first rows by their names, and how many more there are; empty without any."""
     more = (f" and {len(rows) - most} more",) if len(rows) > most else ()
-    return words(joined([(Term(row),) for row in rows[:most]]), more)
+    return words(joined(map(Term, rows[:most])), more)
 
 
 def per_step(count: float) -> str:

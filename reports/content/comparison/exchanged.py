@@ -8,9 +8,11 @@ from typing import Final
 from msgspec import UNSET
 
 from heuristics.result.compared import Compared, Exchange, ExchangeChange, Worked
-from reports.content.blocks import Code, Entry, Sentence, Table, Term, table, words
+from reports.content.blocks import Code, Entry, Sentence, Table, Term
 from reports.content.comparison.difference import moved, per_step
-from reports.content.names import kernel_name, name_of
+from reports.content.names import kernel_name, name_of, statement
+from reports.content.tables import shaped
+from reports.rows import each
 from traces.limits import LITTLE
 from traces.missing import known
 from traces.spelling import in_ms, milliseconds
@@ -32,7 +34,7 @@ def exchanged(compared: Compared) -> Iterator[Sentence]:
     least_ns = LITTLE.value * max(compared.base.step_ns, compared.new.step_ns)
     large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
     for place, one in enumerate(large[:_LINES]):
-        yield Sentence(words(_line(one)), "" if place else "Other kernels")
+        yield statement(_line(one), "" if place else "Other kernels")
 
 
 def _rows(compared: Compared) -> tuple[Exchange, ...]:
@@ -73,7 +75,7 @@ def _number(count: float) -> str:
 def _names(worked: tuple[Worked, ...], count: float) -> str:
     """The first kernels of a side by their names, and how many others there are."""
     names = [*map(_name, worked[:_NAMED])]
-    rest = count - sum(one.count for one in worked[:_NAMED])
+    rest = count - sum(each(worked[:_NAMED], "count"))
     if rest > 0:
         names.append(f"{_number(rest)} more")
     return " + ".join(names)
@@ -87,8 +89,7 @@ def _name(one: Worked) -> str:
 
 def exchange_table(compared: Compared) -> Table:
     """Every exchange that is listed: work, not wall time, of one typical step of each side."""
-    heads = ("", "pass", "base", "count", "ms", "new", "count", "ms", "change")
-    return table("", heads, map(_cells, _rows(compared)), numbers=(3, 4, 6, 7, 8))
+    return shaped("exchanged", map(_cells, _rows(compared)))
 
 
 def _cells(one: Exchange) -> tuple[Entry, ...]:

@@ -4,6 +4,7 @@ settings.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import starmap
 from typing import Any, Final
 
 from heuristics.comparison.files.measured import Known, known_changes, measurements
@@ -14,10 +15,11 @@ from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
-from reports.content.blocks import Block, Code, Sentence, items, words
+from reports.content.blocks import Block, Code, Sentence, Words, items, words
 from reports.content.explain.topic import Topic, sentence, sentences
 from reports.content.names import codes, ended, optional
 from reports.measures import glossary, words_of
+from reports.rows import each
 from traces.patterns import compiled
 from traces.settings.knobs import Knob, knobs
 from traces.spelling import percent, signed
@@ -44,7 +46,8 @@ def configuration_topics() -> Iterator[Topic]:
         ("setting", knobs(), _setting),
     )
     for kind, several, blocks in kinds:
-        yield from (Topic(name, kind, partial(blocks, one)) for name, one in several.items())
+        for name, one in several.items():
+            yield Topic(name, kind, partial(blocks, one))
 
 
 def spelled(topic: str) -> Iterator[Topic]:
@@ -90,10 +93,10 @@ def _failure(row: Row) -> Iterator[Block]:
 
 def _incident(row: Incident) -> Iterator[Block]:
     """A published trouble: what of a run it speaks of, and its thread."""
-    what, cure = (ended(_FIGURE.sub("N", text)) for text in (row.what, row.cure))
-    yield from sentences(("", what), ("Cure", cure))
+    what, cure = _FIGURE.sub("N", row.what), _FIGURE.sub("N", row.cure)
+    yield from sentences(("", ended(what)), ("Cure", ended(cure)))
     yield from _fix(row.fix)
-    releases = "; ".join(release_words(*one) for one in row.releases.items())
+    releases = "; ".join(starmap(release_words, row.releases.items()))
     yield from sentences(("Releases", releases), ("GPUs", ", ".join(row.gpus)))
     for label, asked in (("Asks for", row.when.names), ("Lines", row.lines)):
         if asked:
@@ -102,8 +105,12 @@ def _incident(row: Incident) -> Iterator[Block]:
 
 
 def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:
-    yield from items("Corrections", map(ended, dict.fromkeys(one.cure for one in several)))
-    yield from items("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))
+    yield from items("Corrections", map(ended, dict.fromkeys(each(several, "cure"))))
+    yield from items("For", map(_named, several))
+
+
+def _named(one: Rule | Row) -> Words:
+    return words(Code(one.id), f": {ended(one.text)}")
 
 
 def _finding(text: str) -> Iterator[Block]:
@@ -142,4 +149,4 @@ def _setting(knob: Knob) -> Iterator[Block]:
     )
     yield from sentence(", ".join(knob.choices), "Takes")
     speaking = (rule for rule in rules().values() if knob.id in rule.knobs)
-    yield from items("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))
+    yield from items("Rules", map(_named, speaking))

@@ -26,6 +26,7 @@ from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
 from reports.content.explain.walls import limit_items
 from reports.content.names import around, codes, ended, issue_sentence, joined, name_of, optional
 from reports.measures import words_of
+from reports.rows import each
 
 _OF_FIXES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("COM-2", "MEM-5"), "dispatcher"),
@@ -69,10 +70,11 @@ def guide_topics(edition: Guidance) -> Iterator[Topic]:
         yield Topic(name, f"table of the guide on {about}", partial(_table, name, edition))
         editions, seen = table(name), set[str]()
         for one in dict.fromkeys((edition, *editions)):
-            new = [row for row in editions[one] if row.id not in seen]
-            seen |= {row.id for row in new}
             kind = f"rule of the guide on {about}, {one}"
-            yield from (Topic(row.id, kind, partial(_row, row)) for row in new)
+            for row in editions[one]:
+                if row.id not in seen:
+                    yield Topic(row.id, kind, partial(_row, row))
+            seen.update(each(editions[one], "id"))
     said = (("", _NOT_FIRST), ("Source", table("dispatcher")["seed"][0].source))
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", partial(sentences, *said))
 
@@ -147,7 +149,7 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     run = Run()
     if fix.doc:
         yield from paragraphs(f"{fix.id}: {fix.doc}")
-    kinds = around(", of its cost ", joined((Term(kind),) for kind in fix.kinds))
+    kinds = around(", of its cost ", joined(map(Term, fix.kinds)))
     yield Sentence(words(f"For the wall {name_of(fix.wall)}", kinds, "."))
     if guide := _OF_FIXES.get(fix.id):  # row by row; when and why stands with the table
         rows = joined(
@@ -213,7 +215,9 @@ def _spelled(fix: Fix, run: Run) -> Iterator[Words]:
     }
     if fix.pytorch:
         lines["PyTorch, where the run is not Megatron's"] = fix.pytorch.change(run).pytorch
-    yield from (words(f"{name}: ", codes(several)) for name, several in lines.items() if several)
+    for name, several in lines.items():
+        if several:
+            yield words(f"{name}: ", codes(several))
 
 
 def _titled(number: str) -> str:

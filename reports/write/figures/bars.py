@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
-from reports.content.names import HUE_NAMES, cell_text, plain
+from reports.content.names import cell_text, plain
+from reports.measures import words_of
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
 from reports.write.palette import HAIR, HUES, SOFT, TONES
@@ -117,8 +118,9 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
     right = area.width
-    for hue in reversed([hue for hue in HUE_NAMES if hue in seen]):
-        area.text(right, 0.08, HUE_NAMES[hue], SMALL, color=SOFT, ha="right")
-        right -= inches(HUE_NAMES[hue], SMALL) + 0.18
+    for hue in reversed([*filter(seen.__contains__, map(Hue, words_of("hue")))]):
+        name = words_of("hue")[hue]
+        area.text(right, 0.08, name, SMALL, color=SOFT, ha="right")
+        right -= inches(name, SMALL) + 0.18
         fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
         right -= 0.2

@@ -38,21 +38,17 @@ def draw_frame(area: Area, page: Page, version: str) -> float:
         left = 0.0
     area.text(left, 0.08 + below * LINE, fitted(facts, area.width - left, BODY), BODY, color=SOFT)
     top, bottom = 0.4 + below * LINE, area.height - 0.03
-    for block in page.blocks:
-        if isinstance(block, Headline):
-            top = _headline(area, block, top)
+    for headline in page.of_kind(Headline):
+        top = _headline(area, headline, top)
     area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
     made = harmless(f"moe-diag {version}")
     area.text(area.width, bottom, made, SMALL, color=SOFT, ha="right")
-    for block in page.blocks:
-        if isinstance(block, Command):
-            said = harmless(f"{plain(block.said)}  ")
-            area.text(0, bottom, said, SMALL, color=SOFT)
-            left = inches(said, SMALL)
-            room = area.width - left - inches(made, SMALL) - 0.3
-            area.text(
-                left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
-            )
+    for block in page.of_kind(Command):
+        said = harmless(f"{block.said}  ")
+        area.text(0, bottom, said, SMALL, color=SOFT)
+        left = inches(said, SMALL)
+        room = area.width - left - inches(made, SMALL) - 0.3
+        area.text(left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold")
     return top + APART
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step
 from reports.content.names import beyond, plain, when
+from reports.rows import each
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
@@ -45,11 +46,11 @@ def draw_plan(area: Area, plan: Plan) -> None:
     area.text(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE, weight="bold")
     for most, notes in _ROOMS:
         texts = [_texts(step, area.width, notes) for step in plan.steps[:most]]
-        if sum(one.height for one in texts) <= area.height - _TOP:
+        if sum(each(texts, "height")) <= area.height - _TOP:
             break
     for step in plan.steps[len(texts) :]:
         title = replace(_texts(step, area.width, 0), code=())
-        if sum(one.height for one in (*texts, title)) > area.height - _TOP:
+        if sum(each((*texts, title), "height")) > area.height - _TOP:
             break
         texts.append(title)
     said = when(len(texts) == len(plan.steps), plain(plan.together))

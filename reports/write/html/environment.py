@@ -19,6 +19,7 @@ from reports.content.blocks import Bar, Block, Code, Piece, Quantity, Term, Word
 from reports.content.names import name_of, when
 from reports.content.page import Page, View
 from reports.measures import Measure, measures
+from reports.rows import each
 from reports.write.html.timeline import length
 from traces.spelling import percent, printable
 
@@ -155,7 +156,7 @@ class Marks:
 
 def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
     """Each piece, where it begins, and its label, which is empty where none fits."""
-    ends, drawn = accumulate((one.share for one in bar.pieces), initial=0.0), []
+    ends, drawn = accumulate(each(bar.pieces, "share"), initial=0.0), []
     for one, left in zip(bar.pieces, ends, strict=False):
         label = f"{one.name} {percent(one.share)}"
         if len(label) * _LETTER >= one.share:

@@ -14,6 +14,7 @@ from reports.content.analysis.called import short_name
 from reports.content.analysis.run import is_late, late_places, shown_ranks
 from reports.content.blocks import Hue
 from reports.content.names import optional, plain, told
+from reports.measures import words_of
 from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.cause import Cause
@@ -142,11 +143,6 @@ _HUES: Final[Mapping[Cause, Hue]] = {
     Cause.PIPELINE_IMBALANCE: Hue.COMPUTE,
 }
 """What the late rank is busy with, in the colours of all bars; of other causes communication."""
-_BUSY: Final[Mapping[Hue, str]] = {
-    Hue.COMPUTE: "late by compute",
-    Hue.HOST: "late by its host",
-    Hue.COMMUNICATION: "arrives last",
-}
 
 
 def step_maps_of(run: Run, called: Called) -> Maps | None:
@@ -162,7 +158,12 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
     caused = [known(one.caused_by_step_ns) for one in shown]
     if None not in caused:
         maps.append(
-            _by_step(f"caused waiting ({_BUSY[hue]})", hue, ranks, [one or () for one in caused])
+            _by_step(
+                f"caused waiting ({words_of('busy_with')[hue]})",
+                hue,
+                ranks,
+                [one or () for one in caused],
+            )
         )
     maps.append(
         _by_step("step", Hue.OTHER, ranks, [one.step_lengths_ns for one in shown], from_least=True)
