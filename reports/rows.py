@@ -1,4 +1,4 @@
-"""Rows of a result: those that have some values, and a field of each."""
+"""Rows of a result: those of which a field has a value, and a field of each."""
 
 from collections.abc import Iterable
 from operator import attrgetter
@@ -10,12 +10,9 @@ Row = TypeVar("Row")
 
 
 def those(rows: Iterable[Row], **having: object) -> list[Row]:
-    """The rows whose fields have these values, in their order."""
-    found = []
-    for row in rows:
-        if all(getattr(row, name) == value for name, value in having.items()):
-            found.append(row)
-    return found
+    """The rows of which a field has this value, in their order."""
+    ((name, value),) = having.items()
+    return [row for row in rows if getattr(row, name) == value]
 
 
 def each(rows: Iterable[object], field: str) -> list[Any]:
@@ -25,8 +22,4 @@ def each(rows: Iterable[object], field: str) -> list[Any]:
 
 def known_of(rows: Iterable[object], field: str) -> list[Any]:
     """The same of the rows in which it is known."""
-    found = []
-    for value in each(rows, field):
-        if known(value) is not None:
-            found.append(value)
-    return found
+    return [value for value in each(rows, field) if known(value) is not None]

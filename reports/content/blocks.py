@@ -35,11 +35,13 @@ class Term:
 
 Span = str | Code | Term
 Words = tuple[Span, ...]
+Several = tuple[Words, ...]
+"""Sentences, or items of a list."""
 
 
 def words(*spans: Span | Words) -> Words:
     """Spans and words as one, in order; empty texts are left out."""
-    flat: list[Span] = []
+    flat = list[Span]()
     for one in spans:
         flat += one if isinstance(one, tuple) else (one,)
     return tuple(filter(None, flat))
@@ -81,7 +83,7 @@ class Headline:
     label: str
     said: Words
     tone: Tone
-    under: tuple[Words, ...] = ()
+    under: Several = ()
     """Sentences that belong to it: the confidence with its reason, what routing was."""
     figure: str = ""
     amount: str = ""
@@ -112,13 +114,13 @@ class Items:
     short.
     """
 
-    items: tuple[Words, ...]
+    items: Several
     title: str = ""
     numbered: bool = False
     whole: bool = False
 
 
-def filled(entries: Iterable[str | Words]) -> tuple[Words, ...]:
+def filled(entries: Iterable[str | Words]) -> Several:
     """Those that are not empty."""
     return tuple(words(one) for one in entries if one)
 
@@ -146,6 +148,10 @@ Cell = Words | Quantity
 Entry = Cell | Span
 """A cell as `table` takes it: one span, or a text in a column of numbers, may stand for the
 whole."""
+
+
+Cells = tuple[Entry, ...]
+"""A row as `table` takes it."""
 
 
 @frozen
@@ -193,7 +199,7 @@ def row(
     id: str = "",
 ) -> Row:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
-    made: list[Cell] = []
+    made = list[Cell]()
     for place, one in enumerate(cells):
         if isinstance(one, str) and place in numbers:
             made.append(Quantity(one))
@@ -283,7 +289,7 @@ class Step:
     title: Words
     saves: str
     spellings: tuple[Spelling, ...]
-    notes: tuple[Words, ...] = ()
+    notes: Several = ()
     low: float | None = None
     high: float | None = None
     after: tuple[str, ...] = ()
@@ -340,3 +346,5 @@ class Part:
 Block = (
     Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
 )
+Blocks = Iterator[Block]
+"""What is said of something, block by block."""

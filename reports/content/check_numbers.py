@@ -3,19 +3,17 @@
 Also as parts of a long page, beside the configuration and what the guides say.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from heuristics.result.configured import Configuration, GroupedSpeed, Log, Throughput
 from heuristics.result.result import Result
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
     Fold,
     Part,
     Quantity,
-    Sentence,
     Span,
     Table,
     Words,
@@ -32,7 +30,7 @@ from reports.content.check_defects import (
 from reports.content.check_workflow import experiment_blocks, workflow_rules
 from reports.content.incidents import incident_items
 from reports.content.legal import conditions, is_written, legal_words
-from reports.content.names import around, beyond, joined, optional, statement, when
+from reports.content.names import around, beyond, joined, optional, statement, titled, when
 from reports.content.normal import normal_details, normal_lines
 from reports.content.page import Detail
 from reports.content.tables import shaped
@@ -47,7 +45,7 @@ from traces.spelling import counted, duration, gigabytes, percent, rounded
 _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
 
 
-def number_lines(result: Result) -> Iterator[Block]:
+def number_lines(result: Result) -> Blocks:
     if log := known(result.log):
         yield from _log(log, result)
     yield from _throughput(result)
@@ -55,7 +53,7 @@ def number_lines(result: Result) -> Iterator[Block]:
     yield from _memory(result)
 
 
-def number_tables(result: Result) -> Iterator[Block]:
+def number_tables(result: Result) -> Blocks:
     if (found := known(result.throughput)) and found.references:
         speeds = (rounded(found.tokens_per_s_per_gpu), rounded(found.model_tflops_per_gpu))
         rows = [("this run", "", *speeds)]
@@ -73,10 +71,9 @@ def number_tables(result: Result) -> Iterator[Block]:
         yield memory_table(estimate)
 
 
-def _log(log: Log, result: Result) -> Iterator[Sentence]:
-    overlaps = []
-    for knob, line in log.overlaps_on.items():
-        overlaps.append(words(Code(knob), f" (line {line:,})"))
+def _log(log: Log, result: Result) -> Blocks:
+    lines = log.overlaps_on.items()
+    overlaps = [words(Code(knob), f" (line {line:,})") for knob, line in lines]
     if overlaps:
         named = around("Set up, by the log's own lines: ", joined(overlaps), ".")
         yield statement(named, "Overlaps")
@@ -99,7 +96,7 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
     yield statement(said, "Step")
 
 
-def _throughput(result: Result) -> Iterator[Sentence]:
+def _throughput(result: Result) -> Blocks:
     found = result.throughput
     if isinstance(found, Missing):
         yield from _unknown(found, "Throughput", known(result.configuration))
@@ -132,9 +129,8 @@ def grouped_words(found: Throughput) -> str:
     if not isinstance(speed := found.grouped_gemm, GroupedSpeed):
         return ""
     said = (
-        f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, "
-        f"{duration(speed.work_ns)} "
-        f"of a step"
+        f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, {duration(speed.work_ns)} of "
+        "a step"
     )
     if (share := known(speed.peak_frac)) is not None:
         said += f" and {percent(share)} of the peak"
@@ -144,9 +140,8 @@ def grouped_words(found: Throughput) -> str:
 def _nearest(found: Nearest) -> str:
     row = found.reference
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
-    called, differs = words_of("aspect"), []
-    for one in found.differs:
-        differs.append(f"{called[one.what]} {one.here} ({one.published})")
+    called = words_of("aspect")
+    differs = [f"{called[one.what]} {one.here} ({one.published})" for one in found.differs]
     unknown = [*map(called.__getitem__, found.unknown_settings)]
     said = (
         f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run "
@@ -157,7 +152,7 @@ def _nearest(found: Nearest) -> str:
     return said + optional(" Not known of both: {}.", unknown, ", ".join)
 
 
-def _memory(result: Result) -> Iterator[Sentence]:
+def _memory(result: Result) -> Blocks:
     found = result.memory_estimate
     if isinstance(found, Missing):
         yield from _unknown(found, "Memory", known(result.configuration))
@@ -171,7 +166,7 @@ def _memory(result: Result) -> Iterator[Sentence]:
         yield statement(f"{said}.", "Memory")
 
 
-def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
+def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Blocks:
     if configuration is not None and is_written(configuration):
         yield statement(
             f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}.", label
@@ -207,21 +202,21 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
     if configuration is None:
         return ()
     parts = (
-        Part("Configuration", tuple(_configuration(result, configuration)), "configuration"),
-        Part("Throughput and memory", (*number_lines(result), *number_tables(result)), "numbers"),
-        Part("Workflow", tuple(workflow_rules(result)), "workflow"),
-        Part("Experiments", tuple(experiment_blocks(result)), "experiments"),
+        titled("configuration", _configuration(result, configuration)),
+        titled("numbers", (*number_lines(result), *number_tables(result))),
+        titled("workflow", workflow_rules(result)),
+        titled("experiments", experiment_blocks(result)),
     )
     return tuple(one for one in parts if one.blocks)
 
 
-def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
+def _configuration(result: Result, configuration: Configuration) -> Blocks:
     yield statement(legal_words(result, configuration))
     yield from map(statement, answer_words(configuration.checked))
     yield from conditions(result, Detail.FULL)
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)
-    rows: list[tuple[Span, ...]] = []
+    rows = []
     for one in configuration.settings:
         value: Span = "null" if one.value is None else Code(f"{one.value}")
         if one.withheld:
@@ -235,11 +230,11 @@ def _configuration(result: Result, configuration: Configuration) -> Iterator[Blo
         yield Fold(f"{counted(len(rows), 'setting')} that somebody set", (made,), "settings")
 
 
-def defect_items(result: Result, detail: Detail) -> Iterator[Block]:
+def defect_items(result: Result, detail: Detail) -> Blocks:
     found = defects(result)
     named = found if detail is Detail.FULL else found[:_DEFECTS]
-    first: list[str | Words] = []
-    others: list[str | Words] = []
+    first = list[str | Words]()
+    others = list[str | Words]()
     for one in named:
         listed = first if one.weight <= Weight.NOT_AS_WRITTEN else others
         listed.append(defect_words(one, detail))

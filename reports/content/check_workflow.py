@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 from heuristics.result.configured import WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, items, words
+from reports.content.blocks import Blocks, Code, Fold, Items, Sentence, Words, items, words
 from reports.content.legal import unchecked
 from reports.content.names import around, beyond, capital, codes, ended, optional, statement
 from reports.measures import words_of
@@ -25,7 +25,7 @@ OPEN: Final[tuple[State, ...]] = ("violated", "differs")
 _INPUTS: Final = 4
 
 
-def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
+def workflow_lines(result: Result, shown: int) -> Blocks:
     rules = _rules(result)
     open_ = [*chain.from_iterable(map(rules.__getitem__, OPEN))]
     rest = beyond(len(open_), shown, "{} more of these: --full")
@@ -44,7 +44,7 @@ def _rules(result: Result) -> Rules:
     return found
 
 
-def _counts(result: Result, rules: Rules) -> Iterator[Sentence]:
+def _counts(result: Result, rules: Rules) -> Blocks:
     counts, whole = [], 0
     for state, several in rules.items():
         whole += len(several)
@@ -72,14 +72,13 @@ def step_words(one: WorkflowStep) -> Words:
     return words(said, optional(" Missing input: {}.", one.tells.rstrip(".")))
 
 
-def workflow_rules(result: Result) -> Iterator[Block]:
+def workflow_rules(result: Result) -> Blocks:
     rules = _rules(result)
     yield from _counts(result, rules)
     wanted = Counter(one.tells.rstrip(".") for one in rules["unknown"])
     if wanted:
-        named = []
-        for tells, count in wanted.most_common(_INPUTS):
-            named.append(f"{tells} ({counted(count, 'rule')})")
+        most = wanted.most_common(_INPUTS)
+        named = [f"{tells} ({counted(count, 'rule')})" for tells, count in most]
         said = f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: "
         said += f"{'; '.join(named)}{beyond(len(wanted), len(named), '; and {} more')}."
         yield statement(said)
@@ -96,7 +95,7 @@ def workflow_rules(result: Result) -> Iterator[Block]:
         )
 
 
-def choice_line(result: Result) -> Iterator[Block]:
+def choice_line(result: Result) -> Blocks:
     if result.choices:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
@@ -106,7 +105,7 @@ def choice_line(result: Result) -> Iterator[Block]:
         )
 
 
-def choices(result: Result) -> Iterator[Block]:
+def choices(result: Result) -> Blocks:
     for one in result.choices:
         asks = around(" Could change with: ", codes(one.asks), ".")
         start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
@@ -133,7 +132,7 @@ def _about(one: Choice) -> str:
     return {"cuda_graphs": "CUDA graphs"}.get(one.about, one.about)
 
 
-def experiment_blocks(result: Result) -> Iterator[Block]:
+def experiment_blocks(result: Result) -> Blocks:
     plan = known(result.experiments)
     if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
         return

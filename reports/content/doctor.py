@@ -3,13 +3,13 @@ record.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from heuristics.evidence.fitness import Grade, fitness
 from heuristics.result.result import Result
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
     CodeBlock,
     Command,
@@ -60,9 +60,8 @@ def page(
     counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
     launched = "{} of the kernels have their launch recorded."
     launched = optional(launched, capture.correlation_frac, percent)
-    grades, wrong = [], []
-    for trap, count in traps:
-        wrong.append(words_of("trap")[trap.name.lower()].format(count=f"{count:,}"))
+    called, grades = words_of("trap"), []
+    wrong = [called[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps]
     for one in walls:
         cells = (name_of(one.wall), one.grade, "; ".join(one.because))
         grades.append(row(cells, (), _TONES[one.grade]))
@@ -109,7 +108,7 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     return Page(words(Code(name)), words("examined one by one"), blocks, Detail.FULL)
 
 
-def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[Block]:
+def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Blocks:
     impossible, replays = {**words_of("lacking")}, capture.rows["graph replays"]
     if replays:
         impossible["kernels"] = "compute and communication inside graph replays cannot be separated"
@@ -119,8 +118,7 @@ def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[
             apart = f"{when(offset_ns < 0, '-')}{duration(abs(offset_ns))}"
             lacks.append(
                 f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so "
-                f"host and "
-                f"GPU clocks may differ by about {apart}: why no compute ran is unknown."
+                f"host and GPU clocks may differ by about {apart}: why no compute ran is unknown."
             )
     how = f"Cure: {cure('graphs', info.kind)}."
     if replays and capture.rows["kernels"]:
@@ -134,7 +132,7 @@ def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[
         yield statement("Nothing that the diagnosis uses is missing.")
 
 
-def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
+def _line(info: TraceInfo, lacking: list[str]) -> Blocks:
     if recorded_by(info.kind) is TORCH:
         yield statement("Record it like this, with what is missing:")
         yield CodeBlock(profiler_call(lacking), "python")

@@ -8,7 +8,7 @@ from typing import Final
 
 from heuristics.result.configured import Incident
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
+from reports.content.blocks import Blocks, Code, Items, Sentence, Tone, Words, words
 from reports.content.check_defects import cure_with_fix
 from reports.content.judged_settings import Settings, seen_in
 from reports.content.names import around, beyond, ended, joined, optional, settings_of
@@ -22,13 +22,13 @@ _FIRST: Final = 2
 _TITLE: Final = "Known of such a run"
 
 
-def logged_incidents(result: Result) -> Iterator[Block]:
+def logged_incidents(result: Result) -> Blocks:
     """What a line of the log shows comes before the plan."""
     seen = those(result.incidents or (), state="seen")
     yield from _listed(result, _TITLE, seen[:1], Detail.FIRST)
 
 
-def met_incidents(result: Result) -> Iterator[Block]:
+def met_incidents(result: Result) -> Blocks:
     """What the run may meet as it is set up: below the plan, of which it takes no room."""
     met = those(result.incidents or (), state="met")
     for one in met[:1]:
@@ -40,7 +40,7 @@ def met_incidents(result: Result) -> Iterator[Block]:
         yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE, whole=True)
 
 
-def incident_items(result: Result, detail: Detail) -> Iterator[Block]:
+def incident_items(result: Result, detail: Detail) -> Blocks:
     """What the run is known to meet, the strongest first; on a long page also what it may."""
     met = [one for one in result.incidents or () if one.state != "possible"]
     may_be = those(result.incidents or (), state="possible")

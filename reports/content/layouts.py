@@ -7,6 +7,7 @@ from typing import Final
 from heuristics.result.layouts import Layouts, PlannedLayout
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     CodeBlock,
     Command,
@@ -149,7 +150,7 @@ def _memory_words(memory: MemoryEstimate) -> str:
     return f"{said} (pipeline stage {memory.stage}, the fullest)."
 
 
-def lines_of(one: PlannedLayout, both: bool = False) -> Iterator[Block]:
+def lines_of(one: PlannedLayout, both: bool = False) -> Blocks:
     """What to type: flags of Megatron-LM, overrides of Bridge, the environment."""
     knobs = one.knobs
     if knobs.environment:
@@ -174,9 +175,8 @@ def _packed(flags: tuple[str, ...]) -> Iterator[str]:
 def _layout(one: PlannedLayout) -> Part:
     blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
     blocks += items("Refused by", one.broken)
-    rows = []
-    for cost in sorted(one.costs, key=lambda cost: -cost.frac):
-        rows.append((cost.text, percent(cost.frac)))
+    costs = sorted(one.costs, key=lambda cost: -cost.frac)
+    rows = [(cost.text, percent(cost.frac)) for cost in costs]
     blocks.append(shaped("layout_costs", rows))
     if memory := known(one.memory):
         blocks.append(memory_table(memory))

@@ -2,7 +2,7 @@
 for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
@@ -10,7 +10,7 @@ from heuristics.config.about import option_of
 from heuristics.config.versions import PACKAGE_NAMES
 from heuristics.result.configured import Configuration, UndecidedRule
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Sentence, Tone, Words, items, words
+from reports.content.blocks import Blocks, Code, Sentence, Several, Tone, Words, items, words
 from reports.content.check_defects import Weight, defects, first_errors
 from reports.content.names import (
     beyond,
@@ -70,7 +70,7 @@ def _only_if(result: Result) -> str:
     return optional(f"{{}} {allow} it", listed(named)).upper()
 
 
-def conditions(result: Result, detail: Detail) -> Iterator[Block]:
+def conditions(result: Result, detail: Detail) -> Blocks:
     """Under which conditions nothing refuses it: settings left out, then facts that it waits
     for.
     """
@@ -78,7 +78,7 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     if configuration is None or isinstance(configuration.legal, Missing):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
-    by_options: dict[tuple[str, ...], list[UndecidedRule]] = {}
+    by_options = dict[tuple[str, ...], list[UndecidedRule]]()
     facts = []
     for one in _undecided(result):
         if one.waits_for and configuration.legal:
@@ -96,7 +96,7 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
         yield Sentence(joined(waits, " "), "Waits for")
 
 
-def condition_line(result: Result) -> Iterator[Sentence]:
+def condition_line(result: Result) -> Blocks:
     """Beside a trace: what the defaults break, and that a file was hardly read."""
     configuration = known(result.configuration)
     if configuration is None or other_program(configuration):
@@ -109,17 +109,17 @@ def condition_line(result: Result) -> Iterator[Sentence]:
         yield Sentence(words(f"{label}. ", *more, left), "Config", tone, whole=True)
 
 
-def refused_by_default(result: Result) -> tuple[Words, ...]:
+def refused_by_default(result: Result) -> Several:
     """Rules that refuse the run where what is not given has its default."""
     broken = those(_undecided(result), broken_by_default=True)
     return _asking(result, broken, "It holds only if one of these is set")
 
 
-def unchecked(result: Result) -> tuple[Words, ...]:
+def unchecked(result: Result) -> Several:
     return _asking(result, _undecided(result), "Missing input")
 
 
-def _asking(result: Result, rules: Iterable[UndecidedRule], why_asked: str) -> tuple[Words, ...]:
+def _asking(result: Result, rules: Iterable[UndecidedRule], why_asked: str) -> Several:
     return tuple(_rule_words(result, one, one.asks, why_asked) for one in rules)
 
 
@@ -150,9 +150,8 @@ def other_program(configuration: Configuration) -> str:
 def legal_words(result: Result, configuration: Configuration) -> str:
     if program := other_program(configuration):
         return (
-            f"A configuration of {program}, of which little is read: whether it is legal is "
-            f"not "
-            f"checked."
+            f"A configuration of {program}, of which little is read: whether it is legal is not "
+            "checked."
         )
     if isinstance(configuration.legal, Missing):
         return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"

@@ -5,7 +5,7 @@ Keys have their names in `measures.toml`. A published issue is one sentence; `pl
 alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Final, TypeVar
 
 from msgspec import UnsetType
@@ -17,9 +17,11 @@ from heuristics.result.configured import Setting
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
 from reports.content.blocks import (
+    Block,
     Cell,
     Code,
     Hue,
+    Part,
     Quantity,
     Sentence,
     Span,
@@ -28,11 +30,10 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.measures import named
+from reports.measures import named, words_of
 from traces.missing import Missing, OrMissing, known
 from traces.patterns import LETTERS, compiled
 from traces.sections.rank import Rank
-from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
 from traces.spelling import counted, gpu_model, milliseconds, numbers, percent, printable, spoken
 
@@ -42,6 +43,11 @@ def statement(
 ) -> Sentence:
     """A sentence of a text or of words."""
     return Sentence(words(said), label, tone, whole)
+
+
+def titled(id: str, blocks: Iterable[Block]) -> Part:
+    """A part of a page by its anchor, which has a title in `words.toml`."""
+    return Part(words_of("part")[id], tuple(blocks), id)
 
 
 def around(before: Span, inner: Words, after: Span = "") -> Words:
@@ -59,7 +65,7 @@ def share_of(share: float | None, hue: Hue = Hue.OTHER) -> Quantity:
 
 
 def joined(several: Iterable[Span | Words], between: str = ", ") -> Words:
-    spans: list[Span] = []
+    spans = list[Span]()
     for one in several:
         spans += words(between, one)
     return words(*spans[1:])
@@ -163,17 +169,11 @@ def name_of(key: str) -> str:
 
 VERSION: Final = "version"
 """The family of the versions of packages: `version.nccl`."""
-_PACKAGES: Final[Mapping[str, str]] = {
-    **PACKAGE_NAMES,
-    "nccl": "NCCL",
-    "cuda": "CUDA",
-    "cudnn": "cuDNN",
-    "driver": "driver",
-}
 
 
 def version_of(package: str) -> str:
-    return f"version of {_PACKAGES.get(package, package)}"
+    called = PACKAGE_NAMES.get(package) or words_of("package").get(package, package)
+    return f"version of {called}"
 
 
 _CHUNK: Final = compiled(rf"[{LETTERS}_./:-]+")
@@ -288,7 +288,7 @@ def plain(said: Words) -> str:
     """The words one after the other; keys by their names. What is foreign is as foreign as
     before.
     """
-    texts: list[str] = []
+    texts = []
     for one in said:
         if isinstance(one, Term):
             texts.append(name_of(one.key))
@@ -317,35 +317,11 @@ def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
     return f"({where}): {one.what}. Workaround: {one.workaround}. {one.source}."
 
 
-PIECES: Final = (
-    ("compute", "compute", Hue.COMPUTE),
-    ("busy", "busy", Hue.COMPUTE),
-    ("exposed_comm", "communication", Hue.COMMUNICATION),
-    ("exposed_copy", "copies", Hue.COPY),
-    ("idle.launch_starved.profiler", "profiler", Hue.OTHER),
-    ("idle.launch_starved.lazy_init", "start-up", Hue.OTHER),
-    ("idle.launch_starved.allocator", "allocator", Hue.MEMORY),
-    ("idle.launch_starved.data", "waiting for data", Hue.HOST),
-    ("idle.launch_starved.", "CPU late", Hue.HOST),
-    ("idle.launch_latency.", "launch delays", Hue.IDLE),
-    ("idle.", "other idle", Hue.IDLE),
-    ("idle", "nothing recorded", Hue.IDLE),
-)
-"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its
-colour."""
-WALL_HUES: Final[dict[WallId, Hue]] = {
-    "memory": Hue.MEMORY,
-    "communication": Hue.COMMUNICATION,
-    "host_overhead": Hue.HOST,
-    "compute": Hue.COMPUTE,
-}
-
-
 def piece_of(row: str, other: str = "") -> tuple[str, Hue]:
     """The piece of a row of the ledger that has this name, or the other one, and its colour."""
-    for begin, name, hue in PIECES:
+    for begin, name in words_of("piece").items():
         if row.startswith(begin) or other.startswith(begin):
-            return name, hue
+            return name, Hue(words_of("piece_hue")[begin])
     return "other time", Hue.OTHER  # a row of a later version
 
 

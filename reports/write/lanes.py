@@ -86,7 +86,7 @@ def longest(lane: Drawn, count: int) -> Drawn:
     )
     if len(places) == len(lane.at_ns):
         return lane
-    kept: dict[str, Any] = {}
+    kept = dict[str, Any]()
     for name in ("at_ns", "length_ns", "key", "name", "launch_ns"):
         if column := getattr(lane, name):
             kept[name] = [*map(column.__getitem__, places)]
@@ -113,7 +113,7 @@ def _names(one: Stretch, lane: HostLane | Lane) -> list[str]:
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
-    times: dict[str, Counter[str]] = {}
+    times = dict[str, Counter[str]]()
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
         family, _, kind = key.partition(".")
         times.setdefault(family, Counter())[kind] += length_ns

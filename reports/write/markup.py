@@ -4,12 +4,13 @@ room.
 Room is counted in characters: what folds goes first, the last first, and is named.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, repeat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reports.content import blocks
 from reports.content.blocks import Block, Fold, Part, Quantity, Span, Table, Words, words
@@ -20,6 +21,10 @@ from reports.rows import each
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.spelling import percent, printable
+
+if TYPE_CHECKING:
+    from reports.write.github import GitHub
+    from reports.write.jira import Jira
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000
@@ -32,64 +37,27 @@ def shown_line(line: str) -> str:
     return printable(line, COMMAND_WIDTH)
 
 
+Marked = Iterator[str]
+"""Lines of a markup."""
+Said = Callable[[Sequence[Span]], str]
 Item = tuple[str, tuple[str, ...]]
 """A marked line of a list, and marked lines under it."""
 
 
-class Markup(ABC):
-    """How one markup spells what a ticket holds. Every text may be foreign and is made harmless
-    here.
-    """
-
-    @abstractmethod
-    def plain(self, text: str) -> str:
-        """Text that reads as itself, with the blanks at its ends."""
-
-    @abstractmethod
-    def code(self, text: str, width: int = TEXT_WIDTH) -> str:
-        """A name in fixed width; longer than `width` it is cut in the middle."""
-
-    @abstractmethod
-    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
-        """Words that are seen first."""
-
-    @abstractmethod
-    def heading(self, level: int, marked: str) -> str:
-        """A heading: 1 is the page's."""
-
-    @abstractmethod
-    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
-        """A list."""
-
-    @abstractmethod
-    def table(
-        self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
-    ) -> Iterator[str]:
-        """A table of marked cells; `numbers`: which columns stand to the right."""
-
-    @abstractmethod
-    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
-        """Lines to copy."""
-
-    @abstractmethod
-    def picture(self, name: str, shows: str) -> str:
-        """The attached picture of that name, with what it shows for who does not see it."""
-
-    @abstractmethod
-    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
-        """What shows when a reader asks for it."""
-
-    folds_last: bool
-    """Whether folds stand after all else of their part, for want of an end of their own."""
-
-
 @frozen
 class Writer:
-    """One page in one markup."""
+    """One page in one markup.
+
+    A markup spells text that reads as itself, a name in fixed width, which is cut in the middle,
+    words that are seen first, headings (1 is the page's), lists, tables, lines to copy, the
+    attached picture with what it shows for who does not see it, and what shows when a reader asks
+    for it. Every text may be foreign and is made harmless there. `folds_last`: whether folds stand
+    after all else of their part, for want of an end of their own.
+    """
 
     page: Page
     view: View
-    markup: Markup
+    markup: GitHub | Jira
 
     def write(self) -> str:
         page, lines = self.page, [self.markup.heading(1, self.said(self.page.title))]
@@ -109,7 +77,7 @@ class Writer:
             lines += ("", self.text(page.more))
         return "\n".join(lines) + "\n"
 
-    def lines(self, several: Sequence[Block], level: int) -> Iterator[str]:
+    def lines(self, several: Sequence[Block], level: int) -> Marked:
         """Lines of blocks, an empty line before each but a list right after what it belongs to."""
         last, moved = None, (Fold | Part) if self.markup.folds_last else ()
         for block in sorted(several, key=lambda one: isinstance(one, moved)):
@@ -119,7 +87,7 @@ class Writer:
             yield from self.block(block, level)
             last = block
 
-    def block(self, block: Block, level: int) -> Iterator[str]:
+    def block(self, block: Block, level: int) -> Marked:
         match block:
             case blocks.Headline():
                 yield f"{self.strong((block.label,))} {self.said(block.whole)}".strip()
@@ -169,10 +137,10 @@ class Writer:
             return self.markup.plain(name_of(span.key)) + key
         return self.markup.plain(span)
 
-    def _list(self, items: Sequence[Words], is_numbered: bool = False) -> Iterator[str]:
+    def _list(self, items: Sequence[Words], is_numbered: bool = False) -> Marked:
         yield from self.markup.listed(zip(map(self.said, items), repeat(())), is_numbered)
 
-    def _table(self, table: Table) -> Iterator[str]:
+    def _table(self, table: Table) -> Marked:
         titles = [*map(self.text, each(table.columns, "title"))]
         if not titles[0]:
             titles[0] = self.text(table.title)
@@ -195,7 +163,7 @@ class Writer:
         if note := words(more, table.note):
             yield from ("", self.said(note))
 
-    def _row(self, row: blocks.Row, said: Callable[[Sequence[Span]], str]) -> list[str]:
+    def _row(self, row: blocks.Row, said: Said) -> list[str]:
         cells = []
         for cell in row.cells:
             spans = (cell.text,) if isinstance(cell, Quantity) else cell
@@ -204,7 +172,7 @@ class Writer:
             cells[0] = f"└ {cells[0]}"
         return cells
 
-    def _bar(self, bar: blocks.Bar) -> Iterator[str]:
+    def _bar(self, bar: blocks.Bar) -> Marked:
         drawn, pieces = self.markup.code(drawn_bar(bar)), []
         yield f"{self.strong((bar.title,))} {self.text(bar.whole)}: {drawn}"
         for one in bar.pieces:
@@ -214,7 +182,7 @@ class Writer:
         if bar.note:
             yield self.said(bar.note)
 
-    def _plan(self, plan: blocks.Plan) -> Iterator[str]:
+    def _plan(self, plan: blocks.Plan) -> Marked:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
         more = beyond(plan.left_out, 0, " {} left out.", "more step")
@@ -225,13 +193,12 @@ class Writer:
         said = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
         head = " ".join([self.strong(step.title), *map(self.text, filter(None, said))])
         shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
-        code, ways = partial(self.markup.code, width=COMMAND_WIDTH), []
-        for one in shown:
-            ways.append(f"{self.text(one.name)}: {' '.join(map(code, one.code.lines))}")
+        code = partial(self.markup.code, width=COMMAND_WIDTH)
+        ways = [f"{self.text(one.name)}: {' '.join(map(code, one.code.lines))}" for one in shown]
         return head, (*ways, *map(self.said, step.notes))
 
 
-def attached(markup: Markup, names: Sequence[str]) -> str:
+def attached(markup: GitHub | Jira, names: Sequence[str]) -> str:
     return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
 
 

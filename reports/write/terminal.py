@@ -17,6 +17,7 @@ from traces.frozen import frozen
 from traces.patterns import compiled
 from traces.spelling import percent, printable
 
+Lines = list[Text]
 FIXED: Final = "\N{NO-BREAK SPACE}"
 """A space at which no line ends."""
 _WORD: Final = compiled(r"[^ ]+(?: (?:%\B|(?:ms|us|s|GB)\b))?[^ ]* *")
@@ -53,7 +54,7 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable(text, len(text)), style=style)
 
 
-def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> list[Text]:
+def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> Lines:
     """Lines no wider than `width` but for words that are; `hanging` indents those after the
     first.
     """
@@ -75,7 +76,7 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
 
 def shortened(
     line: Text, width: int, most: int, first: str = "", hanging: str | None = None
-) -> list[Text]:
+) -> Lines:
     """The same in not more than `most` lines, 0 for all, by leaving out whole sentences or items at
     its end.
 
@@ -94,7 +95,7 @@ def shortened(
     return lines
 
 
-def continued(line: str, width: int, indent: str) -> list[Text]:
+def continued(line: str, width: int, indent: str) -> Lines:
     """A command in lines that a shell reads as one: a backslash ends each but the last.
 
     It breaks between words, never within quotes. What is in parentheses is for people: it is
@@ -139,7 +140,7 @@ _MOST_ROWS: Final = 40
 """Rows of one table at most: nobody reads a thousand kernels on a terminal."""
 
 
-def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
+def bar_lines(bar: Bar, view: View, most: int = 0) -> Lines:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     # each piece at least one character, the largest takes what rounding leaves
@@ -154,9 +155,7 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
         style = words_of("hue_style")[piece.hue]
         drawn += plain(inside.center(length, words_of("hue_fill")[piece.hue]), style) + plain("|")
     lines = [drawn]
-    amounts = []
-    for piece in bar.pieces:
-        amounts.append(f"{piece.name} {piece.amount}".replace(" ", FIXED))
+    amounts = [f"{piece.name} {piece.amount}".replace(" ", FIXED) for piece in bar.pieces]
     line = Text(f"{' + '.join(amounts)} = {bar.whole.replace(' ', FIXED)}")
     lines += wrapped(line, view.width, " " * len(label))
     if bar.note:
@@ -164,7 +163,7 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     return lines
 
 
-def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
+def table_lines(table: Table, view: View, longest: int = 0) -> Lines:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
     width = view.width or 200
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
@@ -211,7 +210,7 @@ class _Grid:
     def words(self) -> int:
         return self.start + (self.bar + len(_GAP) if self.bar else 0)
 
-    def joined(self, cells: list[Text], indent: str = "  ") -> Text:
+    def joined(self, cells: Lines, indent: str = "  ") -> Text:
         line = plain(indent)
         for at, (size, number) in enumerate(zip(self.sizes, self.numbers, strict=True)):
             size = size + 2 - len(indent) if at == 0 else size
@@ -220,7 +219,7 @@ class _Grid:
         return line
 
 
-def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
+def _grid(table: Table, cells: list[Lines], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
     count = len(table.columns)
     if count > 1 and not table.columns[-1].number:
@@ -241,7 +240,7 @@ def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
     return _Grid(tuple(sizes), tuple(each(table.columns[:count], "number")), bar, width)
 
 
-def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[Text]:
+def _row_lines(row: Row, cells: Lines, grid: _Grid, longest: int) -> Lines:
     """One row: its figures, its bar, and the words of the last column wrapped in what is left.
 
     Where a row has words in place of figures they stand where the figures would.

@@ -25,7 +25,7 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Code, Part, Sentence, Term, Tone, words
+from reports.content.blocks import Block, Blocks, Code, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
@@ -43,7 +43,7 @@ _STEP: Final = 8
 """Rows of a taller terminal for one more step of the plan, with its settings and conditions."""
 
 
-def kernel_lines(result: Result) -> Iterator[Sentence]:
+def kernel_lines(result: Result) -> Blocks:
     """The kernels with the most work of a rank, those that nothing names, and changes of layout."""
     rank = telling_rank(result)
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
@@ -72,7 +72,7 @@ def kernel_lines(result: Result) -> Iterator[Sentence]:
             yield statement(share + layouts, "Layout changes", Tone.NOTICE)
 
 
-def warnings(result: Result) -> Iterator[Sentence]:
+def warnings(result: Result) -> Blocks:
     """The first warning that no other line holds already, and how many more there are."""
     elsewhere = left_out(result.run)
     found = [one for one in result.warnings if one not in elsewhere]
@@ -109,15 +109,16 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
         *kernel_lines(result),
         next_command(result),
     )
+    head = title(result), facts(result)
     if detail is Detail.FIRST:
         planned = result.framework == "megatron" and (result.fixes or result.levers)
         unchecked = planned and known(result.configuration) is None
         more = f"--full | -o page.html{when(unchecked, ' | --config FILE checks flags')}"
-        return Page(title(result), facts(result), blocks, detail, more)
+        return Page(*head, blocks, detail, more)
     parts = details(result)
     titles = "; ".join(("The first screen", *each(parts, "title")))
     contents = statement(titles, "Contents", whole=True)
-    return Page(title(result), facts(result), (contents, *blocks, *parts), detail)
+    return Page(*head, (contents, *blocks, *parts), detail)
 
 
 def details(result: Result) -> tuple[Part, ...]:

@@ -2,12 +2,11 @@
 for.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from reports.content.analysis.times import scale_of
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
     Hue,
     Span,
@@ -56,7 +55,7 @@ def _short(one: Address) -> str:
     return printable(name, _SHORT)
 
 
-def address_blocks(rank: Rank) -> Iterator[Block]:
+def address_blocks(rank: Rank) -> Blocks:
     """Host time by address, and why functions are unknown where they are."""
     found, scale = known(rank.addresses), scale_of(rank)
     if found is None or not found.hosts:
@@ -75,7 +74,7 @@ def _named(one: Address | GpuAddress) -> tuple[Span, Term]:
     return name, Term(one.kind)
 
 
-def gpu_blocks(rank: Rank) -> Iterator[Block]:
+def gpu_blocks(rank: Rank) -> Blocks:
     """Kernel work by what it was launched in, where anything is known of that."""
     found, scale = known(rank.addresses), scale_of(rank)
     if found is None or not any(each(found.gpu_addresses, "name")):

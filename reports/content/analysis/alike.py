@@ -20,8 +20,8 @@ def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
     A fix stands beside an earlier one that acts on all that it acts on, unless a replay tells its
     own saving: nothing then says which of them is better, and one is tried first.
     """
-    leading: dict[str, tuple[Fix, ...]] = {}
-    leaders: list[Fix] = []
+    leading = dict[str, tuple[Fix, ...]]()
+    leaders = list[Fix]()
     for fix in fixes:
         leader = None if fix.gain_replayed else _leader(fix, leaders)
         if leader is None:

@@ -2,7 +2,6 @@
 guides say.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Result
@@ -10,12 +9,13 @@ from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     Command,
     Headline,
-    Part,
     Quantity,
     Tone,
+    filled,
     words,
 )
 from reports.content.check_defects import (
@@ -26,7 +26,7 @@ from reports.content.check_numbers import configuration_parts, defect_items, num
 from reports.content.check_workflow import choice_line, choices, workflow_lines
 from reports.content.incidents import incident_items
 from reports.content.legal import answer, conditions, legal_words
-from reports.content.names import ended, name_of, share_of, statement
+from reports.content.names import ended, name_of, share_of, statement, titled
 from reports.content.page import Detail, Page
 from reports.content.tables import shaped
 from reports.redaction import redaction_words
@@ -48,7 +48,7 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, (), detail)
     asked = configuration.checked
     label, tone = answer(result, configuration)
-    answers = tuple(map(words, answer_words(asked)))
+    answers = filled(answer_words(asked))
     is_legal = detail is Detail.FIRST and tone is Tone.GOOD
     if is_legal and {*each(asked, "answer")} <= {"ok"}:
         answers = answers[:1]
@@ -61,7 +61,7 @@ def page(result: Result, detail: Detail) -> Page:
     if detail is Detail.FULL:
         defects_and_settings, *others = configuration_parts(result)
         blocks += (defects_and_settings, *_judged(result, detail))
-        blocks.append(Part("What the guides choose", tuple(choices(result)), "choices"))
+        blocks.append(titled("choices", choices(result)))
         blocks += (*others, *snapshot_part(result), statement(redaction_words(result.redacted)))
         return Page(title, facts, tuple(blocks), detail)
     for lines in (conditions, incident_items, defect_items, _judged):
@@ -73,7 +73,7 @@ def page(result: Result, detail: Detail) -> Page:
     return Page(title, facts, tuple(blocks), detail, _MORE)
 
 
-def _judged(result: Result, detail: Detail) -> Iterator[Block]:
+def _judged(result: Result, detail: Detail) -> Blocks:
     """What was given says of each wall, and the plan, after what is corrected first."""
     if result.judged is not True:
         return

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Merged, Result
-from reports.content.blocks import Part, Sentence, Tone
+from reports.content.blocks import Blocks, Part, Tone
 from reports.content.names import (
     around,
     codes,
     optional,
     rank_numbers,
     statement,
+    titled,
     told,
     told_ms,
     when,
@@ -19,7 +20,7 @@ from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import known_of, those
 from traces.missing import Missing, known
-from traces.sections.hang import Hang, HangKind, RanksAt, Witness, WitnessSource
+from traces.sections.hang import Hang, RanksAt, Witness, WitnessSource
 from traces.spelling import counted, in_ms, percent
 
 LABEL: Final = "Hang"
@@ -35,7 +36,7 @@ def leading_hang(result: Result) -> Hang | None:
     return None
 
 
-def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[Sentence]:
+def hang_lines(result: Result | Merged, in_headline: bool = False) -> Blocks:
     """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is
     there.
     """
@@ -64,20 +65,10 @@ def _collective(at: Hang | RanksAt) -> str:
 def _what(hang: Hang) -> str:
     entered, elsewhere = hang.ranks_entered, hang.elsewhere
     waiting, waits = rank_numbers(entered), "waits" if len(entered) == 1 else "wait"
-    match hang.kind:
-        case HangKind.TIMEOUT:
-            who = waiting if entered else "a rank"
-            return f"{who} gave up waiting; the rank that did not arrive is unknown"
-        case HangKind.TRANSFER:
-            return f"all its {len(entered)} ranks entered it, and none finished it"
-        case HangKind.OTHER_SIZE:
-            others = _others(hang, "with {0.elements}")
-            return f"{waiting} entered it with {hang.elements}; {others}"
-        case HangKind.OTHER_OPERATION:
-            return f"{waiting} entered it; {_others(hang, 'entered {0.operation} instead')}"
-        case HangKind.OTHER_ORDER:
-            others = _others(hang, "in {1}")
-            return f"the order of calls differs: {waiting} {waits} in it, {others}"
+    if told := words_of("hang").get(hang.kind):
+        others = _others(hang, words_of("hang_elsewhere").get(hang.kind, ""))
+        who = waiting if entered else "a rank"
+        return told.format(who=who, waits=waits, others=others, at=hang, count=len(entered))
     missing = known(hang.ranks_missing)
     said = (
         f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
@@ -93,13 +84,12 @@ def _what(hang: Hang) -> str:
 
 def _others(hang: Hang, did: str) -> str:
     """What ranks did elsewhere; `did`: with gaps for them and for their collective."""
-    said = []
-    for one in hang.elsewhere:
-        said.append(f"{rank_numbers(one.ranks)} {did.format(one, _collective(one))}")
-    return "; ".join(said)
+    return "; ".join(
+        f"{rank_numbers(one.ranks)} {did.format(one, _collective(one))}" for one in hang.elsewhere
+    )
 
 
-def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
+def witness_lines(result: Result | Merged) -> Blocks:
     """What the files of a second witness show of ranks, of which some were not profiled."""
     witness = known(result.witness)
     if witness is None:
@@ -139,5 +129,4 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
         times = (told_ms(one.waited_ns), told_ms(one.caused_ns))
         last = told(one.arrived_last, "{:,}".format)
         rows.append((f"rank {one.rank}", profiled, *counts, *times, last))
-    shown = shaped("witness", rows, len(witness.ranks) - len(most))
-    yield Part("Second witness", (shown,), "witness")
+    yield titled("witness", [shaped("witness", rows, len(witness.ranks) - len(most))])

@@ -29,7 +29,7 @@ from reports.content.analysis.unproven import (
 )
 from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
-from reports.measures import measures
+from reports.measures import measures, words_of
 from reports.rows import each, those
 from traces.limits import HALF_A_WALL, LITTLE
 from traces.missing import known
@@ -38,13 +38,11 @@ from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"
-_ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _OF_THE_HOST: Final = {"host_overhead", "memory"}
 """Walls of a late host, its allocator included: its code is then named.
 
 Of one rank: where there are several, the room is for who waits for whom.
 """
-_NUMBERS: Final = ("", "", "two", "three", "four", "five", "six", "seven", "eight")
 
 
 def data_line(result: Result, walls: list[Wall]) -> str:
@@ -77,9 +75,8 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
         return f"Each step waits {waits} ms for its batch: one worker or none, by the rhythm."
-    which, number = f"One step in {count}", f"{count}"
-    if count < len(_NUMBERS):
-        which, number = f"Every {_ORDINALS[count]} step", _NUMBERS[count]
+    ordinal, number = words_of("ordinal").get(f"{count}"), words_of("number").get(f"{count}", count)
+    which = f"Every {ordinal} step" if ordinal else f"One step in {count}"
     return f"{which} waits longest: {number} workers, by the rhythm."
 
 
@@ -92,8 +89,7 @@ _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU "
-    "balanced, "
-    "15 % with its learned router (marin#7668)."
+    "balanced, 15 % with its learned router (marin#7668)."
 )
 
 
@@ -168,9 +164,8 @@ def findings(result: Result) -> list[Wall]:
 
 
 def _named(found: list[Wall]) -> str:
-    named = []
-    for wall in found[:_NAMED]:
-        named.append(cause(wall) + optional(" ({})", wall.cost_frac, percent))
+    first = found[:_NAMED]
+    named = [cause(wall) + optional(" ({})", wall.cost_frac, percent) for wall in first]
     return " and ".join(named) + beyond(len(found), _NAMED, ", and {} more")
 
 

@@ -2,12 +2,12 @@
 ranks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.analysis.late import numbers_of
-from reports.content.blocks import Block, Items, Term, Words, filled, words
+from reports.content.blocks import Blocks, Items, Several, Term, Words, filled, words
 from reports.content.names import (
     ended,
     is_set,
@@ -25,7 +25,7 @@ from traces.sections.run import Pipeline, Run
 from traces.spelling import counted, duration, gigabytes, milliseconds, numbers, percent, rounded
 
 
-def stages(run: Run) -> Iterator[Block]:
+def stages(run: Run) -> Blocks:
     pipeline = run.pipeline
     if isinstance(pipeline, Missing):
         yield statement(f"unknown: {ended(pipeline.reason)}", "Pipeline stages")
@@ -74,14 +74,14 @@ _FORCED: Final = "Routing is forced to balance, so expert work shows nothing of 
 _MOCK: Final = "The data is mock data, so expert work shows nothing of real routing."
 
 
-def routing_notes(result: Result) -> tuple[Words, ...]:
+def routing_notes(result: Result) -> Several:
     """What the configuration, the options or the log say that makes expert work no evidence of
     routing.
     """
     return filled((when(result.forced_routing, _FORCED), when(is_set(result, "data.mock"), _MOCK)))
 
 
-def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ()) -> Iterator[Block]:
+def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ()) -> Blocks:
     """The most uneven layers and the pattern; nothing where no layers are known. `notes`: of the
     routing.
     """
@@ -108,7 +108,7 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     yield Items((words(sentence(said)), worst, *notes), "What it points to")
 
 
-def traffic(run: Run) -> Iterator[Block]:
+def traffic(run: Run) -> Blocks:
     """Bytes and speeds; who sends how much to whom is for programs, in the JSON document."""
     found = run.traffic
     if isinstance(found, Missing):

@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Final
 
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Drawing, Entry, Hue, Part, Term, table
-from reports.content.names import share_of, statement, when
+from reports.content.blocks import Block, Blocks, Code, Drawing, Entry, Hue, Part, Term, table
+from reports.content.names import share_of, statement, titled, when
 from reports.content.plane import Plane
 from reports.content.tables import shaped
 from traces.missing import Missing, known
@@ -23,13 +23,13 @@ _ESTIMATED: Final = ("parameters", "gradients", "optimizer", "activations")
 def snapshot_part(result: Result) -> Iterator[Part]:
     """Of a result with a snapshot."""
     if snapshot := known(result.memory_snapshot):
-        blocks: list[Block] = []
+        blocks = list[Block]()
         for one in snapshot.devices:
             blocks += _device(one, known(result.memory_estimate))
-        yield Part("Memory over time", tuple(blocks), "memory-snapshot")
+        yield titled("memory-snapshot", blocks)
 
 
-def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Block]:
+def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Blocks:
     yield statement(
         f"GPU {one.device}, at the snapshot: {gigabytes(one.used_bytes)} in use of "
         f"{gigabytes(one.reserved_bytes)} reserved, "
@@ -43,7 +43,7 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
     if not peak or parts is None:
         return
     heads = ["at the peak", "size", "share"]
-    rows: list[list[Entry]] = []
+    rows = list[list[Entry]]()
     for key, size in parts.items():
         rows.append([Term(key), sized(size), share_of(size / peak, Hue.MEMORY)])
         if estimate:
@@ -81,7 +81,7 @@ def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
 def memory_plane(used_bytes: Sequence[int], across: str) -> Plane:
     """Memory in use from left to right, up to its peak."""
     count, peak = max(1, len(used_bytes)), max(used_bytes, default=0)
-    steps: list[tuple[float, float]] = []
+    steps = list[tuple[float, float]]()
     for place, size in enumerate(used_bytes):
         up = size / max(1, peak)
         steps += ((place / count, up), ((place + 1) / count, up))

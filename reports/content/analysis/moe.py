@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of
-from reports.content.blocks import Block, Code, Entry, Part, Term, table
-from reports.content.names import optional, statement
+from reports.content.blocks import Blocks, Code, Entry, Part, Term, table
+from reports.content.names import optional, statement, titled
 from reports.content.tables import shaped
 from reports.rows import each, known_of, those
 from traces.missing import Missing, known
@@ -19,10 +19,10 @@ def moe(rank: Rank) -> Iterator[Part]:
     """Nothing where no tokens are routed."""
     found = known(rank.moe)
     if found and found.rows:
-        yield Part("MoE layers", tuple(_blocks(found, scale_of(rank))), "moe")
+        yield titled("moe", _blocks(found, scale_of(rank)))
 
 
-def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
+def _blocks(found: Moe, scale: Scale) -> Blocks:
     tax_ns, tax_frac = known(found.tax_ns), known(found.tax_frac)
     if tax_ns is not None and tax_frac is not None:
         said = (
@@ -35,7 +35,7 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
     there = [*filter(each(found.rows, "pass_").__contains__, PASSES)]
     layers = known(found.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
-    rows: list[list[Entry]] = []
+    rows = list[list[Entry]]()
     for module in dict.fromkeys(each(found.rows, "module")):
         of_module, times = those(found.rows, module=module), dict.fromkeys(there, "")
         for row in of_module:
@@ -54,11 +54,11 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
 
 def communication(result: Result, rank: Rank) -> Iterator[Part]:
     """All-to-all and messages; nothing where the recording has neither."""
-    blocks: list[Block] = []
+    blocks = []
     if (a2a := known(rank.a2a)) is not None and (a2a.instances or a2a.unresolved_ns):
         title = f"Expert all-to-all, dispatcher {rank.detected.dispatcher}"
         blocks.append(figures_table(title, figures_of(a2a, "spans"), scale_of(rank)))
-    rows: list[tuple[Entry, ...]] = []
+    rows = []
     for trace in result.traces:
         messages = known(trace.nccl_messages) if trace.name == rank.trace else None
         for one in messages or ():
@@ -68,4 +68,4 @@ def communication(result: Result, rank: Rank) -> Iterator[Part]:
     if rows:
         blocks.append(shaped("messages", rows))
     if blocks:
-        yield Part("Communication", tuple(blocks), "communication")
+        yield titled("communication", blocks)

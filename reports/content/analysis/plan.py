@@ -25,7 +25,7 @@ from reports.content.blocks import (
     items,
     words,
 )
-from reports.content.check_defects import Weight, answer_words, first_errors
+from reports.content.check_defects import answer_words, first_errors
 from reports.content.check_workflow import choices
 from reports.content.names import (
     beyond,
@@ -35,6 +35,7 @@ from reports.content.names import (
     optional,
     sentence,
     settings_of,
+    titled,
     when,
 )
 from reports.measures import words_of
@@ -66,7 +67,7 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     fixes, errors = result.fixes or result.levers, list[Step]()
     for defect in first_errors(result):
         what = words(f"Correct the configuration: {defect.what}")
-        why, notes = _WHY_CORRECT[defect.weight], filled((defect.cure,))
+        why, notes = words_of("why_correct")[defect.weight.name.lower()], filled((defect.cure,))
         errors.append(Step(defect.id, what, why, (), notes))
     beside, made, leaders = led(fixes), list[Step](), dict[str, str]()
     for leader, several in beside.items():
@@ -124,13 +125,6 @@ def _unproven(result: Result) -> Words:
     return words(" ".join(parts))
 
 
-_WHY_CORRECT: Final = {
-    Weight.REJECTED: "Megatron rejects it",
-    Weight.FAILS: "it fails as it runs",
-    Weight.NOT_AS_WRITTEN: "does not run as written",
-}
-
-
 def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence[Fix] = ()) -> Step:
     """`beside`: the changes that act on the same time, of which this is the one to try."""
     gain, order = known(fix.gain_frac), _order(result)
@@ -141,8 +135,7 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
         saves = f"saves {saving(low, high)}" if fix.gain_replayed else f"targets {percent(high)}"
     notes: list[str | Words] = [*fix.how, *_left_out(fix, order)]
     if fix.arms:
-        names = " against ".join(each(fix.arms, "name"))
-        notes.append(_EXPERIMENT.format(names=names))
+        notes.append(_EXPERIMENT.format(names=" against ".join(each(fix.arms, "name"))))
     notes += _in_place_of(result, fix)
     if everything:
         notes += _all_notes(fix)
@@ -174,7 +167,7 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
 
 def _lines_of(fix: Fix, spelling: str) -> list[str]:
     """The lines of a change in one spelling, those of all its arms."""
-    lines: list[str] = []
+    lines = []
     for knobs in (fix.knobs, *each(fix.arms, "knobs")):
         lines += getattr(knobs, spelling)
     return lines
@@ -182,8 +175,7 @@ def _lines_of(fix: Fix, spelling: str) -> list[str]:
 
 _EXPERIMENT: Final = (
     "The guide names no best one: measure {names}, one run each, under the same routing. Forced "
-    "balance "
-    "on both sides makes them comparable; accept the faster one under real routing."
+    "balance on both sides makes them comparable; accept the faster one under real routing."
 )
 
 
@@ -300,7 +292,7 @@ def whole_plan(result: Result) -> Part:
         unlocked = optional(" Possible with: {}.", one.unlocked_by)
         refused.append(f"{one.id} {one.title}: {one.because}.{unlocked}")
     blocks += (*items("Refused", refused), *choices(result))
-    return Part("The whole plan", tuple(blocks), "plan")
+    return titled("plan", blocks)
 
 
 def _why_none(result: Result) -> str:

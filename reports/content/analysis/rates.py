@@ -8,10 +8,10 @@ from heuristics.guides.roofline import what_moves
 from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
 from reports.content.blocks import (
-    Block,
+    Blocks,
+    Cells,
     Code,
     Drawing,
-    Entry,
     Part,
     Quantity,
     Sentence,
@@ -19,7 +19,7 @@ from reports.content.blocks import (
     words,
 )
 from reports.content.check_numbers import grouped_words, mfu_words
-from reports.content.names import optional, statement, told
+from reports.content.names import optional, statement, titled, told
 from reports.content.plane import Dot, Plane
 from reports.content.tables import shaped
 from traces.missing import Missing, OrMissing, known
@@ -37,10 +37,10 @@ def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
     """
     if found := known(rank.rates):
         by_configuration = _by_configuration(throughput) if throughput else ()
-        yield Part("Rates", (*_blocks(found, scale_of(rank)), *by_configuration), "rates")
+        yield titled("rates", (*_blocks(found, scale_of(rank)), *by_configuration))
 
 
-def _by_configuration(found: Throughput) -> Iterator[Block]:
+def _by_configuration(found: Throughput) -> Blocks:
     """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is
     not.
     """
@@ -50,14 +50,14 @@ def _by_configuration(found: Throughput) -> Iterator[Block]:
         yield statement(f"MFU: {of_peak}, by {found.source}; HFU counts recomputed work as well.")
 
 
-def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
+def _blocks(found: Rates, scale: Scale) -> Blocks:
     if isinstance(found.matrix, MatrixRates):
         yield from _matrix(found.matrix, known(found.memory_gb_per_s), scale)
     elif isinstance(found.matrix, Missing):
         yield statement(
             f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}."
         )
-    rows: list[tuple[Entry, ...]] = []
+    rows = list[Cells]()
     for copy in known(found.copies) or ():
         amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
         rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
@@ -76,7 +76,7 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
         yield shaped("collectives", rows)
 
 
-def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[Block]:
+def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Blocks:
     rows = ((Term(one.key), *_speed(one, scale)) for one in found.classes)
     yield shaped("matrix_classes", rows, unit=scale.unit)
     yield from _roofline(found, memory)
@@ -91,7 +91,7 @@ def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[
     )
 
 
-def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
+def _speed(one: Speed, scale: Scale) -> Cells:
     return (
         f"{one.operator_count:,}",
         scale.ms(one.work_ns),
@@ -117,7 +117,7 @@ _POWERS: Final = 3
 """Powers of ten of TFLOP/s below the peak that it spans."""
 
 
-def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
+def _roofline(found: MatrixRates, memory: float | None) -> Blocks:
     """Where each class stands under its roof, and what would move it; nothing where a roof is not
     known.
     """

@@ -5,7 +5,7 @@ from itertools import chain
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import scale_of
-from reports.content.blocks import Block, Code, Items, Part, Words, filled, items, words
+from reports.content.blocks import Blocks, Code, Part, Words, filled, items, words
 from reports.content.names import (
     capital,
     ended,
@@ -14,6 +14,7 @@ from reports.content.names import (
     name_of,
     optional,
     statement,
+    titled,
     who,
 )
 from reports.content.tables import shaped
@@ -26,11 +27,11 @@ from traces.spelling import percent
 
 
 def recording(result: Result) -> Part:
-    return Part("The recording", tuple(_blocks(result)), "recording")
+    return titled("recording", _blocks(result))
 
 
-def _blocks(result: Result) -> Iterator[Block]:
-    yield Items(tuple(chain.from_iterable(map(_trace, result.traces))), "Traces")
+def _blocks(result: Result) -> Blocks:
+    yield from items("Traces", chain.from_iterable(map(_trace, result.traces)))
     yield statement(redaction_words(result.redacted))
     yield from items("Warnings", map("{}.".format, result.warnings))
     rows = []
@@ -40,13 +41,14 @@ def _blocks(result: Result) -> Iterator[Block]:
         rows.append((whose, gpu_of(rank), f"{len(rank.steps.used)}", *figures))
     yield shaped("recorded_ranks", rows)
     # gaps that have one reason and one cure together, by the names of what is missing
-    together: dict[tuple[str, str], dict[str, None]] = {}
+    together = dict[tuple[str, str], dict[str, None]]()
     for gap in gaps(result):
         name = name_of(gap.path.rpartition(".")[2].partition("[")[0])
         together.setdefault((gap.reason, gap.cure), {})[name] = None
-    missing = []
-    for (reason, cure), names in together.items():
-        missing.append(f"{capital(', '.join(names))}: {ended(reason)}{how_to_learn(cure)}")
+    missing = (
+        f"{capital(', '.join(names))}: {ended(reason)}{how_to_learn(cure)}"
+        for (reason, cure), names in together.items()
+    )
     yield from items("What is missing, and how to learn it", missing)
 
 

@@ -16,11 +16,11 @@ from reports.content.analysis.late import NAMED, Names, costs_words, first_of, l
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     Entry,
     Headline,
     Hue,
-    Items,
     Part,
     Quantity,
     Sentence,
@@ -38,6 +38,7 @@ from reports.content.names import (
     rank_numbers,
     sentence,
     statement,
+    titled,
     told,
     told_ms,
     unknown_words,
@@ -61,7 +62,7 @@ _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
 
-def run_lines(result: Result) -> Iterator[Sentence]:
+def run_lines(result: Result) -> Blocks:
     if run := known(result.run):
         yield from lines_of(run, _names_in(result), alike(result))
     elif len(result.ranks) > 1:
@@ -73,7 +74,7 @@ def _names_in(result: Result) -> Names:
     return Names(partial(name_of_rank, result), partial(short_name, result))
 
 
-def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
+def lines_of(run: Run, names: Names, otherwise: str) -> Blocks:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
     yield _together(run, otherwise)
     yield from _late(run, names)
@@ -117,7 +118,7 @@ def _steps(run: Run, otherwise: str) -> str:
     return f"steps of {milliseconds(high_ns)} ms{when(spread, f', equal within {percent(spread)}')}"
 
 
-def _late(run: Run, names: Names) -> Iterator[Sentence]:
+def _late(run: Run, names: Names) -> Blocks:
     late, last = run.late, known(run.arrives_last)
     if isinstance(late, Missing) and last:
         said = words(_last(names, last), f" Why is {unknown_words(late)}")
@@ -154,7 +155,7 @@ def ranks_part(result: Result) -> Iterator[Part]:
 
 def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     """The same of a run alone; `routing`: what is known of it from elsewhere."""
-    blocks: list[Block] = [_rows(run, names)]
+    blocks = [_rows(run, names)]
     if len(run.groups) > 1:
         groups = []
         for place, one in enumerate(run.groups, start=1):
@@ -168,8 +169,8 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
             groups.append((f"{place}", f"{len(one.ranks):,}", told_ms(one.step_ns), *kernels, also))
         blocks.append(shaped("groups", groups))
     blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run)]
-    blocks.append(Items(tuple(_notes(run, names)), "What this rests on"))
-    return Part("Ranks", tuple(blocks), "ranks")
+    blocks += items("What this rests on", _notes(run, names))
+    return titled("ranks", blocks)
 
 
 def late_places(run: Run) -> tuple[int, ...]:
@@ -294,12 +295,9 @@ def page(merged: Merged) -> Page:
     )
     blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
     if run.ranks:
-        blocks += (
-            *lines_of(run, names, "steps unknown"),
-            *witness_lines(merged),
-            part_of(run, names),
-        )
-    else:
-        blocks += witness_lines(merged)
+        blocks += lines_of(run, names, "steps unknown")
+    blocks += witness_lines(merged)
+    if run.ranks:
+        blocks.append(part_of(run, names))
     blocks += (*witness_part(merged), *items("Warnings", merged.warnings))
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

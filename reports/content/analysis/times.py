@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.late import leading
-from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, row, table
+from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, row
 from reports.content.names import share_of
 from reports.content.tables import shaped
 from reports.measures import measures
@@ -180,7 +180,7 @@ def figures_table(title: str, figures: Iterable[Figure], scale: Scale | None = N
         else:
             figure = written(value, measure.unit if measure else "", scale)
         rows.append((Term(key), figure, why))
-    return table(title, ("", "", ""), rows, range(1, 2))
+    return shaped("figures", rows, title=title)
 
 
 def written(value: float, unit: str, scale: Scale | None = None) -> str:

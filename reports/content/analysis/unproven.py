@@ -4,7 +4,7 @@ Steps are also for a wall that no change is known for. Of compute the part is wh
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Final
 
@@ -146,38 +146,20 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     return name_of(bucket)
 
 
-_LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
-    "memory": ("Find the code that allocates, copies or computes again", "stacks"),
-    "communication": ("Find which rank the others wait for", "all_ranks"),
-    "host_overhead": ("Find what the host does while the GPU waits", "stacks"),
-    "compute": ("Find which kernels are slow, and why", "slow_kernels"),
-}
-"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to
-record."""
 _PAUSES: Final = ("long_python_pauses", "os_wait")
 """Kinds of the host's cost that name no cause."""
-_LONG_PAUSES: Final = ("Find what the host does in its long pauses", "stacks")
-_PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
-    "idle": _LOOKS["host_overhead"],
-    "exposed_comm": _LOOKS["communication"],
-    "exposed_copy": (
-        "Find what is copied, and whether it can stay on the GPU or come ahead",
-        "stacks",
-    ),
-}
-"""The same of time that is not compute, where no wall is proven."""
 
 
 def find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not
     judged.
     """
-    wall: WallId | None = known(result.verdict.wall)
+    wall = known(result.verdict.wall)
     part, judged = unused(result), not nothing_judged(result)
     if wall is not None:
-        yield _look(_LOOKS[wall], result)
-    elif part is not None and judged and part.bucket in _PARTS:
-        yield _look(_PARTS[part.bucket], result, f"targets {percent(part.frac)}")
+        yield _look(wall, result)
+    elif part is not None and judged and part.bucket in words_of("look_of_part"):
+        yield _look(words_of("look_of_part")[part.bucket], result, f"targets {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     for is_lookup, how in ((True, "Learn what the unknown kernels do"), (False, "Record again")):
         cured = [one for one in open_ if (one.cure == cure(UNNAMED, _kind(result))) is is_lookup]
@@ -201,17 +183,17 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     """
     if not steps:
         return steps
-    if (part := unused(result)) is not None and part.bucket in _PARTS:
-        steps = _placed(result, steps, most, _PARTS[part.bucket], part.frac)
+    if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
+        steps = _placed(result, steps, most, words_of("look_of_part")[part.bucket], part.frac)
     planned = {*each(result.fixes, "wall")}
     for wall in result.walls:
         cost = known(wall.cost_frac)
         if wall.outcome != "finding" or cost is None or not planned:
             continue
         if wall.id not in planned:
-            steps = _placed(result, steps, most, _LOOKS[wall.id], cost)
+            steps = _placed(result, steps, most, wall.id, cost)
         elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
-            steps = _placed(result, steps, most, _LONG_PAUSES, share)
+            steps = _placed(result, steps, most, "long_pauses", share)
     return steps
 
 
@@ -227,18 +209,16 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     return 0.0
 
 
-def _placed(
-    result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float
-) -> list[Step]:
+def _placed(result: Result, steps: list[Step], most: int, how: str, frac: float) -> list[Step]:
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
     place = min(most - 1, len([*before]))
     return [*steps[:place], _look(how, result, f"targets {percent(frac)}"), *steps[place:]]
 
 
-def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
-    look, missing = how
+def _look(how: str, result: Result, acts: str = "") -> Step:
+    look, missing = words_of("look")[how], words_of("look_cure")[how]
     run = known(result.run)
-    if how == _LOOKS["communication"] and run and known(run.arrives_last):
+    if how == "communication" and run and known(run.arrives_last):
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late

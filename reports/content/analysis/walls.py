@@ -5,7 +5,7 @@ After the evidence comes what is next once a wall is gone, and the proofs of the
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -30,6 +30,7 @@ from reports.content.analysis.unproven import most_frac, open_walls
 from reports.content.blocks import (
     Bar,
     Block,
+    Blocks,
     Command,
     Fold,
     Hue,
@@ -46,8 +47,6 @@ from reports.content.blocks import (
 )
 from reports.content.moments import moments
 from reports.content.names import (
-    PIECES,
-    WALL_HUES,
     capital,
     joined,
     name_of,
@@ -56,9 +55,11 @@ from reports.content.names import (
     sentence,
     share_of,
     statement,
+    titled,
     when,
 )
 from reports.content.tables import shaped
+from reports.measures import words_of
 from reports.rows import each, those
 from traces.limits import WALL
 from traces.missing import Missing, known
@@ -114,7 +115,7 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             "copies": (budget.exposed_copy, Hue.COPY),
             "nothing recorded": (budget.idle, Hue.IDLE),
         }
-    parts = {name: (0, hue) for _, name, hue in PIECES}
+    parts = dict.fromkeys(words_of("piece").values(), (0, Hue.OTHER))  # in their order
     for one in rows:
         name, hue = piece_of(one.row)
         parts[name] = (parts.get(name, (0, hue))[0] + sum(one.per_step_ns), hue)
@@ -201,7 +202,7 @@ def _row(result: Result, wall: Wall) -> Row:
         # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
     amount = milliseconds(per_step_ns(result, cost_ns))
-    cells = (name, amount, share_of(share, WALL_HUES[wall.id]), mostly)
+    cells = (name, amount, share_of(share, Hue(words_of("wall_hue")[wall.id])), mostly)
     return row(cells, _FIGURES, tone, wall.id)
 
 
@@ -230,10 +231,10 @@ def evidence(result: Result) -> Part:
         if replay := known(rank.replay):
             of = when(len(result.ranks) > 1, f" of {called(result, rank)}")
             blocks.append(figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes")))
-    return Part("How sure, and why", tuple(blocks), "evidence")
+    return titled("evidence", blocks)
 
 
-def _verdict(result: Result) -> Iterator[Block]:
+def _verdict(result: Result) -> Blocks:
     verdict = result.verdict
     reasons = filter(None, (*verdict.because, verdict.next_because))
     yield from items("What the headline rests on", map(sentence, reasons))
@@ -248,7 +249,7 @@ def _verdict(result: Result) -> Iterator[Block]:
 
 def _wall(result: Result, wall: Wall) -> Fold:
     cost = optional(", at most {}", wall.cost_frac, percent)
-    blocks: list[Block] = []
+    blocks = list[Block]()
     costs = []
     for kind, ns in Counter(known(wall.cost_by_kind_ns) or {}).most_common():
         if ns:

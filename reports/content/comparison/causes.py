@@ -17,10 +17,10 @@ from heuristics.result.compared import (
     Suspect,
     TwoRuns,
 )
-from heuristics.result.expected import Expected, ExpectedOutcome
-from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
+from heuristics.result.expected import Expected
+from reports.content.blocks import Blocks, Code, Items, Sentence, Tone, Words, filled, items, words
 from reports.content.comparison.difference import delta, named, unit
-from reports.content.names import ended, keyed, sentence, statement
+from reports.content.names import around, ended, keyed, sentence, statement, when
 from reports.measures import words_of
 from reports.rows import each, those
 from traces.missing import OrMissing, known
@@ -39,20 +39,19 @@ Told = tuple[str, Words, Sequence[Words]]
 """A cause: what it is called, its sentence, and its evidence."""
 
 
-def named_causes(told: Iterable[Told]) -> Iterator[Block]:
+def named_causes(told: Iterable[Told]) -> Blocks:
     """Causes, the likeliest first, each with its evidence."""
     for label, said, evidence in told:
         yield Sentence(said, label, Tone.NOTICE)
-        if evidence:
-            yield Items(tuple(evidence))
+        yield from items("", evidence)
 
 
-def left_out(count: int, cause: str) -> Iterator[Block]:
+def left_out(count: int, one: str, many: str = "", of: str = "") -> Blocks:
     if count:
-        yield statement(f"{counted(count, cause)}: --full", tone=Tone.MUTED)
+        yield statement(f"{counted(count, one, many)}{of}: --full", tone=Tone.MUTED)
 
 
-def causes(compared: Compared, everything: bool) -> Iterator[Block]:
+def causes(compared: Compared, everything: bool) -> Blocks:
     """The first causes with their strongest evidence, or all of both."""
     suspects, verdict = compared.suspects, compared.verdict
     if not suspects:
@@ -87,9 +86,9 @@ def _cause(compared: Compared, suspect: Suspect) -> Words:
         return words(
             keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}."
         )
-    through = words(", by ", rows) if rows else ()
     said, explains = keyed(sentence(suspect.title)), _explains(compared, suspect)
-    return words(said, f" {explains}", through, f". Confidence {suspect.confidence}.")
+    ends = f". Confidence {suspect.confidence}."
+    return words(said, f" {explains}", around(", by ", rows), ends)
 
 
 def _explains(compared: Compared, suspect: Suspect) -> str:
@@ -115,7 +114,7 @@ def _evidence(suspect: Suspect, everything: bool) -> Iterator[Words]:
 _LIMITS: Final = 4
 
 
-def limits(compared: TwoRuns, everything: bool) -> Iterator[Items | Sentence]:
+def limits(compared: TwoRuns, everything: bool) -> Blocks:
     """What limits or forbids the comparison, the gravest first; a short page names what limits it
     alone.
     """
@@ -124,9 +123,8 @@ def limits(compared: TwoRuns, everything: bool) -> Iterator[Items | Sentence]:
     ordered = sorted(found, key=lambda one: one.state != "no")
     others = ordered[len(forbids) :]
     shown = ordered if everything else forbids[:_LIMITS]
-    if shown:
-        title = "Why not comparable" if forbids else "Limits of this comparison"
-        yield Items(tuple(map(limit, shown)), title)
+    title = "Why not comparable" if forbids else "Limits of this comparison"
+    yield from items(title, map(limit, shown))
     if others and not everything:
         names = f"{', '.join(each(others, 'what'))}. Why that matters: --full"
         if forbids:
@@ -143,25 +141,16 @@ def limit(one: Difference) -> Words:
     return words(keyed(one.what), f"{values}. ", keyed(sentence(one.because)))
 
 
-_LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {
-    "met": ("AS PREDICTED", Tone.GOOD),
-    "more": ("MORE THAN PREDICTED", Tone.GOOD),
-    "missed": ("PREDICTION MISSED", Tone.BAD),
-    "undecided": ("PREDICTION OPEN", Tone.NOTICE),
-}
-
-
-def expected(compared: Compared, everything: bool) -> Iterator[Block]:
+def expected(compared: Compared, everything: bool) -> Blocks:
     """One sentence a fix, and below it its part and the conclusion."""
     shown = compared.expected if everything else compared.expected[:_SHOWN]
     for one in shown:
-        label, tone = _LABELS[one.outcome]
+        label = words_of("prediction")[one.outcome]
+        tone = Tone(words_of("prediction_tone")[one.outcome])
         yield statement(_step(one, compared), label, tone)
-        yield Items((*_extent(one), *_part(one), _conclusion(one)))
-    if left := len(compared.expected) - len(shown):
-        yield statement(
-            f"{counted(left, 'more fix', 'more fixes')} of the plan: --full", tone=Tone.MUTED
-        )
+        yield Items(filled((_extent(one), _part(one), _conclusion(one))))
+    left = len(compared.expected) - len(shown)
+    yield from left_out(left, "more fix", "more fixes", " of the plan")
 
 
 def _step(one: Expected, compared: Compared) -> str:
@@ -189,22 +178,22 @@ def _change(gained_ns: int, ends: Ends | None) -> str:
     return f"{signed_ms(-gained_ns)} ({interval})"
 
 
-def _part(one: Expected) -> Iterator[Words]:
-    if one.part is not None:
-        change = _change(one.part.gained_ns, known(one.part.ci95_ns))
-        yield words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
+def _part(one: Expected) -> Words:
+    if one.part is None:
+        return ()
+    change = _change(one.part.gained_ns, known(one.part.ci95_ns))
+    return words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
 
 
-def _extent(one: Expected) -> Iterator[Words]:
+def _extent(one: Expected) -> Words:
     """Where the new run has other values of the fix's setting than planned, both, and whose range
     it is.
     """
-    if one.extent is not None:
-        planned, now = map(", ".join, (one.extent.planned, one.extent.now))
-        ranged = "; predicted for the new run's values" if one.extent.ranged else ""
-        yield words(
-            Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}."
-        )
+    if one.extent is None:
+        return ()
+    planned, now = ", ".join(one.extent.planned), ", ".join(one.extent.now)
+    ranged = when(one.extent.ranged, "; predicted for the new run's values")
+    return words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
 
 
 def _conclusion(one: Expected) -> Words:
@@ -213,5 +202,4 @@ def _conclusion(one: Expected) -> Words:
         return words(f"{conclusion}: {', '.join(one.together_with)}.")
     if one.conclusion != "came_back_elsewhere":
         return words(conclusion)
-    longer = words(". Longer now: ", named(one.grew)) if one.grew else ()
-    return words(conclusion, longer, ".")
+    return words(conclusion, around(". Longer now: ", named(one.grew)), ".")

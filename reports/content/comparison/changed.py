@@ -4,13 +4,13 @@ people.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from heuristics.comparison.alike import TELLING_TABLES
 from heuristics.result.compared import Change, Compared, ComparedChange
-from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
+from reports.content.blocks import Blocks, Code, Items, Span, Term, Words, words
 from reports.content.comparison.difference import named
 from reports.content.names import VERSION, statement, version_of
 from reports.measures import words_of
@@ -21,23 +21,9 @@ _WIDTH: Final = 40
 _WHOLE: Final = 300
 _UNSAID: Final = "not recorded"
 _BLOCKS: Final = "comm_blocks"
-TABLES: Final = {
-    **TELLING_TABLES,
-    "CUPTI_ACTIVITY_KIND_KERNEL": "kernels",
-    "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
-    "CUPTI_ACTIVITY_KIND_MEMSET": "memory fills",
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "whole graph replays",
-    "StringIds": "names",
-    "TARGET_INFO_GPU": "GPU model",
-    "kernel": "kernels",
-    "gpu_memcpy": "copies",
-    "gpu_memset": "memory fills",
-    "cuda_sync": "synchronisation",
-}
-"""What each table of a recording holds, which some recordings lack."""
 
 
-def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
+def changed(compared: Compared, everything: bool) -> Blocks:
     """What changed, what can explain something first; a short page shows that alone."""
     shown = sorted(compared.changed, key=lambda one: not one.can_explain)
     if not everything:
@@ -125,14 +111,15 @@ def plainly(value: object, width: int) -> Code:
 
 
 def _tables(names: Sequence[str]) -> str:
-    return ", ".join(TABLES.get(name, name) for name in names) or "nothing is missing"
+    called = {**TELLING_TABLES, **words_of("recording_table")}
+    return ", ".join(called.get(name, name) for name in names) or "nothing is missing"
 
 
 def reasons(dropped: Sequence[str]) -> str:
     """Steps left out by what each reason begins with: `4 hiccups, 1 partial`."""
-    kinds, found = Counter(reason.partition(":")[0] for reason in dropped), []
-    for kind, count in sorted(kinds.items()):
-        found.append(counted(count, kind, "hiccups" if kind == "hiccup" else kind))
+    kinds = Counter(reason.partition(":")[0] for reason in dropped)
+    plural = {"hiccup": "hiccups"}
+    found = (counted(count, kind, plural.get(kind, kind)) for kind, count in sorted(kinds.items()))
     return ", ".join(found) or "none"
 
 

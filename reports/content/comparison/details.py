@@ -2,7 +2,7 @@
 moved.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -14,15 +14,16 @@ from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateStat
 from heuristics.result.compared_runs import Whole
 from reports.content.blocks import (
     Block,
+    Blocks,
+    Cells,
     Code,
     Command,
-    Entry,
     Fold,
-    Items,
     Sentence,
     Table,
     Term,
     Tone,
+    items,
     row,
     words,
 )
@@ -64,15 +65,13 @@ _TONES: Final = {
 }
 
 
-def ranks(compared: Compared) -> Iterator[Sentence]:
+def ranks(compared: Compared) -> Blocks:
     """Two lines where both sides hold several ranks."""
-    run = compared.run
-    if run is UNSET:
+    run = known(compared.run)
+    if run is None:
         return
-    parts = (
-        both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")),
-        *_of_run(compared, run),
-    )
+    sides = both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank"))
+    parts = (sides, *_of_run(compared, run))
     yield statement(f"{'; '.join(parts)}.", "Ranks", whole=True)
     late = run.late
     base, new = _late(late.base, late.base_cause), _late(late.new, late.new_cause)
@@ -106,9 +105,7 @@ def _name(compared: Compared, one: ComparedRank) -> str:
 def _late(place: Place | None, cause: Cause | None) -> str:
     if cause is None:
         return "unknown"
-    if place is None:
-        return name_of(cause)
-    return f"{who(place)}, {name_of(cause)}"
+    return optional("{}, ", place, who) + name_of(cause)
 
 
 def _moved(delta_ns: OrMissing[int]) -> str:
@@ -117,51 +114,35 @@ def _moved(delta_ns: OrMissing[int]) -> str:
 
 def details(compared: Compared) -> Iterator[Fold]:
     """Folds, the most asked for first; none that would be empty."""
-    in_unit = unit(compared)
-    yield Fold("Both sides", (_sides(compared),), "sides")
-    yield Fold(f"Every row, {in_unit}", tuple(_rows(compared)), "rows")
-    whole = None if compared.whole is UNSET else known(compared.whole)
-    if whole is not None:
-        yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
+    run = known(compared.run)
+    base = []
     if runs := compared.size.between_runs:
-        rows = []
-        for run in runs.runs:
-            rows.append((Code(run.name), f"{run.count:,}", milliseconds(run.mean_ns)))
-        yield Fold("Recordings of base", (shaped("base_recordings", rows),), "runs")
-    tables: tuple[tuple[str, str, Table], ...] = (
-        (
-            "Done by other kernels, ms of work in one typical step",
-            "exchanged",
-            exchange_table(compared),
-        ),
-        (
-            "Kernels that differ, ms of work per step (not of wall time)",
-            "kernels",
-            shaped("changed_kernels", map(_kernel, compared.kernels)),
-        ),
-        (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
-        (
-            "MoE modules by pass, ms of wall time per step (may overlap)",
-            "modules",
-            row_table(compared.modules, module_name),
-        ),
-        (
-            "MoE layers, ms of wall time per step",
-            "layers",
-            shaped("changed_layers", map(_layer, compared.layers)),
-        ),
-        ("Pairs of ranks, ms per step", "pairs", _pairs(compared)),
-        ("Matched ranks of both runs, change in ms of a mean step", "ranks", _ranks(compared)),
-    )
-    for title, id_, shown in tables:
-        if shown.rows:
-            yield Fold(title, (shown,), id_)
-    gaps = []
-    for one in compared.missing:
-        gaps.append(words(Term(one.path), f": {one.reason}. To measure: {one.cure}"))
-    if gaps:
-        yield Fold("Not measured", (Items(tuple(gaps)),), "missing")
-    yield Fold("About this report", tuple(_about(compared)), "about")
+        for kept in runs.runs:
+            base.append((Code(kept.name), f"{kept.count:,}", milliseconds(kept.mean_ns)))
+    whole = known(compared.whole)
+    tables = {
+        "whole": whole and whole_table(whole),
+        "runs": shaped("base_recordings", base),
+        "exchanged": exchange_table(compared),
+        "kernels": shaped("changed_kernels", map(_kernel, compared.kernels)),
+        "reasons": row_table(compared.reasons),
+        "modules": row_table(compared.modules, module_name),
+        "layers": shaped("changed_layers", map(_layer, compared.layers)),
+        "pairs": _pairs(compared),
+        "ranks": shaped("matched_ranks", map(partial(_rank, compared), run.ranks if run else ())),
+    }
+    gaps = [
+        words(Term(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing
+    ]
+    folds: dict[str, Iterable[Block]] = {"sides": [_sides(compared)], "rows": _rows(compared)}
+    for id_, shown in tables.items():
+        if shown and shown.rows:
+            folds[id_] = [shown]
+    folds |= {"missing": items("", gaps), "about": _about(compared)}
+    for id_, blocks in folds.items():
+        if inside := tuple(blocks):
+            title = words_of("compared_fold")[id_].format(unit=unit(compared))
+            yield Fold(title, inside, id_)
 
 
 def _sides(compared: Compared) -> Table:
@@ -228,7 +209,7 @@ def _wall(side: Side) -> str:
     return f"{name_of(wall)}, confidence {known(side.confidence) or 'unknown'}"
 
 
-def _rows(compared: Compared) -> Iterator[Block]:
+def _rows(compared: Compared) -> Blocks:
     yield row_table(compared.attribution)
     for one in compared.attribution:
         if one.row == NOISE and one.parts:
@@ -236,7 +217,7 @@ def _rows(compared: Compared) -> Iterator[Block]:
             yield Sentence(differ, "Rows in noise")
 
 
-def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
+def _kernel(one: KernelDelta) -> Cells:
     counts = (per_step(one.base_count), per_step(one.new_count))
     times = (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
@@ -245,7 +226,7 @@ def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
     return (*what, *counts, *map(_ms, times), *grids)
 
 
-def _layer(one: LayerDelta) -> tuple[Entry, ...]:
+def _layer(one: LayerDelta) -> Cells:
     lengths = milliseconds(one.base_ns), milliseconds(one.new_ns), moved(one.delta_ns)
     return (str(one.layer), *lengths, Term(one.module), moved(one.module_delta_ns))
 
@@ -256,21 +237,15 @@ def _pairs(compared: Compared) -> Table:
     return shaped("pairs", rows)
 
 
-def _ranks(compared: Compared) -> Table:
-    ranks = () if compared.run is UNSET else compared.run.ranks
-    return shaped("matched_ranks", map(partial(_rank, compared), ranks))
-
-
-def _rank(compared: Compared, one: ComparedRank) -> tuple[Entry, ...]:
+def _rank(compared: Compared, one: ComparedRank) -> Cells:
     moved_ns = one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns
     return _name(compared, one), one.by, *map(_moved, moved_ns)
 
 
-def _about(compared: Compared) -> Iterator[Block]:
+def _about(compared: Compared) -> Blocks:
     for one in compared.warnings[1:]:
         yield statement(sentence(one), "Warning")
-    tool, guidance = compared.tool, known(compared.tool.guidance)
-    rules = f", guidance {guidance}" if guidance else ""
+    tool, rules = compared.tool, optional(", guidance {}", compared.tool.guidance)
     yield statement(f"{tool.name} {tool.version}{rules}, document {compared.schema_version}.")
     yield statement(redaction_words(compared.redacted))
     if compared.command is not UNSET:

@@ -10,7 +10,6 @@ from heuristics.result.compared import (
     Compared,
     ComparedRow,
     ComparedSize,
-    ComparisonVerdict,
     Side,
     TwoRuns,
     exit_of,
@@ -19,18 +18,29 @@ from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate
 from reports.content.analysis.times import beside_mean
 from reports.content.blocks import (
+    Blocks,
     Code,
     Headline,
     Quantity,
-    Sentence,
     Table,
     Term,
     Tone,
     Words,
+    filled,
     row,
     words,
 )
-from reports.content.names import gpu_of, hue_of, joined, sentence, statement, when, who
+from reports.content.names import (
+    beyond,
+    gpu_of,
+    hue_of,
+    joined,
+    optional,
+    sentence,
+    statement,
+    when,
+    who,
+)
 from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import each
@@ -47,13 +57,6 @@ from traces.spelling import (
     signed_ms,
 )
 
-LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
-    "regression": ("SLOWER", Tone.BAD),
-    "improvement": ("FASTER", Tone.GOOD),
-    "no_change": ("NO CHANGE", Tone.GOOD),
-    "undecided": ("UNDECIDED", Tone.NOTICE),
-    "not_comparable": ("NOT COMPARABLE", Tone.NOTICE),
-}
 _NAMES: Final = {"block": "block", "replay": "graph replay"}
 _NO_STEPS: Final = "no steps found"
 
@@ -63,8 +66,7 @@ def title(compared: Compared) -> Words:
 
 
 def _recordings(side: Side) -> Words:
-    more = len(side.traces) - 1
-    return words(Code(side.name), f" and {more} more" if more > 0 else "")
+    return words(Code(side.name), beyond(len(side.traces), 1))
 
 
 def facts(compared: Compared) -> Words:
@@ -84,6 +86,15 @@ def _medians(base: Side, new: Side) -> str:
     new_ns = known(new.steps.median_ns) or new.step_ns
     apart = beside_mean(base.step_ns, base_ns) or beside_mean(new.step_ns, new_ns)
     return when(apart, f", median {milliseconds(base_ns)} -> {milliseconds(new_ns)}")
+
+
+def longest_ns(compared: Compared) -> int:
+    """The length of the longer step, of which pictures draw both."""
+    return max(compared.base.step_ns, compared.new.step_ns) or 1
+
+
+def sides(compared: Compared) -> dict[str, Side]:
+    return {"base": compared.base, "new": compared.new}
 
 
 def both(base: str, new: str) -> str:
@@ -130,7 +141,8 @@ def headline(compared: TwoRuns) -> Headline:
     """The change of a step as the one number, with the verdict, what it rests on, and below it
     why.
     """
-    label, tone = LABELS[compared.verdict]
+    verdict = compared.verdict
+    label, tone = words_of("verdict")[verdict], Tone(words_of("verdict_tone")[verdict])
     size = known(compared.size)
     if size is None:
         said, figure, amount = compared.because[0], "", ""
@@ -144,7 +156,7 @@ def headline(compared: TwoRuns) -> Headline:
         said = f"may be chance; {said}"
     if not figure:
         said = sentence(said)
-    return Headline(label, (said,), tone, tuple(map(words, _under(compared))), figure, amount)
+    return Headline(label, (said,), tone, filled(_under(compared)), figure, amount)
 
 
 def _interval(size: ComparedSize) -> str:
@@ -208,7 +220,7 @@ _SHOWN: Final = 6
 _NAMED: Final = 3
 
 
-def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
+def waterfall(compared: Compared) -> Blocks:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed.
 
     Of what scatters only that is named which is much of the difference, and it says so. A row whose
@@ -273,14 +285,12 @@ def delta(time_ns: float) -> str:
 
 def moved(time_ns: OrMissing[int]) -> Quantity:
     """A difference in ms; empty where it is unknown."""
-    value = known(time_ns)
-    return Quantity("" if value is None else delta(value))
+    return Quantity(optional("{}", time_ns, delta))
 
 
 def named(rows: Sequence[str], most: int = _NAMED) -> Words:
     """The first rows by their names, and how many more there are; empty without any."""
-    more = (f" and {len(rows) - most} more",) if len(rows) > most else ()
-    return words(joined(map(Term, rows[:most])), more)
+    return words(joined(map(Term, rows[:most])), beyond(len(rows), most))
 
 
 def per_step(count: float) -> str:

@@ -1,6 +1,6 @@
 """What a page says of configurations and logs: what these hold, what differs, what explains it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -16,9 +16,8 @@ from heuristics.result.compared_files import (
     MemoryOf,
 )
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
-    Part,
     Sentence,
     Tone,
     Words,
@@ -29,7 +28,7 @@ from reports.content.blocks import (
 from reports.content.comparison.causes import NO_CAUSE, Told, left_out, named_causes
 from reports.content.comparison.changed import change, listed_changes, plainly, width_of
 from reports.content.comparison.difference import both
-from reports.content.names import codes, ended, optional, sentence, statement
+from reports.content.names import codes, ended, optional, sentence, statement, titled
 from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.redaction import redaction_words
@@ -80,14 +79,14 @@ def _settings(side: FilesSide) -> str:
     return said
 
 
-def found(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
+def found(compared: ComparedFiles, everything: bool) -> Blocks:
     """What the logs hold, what explains it, what differs."""
     yield from _logs(compared)
     yield from _explanations(compared, everything)
     yield from _changed(compared, everything)
 
 
-def _logs(compared: ComparedFiles) -> Iterator[Block]:
+def _logs(compared: ComparedFiles) -> Blocks:
     base, new = _of_log(known(compared.base.log)), _of_log(known(compared.new.log))
     rows = []
     for name in base or new:
@@ -102,11 +101,10 @@ def _of_log(log: FilesLog | None) -> dict[str, str]:
     """What a log holds, by name; empty texts where it does not hold it."""
     if log is None:
         return {}
+    low, high = optional("{}", log.low_ns, duration), optional("{}", log.high_ns, duration)
     found = {
         "typical step (median)": optional("{}", log.median_ns, duration),
-        "middle 80 % of the steps": between(
-            optional("{}", log.low_ns, duration), optional("{}", log.high_ns, duration)
-        ),
+        "middle 80 % of the steps": between(low, high),
         "trend over the log": _trend(known(log.drift), duration),
         "steady iterations": f"{log.steady_count:,} of {log.iteration_count:,}",
     }
@@ -140,7 +138,7 @@ def _memory(one: MemoryOf) -> str:
     return f"{most}, {moves}"
 
 
-def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
+def _explanations(compared: ComparedFiles, everything: bool) -> Blocks:
     found = compared.explanations
     if compared.verdict == "not_comparable" and not everything:
         yield statement(NO_CAUSE, "Cause", Tone.NOTICE)
@@ -178,7 +176,7 @@ def _none(compared: ComparedFiles) -> str:
     return "Unknown: none of the settings that differ has a measured effect on a step or on memory."
 
 
-def _changed(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
+def _changed(compared: ComparedFiles, everything: bool) -> Blocks:
     """What may do something, what explains the difference first; then what does nothing."""
     explained = [*chain.from_iterable(each(compared.explanations, "knobs"))]
     places = [*explained, *each(compared.changed, "what")]
@@ -215,13 +213,13 @@ def _value(value: object, said: str, everything: bool) -> Words:
     return words(plainly(value, width_of(everything)), default)
 
 
-def details(compared: ComparedFiles) -> Iterator[Block]:
+def details(compared: ComparedFiles) -> Blocks:
     """Every measurement of every known change."""
-    yield Part("What was measured elsewhere", tuple(_measured(compared)), "measured")
+    yield titled("measured", _measured(compared))
     yield statement(redaction_words(compared.redacted))
 
 
-def _measured(compared: ComparedFiles) -> Iterator[Block]:
+def _measured(compared: ComparedFiles) -> Blocks:
     for one in compared.explanations:
         yield from items(one.title, map(_elsewhere, one.measured))
     for side in (compared.base, compared.new):

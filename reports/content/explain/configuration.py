@@ -15,7 +15,7 @@ from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
-from reports.content.blocks import Block, Code, Sentence, Words, items, words
+from reports.content.blocks import Blocks, Code, Sentence, Words, items, words
 from reports.content.explain.topic import Topic, sentence, sentences
 from reports.content.names import codes, ended, optional
 from reports.measures import glossary, words_of
@@ -31,7 +31,7 @@ _FIGURE: Final = compiled(r"\{[^}]+\}")
 def configuration_topics() -> Iterator[Topic]:
     glossaries = glossary()
     steps = {one.id: one for one in WORKFLOW if one.id not in rules()}
-    kinds: tuple[tuple[str, Mapping[str, Any], Callable[[Any], Iterator[Block]]], ...] = (
+    kinds: tuple[tuple[str, Mapping[str, Any], Callable[[Any], Blocks]], ...] = (
         ("rule of a release", rules(), _rule),
         ("rule of the workflow", steps, _step),
         ("failure that a log shows", failures(), _failure),
@@ -60,7 +60,7 @@ def spelled(topic: str) -> Iterator[Topic]:
             yield Topic(knob.id, "setting", partial(_setting, knob))
 
 
-def _rule(rule: Rule) -> Iterator[Block]:
+def _rule(rule: Rule) -> Blocks:
     yield from sentences(
         ("", ended(rule.text)),
         ("", f"{words_of('rule_level')[rule.level]}. Source: {words_of('refused_by')[rule.by]}."),
@@ -74,24 +74,24 @@ def _rule(rule: Rule) -> Iterator[Block]:
     yield from sentences(("Source", rule.source), ("Guide", guide))
 
 
-def _fix(number: str) -> Iterator[Sentence]:
+def _fix(number: str) -> Blocks:
     if number:
         title = f" {CATALOGUE[number].title}." if number in CATALOGUE else ""
         yield Sentence(words(Code(number), title), "Fix")
 
 
-def _step(rule: WorkflowRule) -> Iterator[Block]:
+def _step(rule: WorkflowRule) -> Blocks:
     phase, source = f"{words_of('phase')[rule.phase]}.", f"workflow document {rule.seed}"
     yield from sentences(("", ended(rule.title)), ("Phase", phase), ("Source", source))
 
 
-def _failure(row: Row) -> Iterator[Block]:
+def _failure(row: Row) -> Blocks:
     yield from sentences(("Likely cause", ended(row.text)), ("To confirm", ended(row.confirm)))
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
     yield from sentence(row.source, "Source")
 
 
-def _incident(row: Incident) -> Iterator[Block]:
+def _incident(row: Incident) -> Blocks:
     """A published trouble: what of a run it speaks of, and its thread."""
     what, cure = _FIGURE.sub("N", row.what), _FIGURE.sub("N", row.cure)
     yield from sentences(("", ended(what)), ("Cure", ended(cure)))
@@ -104,7 +104,7 @@ def _incident(row: Incident) -> Iterator[Block]:
     yield from sentence(ended(row.source), "Source")
 
 
-def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:
+def _correction(several: tuple[Rule | Row, ...]) -> Blocks:
     yield from items("Corrections", map(ended, dict.fromkeys(each(several, "cure"))))
     yield from items("For", map(_named, several))
 
@@ -113,12 +113,12 @@ def _named(one: Rule | Row) -> Words:
     return words(Code(one.id), f": {ended(one.text)}")
 
 
-def _finding(text: str) -> Iterator[Block]:
+def _finding(text: str) -> Blocks:
     where = "check-config and analyze --config name the values and the lines they stand on."
     yield from sentences(("", text), ("", where))
 
 
-def _known_change(known: Known) -> Iterator[Block]:
+def _known_change(known: Known) -> Blocks:
     """What a comparison of two configurations explains by it."""
     yield from sentences(("", ended(known.title)), ("Other way", ended(known.mirrored)))
     yield Sentence(codes(known.knobs), "Settings")
@@ -137,7 +137,7 @@ def _gain(times: float) -> str:
     return signed(percent(times - 1))
 
 
-def _setting(knob: Knob) -> Iterator[Block]:
+def _setting(knob: Knob) -> Blocks:
     spelled = {
         "Megatron-LM": knob.flag,
         "Megatron-LM, off": knob.off,

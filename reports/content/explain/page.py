@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Final
 
 from heuristics.config.about import NEWEST, Guidance
-from reports.content.blocks import Block, Code, Part, Sentence, words
+from reports.content.blocks import Block, Blocks, Code, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentences
 from reports.content.names import capital, codes, optional, when
 from reports.content.page import Detail, Page
@@ -130,7 +130,7 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     from reports.content.explain.fixes import fix_topics, guide_topics
     from reports.content.explain.walls import wall_topics
 
-    found: dict[str, list[Topic]] = {}
+    found = dict[str, list[Topic]]()
     for one in (
         *wall_topics(),
         *fix_topics(edition),
@@ -141,7 +141,7 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     return found
 
 
-def _measure(measure: Measure) -> Iterator[Block]:
+def _measure(measure: Measure) -> Blocks:
     from reports.content.explain.walls import limit_items
 
     yield from sentences(("", measure.what), ("How", measure.how), ("Group", GROUPS[measure.group]))
@@ -150,7 +150,7 @@ def _measure(measure: Measure) -> Iterator[Block]:
 
 def explained() -> dict[str, list[str]]:
     """Kind -> the names of that kind, each once. Measures are apart, in `reports.measures`."""
-    of_kind: dict[str, dict[str, None]] = {}
+    of_kind = dict[str, dict[str, None]]()
     for several in _by_name(NEWEST).values():
         for one in several:
             of_kind.setdefault(one.kind, {})[one.name] = None

@@ -15,7 +15,7 @@ from typing import Final
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
-from reports.content.blocks import Block, Code, Items, items, words
+from reports.content.blocks import Blocks, Code, Items, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
 from reports.content.names import name_of, optional
 from traces.limits import Limit
@@ -99,7 +99,7 @@ def wall_topics() -> Iterator[Topic]:
         yield Topic(wall, "wall", partial(_wall, wall), name_of(wall))
 
 
-def _wall(wall: WallId) -> Iterator[Block]:
+def _wall(wall: WallId) -> Blocks:
     judge = _JUDGE[wall]
     yield from paragraphs(inspect.getdoc(judge) or "")
     order, levers = [], []

@@ -5,6 +5,7 @@ from typing import Final
 from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Table
 from reports.content.comparison import page
+from reports.content.comparison.difference import longest_ns, sides
 from reports.content.names import hue_of
 from reports.content.page import PLAIN, Detail, Head
 from reports.rows import each
@@ -23,7 +24,7 @@ _COLUMNS: Final = (0.58, 0.38)
 
 
 def draw_comparison(compared: Compared, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(lambda area: draw_on(area, compared, head), form)
+    return drawn(draw_on, compared, form, head)
 
 
 def draw_on(area: Area, compared: Compared, head: Head = PLAIN) -> None:
@@ -38,17 +39,16 @@ def draw_on(area: Area, compared: Compared, head: Head = PLAIN) -> None:
         left, right = 0.0, area.width
     said: list[Block] = [block for block in shown.blocks if block not in tables]
     draw_sentences(area.part(area.width - right, top, right, lower - top - APART), said)
-    _draw_steps(area.part(0, lower, area.width, _LOWER), compared)
+    _draw_steps(area.across(lower, _LOWER), compared)
 
 
 def _draw_steps(area: Area, compared: Compared) -> None:
-    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
     rows = (*compared.base.budget_rows, *compared.new.budget_rows)
     draw_legend(area, {*map(hue_of, each(rows, "row"))})
-    per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
-    for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
+    per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns(compared)
+    for place, (name, side) in enumerate(sides(compared).items()):
         middle = 0.25 + place * (_SIDE + 0.1) + _SIDE / 2
-        area.text(0, middle, name, BODY, weight="bold")
+        area.strong(0, middle, name)
         axes = area.part(_NAMES, middle - _SIDE / 2, area.width - _NAMES - _LENGTHS, _SIDE).axes()
         left, order = 0.0, [*map(hue_of, each(side.budget_rows, "row"))]
         for row in sorted(side.budget_rows, key=lambda row: order.index(hue_of(row.row))):

@@ -11,7 +11,7 @@ from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
 from reports.content.comparison.causes import limits
 from reports.content.comparison.changed import changed
-from reports.content.comparison.difference import delta, waterfall
+from reports.content.comparison.difference import delta, longest_ns, sides, waterfall
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import cell_text, hue_of
 from reports.content.page import PLAIN, Detail, Head, View
@@ -178,19 +178,17 @@ def waterfall_of(compared: Compared, table: Table) -> Waterfall:
 
 def strips_of(compared: Compared) -> list[Strip]:
     """Both steps by colour, on the axis of the longer one."""
-    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
-    sides = (("base", compared.base), ("new", compared.new))
+    whole_ns = longest_ns(compared)
     rows = (*compared.base.budget_rows, *compared.new.budget_rows)
     order, strips = dict.fromkeys(map(hue_of, each(rows, "row"))), []
-    for name, side in sides:
+    for name, side in sides(compared).items():
         pieces, left_ns = [], 0
         for hue in order:
             time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
             if time_ns > 0:
                 said = f"{words_of('hue')[hue]}: {in_ms(time_ns)}"
-                pieces.append(
-                    (hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said)
-                )
+                drawn = length(left_ns / whole_ns), length(time_ns / whole_ns)
+                pieces.append((hue.value, *drawn, said))
                 left_ns += time_ns
         strips.append(Strip(name, in_ms(side.step_ns), tuple(pieces)))
     return strips

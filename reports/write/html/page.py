@@ -23,7 +23,7 @@ from reports.content.analysis.run import merged_text, ranks_part, run_lines
 from reports.content.analysis.run import page as run_page
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Fold, Items, Part, Plan, Words
+from reports.content.blocks import Block, Fold, Items, Part, Plan, Several
 from reports.content.names import optional, when
 from reports.content.page import PLAIN, Detail, Head, Page, View
 from reports.measures import words_of
@@ -54,8 +54,7 @@ def hero_of(result: Result) -> tuple[str, str, str]:
     if run and leading(result) and (repaired := known(run.without)):
         said = "of the step is saved by the repair (replayed)"
         return percent(repaired.saved_frac), said, confidence
-    decided = those(result.walls, id=known(result.verdict.wall))
-    costs = known_of(decided, "cost_frac")
+    costs = known_of(those(result.walls, id=known(result.verdict.wall)), "cost_frac")
     if not costs and len(every := known_of(result.walls, "cost_frac")) == len(result.walls):
         costs = every
     whole = scale_of(telling_rank(result)).whole
@@ -89,14 +88,14 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     stays under 1 MB: the timelines take what room the rest leaves.
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
-    more_of: dict[str, tuple[Words, ...]] = {}
+    more_of = dict[str, Several]()
     for block in whole:
         if isinstance(block, Plan):
             more_of |= {step.id: step.notes for step in block.steps}
     places = [*map(partial(called, result), result.ranks)]
     page = head.over(Page(title(result), facts(result), (), Detail.FULL))
     run, refused = known(result.run), [block for block in whole if isinstance(block, Items)]
-    replayed: Replayed = []
+    replayed = []
     for step in steps.steps:
         if step.replayed and step.high is not None:
             replayed.append(([step.id], step.low, step.high, saving(step.low, step.high)))
@@ -147,7 +146,7 @@ def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
-    walls: dict[str, str] = {}
+    walls = {}
     for rank in ranks:
         for row in known(rank.ledger) or ():
             group, _, name = row.row.partition(".")

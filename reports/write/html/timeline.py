@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reports.content.blocks import Entry, Table, Term
+from reports.content.blocks import Table, Term
 from reports.content.names import capital, grid_words, kernel_name, optional
 from reports.content.tables import shaped
 from reports.rows import each, those
@@ -125,7 +125,7 @@ def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stre
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
-    grids: dict[str, set[str]] = {}
+    grids = dict[str, set[str]]()
     for rank in ranks:
         for row in rank.kernel_table.rows:
             if grid := grid_words(row.grid):
@@ -147,7 +147,7 @@ def timelines(
     of the rest. Raises `IndexError` where there is none.
     """
     shared = _Shared(walls, grids)
-    firsts: dict[str, Stretch] = {}
+    firsts = dict[str, Stretch]()
     for one in found:
         firsts.setdefault(one.place, one)
     first, *others = firsts.values()
@@ -250,11 +250,11 @@ def _tables(one: Stretch) -> Iterator[Table]:
         ("GPU activities, summed over streams", "stream"),
         ("Why no compute ran", "why"),
     ):
-        lengths: dict[str, list[int]] = {}
+        lengths = dict[str, list[int]]()
         for lane in those(lanes, kind=kind):
             for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
                 lengths.setdefault(key, []).append(length_ns)
-        rows: list[tuple[Entry, ...]] = []
+        rows = []
         for key, several in sorted(lengths.items(), key=lambda item: -sum(item[1])):
             times = (milliseconds(sum(several)), milliseconds(max(several)))
             rows.append((Term(key.rpartition(".")[2]), f"{len(several):,}", *times))
