@@ -45,9 +45,9 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
         lines = CodeBlock(tuple(each(how.flags, "text")))
         blocks += (statement("Add to the arguments of the training:"), lines)
         blocks += _before(how.flags, "Megatron-Core")
-    after = Command("Then:", f"moe-diag doctor run_0.nsys-rep && {row.next}")
+    blocks += (*reasons, Command("Then:", f"moe-diag doctor run_0.nsys-rep && {row.next}"))
     facts = words(f"{words_of('trained_with')[framework]}; nothing is run")
-    return Page(words(Code("moe-diag capture")), facts, (*blocks, *reasons, after), Detail.FULL)
+    return Page(words(Code("moe-diag capture")), facts, tuple(blocks), Detail.FULL)
 
 
 def commands(how: Recording) -> Blocks:

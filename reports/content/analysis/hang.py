@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Merged, Result
-from reports.content.blocks import Blocks, Part, Tone
+from reports.content.blocks import Part, Sentence, Tone
 from reports.content.names import (
     around,
     codes,
@@ -36,7 +36,7 @@ def leading_hang(result: Result) -> Hang | None:
     return None
 
 
-def hang_lines(result: Result | Merged, in_headline: bool = False) -> Blocks:
+def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[Sentence]:
     """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is
     there.
     """
@@ -89,7 +89,7 @@ def _others(hang: Hang, did: str) -> str:
     )
 
 
-def witness_lines(result: Result | Merged) -> Blocks:
+def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     """What the files of a second witness show of ranks, of which some were not profiled."""
     witness = known(result.witness)
     if witness is None:

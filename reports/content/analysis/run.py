@@ -16,7 +16,6 @@ from reports.content.analysis.late import NAMED, Names, costs_words, first_of, l
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
-    Blocks,
     Code,
     Entry,
     Headline,
@@ -62,7 +61,7 @@ _ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
 
-def run_lines(result: Result) -> Blocks:
+def run_lines(result: Result) -> Iterator[Sentence]:
     if run := known(result.run):
         yield from lines_of(run, _names_in(result), alike(result))
     elif len(result.ranks) > 1:
@@ -74,7 +73,7 @@ def _names_in(result: Result) -> Names:
     return Names(partial(name_of_rank, result), partial(short_name, result))
 
 
-def lines_of(run: Run, names: Names, otherwise: str) -> Blocks:
+def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
     yield _together(run, otherwise)
     yield from _late(run, names)
@@ -118,7 +117,7 @@ def _steps(run: Run, otherwise: str) -> str:
     return f"steps of {milliseconds(high_ns)} ms{when(spread, f', equal within {percent(spread)}')}"
 
 
-def _late(run: Run, names: Names) -> Blocks:
+def _late(run: Run, names: Names) -> Iterator[Sentence]:
     late, last = run.late, known(run.arrives_last)
     if isinstance(late, Missing) and last:
         said = words(_last(names, last), f" Why is {unknown_words(late)}")

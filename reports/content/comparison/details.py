@@ -65,7 +65,7 @@ _TONES: Final = {
 }
 
 
-def ranks(compared: Compared) -> Blocks:
+def ranks(compared: Compared) -> Iterator[Sentence]:
     """Two lines where both sides hold several ranks."""
     run = known(compared.run)
     if run is None:

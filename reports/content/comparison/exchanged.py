@@ -2,12 +2,13 @@
 behind it.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, Exchange, Worked
-from reports.content.blocks import Blocks, Cells, Code, Table, Term
+from reports.content.blocks import Cells, Code, Sentence, Table, Term
 from reports.content.comparison.difference import longest_ns, moved, per_step
-from reports.content.names import kernel_name, name_of, statement, when
+from reports.content.names import kernel_name, name_of, statement
 from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import each
@@ -19,12 +20,12 @@ _LINES: Final = 3
 _NAMED: Final = 2
 
 
-def exchanged(compared: Compared) -> Blocks:
+def exchanged(compared: Compared) -> Iterator[Sentence]:
     """The exchanges that moved most, a line each, where they are large beside a step."""
     least_ns = LITTLE.value * longest_ns(compared)
     large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
     for place, one in enumerate(large[:_LINES]):
-        yield statement(_line(one), when(not place, "Other kernels"))
+        yield statement(_line(one), "" if place else "Other kernels")
 
 
 def _rows(compared: Compared) -> tuple[Exchange, ...]:
