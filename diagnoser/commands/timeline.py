@@ -13,7 +13,6 @@ from diagnoser.output.results import saved_result
 from heuristics.result.exits import Exit
 from heuristics.result.result import Result
 from reports.result.read import is_result
-from reports.rows import each, those
 from traces.errors import NothingToDiagnose, UsageError
 
 UI: Final = "https://ui.perfetto.dev"
@@ -64,8 +63,7 @@ def open(
     title, said = f"{base_name(source)}: {found.said}", f"{found.said} ({where})"
     given = Handover(written, title, said, start_ns, end_ns, ui)
     given.page()  # what is wrong with it is said before anything opens
-    kinds = each(those(result.traces, name=rank.trace), "kind")
-    is_nsys = NSYS in map(recorded_by, kinds)
+    is_nsys = any(one.name == rank.trace and recorded_by(one.kind) is NSYS for one in result.traces)
     clock = "as nsys' GUI counts it" if is_nsys else "on the recording's own clock"
     show(f"{found.said}\n{where}: {seconds(found.start_ns)} to {seconds(found.end_ns)}, {clock}\n")
     say(

@@ -227,7 +227,7 @@ class Workers(Engine):
         self._workers.remove(worker)
 
     def _start(self, count: int) -> None:
-        forks = sys.platform == "linux" and threading.active_count() == 1
+        forks = _forks()
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         while len(self._workers) < count:
             ours, theirs = context.Pipe()
@@ -250,6 +250,10 @@ class Workers(Engine):
             except (EOFError, OSError):
                 message = None
             yield busy[pipe], message
+
+
+def _forks() -> bool:
+    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:

@@ -112,8 +112,8 @@ def _headline(found: Layouts) -> Headline:
 def layout_words(one: PlannedLayout) -> str:
     """The parallel sizes of a layout: `TP 1, PP 4, VPP 4, EP 64`."""
     sizes = {"TP": one.tp, "CP": one.cp, "PP": one.pp, "VPP": one.vpp or 1, "EP": one.ep}
-    shown = []
-    for name, size in (sizes | {"ETP": one.etp}).items():
+    sizes["ETP"], shown = one.etp, []
+    for name, size in sizes.items():
         if size > 1 or name in ("TP", "PP", "EP"):
             shown.append(f"{name} {size}")
     return ", ".join(shown)

@@ -67,8 +67,13 @@ def _what(hang: Hang) -> str:
     waiting, waits = rank_numbers(entered), "waits" if len(entered) == 1 else "wait"
     if told := words_of("hang").get(hang.kind):
         others = _others(hang, words_of("hang_elsewhere").get(hang.kind, ""))
-        who = waiting if entered else "a rank"
-        return told.format(who=who, waits=waits, others=others, at=hang, count=len(entered))
+        return told.format(
+            who=waiting if entered else "a rank",
+            waits=waits,
+            others=others,
+            at=hang,
+            count=len(entered),
+        )
     missing = known(hang.ranks_missing)
     said = (
         f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"

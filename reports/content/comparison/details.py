@@ -117,8 +117,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     run = known(compared.run)
     base = []
     if runs := compared.size.between_runs:
-        for kept in runs.runs:
-            base.append((Code(kept.name), f"{kept.count:,}", milliseconds(kept.mean_ns)))
+        base = [(Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs]
     whole = known(compared.whole)
     tables = {
         "whole": whole and whole_table(whole),

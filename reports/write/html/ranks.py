@@ -75,8 +75,8 @@ def heat_of(run: Run, called: Called) -> Maps | None:
     parts = [run.ranks[first : first + each] for first in range(0, len(run.ranks), each)]
     names = []
     for part in parts:
-        ends = (part[0].index, part[-1].index)
-        names.append(" to ".join(dict.fromkeys(map(called, ends))))
+        ends = map(called, (part[0].index, part[-1].index))
+        names.append(" to ".join(dict.fromkeys(ends)))
     maps = tuple(_figure(names, parts, *figure) for figure in _OF_RANKS)
     by_rank = len(known_of(run.ranks, "rank")) == len(run.ranks)
     of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"

@@ -106,10 +106,8 @@ class _Shared:
         for key in self.looks:
             named = (printable(title_of(key), _NAME), printable(key, _NAME))
             looks.append((*named, *look(key), self.walls.get(key, "")))
-        names, grids = [], []
-        for name in self.names:
-            names.append(printable(name, _NAME))
-            grids.append(self.grids.get(name, ""))
+        names = [printable(name, _NAME) for name in self.names]
+        grids = [self.grids.get(name, "") for name in self.names]
         short = [*map(kernel_name, self.names)]
         return {"looks": looks, "names": names, "short": short, "grids": grids}
 
