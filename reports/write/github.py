@@ -8,7 +8,7 @@ from urllib.parse import quote
 from reports.content.blocks import Span
 from reports.content.page import Page, View
 from reports.write.danger import dangers
-from reports.write.markup import TEXT_WIDTH, Item, Marked, Said, Writer, shown_line, within
+from reports.write.markup import TEXT_WIDTH, Item, Marked, Markup, Said, Writer, shown_line, within
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.spelling import printable
@@ -47,7 +47,7 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};"
 
 
-class GitHub:
+class GitHub(Markup):
     """GitHub's spelling."""
 
     folds_last = False

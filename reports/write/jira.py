@@ -17,6 +17,7 @@ from reports.write.markup import (
     TEXT_WIDTH,
     Item,
     Marked,
+    Markup,
     Said,
     Writer,
     shown_line,
@@ -62,7 +63,7 @@ def _row(border: str, cells: Sequence[str]) -> str:
     return border + border.join(one or " " for one in cells) + border
 
 
-class Jira:
+class Jira(Markup):
     """Jira's spelling."""
 
     folds_last = True

@@ -4,13 +4,12 @@ room.
 Room is counted in characters: what folds goes first, the last first, and is named.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, repeat
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reports.content import blocks
 from reports.content.blocks import Block, Fold, Part, Quantity, Span, Table, Words, words
@@ -21,10 +20,6 @@ from reports.rows import each
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.spelling import percent, printable
-
-if TYPE_CHECKING:
-    from reports.write.github import GitHub
-    from reports.write.jira import Jira
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000
@@ -44,20 +39,60 @@ Item = tuple[str, tuple[str, ...]]
 """A marked line of a list, and marked lines under it."""
 
 
+class Markup(ABC):
+    """How one markup spells what a ticket holds. Every text may be foreign and is made harmless
+    here.
+    """
+
+    @abstractmethod
+    def plain(self, text: str) -> str:
+        """Text that reads as itself, with the blanks at its ends."""
+
+    @abstractmethod
+    def code(self, text: str, width: int = TEXT_WIDTH) -> str:
+        """A name in fixed width; longer than `width` it is cut in the middle."""
+
+    @abstractmethod
+    def strong(self, spans: Sequence[Span], said: Said) -> str:
+        """Words that are seen first."""
+
+    @abstractmethod
+    def heading(self, level: int, marked: str) -> str:
+        """A heading: 1 is the page's."""
+
+    @abstractmethod
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Marked:
+        """A list."""
+
+    @abstractmethod
+    def table(
+        self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
+    ) -> Marked:
+        """A table of marked cells; `numbers`: which columns stand to the right."""
+
+    @abstractmethod
+    def copied(self, lines: Sequence[str], language: str) -> Marked:
+        """Lines to copy."""
+
+    @abstractmethod
+    def picture(self, name: str, shows: str) -> str:
+        """The attached picture of that name, with what it shows for who does not see it."""
+
+    @abstractmethod
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Marked:
+        """What shows when a reader asks for it."""
+
+    folds_last: bool
+    """Whether folds stand after all else of their part, for want of an end of their own."""
+
+
 @frozen
 class Writer:
-    """One page in one markup.
-
-    A markup spells text that reads as itself, a name in fixed width, which is cut in the middle,
-    words that are seen first, headings (1 is the page's), lists, tables, lines to copy, the
-    attached picture with what it shows for who does not see it, and what shows when a reader asks
-    for it. Every text may be foreign and is made harmless there. `folds_last`: whether folds stand
-    after all else of their part, for want of an end of their own.
-    """
+    """One page in one markup."""
 
     page: Page
     view: View
-    markup: GitHub | Jira
+    markup: Markup
 
     def write(self) -> str:
         page, lines = self.page, [self.markup.heading(1, self.said(self.page.title))]
@@ -198,7 +233,7 @@ class Writer:
         return head, (*ways, *map(self.said, step.notes))
 
 
-def attached(markup: GitHub | Jira, names: Sequence[str]) -> str:
+def attached(markup: Markup, names: Sequence[str]) -> str:
     return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
 
 
