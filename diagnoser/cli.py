@@ -168,8 +168,7 @@ def run(arguments: list[str]) -> int:
             return _said(said, Exit.INPUT)
         return _said(
             f"a bug of ours ({place_of_bug(error)}). Please report it with what the same command "
-            f"prints "
-            "under MOE_DIAG_TRACEBACK=1.",
+            "prints under MOE_DIAG_TRACEBACK=1.",
             Exit.BUG,
         )
     if result is MemoryError:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
-from msgspec.structs import asdict
 
 from diagnoser import frames
 from reports.result.codec import Document, encode
+from reports.rows import each
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
 from traces.frozen import frozen
@@ -96,7 +97,7 @@ class Diagnosis(Shown):
 
     def __repr__(self) -> str:
         result = self.result
-        names = ", ".join(trace.name for trace in result.traces)
+        names = ", ".join(each(result.traces, "name"))
         if result.about is not UNSET:
             names = result.about
         return f"<Diagnosis of {names}: {len(result.ranks)} ranks>"
@@ -190,10 +191,8 @@ class ComparisonResult(_Compared):
         """
         import pandas as pd
 
-        columns = ["row", "wall", *_TIMES]
-        rows = [
-            [known(asdict(row)[column]) for column in columns] for row in self.result.attribution
-        ]
+        columns = ("row", "wall", *_TIMES)
+        rows = [[*map(known, row)] for row in map(attrgetter(*columns), self.result.attribution)]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_TIMES, "Int64"))
 
 

@@ -37,8 +37,7 @@ def leave_working_folder(home: str) -> None:
         if os.path.dirname(getattr(module, "__file__", None) or "") == here:  # noqa: PTH120
             raise ImportError(
                 f"Python took its module {name!r} from the working folder, {here}, before moe-diag "
-                f"began. "
-                "Type moe-diag in place of python -m, or start it in another folder."
+                "began. Type moe-diag in place of python -m, or start it in another folder."
             )
 
 

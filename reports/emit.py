@@ -15,9 +15,10 @@ from msgspec.structs import asdict
 
 from heuristics.result.judged import Fix, Knobs
 from heuristics.result.result import Result
-from reports.content.blocks import Code
-from reports.content.check_defects import answer_words, first_errors
-from reports.content.names import capital, name_of, optional, when
+from reports.content.check_defects import answer_words, defect_words, first_errors
+from reports.content.names import capital, name_of, optional, plain, when
+from reports.content.page import Detail
+from reports.rows import each, those
 from traces.missing import known
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -29,25 +30,26 @@ from traces.spelling import percent, printable
 _WIDTH: Final = 88
 _VARIABLE: Final = compiled(r"[A-Z][A-Z0-9_]*=.*")
 Tree = dict[str, "str | Tree"]
-Patch = Callable[[Knobs], Iterator[str]]
+Lines = Iterator[str]
+Patch = Callable[[Knobs], Lines]
 
 
 def emit_config(framework: str, result: Result) -> str:
     """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there
     is none.
     """
-    return "".join(f"{line}\n" for line in _lines(result, _PATCHES[framework]))
+    return "".join(map("{}\n".format, _lines(result, _PATCHES[framework])))
 
 
-def _lines(result: Result, patch: Patch) -> Iterator[str]:
-    names = [trace.name for trace in result.traces]
+def _lines(result: Result, patch: Patch) -> Lines:
+    names = each(result.traces, "name")
     if result.about:
         names.append(result.about)
     of = ", ".join(printable(name, 60) for name in names)
     said = [f"moe-diag {result.tool.version}: first step of the plan for {of}"]
     for error in first_errors(result):
-        texts = (one.text if isinstance(one, Code) else f"{one}" for one in error)
-        said.append(f"Fix first: {''.join(printable(text, len(text)) for text in texts)}")
+        text = plain(defect_words(error, Detail.FIRST))
+        said.append(f"Fix first: {printable(text, len(text))}")
     fix = _to_set(result.fixes or result.levers)
     if fix is None:
         why = "; ".join(dict.fromkeys(result.verdict.because))
@@ -63,16 +65,15 @@ def _lines(result: Result, patch: Patch) -> Iterator[str]:
             said.append(f"First: {one.id} {one.title}")
     yield from (*_comments(*said, *_about(result, fix)), "#")
     if not fix.arms:
-        yield from _comments(*(f"PyTorch: {line}" for line in fix.knobs.pytorch))
+        yield from _comments(*map("PyTorch: {}".format, fix.knobs.pytorch))
         if not fix.knobs.pytorch:
             yield from patch(fix.knobs)
         return
     # every arm, commented out: which of them is set is the experiment's choice, not ours
-    arms = " and ".join(arm.name for arm in fix.arms)
+    arms = " and ".join(each(fix.arms, "name"))
     yield from _comments(
         f"The guide names no best one: measure {arms} under the same routing, one run each. Remove "
-        f"the "
-        "comment signs from one arm at a time."
+        "the comment signs from one arm at a time."
     )
     for arm in fix.arms:
         yield from ("#", f"# Arm {arm.name}:")
@@ -84,20 +85,23 @@ def _to_set(steps: Sequence[Fix]) -> Fix | None:
     first = next(iter(steps), None)
     if first is None or _sets(first):
         return first
-    return next((one for one in steps if first.id in one.after), first)
+    for one in steps:
+        if first.id in one.after:
+            return one
+    return first
 
 
 def _sets(fix: Fix) -> bool:
     return any(asdict(fix.knobs).values())
 
 
-def _about(result: Result, fix: Fix) -> Iterator[str]:
+def _about(result: Result, fix: Fix) -> Lines:
     yield f"{fix.id} {fix.title}"
     yield f"Evidence: {_evidence(result, fix.wall)}."
     if gain := known(fix.gain_frac):
         is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
         yield f"Gain: {is_most} {percent(gain[1])} of the step."
-    yield from (f"Checked: {said}" for said in answer_words(fix.checked))
+    yield from map("Checked: {}".format, answer_words(fix.checked))
     if room := known(fix.room):
         yield f"Memory: {room.because}."
     yield from fix.how
@@ -107,8 +111,8 @@ def _about(result: Result, fix: Fix) -> Iterator[str]:
 
 
 def _evidence(result: Result, wall_id: WallId) -> str:
-    for wall in result.walls:
-        if wall.id == wall_id and (cost := known(wall.cost_frac)) is not None:
+    for wall in those(result.walls, id=wall_id):
+        if (cost := known(wall.cost_frac)) is not None:
             kinds = known(wall.cost_by_kind_ns) or {}
             most = optional(
                 " (most of it {})", max(kinds, key=kinds.__getitem__, default=None), name_of
@@ -122,25 +126,30 @@ _wrapped: Final = partial(
 )
 
 
-def _comments(*texts: str) -> Iterator[str]:
+def _comments(*texts: str) -> Lines:
     """Comments of our own texts; a line break in one cannot end it."""
     for text in texts:
         yield from _wrapped(text, initial_indent="# ", subsequent_indent="#   ")
 
 
-def _bridge(knobs: Knobs) -> Iterator[str]:
+def _bridge(knobs: Knobs) -> Lines:
     for line in knobs.environment:
-        yield from (f"# {said}" for said in _environment(line))
+        yield from map("# {}".format, _environment(line))
     tree: Tree = {}
     for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
-        if not mark or line.startswith("("):
-            yield from _comments(_note(line))
-        elif is_open(value.strip('"')):
-            yield from _comments(f"Choose the value yourself: {line}")
+        if asked := _asked(line, bool(mark) and not line.startswith("("), value):
+            yield from _comments(asked)
         else:
             _put(tree, path.split("."), yaml_value(value))
     yield from _nested(tree, "")
+
+
+def _asked(line: str, is_set: bool, value: str) -> str:
+    """What is said of a line that sets nothing, or whose value is for the user to choose."""
+    if not is_set:
+        return _note(line)
+    return when(is_open(value.strip('"')), f"Choose the value yourself: {line}")
 
 
 def _put(tree: Tree, path: Sequence[str], value: str) -> None:
@@ -153,7 +162,7 @@ def _put(tree: Tree, path: Sequence[str], value: str) -> None:
     tree[name] = value
 
 
-def _nested(tree: Tree, margin: str) -> Iterator[str]:
+def _nested(tree: Tree, margin: str) -> Lines:
     for name, value in tree.items():
         if isinstance(value, dict):
             yield f"{margin}{name}:"
@@ -162,23 +171,21 @@ def _nested(tree: Tree, margin: str) -> Iterator[str]:
             yield f"{margin}{name}: {value}"
 
 
-def _megatron_lm(knobs: Knobs) -> Iterator[str]:
+def _megatron_lm(knobs: Knobs) -> Lines:
     for line in knobs.environment:
         is_shell = _VARIABLE.fullmatch(line) or LEFT_OUT.fullmatch(line)
-        yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
+        yield from map(("{}" if is_shell else "# {}").format, _environment(line))
     flags = []
     for line in knobs.megatron_lm:
-        if not line.startswith("--"):
-            yield from _comments(_note(line))
-        elif is_open(line.partition(" ")[2].strip('"')):
-            yield from _comments(f"Choose the value yourself: {line}")
+        if asked := _asked(line, line.startswith("--"), line.partition(" ")[2]):
+            yield from _comments(asked)
         else:
             flags.append("  " + " ".join(map(shlex.quote, shlex.split(line))))
     yield from ("MOE_DIAG_ARGS=(", *flags, ")")
     yield '# append "${MOE_DIAG_ARGS[@]}" to the arguments of the training script'
 
 
-def _environment(line: str) -> Iterator[str]:
+def _environment(line: str) -> Lines:
     if _VARIABLE.fullmatch(line):
         name, _, value = line.partition("=")
         yield f"export {name}={shlex.quote(value)}"
@@ -213,7 +220,7 @@ def yaml_value(text: str) -> str:
     """
     raw = hydra_value(text)
     if isinstance(raw, list):
-        return f"[{', '.join(_scalar(str(one)) for one in raw)}]"
+        return f"[{', '.join(map(_scalar, map(str, raw)))}]"
     return _scalar(str(raw))
 
 

@@ -7,7 +7,7 @@ Nothing heavy is loaded with it: a writer loads when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FigureForm = Literal["png", "svg", "pdf"]
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """What a result is of, as its document says."""
 
     ANALYSIS = "analysis"
@@ -169,15 +169,14 @@ def _run(result: Whole) -> Result:
 class Format:
     """How a result is written, and what its file ends in.
 
-    `kinds`: the results that have it. `binary`: no text, so it goes to a file. `patch`: what a plan
-    sets, asked for by `--emit-config`. `headed`: people read it, so it has a title.
+    `kinds`: the results that have it. `binary`: no text, so it goes to a file. `headed`: people
+    read it, so it has a title.
     """
 
     write: Callable[[Whole, Asked], str | bytes]
     extension: str
     kinds: frozenset[Kind] = frozenset({Kind.ANALYSIS, Kind.COMPARISON})
     binary: bool = False
-    patch: bool = False
     headed: bool = True
 
 
@@ -185,7 +184,7 @@ _EVERY: Final = frozenset(Kind)
 _DRAWN: Final = frozenset({Kind.ANALYSIS, Kind.COMPARISON, Kind.RUN})
 _PLANNED: Final = frozenset({Kind.ANALYSIS, Kind.CONFIGURATION})
 
-FORMATS: Final[Mapping[str, Format]] = {
+_REPORTS: Final = {
     "text": Format(_text, "txt", _EVERY),
     "markdown": Format(partial(_ticket, "github"), "md", _EVERY),
     "jira": Format(partial(_ticket, "jira"), "jira.txt", _EVERY),
@@ -195,19 +194,20 @@ FORMATS: Final[Mapping[str, Format]] = {
     "svg": Format(partial(_figure, "svg"), "svg", _DRAWN),
     "pdf": Format(partial(_figure, "pdf"), "pdf", _DRAWN, binary=True),
     "perfetto": Format(_perfetto, "perfetto.json", headed=False),
-    "bridge": Format(partial(_patch, "bridge"), "yaml", _PLANNED, patch=True, headed=False),
-    "megatron-lm": Format(partial(_patch, "megatron-lm"), "sh", _PLANNED, patch=True, headed=False),
 }
 """By name, in the order of the help. Jira's is asked for as a flavor of markdown."""
-
-FRAMEWORKS: Final = tuple(name for name, one in FORMATS.items() if one.patch)
-"""What a plan's first step is written for as a patch."""
+_PATCHES: Final = {
+    "bridge": Format(partial(_patch, "bridge"), "yaml", _PLANNED, headed=False),
+    "megatron-lm": Format(partial(_patch, "megatron-lm"), "sh", _PLANNED, headed=False),
+}
+FORMATS: Final = {**_REPORTS, **_PATCHES}
+FRAMEWORKS: Final = tuple(_PATCHES)
+"""What a plan's first step is written for as a patch, asked for by `--emit-config`."""
 
 
 def named(kind: Kind) -> tuple[str, ...]:
     """The formats of a kind of results that a command line may name."""
-    asked_for = (name for name, one in FORMATS.items() if kind in one.kinds and not one.patch)
-    return tuple(name for name in asked_for if name != "jira")
+    return tuple(name for name, one in _REPORTS.items() if kind in one.kinds and name != "jira")
 
 
 def form_of_file(place: str) -> str:
@@ -216,18 +216,14 @@ def form_of_file(place: str) -> str:
 
     Raises `UsageError` for an ending of no format.
     """
-    fits = [
-        name
-        for name, one in FORMATS.items()
-        if not one.patch and place.endswith(f".{one.extension}")
-    ]
+    fits = [name for name, one in _REPORTS.items() if place.endswith(f".{one.extension}")]
     if fits:
         return max(fits, key=lambda name: len(FORMATS[name].extension))
     path = Path(place)
     # what exists is refused by its own words
     if not path.suffix or path.exists() or place.endswith("/"):
         return "text"
-    there = ", ".join(f".{one.extension}" for one in FORMATS.values() if not one.patch)
+    there = ", ".join(f".{one.extension}" for one in _REPORTS.values())
     raise UsageError(
         f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f."
     )

@@ -54,7 +54,7 @@ GROUPS: Final = words_of("group")
 @cache
 def measures() -> Mapping[str, Measure]:
     """All measures by name, in the order of `GROUPS`."""
-    found: dict[str, Measure] = {}
+    found = {}
     for group in GROUPS:
         for name, one in _table()[group].items():
             if isinstance(one, Measure):
@@ -90,7 +90,7 @@ def named(name: str) -> list[Measure]:
 
 @cache
 def _by_stem() -> Mapping[str, list[Measure]]:
-    found: dict[str, list[Measure]] = {}
+    found = dict[str, list[Measure]]()
     for one in measures().values():
         found.setdefault(_stem(one.name), []).append(one)
     return found

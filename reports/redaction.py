@@ -15,8 +15,7 @@ from traces.patterns import BLANKS, LETTERS, Match, Pattern, compiled, literal
 
 _REDACTED: Final = (
     "Redacted: no path, host, user, environment or command line of the run; names of kernels and "
-    "NVTX ranges "
-    "stand as they were recorded, less addresses and secrets."
+    "NVTX ranges stand as they were recorded, less addresses and secrets."
 )
 _NOT_REDACTED: Final = "Not redacted: holds paths and texts of the configuration."
 
@@ -80,12 +79,13 @@ def _of_host(found: Match) -> str | None:
     return f"{found[1]}[address]{found[2]}"
 
 
-_SECRETS: Final[tuple[tuple[Pattern, Instead], ...]] = (
+Rules = tuple[tuple[Pattern, Instead], ...]
+_SECRETS: Final[Rules] = (
     (_NAMED, _of_name),
     (_SHAPED, lambda _: "[withheld]"),
     (_LONG, _of_long),
 )
-_PLACES: Final[tuple[tuple[Pattern, Instead], ...]] = (
+_PLACES: Final[Rules] = (
     (_ADDRESS, lambda _: "[address]"),
     (_HOST, _of_host),
     (_PATH, lambda found: (found[1] or "") + _base(found[2] or found[0])),
@@ -97,7 +97,7 @@ def public(text: str, redact: bool) -> tuple[str, int]:
 
     Also how many were taken out. A file keeps its base name.
     """
-    taken_out: list[str] = []
+    taken_out = []
 
     def replaced(instead: Instead, found: Match) -> str:
         new = instead(found)
@@ -127,8 +127,7 @@ _URL_OR_MAIL: Final = ("://", "@")
 _LABELS: Final = compiled(r"[A-Za-z0-9.-]+")
 _NUMBERS: Final = compiled(r"(?:ip-)?\d{1,3}(?:[.-]\d{1,3}){3}")
 _DOMAIN: Final = compiled(
-    "(?i)com|org|net|edu|gov|mil|io|ai|dev|cloud|local|localdomain|internal|intranet|intra|lan|corp|home|arpa"
-    "|test|example|de|fr|uk|nl|ch|se|fi|dk|pl|cz|jp|cn|kr|tw|au|ca|br|eu|us|il|sg"
+    "(?i)com|org|net|edu|gov|mil|io|ai|dev|cloud|local|localdomain|internal|intranet|intra|lan|corp|home|arpa|test|example|de|fr|uk|nl|ch|se|fi|dk|pl|cz|jp|cn|kr|tw|au|ca|br|eu|us|il|sg"
 )
 """What ends the name of a host: functions have points in their names too."""
 _GROUPS: Final = compiled(r"[0-9A-Fa-f:]+")

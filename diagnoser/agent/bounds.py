@@ -45,8 +45,7 @@ def bounds_of(root: Path | None) -> Bounds:
     if root is None and folder.resolve() == Path("/"):
         raise UsageError(
             "the working folder is /, so that everything could be read. Type moe-diag mcp --root "
-            "FOLDER, or "
-            "--root / if that is meant."
+            "FOLDER, or --root / if that is meant."
         )
     found = folder.stat()
     return Bounds(folder.resolve(), found.st_dev, found.st_ino)

@@ -110,9 +110,8 @@ def _received(pipe: Connection) -> Answer:
         return msgspec.json.decode(pipe.recv_bytes(2 * int(MESSAGE.value)), type=Answer)
     except (EOFError, OSError):
         return refusal(
-            "the process of this call was ended from outside, perhaps because memory ran out. Give "
-            "fewer "
-            "recordings."
+            "the process of this call was ended from outside, perhaps because memory ran out. "
+            "Give fewer recordings."
         )
 
 

@@ -26,8 +26,7 @@ _LAST_ID: Final = compiled(r'"id"\s*:\s*(\d{1,15})\s*\}\s*$')
 _TAIL: Final = 100
 _NO_JSON: Final = (
     "this is no JSON that can be read: numbers have at most 4,000 digits, lists are nested less "
-    "than 200 "
-    "deep, and texts have whole characters. Ask again with other arguments."
+    "than 200 deep, and texts have whole characters. Ask again with other arguments."
 )
 
 

@@ -9,31 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from reports.measures import words_of
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import appearing, write_whole
 from traces.nearest import nearest
 
-RECORDINGS: Final[Mapping[str, str]] = {
-    "communication": "NCCL all-to-all across nodes, nothing beside it",
-    "host_overhead": "Python launches slower than the GPU works",
-    "memory": "expert layers run twice and activations travel to the host",
-    "compute": "expert GEMMs with fewer blocks than the GPU has SMs",
-    "healthy": "a tuned MoE run: exchanges hidden, host ahead",
-    "dense": "a tuned run without experts",
-    "overlapped": "much communication, nearly all of it hidden",
-    "gc_pauses": "Python collects garbage in the middle of steps",
-    "token_sync": "the host waits for token counts in every layer and starts again cold",
-    "recompute_full": "every layer's forward runs twice",
-    "offload": "activations travel to the host and back",
-    "allocator": "the caching allocator gives memory back and takes it again in every step",
-    "deepep": "DeepEP's exchange, waiting for peers",
-    "hybridep": "HybridEP's exchange, waiting for peers",
-    "two_walls": "communication and recompute, about equally dear",
-    "graphs": "CUDA graphs of attention and router keep a slow host ahead: a base to compare with",
-    "graphs_lost": "the same run after its graphs stopped replaying: compare graphs with it",
-    "pipeline": "a late stage of a pipeline with few microbatches",
-    "ranks": "eight ranks on two nodes, one node slow: a folder of recordings",
-}
+RECORDINGS: Final = words_of("demo")
 """What each run has, by its name."""
 SEVERAL: Final[Mapping[str, int]] = {"ranks": 8}
 """Runs of several recordings, and how many ranks each has."""

@@ -14,7 +14,6 @@ from traces.patterns import whole_number
 if TYPE_CHECKING:
     from diagnoser.history.store import Store
     from reports.content.history import Line
-    from reports.content.page import Page
 
 history_app = commands_of()
 
@@ -70,12 +69,13 @@ def add(
 @command()
 def list_(store: Path | None = None) -> None:
     """All results, oldest first, and which are baselines."""
-    from diagnoser.output import base_name
+    from diagnoser.output import base_name, show_page
     from reports.content.history import list_page
+    from reports.content.page import View
 
     history = _store(store)
     lines = [replace(row, name=base_name(Path(row.name))) for row in history.rows()]
-    _show(list_page(lines, history.baselines()))
+    show_page(list_page(lines, history.baselines()), View())
 
 
 @history_app.command()
@@ -130,10 +130,3 @@ def _row_words(row: Line) -> str:
     return (
         f"result {row.id} of {row.added_at[:10]}: {printable(row.name, 40)}{tag}, {step}, {wall}."
     )
-
-
-def _show(page: Page) -> None:
-    from diagnoser.output import show_page
-    from reports.content.page import View
-
-    show_page(page, View())

@@ -3,11 +3,12 @@
 import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from diagnoser.history.store import Added, Store, history_file
 from diagnoser.options.requests import Analysis
 from reports.content.history import Line
+from reports.result.codec import Document
 from reports.result.read import is_result, read_document
 from traces.errors import NotAResult, NotATrace, UsageError
 from traces.files.beneath import real_path
@@ -27,7 +28,7 @@ def add_file(
         raise NotAResult(f"{path}: {error}") from None
 
 
-def document_of(path: Path, asked: Analysis) -> dict[str, Any]:
+def document_of(path: Path, asked: Analysis) -> Document:
     """The document of an earlier result, yet to be checked, or of a trace, diagnosed as `analyze`
     does.
     """
@@ -48,7 +49,7 @@ def document_of(path: Path, asked: Analysis) -> dict[str, Any]:
 _NAME: Final = compiled(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
-def baseline_document(name: str, store: Path | None = None) -> dict[str, Any]:
+def baseline_document(name: str, store: Path | None = None) -> Document:
     """The document that a baseline stands for, from the file given or the usual one.
 
     Raises `UsageError` with the names there are, `InputError` for a file that is no history.

@@ -124,12 +124,8 @@ def _is_foreign(folder: Folder, journal: str) -> bool:
 
 
 def _created(name: str, columns: Mapping[str, type]) -> str:
-    key, *_ = columns
-    told = (
-        f"{one} {_TYPES[kind]}{' PRIMARY KEY' if one == key else ''}"
-        for one, kind in columns.items()
-    )
-    return _plain(f"CREATE TABLE {name} ({', '.join(told)})")
+    first, *others = map("{} {}".format, columns, map(_TYPES.get, columns.values()))
+    return _plain(f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})")
 
 
 def _plain(sql: str) -> str:

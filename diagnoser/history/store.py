@@ -28,9 +28,10 @@ from diagnoser.history.own_file import (
     why_not_read,
     why_not_written,
 )
-from heuristics.result.result import Result
 from reports.content.history import Line
+from reports.result.codec import Document
 from reports.result.read import kept_as_ours, of_one_run
+from reports.rows import known_of, those
 from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
 from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
@@ -38,7 +39,6 @@ from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import known
 from traces.names.file_names import told_name
-from traces.sections.rank import Rank
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -173,7 +173,7 @@ class Store:
             except DecodeError:
                 raise _damaged(self.path) from None
 
-    def document(self, number: int) -> dict[str, Any]:
+    def document(self, number: int) -> Document:
         """The whole document of a result that is there. Raises `NotAHistory` for one that is
         damaged.
         """
@@ -181,7 +181,7 @@ class Store:
             assert database is not None
             (row,) = database.query("SELECT document FROM results WHERE id = ?", [number])
         try:
-            document: dict[str, Any] = json.loads(_unpacked(row["document"]))
+            document: Document = json.loads(_unpacked(row["document"]))
         except (zlib.error, ValueError, RecursionError):
             raise _damaged(self.path) from None
         return document
@@ -268,16 +268,14 @@ class Store:
         if layout > LAYOUT:
             raise NotAHistory(
                 f"the history {self.path} has layout {layout}; this moe-diag knows up to {LAYOUT}. "
-                f"It is "
-                "left alone: update moe-diag (pip install --upgrade moe-diag), or give another "
-                "--store FILE."
+                "It is left alone: update moe-diag (pip install --upgrade moe-diag), or give "
+                "another --store FILE."
             )
         schema = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
         if schema and not is_of_tables(schema, _TABLES, _UNIQUE):
             raise NotAHistory(
                 f"the history {self.path} holds more than moe-diag puts there, such as a trigger "
-                f"or a view, "
-                "which would be run. It is left as it is; give another --store FILE."
+                "or a view, which would be run. It is left as it is; give another --store FILE."
             )
         if schema:
             return layout
@@ -291,7 +289,9 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
             "this result has no trace in it. Add what moe-diag analyze made of one."
         )
     text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-    rank = _first(result)
+    # of several ranks the one that `compare` would take: the lowest number, else the first
+    least = min(known_of(result.ranks, "rank"), default=None)
+    rank = next(iter(those(result.ranks, rank=least)), result.ranks[0])
     return {
         "name": result.traces[0].name if result.traces else result.ranks[0].trace,
         "digest": hashlib.sha256(text).hexdigest(),
@@ -333,12 +333,3 @@ def _damaged(path: Path) -> NotAHistory:
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _first(result: Result) -> Rank:
-    """Of several ranks the one that `compare` would take: the lowest number, else the first."""
-    numbered = {known(rank.rank): rank for rank in reversed(result.ranks)}
-    least = min((number for number in numbered if number is not None), default=None)
-    if least is None:
-        return result.ranks[0]
-    return numbered[least]

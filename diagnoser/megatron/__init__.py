@@ -51,7 +51,7 @@ def check_with_megatron(
     this one. What was not answered, for want of the packages or of time, is `not_checked` with the
     reason.
     """
-    answers: list[Answer] = []
+    answers = list[Answer]()
     if not requests:
         return []
     if python is None and (find_spec("megatron") is None or find_spec("torch") is None):

@@ -56,7 +56,7 @@ def rows() -> Mapping[str, Row]:
     """By parameter, or `command.parameter` where it is that command's alone, in the order of the
     help.
     """
-    found: dict[str, Row] = {}
+    found = dict[str, Row]()
     for title, several in by_title().items():
         found |= {name: replace(row, title=title) for name, row in several.items()}
     return found
@@ -85,7 +85,7 @@ def typed_as(row: Row, of: Kind) -> tuple[Any, Any]:
 def explain_words(incomplete: str) -> list[str]:
     from reports.measures import glossary, measures
 
-    fixes: list[str] = []
+    fixes = []
     for wall in _WALLS:
         fixes += _FIX.findall((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8"))
     words = glossary()

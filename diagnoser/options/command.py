@@ -13,6 +13,7 @@ from diagnoser.options.given import SYNONYMS
 from diagnoser.options.help import ABOUT, Group, HelpAll
 from heuristics.config.about import OPTIONS, option_of
 from reports.formats import Kind
+from reports.rows import each
 
 MOST: Final = 6
 """Parameters of a command whose help is one screen as it is."""
@@ -47,8 +48,8 @@ def command(
         for name, one in signature(function, eval_str=True).parameters.items():
             if get_origin(one.annotation) is partial:
                 (request,) = get_args(one.annotation)
-                taken = [each for each in _options_of(request) if each.name not in lacks]
-                requests[name] = request, [each.name for each in taken]
+                taken = [one for one in _options_of(request) if one.name not in lacks]
+                requests[name] = request, each(taken, "name")
                 listed += taken
             else:
                 listed.append(one)
@@ -61,16 +62,18 @@ def command(
         def called(**typed: Any) -> int | None:
             typed.pop("help_all", None)
             about = {}
-            for name in [name for name in typed if name.startswith(ABOUT)]:
-                if (value := typed.pop(name)) is not None:
+            for name in [*typed]:
+                if name.startswith(ABOUT) and (value := typed.pop(name)) is not None:
                     about[name.removeprefix(ABOUT)] = value
             typed[_OF_THE_RUN] = about
             for name, (request, taken) in requests.items():
-                typed[name] = partial(request, **{each: typed.pop(each) for each in taken})
+                typed[name] = partial(
+                    request, **dict(zip(taken, map(typed.pop, taken), strict=True))
+                )
             typed.pop(_OF_THE_RUN, None)
             return function(**typed)
 
-        shown: list[Parameter] = []
+        shown = list[Parameter]()
         for one in listed:
             shown += (
                 _of_the_run(own)

@@ -5,8 +5,9 @@ should gain.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from heuristics.config.about import OPTIONS, option_of
@@ -37,7 +38,7 @@ SYNONYMS: Final = {"gpus": "world_size"}
 WORDS: Final = (
     SYNONYMS
     | {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
-    | {field: field for field in OPTIONS}
+    | dict(zip(OPTIONS, OPTIONS, strict=True))
 )
 """Words of options and fields -> the field that they mean: `gpu_model` is `gpu`."""
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -48,10 +49,12 @@ def near_word(word: str, known: Iterable[str]) -> str:
     is near.
     """
     known = [*known]
-    begun = [one for one in known if one.startswith(f"{word}_")]
     if word in known:
         return word
-    return next(iter(begun), "") or nearest(word, known)
+    for one in known:
+        if one.startswith(f"{word}_"):
+            return one
+    return nearest(word, known)
 
 
 def _variables(given: object) -> tuple[str, ...]:
@@ -61,7 +64,7 @@ def _variables(given: object) -> tuple[str, ...]:
     from traces.settings.knobs import knobs
 
     if isinstance(given, Mapping):
-        given = [f"{name}={value}" for name, value in given.items()]
+        given = [*starmap("{}={}".format, given.items())]
     listed = [*map(str, given)] if isinstance(given, list | tuple) else [str(given)]
     known = [knob.removeprefix("env.") for knob in knobs() if knob.startswith("env.")]
     for variable in listed:
@@ -131,7 +134,7 @@ def _that_can_be(field: str, value: Any) -> object:
         return size_of(flag, value)
     if field == "graph_modules":
         return tuple(value.replace(",", " ").split() if isinstance(value, str) else map(str, value))
-    made: Mapping[str, Callable[[Any], object]] = {"gpu": _gpu, "env": _variables}
+    made = {"gpu": _gpu, "env": _variables}
     if field in made:
         return made[field](value)
     return value
@@ -171,7 +174,7 @@ def gate_asked(
     from heuristics.comparison.gate import Asked
     from heuristics.result.gate import GateAnswer
 
-    answers: dict[str, Any] = {}
+    answers = dict[str, Any]()
     for field, text in (("undecided", undecided), ("not_comparable", not_comparable)):
         flag = f"--{field.replace('_', '-')}"
         if text is None:
@@ -195,7 +198,7 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
     from heuristics.comparison.expected import Prediction
     from heuristics.fixes.catalogue import CATALOGUE
 
-    found: dict[str, Prediction] = {}
+    found = {}
     for text in texts:
         match = _EXPECTED.fullmatch(text)
         if match is None:

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from diagnoser.options import ARGUMENTS, Row, by_title, rows
+from reports.rows import each, those
 from traces.patterns import compiled
 
 ABOUT: Final = "about_"
@@ -54,14 +55,14 @@ class Group(TyperGroup):
         if _ALL not in ctx.meta:
             return super().get_help(ctx)
         under = (type(ctx)(one, parent=ctx, info_name=name) for name, one in self.commands.items())
-        return "\n\n".join(each.get_help() for each in under)
+        return "\n\n".join(one.get_help() for one in under)
 
 
 class GroupedCommand(TyperCommand):
     """A command whose help is one screen, in groups; one without `--help-all` shows all it has."""
 
     def _is_short(self, ctx: Any) -> bool:
-        return _ALL not in ctx.meta and any(one.name == "help_all" for one in self.params)
+        return _ALL not in ctx.meta and "help_all" in each(self.params, "name")
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         text = inspect.cleandoc(self.help or "")
@@ -76,10 +77,10 @@ class GroupedCommand(TyperCommand):
         short, params = self._is_short(ctx), self.get_params(ctx)
         for title in by_title():
             is_whole = not short or title == ARGUMENTS
-            under = [
-                one for one in params if _title(one) == title and (is_whole or _is_first(one.name))
-            ]
-            records = [_record(ctx, one, short) for one in under]
+            records = []
+            for one in params:
+                if _title(one) == title and (is_whole or _is_first(one.name)):
+                    records.append(_record(ctx, one, short))
             if records:
                 if is_whole:
                     formatter.write_paragraph()
@@ -87,7 +88,7 @@ class GroupedCommand(TyperCommand):
                 with formatter.indentation():
                     formatter.write_dl(records, col_max=_WIDE)
         if short:
-            count = sum(one.param_type_name == "option" for one in params)
+            count = len(those(params, param_type_name="option"))
             formatter.write_paragraph()
             formatter.write_text(f"All {count} options: {ctx.command_path} --help-all")
 

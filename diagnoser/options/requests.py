@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from errno import ENAMETOOLONG
 from functools import wraps
 from inspect import Signature, signature
+from itertools import filterfalse
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_args, get_origin
@@ -41,6 +42,8 @@ _KINDS: Final = {
     Sequence: "a list",
     Iterable: "a list",
 }
+About = Mapping[str, object]
+"""What is said of a run, by the fields of `Given`."""
 Source = Place | Mapping[str, Any] | Diagnosis
 """The path of a trace, of several (a folder, a pattern) or of an earlier result; or what holds a
 result."""
@@ -68,7 +71,7 @@ class Analysis:
     scheduler: str | None = None
     config: Place | None = None
     log: Place | None = None
-    about: Mapping[str, object] | None = None
+    about: About | None = None
     ask_megatron: bool = True
     redact: bool = True
     progress: Progress = silent
@@ -83,7 +86,7 @@ class Check:
     log: Place | None = None
     symptoms: Place | None = None
     memory_snapshot: Sequence[Any] = ()
-    about: Mapping[str, object] | None = None
+    about: About | None = None
     ask_megatron: bool = True
     redact: bool = True
     progress: Progress = silent
@@ -96,7 +99,7 @@ class OfTwoRuns:
     gate: str | None = None
     undecided: str | None = None
     not_comparable: str | None = None
-    about: Mapping[str, object] | None = None
+    about: About | None = None
     redact: bool = True
 
 
@@ -146,7 +149,7 @@ class LayoutPlan:
     gpus: int | None = None
     seq_length: int | None = None
     global_batch: int | None = None
-    about: Mapping[str, object] | None = None
+    about: About | None = None
     redact: bool = True
     progress: Progress = silent
 
@@ -168,7 +171,7 @@ def _check(
 ) -> None:
     """Raises `UsageError` for what a function does not take, in the words of its options."""
     known = takes.parameters
-    if unknown := next((one for one in kwargs if one not in known), None):
+    for unknown in filterfalse(known.__contains__, kwargs):
         raise UsageError(f"{name} takes no {unknown!r}. {_meant(unknown, kwargs[unknown], known)}")
     try:
         given = takes.bind(*args, **kwargs).arguments
@@ -263,7 +266,7 @@ def command_line(
     command: str,
     files: Sequence[Path],
     given: Mapping[str, Value],
-    about: Mapping[str, object] | None = None,
+    about: About | None = None,
     redact: bool = True,
 ) -> str:
     """A line for a shell: the command, its files, the options that were given, and what was said of
@@ -299,7 +302,7 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
     from reports.result.fill.shown import given
 
     shown = given(given_from(about), redact)
-    for field in (field for field in OPTIONS if field in about):
+    for field in filter(about.__contains__, OPTIONS):
         flag, row = option_of(field), OPTIONS[field]
         # the words of --guidance are few, and no part of the section
         value = about[field] if field == "guidance" else shown.get(field, row.takes)

@@ -15,6 +15,7 @@ from typing import Final
 
 from reports.content.page import SCREEN, Page, View
 from reports.formats import FORMATS, as_bytes
+from reports.rows import each
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import sweep, write_whole
 from traces.frozen import frozen
@@ -44,7 +45,7 @@ class Target:
     """
 
     form: str
-    path: Path | None
+    path: Path | None = None
     is_named: bool = False
 
 
@@ -71,16 +72,15 @@ def plan_targets(
             "or with -o . to put it beside the input."
         )
     if output == "-":
-        targets = [Target(form, None) for form in forms]
+        targets = [*map(Target, forms)]
     elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
-        folder = trace.parent if output == "." else Path(output)
-        targets = [
-            Target(form, folder / f"{base_name(trace)}{ending}.{FORMATS[form].extension}")
-            for form in forms
-        ]
+        folder, targets = trace.parent if output == "." else Path(output), []
+        for form in forms:
+            name = f"{base_name(trace)}{ending}.{FORMATS[form].extension}"
+            targets.append(Target(form, folder / name))
     else:
         targets = [Target(form, Path(output), is_named=True) for form in forms]
-    if len(targets) > 1 and len({target.path for target in targets}) == 1:
+    if len(targets) > 1 and len({*each(targets, "path")}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
     folders = set[Path]()
     for target in targets:

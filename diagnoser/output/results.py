@@ -15,9 +15,11 @@ from diagnoser.output import Target, base_name, plan_targets, say, screen, show,
 from reports.content.blocks import Headline
 from reports.content.page import Asked, Detail, Head, View
 from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
+from reports.measures import words_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
 from reports.result.read import read_kept
+from reports.rows import each
 from traces.errors import OutputNotWritable, UsageError
 from traces.frozen import frozen
 from traces.limits import MESSAGE
@@ -29,15 +31,6 @@ if TYPE_CHECKING:
 
 
 _OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
-_CALLED: Final = {
-    Kind.ANALYSIS: "a diagnosis",
-    Kind.COMPARISON: "a comparison",
-    Kind.CONFIGURATION: "a judged configuration",
-    Kind.FILES: "a comparison without traces",
-    Kind.LAYOUTS: "a list of layouts",
-    Kind.RUN: "a run of merged ranks",
-}
-_ENDINGS: Final = {Kind.COMPARISON: "_compared", Kind.FILES: "_compared", Kind.RUN: "_run"}
 
 
 @frozen
@@ -76,7 +69,8 @@ class Output:
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor "
                 f"{self.flavor}"
             )
-        is_headed = self.ticket is not None or any(FORMATS[form].headed for form in self.forms)
+        formats = map(FORMATS.__getitem__, self.forms)
+        is_headed = self.ticket is not None or any(each(formats, "headed"))
         if (self.title or self.note) and not is_headed:
             name = "--title" if self.title else "--note"
             raise UsageError(
@@ -135,12 +129,12 @@ def plan_results(
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
-            raise UsageError(f"{_CALLED[kind]} has no {form}. Give one of {there}.")
+            raise UsageError(f"{words_of('kind')[kind]} has no {form}. Give one of {there}.")
     if output.brief and kind in (*_OF_TWO, Kind.LAYOUTS):
         what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
         raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
-    inputs = [*runs, *(path for path in beside if path)]
-    ending = _ENDINGS.get(kind, "_moe-diag")
+    inputs = [*runs, *filter(None, beside)]
+    ending = words_of("ending").get(kind, "_moe-diag")
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
         return Plan(kind, targets, None)
@@ -176,42 +170,40 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         written = FORMATS[target.form].write(result, Asked(detail, view, output.brief, head))
         write(target, written, output.force_overwrite)
         if output.open and target.form == "html" and target.path is not None:
-            _open(target.path)
+            import webbrowser
+
+            if not webbrowser.open(target.path.resolve().as_uri()):
+                say(f"no browser could be started here. Open {target.path} in one.")
     _tell(result, plan)
     if result.redacted and has_withheld(result):
         say(
             "parts of file names are withheld, as they may be a host's or a person's; --no-redact "
             "shows all."
         )
-    if plan.ticket and all(target.path for target in plan.targets):
-        names = [f"Ticket in {plan.ticket.folder}:", *(f"  {name}" for name in plan.ticket.names)]
-        show("\n".join(names) + "\n")
+    if plan.ticket and all(each(plan.targets, "path")):
+        names = "".join(map("  {}\n".format, plan.ticket.names))
+        show(f"Ticket in {plan.ticket.folder}:\n{names}")
 
 
 def _tell(result: Whole, plan: Plan) -> None:
     """Which files were written, and the answer in them: on stdout unless that is data."""
-    files = [target.path for target in plan.targets if target.path is not None]
+    files = [*filter(None, each(plan.targets, "path"))]
     if not files:
         return
     from reports.content.names import plain
 
-    found = (one for one in page_of(result, Detail.FIRST).blocks if isinstance(one, Headline))
-    said = next(((one.label, plain(one.whole)) for one in found), ("", ""))
-    between = ": " if said[1][:1].isupper() and said[1].endswith(".") else " "
+    label = said = ""
+    for one in page_of(result, Detail.FIRST).of_kind(Headline)[:1]:
+        label, said = one.label, plain(one.whole)
+    between = ": " if said[:1].isupper() and said.endswith(".") else " "
     # not the path: what a terminal shows is pasted into tickets
-    line = f"Wrote {', '.join(path.name for path in files)}: {between.join(filter(None, said))}"
-    if len(files) == len(plan.targets) and all(path.is_file() for path in files):
+    told = between.join(filter(None, (label, said)))
+    line = f"Wrote {', '.join(each(files, 'name'))}: {told}"
+    if len(files) == len(plan.targets) and all(map(Path.is_file, files)):
         with suppress(OutputNotWritable):  # nobody listens, and the files are there
             show(f"{one_line(line)}\n")
     else:
         say(line)
-
-
-def _open(page: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(page.resolve().as_uri()):
-        say(f"no browser could be started here. Open {page} in one.")
 
 
 def _head(output: Output, redact: bool) -> Head:
@@ -239,7 +231,6 @@ def saved_result(path: Path, redact: bool = True) -> Whole:
     if redact and not result.redacted:
         raise UsageError(
             f"{path} was made with --no-redact and holds paths. Give --no-redact to show them, or "
-            f"make the "
-            "result again without it."
+            "make the result again without it."
         )
     return result

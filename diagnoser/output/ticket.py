@@ -19,6 +19,7 @@ from reports.content.page import Head
 from reports.formats import FORMATS, as_bytes
 from reports.result.codec import Document
 from reports.result.json_text import render_json
+from reports.rows import each
 from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import appearing, aside, sweep
 from traces.files.folder import Folder, open_folder
@@ -96,8 +97,7 @@ def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
     except NotPutBack as error:
         raise OutputNotWritable(
             f"{ticket.folder} cannot be written, and what it replaced cannot go back: it is in "
-            f"{error}. "
-            "Move it back by hand."
+            f"{error}. Move it back by hand."
         ) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -142,7 +142,7 @@ def _manifest(result: Whole, contents: Mapping[str, bytes]) -> Document:
     return {
         "tool": {"name": result.tool.name, "version": result.tool.version},
         "schema_version": result.schema_version,
-        "runs": [one.name for one in runs],
+        "runs": each(runs, "name"),
         "redacted": result.redacted,
         "files": [
             {"name": name, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}

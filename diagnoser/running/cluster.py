@@ -148,7 +148,7 @@ class Cluster(Engine):
         So where one is ended by what it reads, nothing else is suspected.
         """
         gathered, left = Gathered(len(jobs)), deque(enumerate(jobs))
-        running: dict[int, Any] = {}
+        running = dict[int, Any]()
         ended = SimpleQueue[int]()
         asked_s = seen_s = time.monotonic()
         threads = self._threads()
@@ -178,9 +178,8 @@ class Cluster(Engine):
             elif now - seen_s > WORKERS_COME.value:
                 raise ClusterUnavailable(
                     f"no worker of {self._address} has taken work for {WORKERS_COME.value} s. "
-                    f"Start one "
-                    f"with dask worker {self._address}; if there is one, give it more "
-                    f"--memory-limit."
+                    f"Start one with dask worker {self._address}; if there is one, give it more "
+                    "--memory-limit."
                 )
         return gathered.in_order()
 
@@ -211,8 +210,7 @@ class Cluster(Engine):
         except KilledWorker:
             return ProcessEnded(
                 f"every worker that read {name} was ended from outside, perhaps because memory ran "
-                f"out. "
-                "Start workers with more memory: dask worker --memory-limit"
+                "out. Start workers with more memory: dask worker --memory-limit"
             ), None
         except (CancelledError, OSError):
             raise self._scheduler_ended() from None

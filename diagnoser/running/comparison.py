@@ -7,6 +7,7 @@ are laid as `analyze` would have.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,7 @@ from msgspec import structs
 
 from diagnoser.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.options.given import gate_asked, given_from, predictions
-from diagnoser.options.requests import Analysis, Comparison, Value, made_again, path_of, reading_of
+from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import traces_named
 from diagnoser.running.pipeline import diagnose
@@ -34,6 +35,7 @@ from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
+from reports.rows import each, those
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.files.beneath import real_path
 from traces.frozen import frozen
@@ -84,7 +86,7 @@ class Side:
         """Every file that is given of it. Raises what `traces_named` says."""
         with named(self.name):
             sources = traces_named([self.source]) if isinstance(self.source, Path) else []
-        return [*sources, *(path for path in (self.config, self.log) if path)]
+        return [*sources, *filter(None, (self.config, self.log))]
 
 
 def sides_of(asked: Comparison) -> tuple[Side, ...]:
@@ -121,10 +123,10 @@ def compare_sides(
             side.source if isinstance(side.source, Path) else Path(recorded.traces[0].name)
         )
         given += side.files()
-        warnings += [f"{side.name}: {warning}" for warning in recorded.warnings]
+        warnings += map(f"{side.name}: {{}}".format, recorded.warnings)
     base, new, *more = results
     found = compare(base, new, (asked.base_gpu, asked.new_gpu), gate, expected, more)
-    beside: dict[str, Value] = {"--baseline": baseline, "--more-base": tuple(files[2:])}
+    beside = {"--baseline": baseline, "--more-base": tuple(files[2:])}
     result = structs.replace(
         found,
         tool=structs.replace(found.tool, version=VERSION),
@@ -219,14 +221,12 @@ def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progr
     if asked.redact and not result.redacted:
         raise UsageError(
             "this earlier result was made with --no-redact and holds paths. Give --no-redact to "
-            "show them, "
-            "or make it again without it."
+            "show them, or make it again without it."
         )
     if asked.steps is not None or asked.nvtx is not None:
         raise UsageError(
             "steps can be chosen in a trace only, and this is an earlier result. Give its trace, "
-            "or leave "
-            "--steps and --nvtx out."
+            "or leave --steps and --nvtx out."
         )
     if side.config or side.log:
         return _with_files(result, side, asked, progress)
@@ -249,8 +249,7 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
     if side.config is not None and configured_before:
         raise UsageError(
             "this earlier result already holds a configuration or a log. Leave the configuration "
-            "out, or "
-            "analyze the trace again: moe-diag analyze TRACE --config FILE -f json"
+            "out, or analyze the trace again: moe-diag analyze TRACE --config FILE -f json"
         )
     given = given_from({**_about(result), **(asked.about or {})})
     configured = read_configured(side.config, side.log, given, progress)
@@ -259,14 +258,15 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
     observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
     made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=asked.redact)
     sections = ("log",) if configured_before else _FROM_FILES
-    rooms = {wall.id: wall.room for wall in made.walls}
     kept = [gap for gap in result.missing if _section(gap.path) not in sections]
     lacking = [gap for gap in made.missing if _section(gap.path) in sections]
+    walls = []
+    for wall in result.walls:
+        room = next(iter(each(those(made.walls, id=wall.id), "room")), wall.room)
+        walls.append(structs.replace(wall, room=room))
     laid = structs.replace(
         result,
-        walls=tuple(
-            structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls
-        ),
+        walls=tuple(walls),
         missing=(*kept, *lacking),
         **{name: getattr(made, name) for name in sections},
     )
@@ -285,10 +285,10 @@ def _section(path: str) -> str:
 
 def _about(result: Result) -> dict[str, object]:
     """What was said of the run when the result was made, where this version knows it."""
-    said: dict[str, Any] = {**result.given, "guidance": result.tool.guidance}
+    said = {**result.given, "guidance": result.tool.guidance}
     if said["guidance"] not in get_args(Guidance):
         del said["guidance"]
-    told: dict[str, object] = {}
+    told = {}
     for key, one in said.items():
         if isinstance(one, list | tuple) and key != "env":
             one = ",".join(map(str, one))
@@ -298,7 +298,7 @@ def _about(result: Result) -> dict[str, object]:
 
 
 def _step_ns(result: Result) -> int | None:
-    lengths = [one for rank in result.ranks if rank.steps.found for one in rank.lengths_ns]
+    lengths = [*chain.from_iterable(rank.lengths_ns for rank in result.ranks if rank.steps.found)]
     if lengths:
         return round(median(lengths))
     return None

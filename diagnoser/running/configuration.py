@@ -14,6 +14,7 @@ from diagnoser.options.requests import Check, made_again, path_of
 from diagnoser.running.snapshots import peak_of, read_snapshots
 from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
+from reports.rows import each
 from traces.errors import InputError
 from traces.files.plain_file import no_file, read_text
 from traces.names.file_names import told_path
@@ -141,7 +142,8 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
         seen = replace(seen, observed=replace(seen.observed, peak_bytes=peak_of(snapshot)))
     observed = with_fit(seen, given, configured.log)
     judgement = judge_observed(observed, given, configured, ask or asker(asked.ask_megatron))
-    judged = symptoms is not None or any(wall.outcome != "unmeasurable" for wall in judgement.walls)
+    outcomes = {*each(judgement.walls, "outcome")}
+    judged = symptoms is not None or not outcomes <= {"unmeasurable"}
     result = result_of_run(
         VERSION,
         judgement,

@@ -7,8 +7,9 @@ else: it names no file outside of that folder, or of the repository.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -69,7 +70,7 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
 
 def facts_near(folder: Path) -> Facts | None:
     """The facts of the nearest file that has some. Raises `WrongFacts`."""
-    places = [*_folders(folder)]
+    places = _folders(folder)
     top = places[-1]
     for place in places:
         if (own := place / OWN).is_file():
@@ -80,13 +81,15 @@ def facts_near(folder: Path) -> Facts | None:
     return None
 
 
-def _folders(folder: Path) -> Iterator[Path]:
+def _folders(folder: Path) -> list[Path]:
     """The folder, and those above it up to the root of its repository; outside of one the folder
     alone.
     """
     above = [folder, *folder.parents]
-    root = next((place for place, one in enumerate(above) if (one / ".git").exists()), 0)
-    yield from above[: root + 1]
+    for place, one in enumerate(above):
+        if (one / ".git").exists():
+            return above[: place + 1]
+    return [folder]
 
 
 def _read(path: Path, top: Path) -> str:
@@ -111,8 +114,8 @@ def _table(path: Path, text: str) -> dict[str, Any]:
 
 
 def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
-    about: dict[str, object] = {}
-    files: dict[str, Path] = {}
+    about = {}
+    files = {}
     named = {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -140,7 +143,7 @@ def _value(path: Path, key: str, kind: type, value: object) -> object:
     if kind is str and isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ",".join(value)
     if kind is list and isinstance(value, dict):
-        return [f"{name}={one}" for name, one in value.items()]
+        return [*starmap("{}={}".format, value.items())]
     if type(value) is not kind:
         raise _wrong(path, f"{key} must be {KINDS[kind]}")
     return value

@@ -18,6 +18,7 @@ from diagnoser.running.configuration import read_configured
 from diagnoser.running.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from reports.result.read import is_result
+from reports.rows import each
 from traces.errors import InputError, UsageError
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
@@ -63,11 +64,7 @@ def is_of_files(path: Path) -> bool:
             found = json.loads(file.read(int(LARGEST.value) + 1))
     except (OSError, ValueError, RecursionError):
         return False
-    return (
-        isinstance(found, dict)
-        and bool(found)
-        and not any(key in found for key in _NO_CONFIGURATION)
-    )
+    return isinstance(found, dict) and bool(found) and found.keys().isdisjoint(_NO_CONFIGURATION)
 
 
 def asked_of_files(
@@ -81,20 +78,20 @@ def asked_of_files(
     """
     if isinstance(base, Diagnosis) or isinstance(new, Diagnosis):
         return None
-    there = [path for path in (base, new) if path is not None]
+    there = [*filter(None, (base, new))]
     are_files = [*map(is_of_files, there)]
     if any(are_files) and not all(are_files):
         _refuse_mixed(there, are_files)
     one, other = base or typed.get("base_config"), new or typed.get("new_config")
     if not all(are_files) or not any((one, other, typed.get("base_log"), typed.get("new_log"))):
         return None
-    if of_recordings := [name for name in _OF_RECORDINGS if typed.get(name)]:
-        flag = f"--{of_recordings[0].replace('_', '-')}"
+    for name in filter(typed.get, _OF_RECORDINGS):
+        flag = f"--{name.replace('_', '-')}"
         raise UsageError(
             f"{flag} is of recordings. Type the same line without it, or give recordings."
         )
-    asked = {one.name: typed[one.name] for one in fields(FilesComparison) if one.name in typed}
-    return FilesComparison(one, other, **asked)
+    own = {*each(fields(FilesComparison), "name")} & {*typed}
+    return FilesComparison(one, other, **{name: typed[name] for name in own})
 
 
 def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
@@ -103,8 +100,7 @@ def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
         return  # named where it is read
     raise UsageError(
         f"{file} is a file of a run, {other} is none. Give two configurations or logs, or two "
-        f"recordings "
-        "with --base-config and --new-config."
+        "recordings with --base-config and --new-config."
     )
 
 
@@ -114,10 +110,10 @@ def compare_files(asked: FilesComparison) -> FilesResult:
 
     gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
     given = given_from(asked.about or {})
-    base, new = (_side(name, asked, given) for name in _NAMES)
+    base, new = _side("base", asked, given), _side("new", asked, given)
     asked.progress("comparing", None)
     configs = path_of(asked.base), path_of(asked.new)
-    files = [path for path in configs if path]
+    files = [*filter(None, configs)]
     alone = {} if len(files) == 2 else {"--base-config": configs[0], "--new-config": configs[1]}
     found = compared(base, new, gate)
     result = structs.replace(
@@ -130,21 +126,29 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     return FilesResult(with_whole_names(result, asked.redact, [*configs, *logs]))
 
 
-_NAMES: Final[tuple[str, str]] = ("base", "new")
-
-
 def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
     """One side, read. Raises `UsageError` for one of which nothing is given."""
     config, log = path_of(getattr(asked, name)), path_of(getattr(asked, f"{name}_log"))
     if config is None and log is None:
         raise UsageError(
             f"{name} has neither a configuration nor a log. Type moe-diag compare BASE.yaml "
-            f"NEW.yaml, or "
-            "give --base-log and --new-log"
+            "NEW.yaml, or give --base-log and --new-log"
         )
+    from heuristics.comparison.files.side import FileSide
+    from reports.result.fill.shown import shown_of
+
     with named(name):
         config, log, configured = _read(config, log, asked, given)
-    return _made((config, log), configured, asked, given)
+    of_config, of_log = of_known(told_path, config), of_known(told_path, log)
+    return copied(
+        FileSide,
+        configured,
+        name=of_config or of_log or "",
+        config=of_config,
+        given=given,
+        problems=len(configured.problems),
+        shown=shown_of(asked.redact),
+    )
 
 
 def _read(
@@ -163,24 +167,3 @@ def _read(
         except InputError:
             pass
         raise
-
-
-def _made(
-    files: tuple[Path | None, Path | None],
-    configured: Configured,
-    asked: FilesComparison,
-    given: Given,
-) -> FileSide:
-    from heuristics.comparison.files.side import FileSide
-    from reports.result.fill.shown import shown_of
-
-    config, log = (of_known(told_path, path) for path in files)
-    return copied(
-        FileSide,
-        configured,
-        name=config or log or "",
-        config=config,
-        given=given,
-        problems=len(configured.problems),
-        shown=shown_of(asked.redact),
-    )

@@ -8,9 +8,11 @@ import os
 import shlex
 import zlib
 from collections.abc import Callable, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
+from reports.rows import each
 from traces.errors import TraceNotFound, UsageError
 from traces.files.beneath import is_beneath, opened, real_path
 
@@ -54,12 +56,13 @@ def files_named(
     Raises `UsageError` for a file that is named twice itself, `TraceNotFound` for what has no
     files, of a folder with the words of `nothing`.
     """
-    found: dict[str, Path] = {}
-    named: dict[str, Path] = {}
+    found = {}
+    named = dict[str, Path]()
     for path in given:
         if path.is_dir():
             home = real_path(path)  # of thousands of files, none is looked up again
-            found |= {f"{home}/{one.name}": one for one in _of_folder(path, inside, nothing)}
+            for one in _of_folder(path, inside, nothing):
+                found[f"{home}/{one.name}"] = one
             continue
         several = _matching(path, inside)
         if several is None:
@@ -86,13 +89,12 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
     entries.sort(key=lambda one: one.name)
     for one in entries:
         if one.is_symlink() and not is_within(Path(one.path), folder):
-            pattern = folder / f"*{next(end for end in endings if one.name.endswith(end))}"
+            pattern = folder / f"*{next(filter(one.name.endswith, endings))}"
             raise TraceNotFound(
                 f"{one.path} is a link out of its folder, which is not followed there. If it is "
-                f"yours, name "
-                f"the files themselves: {shlex.quote(str(pattern))}"
+                f"yours, name the files themselves: {shlex.quote(str(pattern))}"
             )
-    return [folder / one.name for one in entries]
+    return [*map(folder.joinpath, each(entries, "name"))]
 
 
 def is_within(path: Path, folder: Path) -> bool:
@@ -109,7 +111,7 @@ def recordings_in(folder: Path) -> list[Path]:
 
     Raises as `entries_in`.
     """
-    files = [path for path in entries_in(folder, *REPORTS, *EXPORTS, *_KINETO) if path.is_file()]
+    files = [*filter(Path.is_file, entries_in(folder, *REPORTS, *EXPORTS, *_KINETO))]
     reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
     left_out = set[Path]()
     for path in files:
@@ -118,7 +120,7 @@ def recordings_in(folder: Path) -> list[Path]:
                 left_out.add(path)
         elif path.name.endswith(EXPORTS) and (report := reports.get(_stem(path))):
             left_out.add(min(report, path, key=lambda one: one.stat().st_mtime_ns))
-    return [path for path in files if path not in left_out]
+    return [*filterfalse(left_out.__contains__, files)]
 
 
 def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:
@@ -138,7 +140,7 @@ def _matching(path: Path, inside: Inside) -> list[Path] | None:
     if path.exists() or not glob.has_magic(str(path)):
         return None
     matched = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a pattern of any folder
-    files: list[Path] = []
+    files = []
     for match in filter(is_beneath, map(Path, sorted(matched))):
         files += inside(match) if match.is_dir() else [match]
     if not files:
@@ -160,7 +162,7 @@ def _no_recordings(folder: Path) -> str:
 
 
 def _stem(path: Path) -> str:
-    return path.name[: -len(next(end for end in (*REPORTS, *EXPORTS) if path.name.endswith(end)))]
+    return path.name.removesuffix(next(filter(path.name.endswith, (*REPORTS, *EXPORTS))))
 
 
 def _is_kineto(path: Path) -> bool:
@@ -173,4 +175,4 @@ def _is_kineto(path: Path) -> bool:
             head = (gzip.GzipFile(fileobj=file) if packed else file).read(_HEAD)
     except (OSError, EOFError, zlib.error):
         return True  # named later, with the reason
-    return _OURS not in head and any(mark in head for mark in _OF_KINETO)
+    return _OURS not in head and any(map(head.__contains__, _OF_KINETO))

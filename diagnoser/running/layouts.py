@@ -25,7 +25,6 @@ from traces.spelling import counted
 if TYPE_CHECKING:
     from heuristics.config.about import Given
     from heuristics.layouts.choose import Found, Wanted
-    from heuristics.result.layouts import Layouts
     from traces.settings.settings import Settings
 
 _LENGTH: Final = "seq_length"
@@ -42,7 +41,16 @@ def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
 
     given = given_from(asked.about or {})
     settings, name, caveat, is_file, problems = _model(asked, given)
-    settings = _with_asked(settings, asked)
+    for flag, size, most in (
+        ("--gpus", asked.gpus, MOST_RANKS),
+        ("--seq-length", asked.seq_length, _TOKENS),
+        ("--global-batch", asked.global_batch, _TOKENS),
+    ):
+        if size is not None:
+            size_of(flag, size, most)
+    sizes = {_LENGTH: asked.seq_length, GLOBAL_BATCH: asked.global_batch}
+    told = {knob: one for knob, one in sizes.items() if one is not None}
+    settings = settings.changed(told, "option")
     wanted = _wanted(asked, given, settings, is_file)
     asked.progress("holding layouts against memory", None)
     found = find_layouts(wanted)
@@ -50,8 +58,31 @@ def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
         raise UsageError(f"{name}: {found.reason}. {found.cure[:1].upper()}{found.cure[1:]}.")
     if not found.counted.divide:
         raise UsageError(_nothing_divides(found, wanted))
-    result = _document(asked, name, caveat, wanted, found, problems)
-    return LayoutsResult(with_whole_names(result, asked.redact, [Path(asked.model)]))
+    from heuristics.layouts.published import model_of, weight_of
+    from heuristics.result.layouts import Layouts
+    from heuristics.result.tool import SCHEMA_VERSION, Tool
+
+    weight, known, files = weight_of(found.model), model_of(found.model), [Path(asked.model)]
+    result = copied(
+        Layouts,
+        found,
+        wanted,
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("moe-diag", VERSION, wanted.given.guidance),
+        kind="layouts",
+        warnings=(*problems, *found.warnings),
+        missing=(),
+        redacted=asked.redact,
+        command=made_again("plan", files, asked),
+        about=name,
+        model=known.name if known else "",
+        global_batch=int(str(found.settings.value(GLOBAL_BATCH))),
+        seq_length=found.model.seq_length,
+        parameters_count=weight.total,
+        active_count=weight.active,
+        unknown=(*filter(None, (caveat,)), *found.unknown),
+    )
+    return LayoutsResult(with_whole_names(result, asked.redact, files))
 
 
 def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, tuple[str, ...]]:
@@ -74,20 +105,6 @@ def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, t
         return configured.files, told_path(path), "", True, unread
     named = model_named(asked.model)
     return named.settings, named.name, named.caveat, False, ()
-
-
-def _with_asked(settings: Settings, asked: LayoutPlan) -> Settings:
-    for flag, size, most in (
-        ("--gpus", asked.gpus, MOST_RANKS),
-        ("--seq-length", asked.seq_length, _TOKENS),
-        ("--global-batch", asked.global_batch, _TOKENS),
-    ):
-        if size is not None:
-            size_of(flag, size, most)
-    wanted = {_LENGTH: asked.seq_length, GLOBAL_BATCH: asked.global_batch}
-    return settings.changed(
-        {knob: one for knob, one in wanted.items() if one is not None}, "option"
-    )
 
 
 def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) -> Wanted:
@@ -138,40 +155,5 @@ def _nothing_divides(found: Found, wanted: Wanted) -> str:
     )
     return (
         f"no layout divides {wanted.gpus} GPUs and a global batch of {batch:,}: data-parallel "
-        f"ranks times "
-        f"the micro-batch must divide it. {cure}"
-    )
-
-
-def _document(
-    asked: LayoutPlan,
-    name: str,
-    caveat: str,
-    wanted: Wanted,
-    found: Found,
-    problems: tuple[str, ...],
-) -> Layouts:
-    from heuristics.layouts.published import model_of, weight_of
-    from heuristics.result.layouts import Layouts
-    from heuristics.result.tool import SCHEMA_VERSION, Tool
-
-    weight, known = weight_of(found.model), model_of(found.model)
-    return copied(
-        Layouts,
-        found,
-        wanted,
-        schema_version=SCHEMA_VERSION,
-        tool=Tool("moe-diag", VERSION, wanted.given.guidance),
-        kind="layouts",
-        warnings=(*problems, *found.warnings),
-        missing=(),
-        redacted=asked.redact,
-        command=made_again("plan", [Path(asked.model)], asked),
-        about=name,
-        model=known.name if known else "",
-        global_batch=int(str(found.settings.value(GLOBAL_BATCH))),
-        seq_length=found.model.seq_length,
-        parameters_count=weight.total,
-        active_count=weight.active,
-        unknown=(*((caveat,) if caveat else ()), *found.unknown),
+        f"ranks times the micro-batch must divide it. {cure}"
     )

@@ -8,7 +8,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from diagnoser.running.skipped import NO_WORK, why_skipped
 from heuristics.plan.combined import Replay
 from heuristics.plan.gains import Kinds, Replayed
 from reports.result.read import is_result
+from reports.rows import each
 from traces import errors
 from traces.columns import TraceInfo
 from traces.cures import cure
@@ -47,9 +48,12 @@ MOST_RANKS: Final = Limit(
     512,
     "processes on GPUs in one recording",
     "ours: a machine has at most 72 GPUs, and each of these takes some 10 ms however little it "
-    "does "
-    "(measured 2026-11-23)",
+    "does (measured 2026-11-23)",
 )
+
+
+Missed = tuple[int | None, int, EmptySelection]
+"""The process and the device of a rank that is left out, and why."""
 
 
 @frozen
@@ -103,14 +107,14 @@ class MeasuredTrace:
     recorded_ranks: tuple[int, ...]
     messages: tuple[Messages, ...] | None
     ranks: tuple[RankMeasurements, ...]
-    missed: tuple[tuple[int | None, int, EmptySelection], ...]
+    missed: tuple[Missed, ...]
 
 
 def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[MeasuredTrace | InputError]:
     """Measure several traces; the error of one that cannot be used, or that no process could
     read.
     """
-    found: list[MeasuredTrace | InputError] = [*engine.map(measure_trace, tasks)]
+    found = [*engine.map(measure_trace, tasks)]
     for place, task in enumerate(tasks.values()):
         if (
             task.folder
@@ -131,15 +135,15 @@ def replay_at(
 
     `order`: which of all ranks that were measured are meant, None: all.
     """
-    homes: list[tuple[int, int]] = []
+    homes = list[tuple[int, int]]()
     for at, trace in enumerate(read):
         if isinstance(trace, MeasuredTrace):
-            homes += [(at, number) for number in range(len(trace.ranks))]
+            homes += zip(repeat(at), range(len(trace.ranks)))
     if order is not None:
-        homes = [homes[one] for one in order]
+        homes = [*map(homes.__getitem__, order)]
 
     def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
-        questions: dict[int, dict[int, tuple[int, Sequence[Kinds]]]] = {}
+        questions = dict[int, dict[int, tuple[int, Sequence[Kinds]]]]()
         for at, (rank, kinds) in enumerate(asked):
             if kinds:
                 trace, number = homes[rank.place]
@@ -190,19 +194,18 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
     if len(chosen) > MOST_RANKS.value:
         return errors.NotATrace(
             f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has "
-            f"over "
-            f"{MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
+            f"over {MOST_RANKS.value:,.0f}. Choose some with --gpu, or record again."
         )
     unknown = check_rows(task.rows, timeline.ranks)
     ranks, missed, warnings = _measured(chosen, task)
-    numbers = (_number(rank, task) for rank in timeline.ranks)
+    numbers = [_number(rank, task) for rank in timeline.ranks]
     return MeasuredTrace(
         task.path,
         columns.info,
         (*timeline.warnings, *unknown, *warnings),
         timeline.graph_launches,
         timeline.opaque_graph_launches,
-        tuple(rank.device for rank in timeline.ranks),
+        tuple(each(timeline.ranks, "device")),
         tuple(number for number in numbers if number is not None),
         measure_messages(columns) if ranks else None,
         ranks,
@@ -227,7 +230,7 @@ def _measured(
     ranks: Sequence[RankTimeline], task: TraceTask
 ) -> tuple[
     tuple[RankMeasurements, ...],
-    tuple[tuple[int | None, int, EmptySelection], ...],
+    tuple[Missed, ...],
     tuple[str, ...],
 ]:
     done, missed, warnings = [], [], list[str]()
@@ -275,27 +278,25 @@ def chosen_of(
     for path, one in zip(paths, found, strict=True):
         if isinstance(one, MeasuredTrace) and one.devices:
             read.append(one)
-            warnings += [f"{told_path(path)}: {warning}" for warning in one.warnings]
+            for warning in one.warnings:
+                warnings.append(f"{told_path(path)}: {warning}")
         else:
-            error = (
-                errors.NothingToDiagnose(_what_to_record(one))
-                if isinstance(one, MeasuredTrace)
-                else one
-            )
-            failed.append(error)
-            warnings.append(f"{told_path(path)} was skipped: {why_skipped(error)}")
+            if isinstance(one, MeasuredTrace):
+                failed.append(errors.NothingToDiagnose(_what_to_record(one)))
+            else:
+                failed.append(one)
+            warnings.append(f"{told_path(path)} was skipped: {why_skipped(failed[-1])}")
     if not read:
         raise failed[0]
-    if not any(trace.ranks or trace.missed for trace in read):
-        raise EmptySelection(_no_such_rank(read, selection))
-    missed = [*chain.from_iterable(trace.missed for trace in read)]
-    warnings += [
-        f"process {process}, GPU {device} is left out: {error}" for process, device, error in missed
-    ]
+    missed = [*chain.from_iterable(each(read, "missed"))]
+    for process, device, error in missed:
+        warnings.append(f"process {process}, GPU {device} is left out: {error}")
     measured = [trace for trace in read if trace.ranks]
-    if not measured:
+    if measured:
+        return measured, tuple(map(str, failed)), warnings
+    if missed:
         raise missed[0][2]
-    return measured, tuple(map(str, failed)), warnings
+    raise EmptySelection(_no_such_rank(read, selection))
 
 
 def _what_to_record(trace: MeasuredTrace) -> str:
@@ -311,15 +312,15 @@ def _what_to_record(trace: MeasuredTrace) -> str:
 
 
 def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
-    devices, recorded = set[int](), set[int]()
-    for trace in traces:
-        devices.update(trace.devices)
-        recorded.update(trace.recorded_ranks)
-    gpus, numbers = (", ".join(map(str, sorted(several))) for several in (devices, recorded))
-    named = f"recorded ranks are {numbers}" if recorded else "no rank is recorded in the trace"
+    gpus, numbers = _listed(traces, "devices"), _listed(traces, "recorded_ranks")
+    named = f"recorded ranks are {numbers}" if numbers else "no rank is recorded in the trace"
     asked = (("--rank", selection.rank), ("--gpu", selection.gpu))
     given = " ".join(f"{option} {value}" for option, value in asked if value is not None)
     return f"{given} matches nothing: kernels ran on GPU {gpus}, and {named}. Choose one of these."
+
+
+def _listed(traces: Sequence[MeasuredTrace], field: str) -> str:
+    return ", ".join(map(str, sorted({*chain.from_iterable(each(traces, field))})))
 
 
 def recording_gaps(index: int, trace: MeasuredTrace) -> Iterator[Missing]:
@@ -340,7 +341,7 @@ def recording_gaps(index: int, trace: MeasuredTrace) -> Iterator[Missing]:
 
 def window_warnings(ranks: Sequence[RankMeasurements]) -> Iterator[str]:
     """A window that reaches beyond the recording counts idle time that nobody recorded."""
-    if outside_ns := max(rank.outside_activity_ns for rank in ranks):
+    if outside_ns := max(each(ranks, "outside_activity_ns")):
         beyond = duration(outside_ns)
         yield (
             f"the window given reaches {beyond} beyond the recorded GPU work, which counts as idle"

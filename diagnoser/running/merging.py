@@ -18,6 +18,7 @@ from heuristics.late.run import judge, run_of
 from heuristics.result.result import Merged
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import repaired
+from reports.rows import each
 from traces.errors import InputError, NotATrace, TraceNotFound, UsageError
 from traces.files.aside import sweep, write_whole_in
 from traces.files.folder import open_folder
@@ -68,19 +69,17 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
             read.append(one)
             continue
         failed.append(one)
-        why = (
-            "it is no summary that this moe-diag reads"
-            if isinstance(one, NotATrace)
-            else why_skipped(one)
-        )
+        why = why_skipped(one)
+        if isinstance(one, NotATrace):
+            why = "it is no summary that this moe-diag reads"
         warnings.append(f"{told_path(path)} was skipped: {why}")
     if failed and not read:
         raise failed[0]
     refuse_unlike_summaries(read)
-    names, judged = [summary.identity.trace for summary in read], judge(read)
+    names, judged = each(read, "identity.trace"), judge(read)
     refuse_mixed(judged.measured.together, names, "merge")
     run = repaired(run_of(judged, names))
-    witnessed = read_all(witness, [one.rank for one in run.ranks])
+    witnessed = read_all(witness, each(run.ranks, "rank"))
     merged = Merged(
         schema_version=SCHEMA_VERSION,
         kind="run",
@@ -88,7 +87,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         redacted=True,
         warnings=(*warnings, *witnessed.warnings),
         missing=(),
-        traces=tuple(names[index] for index in judged.measured.together.indices),
+        traces=tuple(map(names.__getitem__, judged.measured.together.indices)),
         run=run,
         hang=UNSET if witnessed.hang is None else witnessed.hang,
         witness=witnessed.witness,
@@ -98,7 +97,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
 
 def _read_all(paths: Sequence[Path]) -> list[RankSummary | InputError]:
     """The summary in each file, or why there is none."""
-    found: list[RankSummary | InputError] = []
+    found = list[RankSummary | InputError]()
     for path in paths:
         try:
             found.append(decode(_read(path), str(path)))
@@ -144,10 +143,10 @@ def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], forc
     A file is named as its trace; where several ranks would have one name, a number follows. A name
     that is told in part may be that of another recording too: it goes by the rank.
     """
-    by_name: dict[str, list[RankSummary]] = {}
+    by_name = dict[str, list[RankSummary]]()
     for trace, summary in found:
         by_name.setdefault(base_name(trace), []).append(summary)
-    named: dict[str, RankSummary] = {}
+    named = {}
     for base, several in by_name.items():
         for index, one in enumerate(several):
             number = f"_{index}" if len(several) > 1 else ""

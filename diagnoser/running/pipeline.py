@@ -35,6 +35,7 @@ from heuristics.judging.judgement import judge
 from reports.result.fill.result import result_of_run
 from reports.result.fill.trace import ReadTrace
 from reports.result.left_out import left_out
+from reports.rows import each
 from traces.errors import InputError, NothingToDiagnose
 from traces.formats.open import read_and_examine
 from traces.gpu_work import build
@@ -77,29 +78,24 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         measured, skipped, warnings = chosen_of(paths, read, chosen)
         world = configured_world(given, configured)
         size, snapshot = mapped_world(rows) or world, read_snapshots(asked.memory_snapshot)
-        every = with_peak([*chain.from_iterable(trace.ranks for trace in measured)], snapshot)
+        every = with_peak([*chain.from_iterable(each(measured, "ranks"))], snapshot)
         found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
         ranks, together, order = _together(found)
         ask = asker(asked.ask_megatron and configured.has_files)
         judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
-    witnessed = read_all(asked.witness, [one.rank for one in ranks])
-    sources, missing = list[Path](), list[Missing]()
+    witnessed = read_all(asked.witness, each(ranks, "rank"))
+    sources, missing, traces = list[Path](), list[Missing](), list[ReadTrace]()
     for index, trace in enumerate(measured):
         sources += [trace.path] * len(trace.ranks)
         missing += recording_gaps(index, trace)
+        path = None if asked.redact else path_words(trace.path, redact=False)
+        launched = _launched_frac(trace.ranks)
+        traces.append(ReadTrace(trace.info, launched, trace.messages, path))
     result = result_of_run(
         VERSION,
         judged,
-        traces=[
-            ReadTrace(
-                trace.info,
-                _launched_frac(trace.ranks),
-                trace.messages,
-                None if asked.redact else path_words(trace.path, redact=False),
-            )
-            for trace in measured
-        ],
+        traces=traces,
         ranks=ranks,
         run=together or UNSET,
         warnings=[*warnings, *window_warnings(ranks), *left_out(together), *witnessed.warnings],
@@ -112,9 +108,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
     )
     skipped += witnessed.skipped
     result = with_whole_names(result, asked.redact, [*paths, config, path_of(asked.log)])
-    return Diagnosis(
-        result, skipped, tuple(zip(sources, (rank.summary for rank in found), strict=True))
-    )
+    return Diagnosis(result, skipped, tuple(zip(sources, each(found, "summary"), strict=True)))
 
 
 def _together(
@@ -132,9 +126,9 @@ def _together(
     from traces.unlike import refuse_unlike
 
     refuse_unlike(found)
-    tables = judge([rank.summary for rank in found])
-    refuse_mixed(tables.measured.together, [rank.trace for rank in found], "analyze")
-    run = repaired(run_of(tables, [rank.trace for rank in found]))
+    tables, names = judge(each(found, "summary")), each(found, "trace")
+    refuse_mixed(tables.measured.together, names, "analyze")
+    run = repaired(run_of(tables, names))
     order = tables.measured.together.indices
     ranks = [
         replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)

@@ -27,6 +27,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, TypeVar, cast
 
+from reports.rows import each, those
 from traces.errors import ProcessEnded
 from traces.frozen import frozen
 from traces.limits import Limit
@@ -79,7 +80,7 @@ class Gathered:
 
     @property
     def is_whole(self) -> bool:
-        return sum(place < self.end for place in self.results) == self.end
+        return {*range(self.end)} <= {*self.results}
 
     def add(self, place: int, result: object, error: Exception | None) -> None:
         if error is None:
@@ -90,7 +91,7 @@ class Gathered:
     def in_order(self) -> list[Any]:
         if self.failed:
             raise self.failed[self.end]
-        return [self.results[place] for place in range(self.count)]
+        return [*map(self.results.__getitem__, range(self.count))]
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -195,8 +196,7 @@ class Workers(Engine):
                 if message is None:
                     ended = ProcessEnded(
                         f"the process that read {job.name} was ended from outside, perhaps because "
-                        f"memory "
-                        "ran out. Give --jobs 1: one trace at a time takes least."
+                        "memory ran out. Give --jobs 1: one trace at a time takes least."
                     )
                     gathered.add(place, ended, None)
                     self._bury(worker)
@@ -207,7 +207,7 @@ class Workers(Engine):
 
     def _hand_out(self, left: dict[int, Job], end: int) -> None:
         """Give each idle process the first job whose result it made, or nobody that still runs."""
-        for worker in [one for one in self._workers if one.busy_with is None]:
+        for worker in those(self._workers, busy_with=None):
             if not worker.process.is_alive():
                 self._bury(worker)
                 continue
@@ -231,7 +231,7 @@ class Workers(Engine):
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         while len(self._workers) < count:
             ours, theirs = context.Pipe()
-            inherited = [ours, *(worker.pipe for worker in self._workers)] if forks else []
+            inherited = [ours, *each(self._workers, "pipe")] if forks else []
             process = context.Process(target=_serve, args=(theirs, inherited), daemon=True)
             with warnings.catch_warnings():
                 # of threads, which are not Python's
@@ -266,7 +266,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    kept: dict[int, Any] = {}
+    kept = dict[int, Any]()
     said_s = 0.0
 
     def say(doing: str, fraction: float | None = None, rows: int | None = None) -> None:

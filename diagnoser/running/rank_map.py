@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import partial
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,10 +54,11 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
     """
     if path is None:
         return {}
-    found: dict[Path, list[Row]] = {}
-    ranks: dict[int, str] = {}
-    by_path, by_name = {real_path(trace): trace for trace in traces}, dict[str, list[Path]]()
+    found = dict[Path, list[Row]]()
+    ranks = dict[int, str]()
+    by_path, by_name = dict[str, Path](), dict[str, list[Path]]()
     for trace in traces:
+        by_path[real_path(trace)] = trace
         by_name.setdefault(trace.name, []).append(trace)
     for row in _rows(path):
         if (first := ranks.setdefault(row.rank, row.place)) is not row.place:
@@ -72,9 +74,12 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
             f"{place}: world_size {other}, and {one} before. Give the size of one run."
         )
     for size in sizes:
-        for row in (row for row in rows if row.rank >= size):
-            raise UsageError(f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0.")
-    return {trace: tuple(rows) for trace, rows in found.items()}
+        for row in rows:
+            if row.rank >= size:
+                raise UsageError(
+                    f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0."
+                )
+    return {trace: tuple(several) for trace, several in found.items()}
 
 
 def _rows(path: Path) -> list[Row]:
@@ -87,13 +92,15 @@ def _rows(path: Path) -> list[Row]:
     known = f"It has file,rank and may have {','.join(_MAY)}."
     try:
         reader.fieldnames = names = [name.strip().lower() for name in reader.fieldnames or ()]
-        if lacking := [name for name in _MUST if name not in names]:
-            raise UsageError(f"{path.name}:1: no column {lacking[0]}. {known}")
-        if unknown := [name for name in names if name not in (*_MUST, *_MAY)]:
-            raise UsageError(f"{path.name}:1: the column {unknown[0]!r} is not known. {known}")
-        return [
-            _row(f"{path.name}:{reader.line_num}", line) for line in reader if any(line.values())
-        ]
+        for lacking in filterfalse(names.__contains__, _MUST):
+            raise UsageError(f"{path.name}:1: no column {lacking}. {known}")
+        for unknown in filterfalse((*_MUST, *_MAY).__contains__, names):
+            raise UsageError(f"{path.name}:1: the column {unknown!r} is not known. {known}")
+        rows = []
+        for line in reader:
+            if any(line.values()):
+                rows.append(_row(f"{path.name}:{reader.line_num}", line))
+        return rows
     except csv.Error as error:
         raise UsageError(f"{path.name}:{reader.line_num}: no CSV ({error}).") from None
 
@@ -145,8 +152,10 @@ def _named(
 
 
 def mapped_world(rows: Mapping[Path, Sequence[Row]]) -> WorldSize | None:
-    every = chain.from_iterable(rows.values())
-    return next((WorldSize(row.world_size, row.place) for row in every if row.world_size), None)
+    for row in chain.from_iterable(rows.values()):
+        if row.world_size:
+            return WorldSize(row.world_size, row.place)
+    return None
 
 
 def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
@@ -154,10 +163,10 @@ def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
 
     Raises `UsageError` for a row that several ranks fit, or whose rank another row has.
     """
-    taken: dict[int, Row] = {}
+    taken = dict[int, Row]()
     warnings = []
     for row in rows:
-        fits = [place for place, rank in enumerate(ranks) if _is_of(row, rank)]
+        fits = [place for place, rank in enumerate(ranks) if _is_of(rank, row)]
         if not fits:
             warnings.append(f"no rank with kernels is the one of {row.place}")
             continue
@@ -171,10 +180,10 @@ def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
 
 
 def row_of(rows: Sequence[Row], rank: RankTimeline) -> Row | None:
-    return next((row for row in rows if _is_of(row, rank)), None)
+    return next(filter(partial(_is_of, rank), rows), None)
 
 
-def _is_of(row: Row, rank: RankTimeline) -> bool:
+def _is_of(rank: RankTimeline, row: Row) -> bool:
     return row.process in (None, rank.process) and row.device in (None, rank.device)
 
 
@@ -196,11 +205,13 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
     if row is None:
         return []
     pairs = (("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size))
-    return [
-        f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
-        for what, recorded, given in pairs
-        if None not in (recorded, given) and recorded != given
-    ]
+    said = []
+    for what, recorded, given in pairs:
+        if None not in (recorded, given) and recorded != given:
+            said.append(
+                f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
+            )
+    return said
 
 
 def configured_world(given: Given, configured: Configured) -> WorldSize | None:

@@ -10,7 +10,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as with_fields
 
 from diagnoser.options import Place
-from traces.missing import Missing, known
+from reports.rows import known_of
+from traces.missing import Missing
 from traces.sections.memory_snapshot import MemorySnapshot
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def peak_of(snapshot: MemorySnapshot | UnsetType) -> int | None:
     """The most that PyTorch had reserved on any GPU; None where no history tells."""
     if isinstance(snapshot, UnsetType):
         return None
-    return max((known(one.peak_reserved_bytes) or 0 for one in snapshot.devices), default=0) or None
+    return max(known_of(snapshot.devices, "peak_reserved_bytes"), default=0) or None
 
 
 def with_peak(

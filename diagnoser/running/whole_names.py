@@ -22,7 +22,7 @@ def with_whole_names(result: R, redact: bool, files: Iterable[Path | None]) -> R
 
     Where two files are told alike, their paths alone tell them apart.
     """
-    told_as = told_paths(path for path in files if path)
+    told_as = told_paths(filter(None, files))
     whole = {told: path_words(Path(path.name), redact=False) for path, told in told_as.items()}
     count = Counter(whole.values())
     names = {told: name for told, name in whole.items() if told != name and count[name] == 1}

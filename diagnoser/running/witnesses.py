@@ -54,4 +54,4 @@ def read_all(given: Iterable[Place], profiled: Collection[int | None]) -> Witnes
 
 
 def _inside(folder: Path) -> list[Path]:
-    return [one for one in entries_in(folder, "") if one.is_file()]
+    return [*filter(Path.is_file, entries_in(folder, ""))]

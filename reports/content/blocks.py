@@ -7,7 +7,7 @@ within a word) and `Term` (a key of the document under its human name).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 from reports.content.plane import Plane
@@ -35,17 +35,19 @@ class Term:
 
 Span = str | Code | Term
 Words = tuple[Span, ...]
+Several = tuple[Words, ...]
+"""Sentences, or items of a list."""
 
 
 def words(*spans: Span | Words) -> Words:
     """Spans and words as one, in order; empty texts are left out."""
-    flat: list[Span] = []
+    flat = list[Span]()
     for one in spans:
         flat += one if isinstance(one, tuple) else (one,)
-    return tuple(span for span in flat if span != "")
+    return tuple(filter(None, flat))
 
 
-class Tone(Enum):
+class Tone(StrEnum):
     """What a block or a part of one means to the reader; writers choose the colour."""
 
     PLAIN = "plain"
@@ -55,7 +57,7 @@ class Tone(Enum):
     MUTED = "muted"
 
 
-class Hue(Enum):
+class Hue(StrEnum):
     """What a piece of time is, alike in every bar, table and picture; `figures/palette` has the
     colours.
     """
@@ -81,7 +83,7 @@ class Headline:
     label: str
     said: Words
     tone: Tone
-    under: tuple[Words, ...] = ()
+    under: Several = ()
     """Sentences that belong to it: the confidence with its reason, what routing was."""
     figure: str = ""
     amount: str = ""
@@ -112,15 +114,20 @@ class Items:
     short.
     """
 
-    items: tuple[Words, ...]
+    items: Several
     title: str = ""
     numbered: bool = False
     whole: bool = False
 
 
+def filled(entries: Iterable[str | Words]) -> Several:
+    """Those that are not empty."""
+    return tuple(words(one) for one in entries if one)
+
+
 def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
     """Entries that are not empty under a title; nothing where there are none."""
-    if there := tuple(words(one) for one in entries if one):
+    if there := filled(entries):
         yield Items(there, title, numbered)
 
 
@@ -141,6 +148,10 @@ Cell = Words | Quantity
 Entry = Cell | Span
 """A cell as `table` takes it: one span, or a text in a column of numbers, may stand for the
 whole."""
+
+
+Cells = tuple[Entry, ...]
+"""A row as `table` takes it."""
 
 
 @frozen
@@ -188,7 +199,7 @@ def row(
     id: str = "",
 ) -> Row:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
-    made: list[Cell] = []
+    made = list[Cell]()
     for place, one in enumerate(cells):
         if isinstance(one, str) and place in numbers:
             made.append(Quantity(one))
@@ -278,7 +289,7 @@ class Step:
     title: Words
     saves: str
     spellings: tuple[Spelling, ...]
-    notes: tuple[Words, ...] = ()
+    notes: Several = ()
     low: float | None = None
     high: float | None = None
     after: tuple[str, ...] = ()
@@ -309,7 +320,7 @@ class Command:
     ns.
     """
 
-    said: Words
+    said: str
     line: str
     moment: tuple[int, int] | None = None
 
@@ -335,3 +346,5 @@ class Part:
 Block = (
     Headline | Sentence | Items | Table | Bar | CodeBlock | Drawing | Plan | Command | Fold | Part
 )
+Blocks = Iterator[Block]
+"""What is said of something, block by block."""

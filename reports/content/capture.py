@@ -2,10 +2,11 @@
 costs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     CodeBlock,
     Command,
@@ -19,41 +20,37 @@ from reports.content.blocks import (
 from reports.content.names import statement
 from reports.content.page import Detail, Page
 from reports.measures import words_of
+from reports.rows import each
 from traces.recording.line import PROGRAM, SCRIPT, Recording
 from traces.recording.options import Option, Question, TrainedWith, asked
 
 
 def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
     row = asked(question)
-    head = Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN)
-    beside = {"Steps": row.because, "Rates": row.beside}
-    reasons: tuple[Block, ...] = (
-        statement(row.ranks, "Ranks", whole=True),
-        *(statement(text, label, whole=True) for label, text in beside.items() if text),
-        Items(tuple(map(_reason, how.options)), "Options of nsys"),
-        Items(tuple(map(_reason, how.flags)), "In the training"),
-    )
-    export: list[Block] = []
+    reasons = list[Block]()
+    for label, text in (("Ranks", row.ranks), ("Steps", row.because), ("Rates", row.beside)):
+        if text:
+            reasons.append(statement(text, label, whole=True))
+    reasons.append(Items(tuple(map(_reason, how.options)), "Options of nsys"))
+    reasons.append(Items(tuple(map(_reason, how.flags)), "In the training"))
     for one in how.export:
-        export += (
-            statement(f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"),
-            CodeBlock((one.text,)),
-            statement(f"It {one.why}. Cost: {one.cost}."),
-        )
+        payloads = f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"
+        cost = statement(f"It {one.why}. Cost: {one.cost}.")
+        reasons += (statement(payloads), CodeBlock((one.text,)), cost)
+    blocks = [Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN), *commands(how)]
     if how.code:
         marks = CodeBlock(how.code, "python")
-        flags: tuple[Block, ...] = (statement("Mark the steps in the training loop:"), marks)
+        blocks += (statement("Mark the steps in the training loop:"), marks)
     else:
-        lines = CodeBlock(tuple(one.text for one in how.flags))
-        older = _before(how.flags, "Megatron-Core")
-        flags = (statement("Add to the arguments of the training:"), lines, *older)
-    blocks = (head, *commands(how), *flags, *reasons, *export)
-    after = Command(words("Then:"), f"moe-diag doctor run_0.nsys-rep && {row.next}")
+        lines = CodeBlock(tuple(each(how.flags, "text")))
+        blocks += (statement("Add to the arguments of the training:"), lines)
+        blocks += _before(how.flags, "Megatron-Core")
+    blocks += (*reasons, Command("Then:", f"moe-diag doctor run_0.nsys-rep && {row.next}"))
     facts = words(f"{words_of('trained_with')[framework]}; nothing is run")
-    return Page(words(Code("moe-diag capture")), facts, (*blocks, after), Detail.FULL)
+    return Page(words(Code("moe-diag capture")), facts, tuple(blocks), Detail.FULL)
 
 
-def commands(how: Recording) -> Iterator[Block]:
+def commands(how: Recording) -> Blocks:
     if how.script:
         yield Sentence(words("Save this as ", Code(SCRIPT), ":"))
         yield CodeBlock(how.script)
@@ -66,10 +63,12 @@ def commands(how: Recording) -> Iterator[Block]:
     yield from _before(how.options, "nsys")
 
 
-def _before(rows: Iterable[Option], product: str) -> Iterator[Sentence]:
+def _before(rows: Iterable[Option], product: str) -> Blocks:
     for one in rows:
         if one.since:
-            instead = words("type ", Code(one.older), " for ") if one.older else words("leave out ")
+            instead = words("leave out ")
+            if one.older:
+                instead = words("type ", Code(one.older), " for ")
             yield Sentence(words(f"Before {product} {one.since} ", *instead, Code(one.text), "."))
 
 

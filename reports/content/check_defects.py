@@ -2,18 +2,20 @@
 seen.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 from heuristics.result import configured
 from heuristics.result.judged import Checked
 from heuristics.result.result import Result
 from reports.content.blocks import Code, Words, words
-from reports.content.judged_settings import judged, placed, values_of
-from reports.content.names import around, capital, codes, ended, joined, optional
+from reports.content.judged_settings import Settings, judged, seen_in
+from reports.content.names import around, capital, codes, ended, joined, optional, settings_of
 from reports.content.page import Detail
 from reports.measures import words_of
+from reports.rows import each, those
 from traces.frozen import frozen
 from traces.missing import known
 
@@ -60,8 +62,7 @@ def defects(result: Result) -> tuple[Defect, ...]:
     configuration = known(result.configuration)
     if configuration is None:
         return ()
-    values = values_of(result)
-    found = [_entry(one, values) for one in result.defects]
+    found = [*map(partial(_entry, settings_of(result)), result.defects)]
     for one in configuration.problems:
         # one with a right spelling is a finding already, but for an older name
         if not one.instead or one.effect == "older_name":
@@ -70,25 +71,20 @@ def defects(result: Result) -> tuple[Defect, ...]:
     return tuple(found)
 
 
-def _entry(one: configured.Defect, values: Mapping[str, str]) -> Defect:
-    seen, named, where, shown, logged = [], [], dict[str, None](), list[Words](), list[Words]()
-    for at in one.seen:
-        if at.source == "configuration":
-            seen.append(placed(at, values))
-            named.append(words(judged(at, values)))
-            where.setdefault(at.where)
-        elif at.source == "evidence":
-            shown.append(words(at.what))
-        elif at.source == "log" and at.where:
-            logged.append(words(f"{at.where} of the log"))
-    others = places = [*shown, *logged]
-    if seen:
+def _entry(settings: Settings, one: configured.Defect) -> Defect:
+    named, where = [], dict[str, None]()
+    for at in those(one.seen, source="configuration"):
+        named.append(judged(at, settings))
+        where.setdefault(at.where)
+    others = [*seen_in("evidence", one, settings), *seen_in("log", one, settings)]
+    seen, places = [*seen_in("configuration", one, settings), *others], others
+    if named:
         places = [words(joined(named), " (", codes(where), ")"), *others]
     releases = filter(None, (optional("from {}", one.since), optional("before {}", one.until)))
     more = capital(one.cost) + optional(" ({})", ", ".join(releases))
     more += f".{optional(' The same cure meets: {}.', one.also, '; '.join)}"
     weight, cure = Weight[one.kind.upper()], cure_with_fix(one)
-    return Defect(one.id, weight, one.what, cure, joined((*seen, *others)), joined(places), more)
+    return Defect(one.id, weight, one.what, cure, joined(seen), joined(places), more)
 
 
 def cure_with_fix(one: configured.Defect | configured.Incident) -> str:
@@ -108,10 +104,9 @@ def defect_words(one: Defect, detail: Detail) -> Words:
     return words(start, said, around(" Seen: ", where, "."))
 
 
-def first_errors(result: Result) -> tuple[Words, ...]:
+def first_errors(result: Result) -> list[Defect]:
     """What must be corrected before anything is tried; none without a configuration."""
-    heavy = [one for one in defects(result) if one.weight <= Weight.NOT_AS_WRITTEN]
-    return tuple(defect_words(one, Detail.FIRST) for one in heavy)
+    return [one for one in defects(result) if one.weight <= Weight.NOT_AS_WRITTEN]
 
 
 def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
@@ -119,18 +114,15 @@ def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
     once.
     """
     asked = [one for one in answers if one.tier != "rules"]
-    is_silent = {one.answer for one in asked} == {"not_checked"}
+    is_silent = {*each(asked, "answer")} == {"not_checked"}
     said = []
     for one in answers:
-        text = one.text.rstrip(".")
+        tier, text = words_of("tier")[one.tier], one.text.rstrip(".")
         # of rules that we know, no framework
         if one.tier == "rules" and one.answer == "ok" and text:
-            said.append(f"{words_of('tier')[one.tier]}: {text}.")
+            said.append(f"{tier}: {text}.")
         elif one.tier == "rules" or not is_silent:
-            said.append(
-                f"{words_of('tier')[one.tier]}: "
-                f"{words_of('answer')[one.answer]}{optional(': {}', text)}."
-            )
+            said.append(f"{tier}: {words_of('answer')[one.answer]}{optional(': {}', text)}.")
     if is_silent:
         said.append(f"Megatron-Core was not asked: {asked[0].text.rstrip('.')}.")
     return tuple(said)

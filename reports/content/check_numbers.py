@@ -3,25 +3,22 @@
 Also as parts of a long page, beside the configuration and what the guides say.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from heuristics.result.configured import Configuration, GroupedSpeed, Log, Throughput
 from heuristics.result.result import Result
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
     Fold,
     Part,
     Quantity,
-    Sentence,
     Span,
     Table,
     Words,
     items,
     row,
-    table,
     words,
 )
 from reports.content.check_defects import (
@@ -33,20 +30,22 @@ from reports.content.check_defects import (
 from reports.content.check_workflow import experiment_blocks, workflow_rules
 from reports.content.incidents import incident_items
 from reports.content.legal import conditions, is_written, legal_words
-from reports.content.names import around, beyond, joined, optional, statement, when
+from reports.content.names import around, beyond, joined, optional, statement, titled, when
 from reports.content.normal import normal_details, normal_lines
 from reports.content.page import Detail
+from reports.content.tables import shaped
 from reports.measures import words_of
+from reports.rows import each
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.sizes.memory import MemoryEstimate
 from traces.sizes.references import Nearest
 from traces.spelling import counted, duration, gigabytes, percent, rounded
 
-MEMORY_PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
+_PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits")
 
 
-def number_lines(result: Result) -> Iterator[Block]:
+def number_lines(result: Result) -> Blocks:
     if log := known(result.log):
         yield from _log(log, result)
     yield from _throughput(result)
@@ -54,9 +53,8 @@ def number_lines(result: Result) -> Iterator[Block]:
     yield from _memory(result)
 
 
-def number_tables(result: Result) -> Iterator[Block]:
+def number_tables(result: Result) -> Blocks:
     if (found := known(result.throughput)) and found.references:
-        heads = ("Model and GPUs", "Layout TP/PP/VP/EP", "tokens/s", "TFLOP/s")
         speeds = (rounded(found.tokens_per_s_per_gpu), rounded(found.model_tflops_per_gpu))
         rows = [("this run", "", *speeds)]
         for one in found.references:
@@ -65,21 +63,20 @@ def number_tables(result: Result) -> Iterator[Block]:
             what = f"{one.model}, {gpus}{optional(', {}', one.precision)}{forced}"
             speeds = (rounded(one.tokens_per_s_per_gpu), rounded(one.tflops_per_gpu))
             rows.append((what, one.layout or "", *speeds))
-        note = f"Per GPU. This run: {found.source}. Other shapes are no target for it."
-        yield table("Published throughput of this model", heads, rows, range(2, 4), note)
-        sources = (one.source for one in found.references)
+        yield shaped("published", rows, source=found.source)
+        sources = each(found.references, "source")
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
     yield from normal_details(result.normal)
     if estimate := known(result.memory_estimate):
         yield memory_table(estimate)
 
 
-def _log(log: Log, result: Result) -> Iterator[Sentence]:
-    if log.overlaps_on:
-        named = joined(
-            words(Code(knob), f" (line {line:,})") for knob, line in log.overlaps_on.items()
-        )
-        yield statement(around("Set up, by the log's own lines: ", named, "."), "Overlaps")
+def _log(log: Log, result: Result) -> Blocks:
+    lines = log.overlaps_on.items()
+    overlaps = [words(Code(knob), f" (line {line:,})") for knob, line in lines]
+    if overlaps:
+        named = around("Set up, by the log's own lines: ", joined(overlaps), ".")
+        yield statement(named, "Overlaps")
     step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
     if step is None:
         return
@@ -99,7 +96,7 @@ def _log(log: Log, result: Result) -> Iterator[Sentence]:
     yield statement(said, "Step")
 
 
-def _throughput(result: Result) -> Iterator[Sentence]:
+def _throughput(result: Result) -> Blocks:
     found = result.throughput
     if isinstance(found, Missing):
         yield from _unknown(found, "Throughput", known(result.configuration))
@@ -132,9 +129,8 @@ def grouped_words(found: Throughput) -> str:
     if not isinstance(speed := found.grouped_gemm, GroupedSpeed):
         return ""
     said = (
-        f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, "
-        f"{duration(speed.work_ns)} "
-        f"of a step"
+        f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, {duration(speed.work_ns)} of "
+        "a step"
     )
     if (share := known(speed.peak_frac)) is not None:
         said += f" and {percent(share)} of the peak"
@@ -144,19 +140,19 @@ def grouped_words(found: Throughput) -> str:
 def _nearest(found: Nearest) -> str:
     row = found.reference
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
-    differs = ", ".join(
-        f"{words_of('aspect')[one.what]} {one.here} ({one.published})" for one in found.differs
-    )
-    unknown = ", ".join(words_of("aspect")[one] for one in found.unknown_settings)
+    called = words_of("aspect")
+    differs = [f"{called[one.what]} {one.here} ({one.published})" for one in found.differs]
+    unknown = [*map(called.__getitem__, found.unknown_settings)]
     said = (
         f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run "
         f"({run})."
     )
-    said += optional(" Different here (published): {}.", differs) or " No known setting differs."
-    return said + optional(" Not known of both: {}.", unknown)
+    said += optional(" Different here (published): {}.", differs, ", ".join)
+    said += when(not differs, " No known setting differs.")
+    return said + optional(" Not known of both: {}.", unknown, ", ".join)
 
 
-def _memory(result: Result) -> Iterator[Sentence]:
+def _memory(result: Result) -> Blocks:
     found = result.memory_estimate
     if isinstance(found, Missing):
         yield from _unknown(found, "Memory", known(result.configuration))
@@ -170,15 +166,19 @@ def _memory(result: Result) -> Iterator[Sentence]:
         yield statement(f"{said}.", "Memory")
 
 
-def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Iterator[Sentence]:
+def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Blocks:
     if configuration is not None and is_written(configuration):
         yield statement(
             f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}.", label
         )
 
 
+def memory_parts(found: MemoryEstimate) -> dict[str, int]:
+    return {part: getattr(found, f"{part}_bytes") for part in _PARTS}
+
+
 def memory_table(found: MemoryEstimate) -> Table:
-    sizes = {part: getattr(found, f"{part}_bytes") for part in MEMORY_PARTS}
+    sizes = memory_parts(found)
     if rest := known(found.rest_bytes):
         sizes["measured peak beside the estimate"] = rest
     sizes["total"] = found.total_bytes
@@ -187,9 +187,9 @@ def memory_table(found: MemoryEstimate) -> Table:
         share = size / (found.total_bytes or 1)
         bar = share if 0 <= share <= 1 else None
         rows.append(row((name, gigabytes(size).removesuffix(" GB"), Quantity(percent(share), bar))))
-    title = f"Memory of the fullest GPU (pipeline stage {found.stage})"
-    note = optional("Assumed: {}.", found.assumed, ", ".join)
-    return replace(table(title, ("Part", "GB", "Share"), rows[:-1], note=note), total=rows[-1])
+    assumed = optional("Assumed: {}.", found.assumed, ", ".join)
+    made = shaped("memory_parts", rows[:-1], stage=f"{found.stage}", assumed=assumed)
+    return replace(made, total=rows[-1])
 
 
 _DEFECTS: Final = 4
@@ -202,21 +202,21 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
     if configuration is None:
         return ()
     parts = (
-        Part("Configuration", tuple(_configuration(result, configuration)), "configuration"),
-        Part("Throughput and memory", (*number_lines(result), *number_tables(result)), "numbers"),
-        Part("Workflow", tuple(workflow_rules(result)), "workflow"),
-        Part("Experiments", tuple(experiment_blocks(result)), "experiments"),
+        titled("configuration", _configuration(result, configuration)),
+        titled("numbers", (*number_lines(result), *number_tables(result))),
+        titled("workflow", workflow_rules(result)),
+        titled("experiments", experiment_blocks(result)),
     )
     return tuple(one for one in parts if one.blocks)
 
 
-def _configuration(result: Result, configuration: Configuration) -> Iterator[Block]:
+def _configuration(result: Result, configuration: Configuration) -> Blocks:
     yield statement(legal_words(result, configuration))
     yield from map(statement, answer_words(configuration.checked))
     yield from conditions(result, Detail.FULL)
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)
-    rows: list[tuple[Span, ...]] = []
+    rows = []
     for one in configuration.settings:
         value: Span = "null" if one.value is None else Code(f"{one.value}")
         if one.withheld:
@@ -225,16 +225,16 @@ def _configuration(result: Result, configuration: Configuration) -> Iterator[Blo
             rows.append((Code(one.knob), value, Code(one.said)))
     if rows:
         at_default = "{} at the default: in the JSON document."
-        note = beyond(len(configuration.settings), len(rows), at_default, "more setting")
-        made = table("Settings", ("Setting", "Value", "From"), rows, (), note)
+        others = beyond(len(configuration.settings), len(rows), at_default, "more setting")
+        made = shaped("settings", rows, others=others)
         yield Fold(f"{counted(len(rows), 'setting')} that somebody set", (made,), "settings")
 
 
-def defect_items(result: Result, detail: Detail) -> Iterator[Block]:
+def defect_items(result: Result, detail: Detail) -> Blocks:
     found = defects(result)
     named = found if detail is Detail.FULL else found[:_DEFECTS]
-    first: list[str | Words] = []
-    others: list[str | Words] = []
+    first = list[str | Words]()
+    others = list[str | Words]()
     for one in named:
         listed = first if one.weight <= Weight.NOT_AS_WRITTEN else others
         listed.append(defect_words(one, detail))

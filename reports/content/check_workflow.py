@@ -4,50 +4,55 @@ experiments.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from itertools import chain
+from typing import Final, Literal, get_args
 
 from heuristics.result.configured import WorkflowStep
 from heuristics.result.judged import Choice
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Fold, Items, Sentence, Words, items, words
+from reports.content.blocks import Blocks, Code, Fold, Items, Sentence, Words, items, words
 from reports.content.legal import unchecked
 from reports.content.names import around, beyond, capital, codes, ended, optional, statement
+from reports.measures import words_of
+from reports.rows import those
 from traces.missing import known
 from traces.spelling import counted
 
-State = Literal["met", "violated", "differs", "unknown", "not_applicable"]
-STATES: Final[Mapping[State, str]] = {
-    "violated": "violated",
-    "differs": "differing from the guides",
-    "unknown": "not checked",
-    "met": "met",
-    "not_applicable": "not applicable",
-}
+State = Literal["violated", "differs", "unknown", "met", "not_applicable"]
+_STATES: Final[tuple[State, ...]] = get_args(State)
 OPEN: Final[tuple[State, ...]] = ("violated", "differs")
 """States of rules that the run does not follow."""
 _INPUTS: Final = 4
 
 
-def workflow_lines(result: Result, shown: int) -> Iterator[Block]:
-    found = (one for one in _rules(result) if _state(one) in OPEN)
-    open_ = sorted(found, key=lambda one: OPEN.index(_state(one)))
+def workflow_lines(result: Result, shown: int) -> Blocks:
+    rules = _rules(result)
+    open_ = [*chain.from_iterable(map(rules.__getitem__, OPEN))]
     rest = beyond(len(open_), shown, "{} more of these: --full")
-    yield from _counts(result)
+    yield from _counts(result, rules)
     yield from items("", (*map(step_words, open_[:shown]), rest))
 
 
-def _rules(result: Result) -> tuple[WorkflowStep, ...]:
-    """Rules that are no defect as well: those stand above."""
-    return tuple(one for one in result.workflow if not one.same_as)
+Rules = Mapping[State, list[WorkflowStep]]
 
 
-def _counts(result: Result) -> Iterator[Sentence]:
-    rules = _rules(result)
-    count = Counter(map(_state, rules))
-    counts = ", ".join(f"{count[state]} {name}" for state, name in STATES.items() if count[state])
-    if rules:
-        noun = "rule" if len(rules) == len(result.workflow) else "more rule"
-        yield statement(f"{counted(len(rules), noun)}: {counts}.", "Workflow")
+def _rules(result: Result) -> Rules:
+    """Rules that are no defect as well, by their state: those stand above."""
+    found: dict[State, list[WorkflowStep]] = {state: [] for state in _STATES}
+    for one in those(result.workflow, same_as=""):
+        found[_state(one)].append(one)
+    return found
+
+
+def _counts(result: Result, rules: Rules) -> Blocks:
+    counts, whole = [], 0
+    for state, several in rules.items():
+        whole += len(several)
+        if several:
+            counts.append(f"{len(several)} {words_of('workflow_state')[state]}")
+    if whole:
+        noun = "rule" if whole == len(result.workflow) else "more rule"
+        yield statement(f"{counted(whole, noun)}: {', '.join(counts)}.", "Workflow")
 
 
 def _state(one: WorkflowStep) -> State:
@@ -67,31 +72,30 @@ def step_words(one: WorkflowStep) -> Words:
     return words(said, optional(" Missing input: {}.", one.tells.rstrip(".")))
 
 
-def workflow_rules(result: Result) -> Iterator[Block]:
-    listed = _rules(result)
-    yield from _counts(result)
-    wanted = Counter(one.tells.rstrip(".") for one in listed if one.state == "unknown")
+def workflow_rules(result: Result) -> Blocks:
+    rules = _rules(result)
+    yield from _counts(result, rules)
+    wanted = Counter(one.tells.rstrip(".") for one in rules["unknown"])
     if wanted:
         most = wanted.most_common(_INPUTS)
-        named = "; ".join(f"{tells} ({counted(count, 'rule')})" for tells, count in most)
-        said = f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: {named}"
-        yield statement(f"{said}{beyond(len(wanted), len(most), '; and {} more')}.")
-    for state, name in STATES.items():
-        rules = tuple(step_words(one) for one in listed if _state(one) == state)
-        if rules:
-            title = f"{counted(len(rules), 'rule')} {name}"
-            yield (
-                Items(rules, title)
-                if state in OPEN
-                else Fold(title, (Items(rules),), f"workflow-{state}")
-            )
+        named = [f"{tells} ({counted(count, 'rule')})" for tells, count in most]
+        said = f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: "
+        said += f"{'; '.join(named)}{beyond(len(wanted), len(named), '; and {} more')}."
+        yield statement(said)
+    for state, several in rules.items():
+        title = f"{counted(len(several), 'rule')} {words_of('workflow_state')[state]}"
+        listed = map(step_words, several)
+        if several and state in OPEN:
+            yield Items(tuple(listed), title)
+        elif several:
+            yield Fold(title, (Items(tuple(listed)),), f"workflow-{state}")
     if undecided := unchecked(result):
         yield Fold(
             "Rules of these releases that could not be checked", (Items(undecided),), "undecided"
         )
 
 
-def choice_line(result: Result) -> Iterator[Block]:
+def choice_line(result: Result) -> Blocks:
     if result.choices:
         first = result.choices[0]
         chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
@@ -101,7 +105,7 @@ def choice_line(result: Result) -> Iterator[Block]:
         )
 
 
-def choices(result: Result) -> Iterator[Block]:
+def choices(result: Result) -> Blocks:
     for one in result.choices:
         asks = around(" Could change with: ", codes(one.asks), ".")
         start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
@@ -118,8 +122,8 @@ def _particulars(one: Choice) -> Iterator[Words]:
     for label, several in labelled.items():
         if several:
             yield words(f"{label}: ", codes(several), ".")
-    notes = (*one.notes, *(f"Ruled out: {why}" for why in one.refused))
-    yield from (words(ended(note)) for note in notes)
+    for note in (*one.notes, *map("Ruled out: {}".format, one.refused)):
+        yield words(ended(note))
     if one.source:
         yield words(f"Source: {one.source}.")
 
@@ -128,7 +132,7 @@ def _about(one: Choice) -> str:
     return {"cuda_graphs": "CUDA graphs"}.get(one.about, one.about)
 
 
-def experiment_blocks(result: Result) -> Iterator[Block]:
+def experiment_blocks(result: Result) -> Blocks:
     plan = known(result.experiments)
     if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
         return

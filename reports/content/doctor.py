@@ -3,13 +3,13 @@ record.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from heuristics.evidence.fitness import Grade, fitness
 from heuristics.result.result import Result
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
     CodeBlock,
     Command,
@@ -18,13 +18,14 @@ from reports.content.blocks import (
     Tone,
     items,
     row,
-    table,
     words,
 )
 from reports.content.capture import commands
 from reports.content.names import name_of, optional, statement, when
 from reports.content.page import Detail, Page
+from reports.content.tables import shaped
 from reports.measures import words_of
+from reports.rows import each
 from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
@@ -58,27 +59,25 @@ def page(
     lacking = [name for name in words_of("lacking") if not capture.rows[name] and name not in never]
     counts = ((name, f"{count:,}") for name, count in capture.rows.items() if count)
     launched = "{} of the kernels have their launch recorded."
-    note = optional(launched, capture.correlation_frac, percent)
-    wrong = (
-        words_of("trap")[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps
-    )
-    grades = []
+    launched = optional(launched, capture.correlation_frac, percent)
+    called, grades = words_of("trap"), []
+    wrong = [called[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps]
     for one in walls:
         cells = (name_of(one.wall), one.grade, "; ".join(one.because))
         grades.append(row(cells, (), _TONES[one.grade]))
     said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
-    found = {one.grade for one in walls}
+    found: set[Grade] = {*each(walls, "grade")}
     worst: Grade = max(found, key=[*_TONES].index)
     label = f"{worst.upper()} FOR A DIAGNOSIS"
     if worst == "useless":
         label = "PARTLY USELESS" if len(found) > 1 else "NOT FIT FOR A DIAGNOSIS"
     blocks = (
         Headline(label, words(f"{said}."), _TONES[worst]),
-        table("Recorded", ("What", "Count"), counts, note=note),
+        shaped("recorded", counts, launched=launched),
         *_missing(info, capture, lacking),
         *items("Wrong in how it was recorded or exported", wrong),
-        *items("Notes of the profiler", (f"{one}." for one in info.diagnostics)),
-        table("Good enough for", ("Wall", "This recording is", "Why"), grades, ()),
+        *items("Notes of the profiler", map("{}.".format, info.diagnostics)),
+        shaped("good_enough", grades),
         *_line(info, lacking),
     )
     return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
@@ -93,7 +92,7 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     for place, of in found:
         label, why, tone = "unreadable", words(f"{of}"), Tone.BAD
         if isinstance(of, Page):
-            headline = next(block for block in of.blocks if isinstance(block, Headline))
+            (headline,) = of.of_kind(Headline)
             label = headline.label.lower().removesuffix(" for a diagnosis")
             why, tone = headline.said, headline.tone
         alike[label] += 1
@@ -103,15 +102,13 @@ def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
     said = ", ".join(f"{count} {label}" for label, count in alike.items())
     blocks = (
         Headline(counted(len(rows), "recording").upper(), words(f"{said}."), tone),
-        table("Good enough for", ("Recording", "A diagnosis", "Walls, or why not"), rows, ()),
-        Command(
-            words("One of them, with what it lacks and how to record that:"), "moe-diag doctor FILE"
-        ),
+        shaped("recordings", rows),
+        Command("One of them, with what it lacks and how to record that:", "moe-diag doctor FILE"),
     )
     return Page(words(Code(name)), words("examined one by one"), blocks, Detail.FULL)
 
 
-def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[Block]:
+def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Blocks:
     impossible, replays = {**words_of("lacking")}, capture.rows["graph replays"]
     if replays:
         impossible["kernels"] = "compute and communication inside graph replays cannot be separated"
@@ -121,8 +118,7 @@ def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[
             apart = f"{when(offset_ns < 0, '-')}{duration(abs(offset_ns))}"
             lacks.append(
                 f"process {process}, GPU {device}: nothing starts within 50 us of its launch, so "
-                f"host and "
-                f"GPU clocks may differ by about {apart}: why no compute ran is unknown."
+                f"host and GPU clocks may differ by about {apart}: why no compute ran is unknown."
             )
     how = f"Cure: {cure('graphs', info.kind)}."
     if replays and capture.rows["kernels"]:
@@ -136,13 +132,13 @@ def _missing(info: TraceInfo, capture: Capture, lacking: list[str]) -> Iterator[
         yield statement("Nothing that the diagnosis uses is missing.")
 
 
-def _line(info: TraceInfo, lacking: list[str]) -> Iterator[Block]:
+def _line(info: TraceInfo, lacking: list[str]) -> Blocks:
     if recorded_by(info.kind) is TORCH:
         yield statement("Record it like this, with what is missing:")
         yield CodeBlock(profiler_call(lacking), "python")
         return
     question = question_for(lacking)
     yield from commands(recording(question))
-    yield Command(words("With the framework's flags:"), f"{_CAPTURE} {question}")
+    yield Command("With the framework's flags:", f"{_CAPTURE} {question}")
     for other in passes(lacking):
-        yield Command(words(_PASSES[other]), f"{_CAPTURE} {other}")
+        yield Command(_PASSES[other], f"{_CAPTURE} {other}")

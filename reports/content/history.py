@@ -1,12 +1,14 @@
 """The results of a history as a table."""
 
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 
 from reports.content.blocks import Block, Command, table, words
-from reports.content.names import name_of, optional, statement, told
+from reports.content.names import name_of, optional, statement, told, told_ms
 from reports.content.page import Page
+from reports.rows import each
 from traces.frozen import frozen
-from traces.spelling import gpu_model, milliseconds
+from traces.spelling import gpu_model
 
 
 @frozen
@@ -25,18 +27,18 @@ class Line:
 
 def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
     if not lines:
-        add = Command(("Add a result:",), "moe-diag history add RESULT.json")
+        add = Command("Add a result:", "moe-diag history add RESULT.json")
         return Page(words("The history is empty"), (), (add,))
     heads, rows = ["id", "added", "name", "tag", "GPU", "step ms", "bottleneck"], []
-    if any(line.origin for line in lines):
+    if any(each(lines, "origin")):
         heads.append("origin")
     for line in lines:
-        step, gpu = told(line.step_ns, milliseconds), told(line.gpu, gpu_model)
+        step, gpu = told_ms(line.step_ns), told(line.gpu, gpu_model)
         wall = optional("{}", line.wall, name_of) or "none"
         start = (f"{line.id}", line.added_at[:10], line.name, line.tag)
         rows.append((*start, gpu, step, wall, line.origin or "")[: len(heads)])
     blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:
-        named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
+        named = ", ".join(starmap("{} is {}".format, sorted(baselines.items())))
         blocks.append(statement(named, "Baselines"))
     return Page(words("Results of the history"), (), tuple(blocks))

@@ -2,32 +2,35 @@
 known.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from heuristics.result.configured import Incident
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
+from reports.content.blocks import Blocks, Code, Items, Sentence, Tone, Words, words
 from reports.content.check_defects import cure_with_fix
-from reports.content.judged_settings import placed, values_of
-from reports.content.names import around, beyond, ended, joined, optional
+from reports.content.judged_settings import Settings, seen_in
+from reports.content.names import around, beyond, ended, joined, optional, settings_of
 from reports.content.page import Detail
 from reports.measures import words_of
+from reports.rows import those
+from traces.spelling import spoken
 
 _FIRST: Final = 2
 """Entries on the first screen, each of them whole."""
 _TITLE: Final = "Known of such a run"
 
 
-def logged_incidents(result: Result) -> Iterator[Block]:
+def logged_incidents(result: Result) -> Blocks:
     """What a line of the log shows comes before the plan."""
-    seen = [one for one in result.incidents or () if one.state == "seen"]
+    seen = those(result.incidents or (), state="seen")
     yield from _listed(result, _TITLE, seen[:1], Detail.FIRST)
 
 
-def met_incidents(result: Result) -> Iterator[Block]:
+def met_incidents(result: Result) -> Blocks:
     """What the run may meet as it is set up: below the plan, of which it takes no room."""
-    met = [one for one in result.incidents or () if one.state == "met"]
+    met = those(result.incidents or (), state="met")
     for one in met[:1]:
         more = beyond(len(met), 1, " {}.", "more entry", "more entries")
         said = (
@@ -37,10 +40,10 @@ def met_incidents(result: Result) -> Iterator[Block]:
         yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE, whole=True)
 
 
-def incident_items(result: Result, detail: Detail) -> Iterator[Block]:
+def incident_items(result: Result, detail: Detail) -> Blocks:
     """What the run is known to meet, the strongest first; on a long page also what it may."""
     met = [one for one in result.incidents or () if one.state != "possible"]
-    may_be = [one for one in result.incidents or () if one.state == "possible"]
+    may_be = those(result.incidents or (), state="possible")
     if detail is Detail.FULL:
         yield from _listed(result, _TITLE, met, detail)
         yield from _listed(result, "Known of such a run, if", may_be, detail)
@@ -55,26 +58,23 @@ def _listed(
     """On a first screen without every place where they were seen. `left`: what the last one ends
     with.
     """
-    entries = [incident_words(one, detail, values_of(result)) for one in incidents]
+    entries = [*map(partial(_words, settings_of(result), detail), incidents)]
     if entries:
         entries[-1] = words(entries[-1], left)
         yield Items(tuple(entries), title, whole=True)
 
 
-def incident_words(one: Incident, detail: Detail, values: Mapping[str, str]) -> Words:
-    """`values`: of settings, in words."""
-    said = words(
-        Code(one.id), f": {_condition(one)}{ended(one.what)} Cure: {ended(cure_with_fix(one))}"
-    )
-    seen = [words(f"{at.where} of the log") for at in one.seen if at.source == "log"]
-    seen += [words(at.what) for at in one.seen if at.source == "evidence"]
+def _words(settings: Settings, detail: Detail, one: Incident) -> Words:
+    said = f": {_condition(one)}{ended(one.what)} Cure: {ended(cure_with_fix(one))}"
+    seen = [*seen_in("log", one, settings), *seen_in("evidence", one, settings)]
     if detail is Detail.FULL or not seen:
-        seen += [placed(at, values) for at in one.seen if at.source == "configuration"]
+        seen += seen_in("configuration", one, settings)
+    source = f" Source: {ended(one.source)}"
     if detail is Detail.FIRST:
-        return words(said, around(" Seen: ", joined(seen[:2]), "."))
-    return words(said, around(" Seen: ", joined(seen), "."), f" Source: {ended(one.source)}")
+        seen, source = seen[:2], ""
+    return words(Code(one.id), said, around(" Seen: ", joined(seen), "."), source)
 
 
 def _condition(one: Incident) -> str:
-    names = ", ".join(name.replace("_", " ") for name in one.only_if)
+    names = ", ".join(map(spoken, one.only_if))
     return optional("if it fits (not known here: {}): ", names)

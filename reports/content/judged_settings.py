@@ -2,23 +2,36 @@
 
 from collections.abc import Mapping
 
-from heuristics.result.configured import Sighting
-from heuristics.result.result import Result
+from heuristics.result.configured import Defect, Incident, Setting, Sighting
 from reports.content.blocks import Code, Words, words
-from reports.content.names import settings_of
+from reports.content.names import optional
 from traces.settings.spelling import spelled
 
-
-def values_of(result: Result) -> Mapping[str, str]:
-    """The values of settings in words; none of those withheld, which may be a path or a name."""
-    return {one.knob: spelled(one.value) for one in settings_of(result) if not one.withheld}
+Settings = Mapping[str, Setting]
+"""By their knobs."""
 
 
-def judged(at: Sighting, values: Mapping[str, str]) -> Code:
-    """A setting and its value, where that may be shown."""
-    return Code(f"{at.what} {values[at.what]}" if at.what in values else at.what)
+def judged(at: Sighting, settings: Settings) -> Code:
+    """A setting and its value, where that may be shown: it may be a path or a name."""
+    one = settings.get(at.what)
+    if one is None or one.withheld:
+        return Code(at.what)
+    return Code(f"{at.what} {spelled(one.value)}")
 
 
-def placed(at: Sighting, values: Mapping[str, str]) -> Words:
-    """The same, and where it was set."""
-    return words(judged(at, values), " (", Code(at.where), ")")
+def sighted(at: Sighting, settings: Settings) -> Words:
+    """Where something was seen: a setting and where it was set, a line of the log, the evidence."""
+    if at.source == "configuration":
+        return words(judged(at, settings), " (", Code(at.where), ")")
+    if at.source == "log":
+        return words(optional("{} of the log", at.where))
+    return words(at.what)
+
+
+def seen_in(source: str, one: Defect | Incident, settings: Settings) -> list[Words]:
+    """The same of all its sightings of a kind; none of the log without a line."""
+    found = []
+    for at in one.seen:
+        if at.source == source and (said := sighted(at, settings)):
+            found.append(said)
+    return found

@@ -1,11 +1,13 @@
 """The page of `plan`: layouts that fit, in the order to try them, and what is not known of them."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from heuristics.result.layouts import Layouts, PlannedLayout
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     CodeBlock,
     Command,
@@ -19,11 +21,13 @@ from reports.content.blocks import (
     table,
     words,
 )
-from reports.content.check_numbers import MEMORY_PARTS, memory_table
+from reports.content.check_numbers import memory_parts, memory_table
 from reports.content.names import beyond, capital, optional, statement, told, when
 from reports.content.normal import normal_details, normal_lines
 from reports.content.page import Detail, Page
+from reports.content.tables import shaped
 from reports.redaction import redaction_words
+from reports.rows import each
 from traces.missing import known
 from traces.sizes.memory import MemoryEstimate
 from traces.spelling import billions, counted, gigabytes, percent
@@ -42,7 +46,8 @@ def page(found: Layouts, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` every layout with its costs, memory and lines."""
     everything = detail is Detail.FULL
     blocks: list[Block] = [_headline(found)]
-    blocks += (statement(f"{capital(one)}.", "Note", Tone.NOTICE) for one in found.warnings)
+    for one in found.warnings:
+        blocks.append(statement(f"{capital(one)}.", "Note", Tone.NOTICE))
     if found.layouts:
         first = found.layouts[0]
         blocks.append(_table(found, everything))
@@ -54,14 +59,15 @@ def page(found: Layouts, detail: Detail) -> Page:
     most = None if everything else _FEW
     blocks += (*items("Assumed", found.assumed[:most]), *items("Not known", found.unknown[:most]))
     if everything:
-        near = (each for one in found.layouts for each in one.nearest)
-        sources = dict.fromkeys(f"{each.text}, {each.layout}: {each.source}" for each in near)
+        sources = dict[str, None]()
+        for near in chain.from_iterable(each(found.layouts, "nearest")):
+            sources.setdefault(f"{near.text}, {near.layout}: {near.source}")
         blocks += (*normal_details(found.normal), *map(_layout, found.layouts))
         blocks += items("Sources of the published layouts", sources)
         blocks.append(statement(redaction_words(found.redacted)))
     elif found.layouts:
         blocks.append(
-            Command(("Why this order, every layout with its lines:",), f"{found.command} --full")
+            Command("Why this order, every layout with its lines:", f"{found.command} --full")
         )
     more = "--full: every layout, its memory and lines | -f json | page: -o out.html"
     parameters = (
@@ -105,17 +111,11 @@ def _headline(found: Layouts) -> Headline:
 
 def layout_words(one: PlannedLayout) -> str:
     """The parallel sizes of a layout: `TP 1, PP 4, VPP 4, EP 64`."""
-    sizes = {
-        "TP": one.tp,
-        "CP": one.cp,
-        "PP": one.pp,
-        "VPP": one.vpp or 1,
-        "EP": one.ep,
-        "ETP": one.etp,
-    }
-    shown = [
-        f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("TP", "PP", "EP")
-    ]
+    sizes = {"TP": one.tp, "CP": one.cp, "PP": one.pp, "VPP": one.vpp or 1, "EP": one.ep}
+    sizes["ETP"], shown = one.etp, []
+    for name, size in sizes.items():
+        if size > 1 or name in ("TP", "PP", "EP"):
+            shown.append(f"{name} {size}")
     return ", ".join(shown)
 
 
@@ -145,12 +145,12 @@ def _row(one: PlannedLayout) -> Row:
 
 
 def _memory_words(memory: MemoryEstimate) -> str:
-    parts = ((name, getattr(memory, f"{name}_bytes")) for name in MEMORY_PARTS)
+    parts = memory_parts(memory).items()
     said = ", ".join(f"{name} {gigabytes(size)}" for name, size in parts if size)
     return f"{said} (pipeline stage {memory.stage}, the fullest)."
 
 
-def lines_of(one: PlannedLayout, both: bool = False) -> Iterator[Block]:
+def lines_of(one: PlannedLayout, both: bool = False) -> Blocks:
     """What to type: flags of Megatron-LM, overrides of Bridge, the environment."""
     knobs = one.knobs
     if knobs.environment:
@@ -175,10 +175,9 @@ def _packed(flags: tuple[str, ...]) -> Iterator[str]:
 def _layout(one: PlannedLayout) -> Part:
     blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
     blocks += items("Refused by", one.broken)
-    rows = (
-        (cost.text, percent(cost.frac)) for cost in sorted(one.costs, key=lambda cost: -cost.frac)
-    )
-    blocks.append(table("What orders it, of the compute time; no forecast", ("Rule", "Cost"), rows))
+    costs = sorted(one.costs, key=lambda cost: -cost.frac)
+    rows = [(cost.text, percent(cost.frac)) for cost in costs]
+    blocks.append(shaped("layout_costs", rows))
     if memory := known(one.memory):
         blocks.append(memory_table(memory))
     if one.stages:

@@ -2,7 +2,7 @@
 for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
@@ -10,10 +10,20 @@ from heuristics.config.about import option_of
 from heuristics.config.versions import PACKAGE_NAMES
 from heuristics.result.configured import Configuration, UndecidedRule
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Sentence, Tone, Words, items, words
+from reports.content.blocks import Blocks, Code, Sentence, Several, Tone, Words, items, words
 from reports.content.check_defects import Weight, defects, first_errors
-from reports.content.names import beyond, codes, ended, joined, listed, optional, sentence
+from reports.content.names import (
+    beyond,
+    codes,
+    ended,
+    joined,
+    listed,
+    optional,
+    sentence,
+    settings_of,
+)
 from reports.content.page import Detail
+from reports.rows import each, those
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables
@@ -39,7 +49,7 @@ def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
     if not configuration.legal:
         return "NOT LEGAL", Tone.BAD
     errors, only_if = first_errors(result), _only_if(result)
-    if not recipe_known(configuration) and not errors:
+    if not recipe_known(result) and not errors:
         return "UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", Tone.NOTICE
     said, but = f"LEGAL{optional(' ONLY IF {}', only_if)}", ", BUT DOES NOT RUN AS WRITTEN"
     if errors and len(said + but) <= _LINE:
@@ -50,16 +60,17 @@ def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
 def _only_if(result: Result) -> str:
     if refused_by_default(result):
         return "THE RECIPE SETS WHAT THE FILE LEAVES OUT"
-    asked = chain.from_iterable(rule.waits_for for rule in _undecided(result))
-    waits = {_FACTS.get(one, "the GPU") for one in asked}
-    versions = [name for name in PACKAGE_NAMES.values() if name in waits]
+    waits = set[str]()
+    for asked in chain.from_iterable(each(_undecided(result), "waits_for")):
+        waits.add(_FACTS.get(asked, "the GPU"))
+    versions = [*filter(waits.__contains__, PACKAGE_NAMES.values())]
     named = sorted(waits - {*versions}, reverse=True)
     named += versions if len(versions) < 2 else ["the versions"]
     allow = "allows" if len(named) == 1 and len(versions) < 2 else "allow"
     return optional(f"{{}} {allow} it", listed(named)).upper()
 
 
-def conditions(result: Result, detail: Detail) -> Iterator[Block]:
+def conditions(result: Result, detail: Detail) -> Blocks:
     """Under which conditions nothing refuses it: settings left out, then facts that it waits
     for.
     """
@@ -67,14 +78,15 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
     if configuration is None or isinstance(configuration.legal, Missing):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
-    waiting = [one for one in _undecided(result) if one.waits_for and configuration.legal]
+    by_options = dict[tuple[str, ...], list[UndecidedRule]]()
+    facts = []
+    for one in _undecided(result):
+        if one.waits_for and configuration.legal:
+            facts.append(_rule_words(result, one, one.waits_for, "Give"))
+            by_options.setdefault(one.waits_for, []).append(one)
     if detail is Detail.FULL:
-        facts = (_rule_words(result, one, one.waits_for, "Give") for one in waiting)
         yield from items("Waits for a fact", facts)
         return
-    by_options: dict[tuple[str, ...], list[UndecidedRule]] = {}
-    for one in waiting:
-        by_options.setdefault(one.waits_for, []).append(one)
     waits = []
     # an option with the first rule that waits for it
     for asks, rules in sorted(by_options.items()):
@@ -84,7 +96,7 @@ def conditions(result: Result, detail: Detail) -> Iterator[Block]:
         yield Sentence(joined(waits, " "), "Waits for")
 
 
-def condition_line(result: Result) -> Iterator[Sentence]:
+def condition_line(result: Result) -> Blocks:
     """Beside a trace: what the defaults break, and that a file was hardly read."""
     configuration = known(result.configuration)
     if configuration is None or other_program(configuration):
@@ -97,15 +109,18 @@ def condition_line(result: Result) -> Iterator[Sentence]:
         yield Sentence(words(f"{label}. ", *more, left), "Config", tone, whole=True)
 
 
-def refused_by_default(result: Result) -> tuple[Words, ...]:
+def refused_by_default(result: Result) -> Several:
     """Rules that refuse the run where what is not given has its default."""
-    why = "It holds only if one of these is set"
-    broken = (one for one in _undecided(result) if one.broken_by_default)
-    return tuple(_rule_words(result, one, one.asks, why) for one in broken)
+    broken = those(_undecided(result), broken_by_default=True)
+    return _asking(result, broken, "It holds only if one of these is set")
 
 
-def unchecked(result: Result) -> tuple[Words, ...]:
-    return tuple(_rule_words(result, one, one.asks, "Missing input") for one in _undecided(result))
+def unchecked(result: Result) -> Several:
+    return _asking(result, _undecided(result), "Missing input")
+
+
+def _asking(result: Result, rules: Iterable[UndecidedRule], why_asked: str) -> Several:
+    return tuple(_rule_words(result, one, one.asks, why_asked) for one in rules)
 
 
 def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_asked: str) -> Words:
@@ -126,16 +141,17 @@ def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
 
 def other_program(configuration: Configuration) -> str:
     """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
-    framework = known(configuration.framework)
-    return next((name for program, name in PROGRAMS.items() if program == framework), "")
+    for program, name in PROGRAMS.items():
+        if program == known(configuration.framework):
+            return name
+    return ""
 
 
 def legal_words(result: Result, configuration: Configuration) -> str:
     if program := other_program(configuration):
         return (
-            f"A configuration of {program}, of which little is read: whether it is legal is "
-            f"not "
-            f"checked."
+            f"A configuration of {program}, of which little is read: whether it is legal is not "
+            "checked."
         )
     if isinstance(configuration.legal, Missing):
         return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"
@@ -144,13 +160,10 @@ def legal_words(result: Result, configuration: Configuration) -> str:
     if is_before_tables(known(told.core)):
         oldest = ".".join(map(str, FIRST[:2]))
         core += f" (checked by the rules of {oldest}, the oldest that are known)"
-    others = {
-        "Megatron-Bridge {}": told.bridge,
-        "PyTorch {}": told.torch,
-        "Transformer Engine {}": told.te,
-    }
-    versions = filter(None, (core, *(optional(name, version) for name, version in others.items())))
-    of = ", ".join(versions) or "the newest releases (version unknown: --core-version)"
+    bridge = optional("Megatron-Bridge {}", told.bridge)
+    torch, engine = optional("PyTorch {}", told.torch), optional("Transformer Engine {}", told.te)
+    of = ", ".join(filter(None, (core, bridge, torch, engine)))
+    of = of or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
         return _errors(result, of)
     if not is_written(configuration):
@@ -159,7 +172,7 @@ def legal_words(result: Result, configuration: Configuration) -> str:
             "--config FILE."
         )
     said = f"No rule that could be checked is broken, for {of}."
-    if recipe_known(configuration):
+    if recipe_known(result):
         return said
     return (
         f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to "
@@ -168,7 +181,7 @@ def legal_words(result: Result, configuration: Configuration) -> str:
 
 
 def _errors(result: Result, of: str) -> str:
-    weights = [one.weight for one in defects(result)]
+    weights = each(defects(result), "weight")
     rejected, fails = weights.count(Weight.REJECTED), weights.count(Weight.FAILS)
     if not rejected:
         later = (
@@ -182,15 +195,14 @@ def _errors(result: Result, of: str) -> str:
     )
 
 
-def recipe_known(configuration: Configuration) -> bool:
+def recipe_known(result: Result) -> bool:
     """Whether the values of the recipe that a command names are known; so where it names none."""
-    return not any(
-        one.knob == _RECIPE_KNOWN and one.value is False for one in configuration.settings
-    )
+    one = settings_of(result).get(_RECIPE_KNOWN)
+    return one is None or one.value is not False
 
 
 def is_written(configuration: Configuration) -> bool:
-    said = {one.said for one in configuration.settings} - _OF_THE_RUN
+    said = {*each(configuration.settings, "said")} - _OF_THE_RUN
     framed = known(configuration.framework) is not None
     return bool(configuration.problems) or (
         framed and any(not one.startswith("--") for one in said)

@@ -5,7 +5,7 @@ Keys have their names in `measures.toml`. A published issue is one sentence; `pl
 alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Final, TypeVar
 
 from msgspec import UnsetType
@@ -17,9 +17,11 @@ from heuristics.result.configured import Setting
 from heuristics.result.judged import KnownIssue
 from heuristics.result.result import Result
 from reports.content.blocks import (
+    Block,
     Cell,
     Code,
     Hue,
+    Part,
     Quantity,
     Sentence,
     Span,
@@ -28,14 +30,12 @@ from reports.content.blocks import (
     Words,
     words,
 )
-from reports.measures import named
+from reports.measures import named, words_of
 from traces.missing import Missing, OrMissing, known
 from traces.patterns import LETTERS, compiled
 from traces.sections.rank import Rank
-from traces.sections.steps import StepSource
-from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
-from traces.spelling import counted, gpu_model, numbers, percent, printable
+from traces.spelling import counted, gpu_model, milliseconds, numbers, percent, printable, spoken
 
 
 def statement(
@@ -43,6 +43,11 @@ def statement(
 ) -> Sentence:
     """A sentence of a text or of words."""
     return Sentence(words(said), label, tone, whole)
+
+
+def titled(id: str, blocks: Iterable[Block]) -> Part:
+    """A part of a page by its anchor, which has a title in `words.toml`."""
+    return Part(words_of("part")[id], tuple(blocks), id)
 
 
 def around(before: Span, inner: Words, after: Span = "") -> Words:
@@ -59,15 +64,15 @@ def share_of(share: float | None, hue: Hue = Hue.OTHER) -> Quantity:
     return Quantity(percent(share), share, hue)
 
 
-def joined(several: Iterable[Words], between: str = ", ") -> Words:
-    spans: list[Span] = []
+def joined(several: Iterable[Span | Words], between: str = ", ") -> Words:
+    spans = list[Span]()
     for one in several:
-        spans += (between, *one)
+        spans += words(between, one)
     return words(*spans[1:])
 
 
 def codes(several: Iterable[str]) -> Words:
-    return joined((Code(one),) for one in several)
+    return joined(map(Code, several))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -82,6 +87,11 @@ def told(value: OrMissing[Known], written: Callable[[Known], str] = str) -> str:
     if (one := known(value)) is None:
         return "unknown"
     return written(one)
+
+
+def told_ms(time_ns: OrMissing[float]) -> str:
+    """A time in ms, without its unit."""
+    return told(time_ns, milliseconds)
 
 
 def optional(
@@ -159,17 +169,11 @@ def name_of(key: str) -> str:
 
 VERSION: Final = "version"
 """The family of the versions of packages: `version.nccl`."""
-_PACKAGES: Final[Mapping[str, str]] = {
-    **PACKAGE_NAMES,
-    "nccl": "NCCL",
-    "cuda": "CUDA",
-    "cudnn": "cuDNN",
-    "driver": "driver",
-}
 
 
 def version_of(package: str) -> str:
-    return f"version of {_PACKAGES.get(package, package)}"
+    called = PACKAGE_NAMES.get(package) or words_of("package").get(package, package)
+    return f"version of {called}"
 
 
 _CHUNK: Final = compiled(rf"[{LETTERS}_./:-]+")
@@ -220,17 +224,18 @@ def unknown_words(gap: Missing) -> str:
     return f"unknown: {ended(gap.reason)}{how_to_learn(gap.cure)}"
 
 
-def settings_of(result: Result) -> tuple[Setting, ...]:
-    """The settings of the configuration; none without one."""
+def settings_of(result: Result) -> dict[str, Setting]:
+    """The settings of the configuration by their knobs; none without one."""
     configuration = known(result.configuration)
     if configuration:
-        return configuration.settings
-    return ()
+        return {one.knob: one for one in configuration.settings}
+    return {}
 
 
 def is_set(result: Result, knob: str) -> bool:
     """Whether the configuration sets a knob to true."""
-    return any(one.knob == knob and one.value is True for one in settings_of(result))
+    one = settings_of(result).get(knob)
+    return one is not None and one.value is True
 
 
 def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
@@ -242,8 +247,10 @@ def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     base = head.partition("(")[0].rpartition("::")[2].strip()
     if _WRAPPERS.match(base):
         for word in _WORD.findall(inside):
-            telling = [part for part in word.split("::") if not _SHARED.fullmatch(part)]
-            last = telling[-1] if telling else ""
+            last = ""
+            for part in word.split("::"):
+                if not _SHARED.fullmatch(part):
+                    last = part
             if not last or last in _PLAIN or _WRAPPERS.match(last) or "gpu_kernel" in last:
                 continue
             return _first(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
@@ -281,7 +288,7 @@ def plain(said: Words) -> str:
     """The words one after the other; keys by their names. What is foreign is as foreign as
     before.
     """
-    texts: list[str] = []
+    texts = []
     for one in said:
         if isinstance(one, Term):
             texts.append(name_of(one.key))
@@ -305,57 +312,19 @@ def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
     """
     where = one.releases[0] + optional(", on {}", one.gpus, " or ".join)
     if of_a_run and one.only_if:
-        unknown = ", ".join(name.replace("_", " ") for name in one.only_if)
+        unknown = ", ".join(map(spoken, one.only_if))
         where = f"if your release is {where}; not known here: {unknown}"
     return f"({where}): {one.what}. Workaround: {one.workaround}. {one.source}."
 
 
-STEPS_BY: Final[dict[StepSource, str]] = {
-    "user": "as chosen by --nvtx or --steps",
-    "nvtx": "by NVTX ranges",
-    "optimizer": "by optimizer kernels",
-    "graph": "by graph replays",
-    "period": "by what repeats",
-    "none": "none found",
-}
-"""How steps were found."""
-PIECES: Final = (
-    ("compute", "compute", Hue.COMPUTE),
-    ("busy", "busy", Hue.COMPUTE),
-    ("exposed_comm", "communication", Hue.COMMUNICATION),
-    ("exposed_copy", "copies", Hue.COPY),
-    ("idle.launch_starved.profiler", "profiler", Hue.OTHER),
-    ("idle.launch_starved.lazy_init", "start-up", Hue.OTHER),
-    ("idle.launch_starved.allocator", "allocator", Hue.MEMORY),
-    ("idle.launch_starved.data", "waiting for data", Hue.HOST),
-    ("idle.launch_starved.", "CPU late", Hue.HOST),
-    ("idle.launch_latency.", "launch delays", Hue.IDLE),
-    ("idle.", "other idle", Hue.IDLE),
-    ("idle", "nothing recorded", Hue.IDLE),
-)
-"""Rows of the ledger by what they begin with, first match first: the piece of the bar and its
-colour."""
-HUE_NAMES: Final[dict[Hue, str]] = {
-    Hue.COMPUTE: "compute",
-    Hue.COMMUNICATION: "communication",
-    Hue.COPY: "copies",
-    Hue.HOST: "CPU",
-    Hue.MEMORY: "allocator",
-    Hue.IDLE: "launch delays, other idle",
-    Hue.OTHER: "profiler, start-up, other",
-}
-"""What is drawn in a colour, in the order of a legend."""
-WALL_HUES: Final[dict[WallId, Hue]] = {
-    "memory": Hue.MEMORY,
-    "communication": Hue.COMMUNICATION,
-    "host_overhead": Hue.HOST,
-    "compute": Hue.COMPUTE,
-}
+def piece_of(row: str, other: str = "") -> tuple[str, Hue]:
+    """The piece of a row of the ledger that has this name, or the other one, and its colour."""
+    for begin, name in words_of("piece").items():
+        if row.startswith(begin) or other.startswith(begin):
+            return name, Hue(words_of("piece_hue")[begin])
+    return "other time", Hue.OTHER  # a row of a later version
 
 
 def hue_of(row: str) -> Hue:
     """The colour of a row of the step; a comparison names idle rows without their first word."""
-    of = (
-        hue for begin, _, hue in PIECES if row.startswith(begin) or f"idle.{row}".startswith(begin)
-    )
-    return next(of, Hue.OTHER)
+    return piece_of(row, f"idle.{row}")[1]

@@ -1,12 +1,11 @@
 """Is this throughput normal: one line, and what it rests on."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import UnsetType
 
 from heuristics.result.normal import NormalThroughput
-from reports.content.blocks import Block, Sentence, items
+from reports.content.blocks import Blocks, items
 from reports.content.names import optional, statement
 from reports.measures import words_of
 from traces.missing import Missing, OrMissing, known
@@ -16,7 +15,7 @@ _LABEL: Final = "Published"
 Given = OrMissing[NormalThroughput] | UnsetType
 
 
-def normal_lines(found: Given) -> Iterator[Sentence]:
+def normal_lines(found: Given) -> Blocks:
     """What such a run reaches elsewhere, in one line; what is missing where no such run is
     published.
     """
@@ -48,7 +47,7 @@ def _range(low: float, high: float) -> str:
     return between(rounded(low), rounded(high))
 
 
-def normal_details(found: Given) -> Iterator[Block]:
+def normal_details(found: Given) -> Blocks:
     """The published runs, changes and differences that the range rests on."""
     if value := known(found):
         yield from items("Published runs of this kind", value.published)

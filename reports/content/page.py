@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 from reports.content.blocks import Block, Words, words
 from traces.frozen import frozen
 
 SCREEN: Final = 40
 """Rows that a first screen may fill where it is not known how many there are, or fewer are."""
+
+
+B = TypeVar("B", bound=Block)
 
 
 class Detail(Enum):
@@ -39,6 +42,10 @@ class Page:
     """What a user wrote for the head of it, line by line."""
     picture: str = ""
     """The name of the file that a ticket shows on top; empty where none is attached."""
+
+    def of_kind(self, kind: type[B]) -> list[B]:
+        """Its blocks of one kind, in their order."""
+        return [block for block in self.blocks if isinstance(block, kind)]
 
 
 @frozen

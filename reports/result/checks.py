@@ -2,11 +2,12 @@
 things.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
+from reports.rows import each, those
 from traces.errors import NotAResult
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -39,37 +40,31 @@ def _check_ledger(rank: Rank, path: str) -> None:
     for place, row in enumerate(rows):
         if len(row.per_step_ns) != count:
             _wrong(f"{path}[{place}].per_step_ns is to have {count} entries, one per used step")
-    budget = [row.per_step_ns for row in rows if row.group == "budget"]
+    budget = each(those(rows, group="budget"), "per_step_ns")
     if [*map(sum, zip(*budget, strict=True))] != list(rank.lengths_ns):
         _wrong(f"{path} does not add up to the steps")
 
 
 def _check_timeline(timeline: Timeline, path: str) -> None:
     names = range(-1, len(timeline.names))
+    times = {"at_ns": _TIME, "length_ns": _TIME}
     for place, lane in enumerate(timeline.lanes):
-        keys = range(len(timeline.keys))
-        columns = {"at_ns": _TIME, "length_ns": _TIME, "key": keys, "name": names}
-        values = (lane.at_ns, lane.length_ns, lane.key, lane.name)
-        _check_columns(values, columns, f"{path}.lanes[{place}]")
+        columns = {**times, "key": range(len(timeline.keys)), "name": names}
+        _check_columns(lane, columns, f"{path}.lanes[{place}]")
         if lane.launch_ns and len(lane.launch_ns) != len(lane.at_ns):
             _wrong(f"{path}.lanes[{place}].launch_ns is to be as long as at_ns, or empty")
     for place, host in enumerate(timeline.host):
-        columns = {"at_ns": _TIME, "length_ns": _TIME, "name": names}
-        _check_columns((host.at_ns, host.length_ns, host.name), columns, f"{path}.host[{place}]")
+        _check_columns(host, {**times, "name": names}, f"{path}.host[{place}]")
     if reasons := known(timeline.reasons):
-        columns = {"at_ns": _TIME, "length_ns": _TIME, "reason": range(len(reasons.reasons))}
-        _check_columns(
-            (reasons.at_ns, reasons.length_ns, reasons.reason), columns, f"{path}.reasons"
-        )
+        columns = {**times, "reason": range(len(reasons.reasons))}
+        _check_columns(reasons, columns, f"{path}.reasons")
 
 
-def _check_columns(
-    values: Sequence[Sequence[int]], allowed: Mapping[str, range], path: str
-) -> None:
-    if len({*map(len, values)}) != 1:
+def _check_columns(lane: object, allowed: Mapping[str, range], path: str) -> None:
+    if len({len(getattr(lane, name)) for name in allowed}) != 1:
         _wrong(f"{path} is to have {', '.join(allowed)} as lists of one length")
-    for (name, entries), column in zip(allowed.items(), values, strict=True):
-        if not all(one in entries for one in column):
+    for name, entries in allowed.items():
+        if not all(map(entries.__contains__, getattr(lane, name))):
             _wrong(f"{path}.{name} has an entry that is no time, or points at nothing")
 
 

@@ -29,7 +29,7 @@ _ABSENT: Final = compiled(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
-    found: dict[Missing, None] = {}
+    found = dict[Missing, None]()
     document: Document = _lower(result, "", found)
     gaps: Iterable[Missing] = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
     if getattr(result, "one_path_a_list", False):
@@ -42,7 +42,7 @@ def encode(result: Struct) -> Document:
 
 def gaps(result: Struct) -> tuple[Missing, ...]:
     """Every gap of a result: those of its values, each at its path, then those of no value."""
-    found: dict[Missing, None] = {}
+    found = dict[Missing, None]()
     _lower(result, "", found)
     return (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
 

@@ -1,6 +1,7 @@
 """A result in short, for programs: below 4 kB whatever the run; long texts end in an ellipsis."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -21,10 +22,12 @@ from heuristics.result.result import Merged, Result
 from reports.content.analysis.hang import hang_words
 from reports.content.analysis.late import numbers_of
 from reports.content.analysis.plan import plan
+from reports.content.analysis.unproven import unjudged
 from reports.content.blocks import Step
 from reports.content.names import is_cure, name_of, optional, plain, when
 from reports.result.codec import lowered
 from reports.result.json_text import render_json
+from reports.rows import each
 from traces.limits import MESSAGE, Limit
 from traces.missing import Missing, known
 from traces.sections.section import copied
@@ -52,7 +55,7 @@ def write_brief(result: Result) -> str:
         kind="brief",
         traces=tuple(_cut(one.name, NAME) for one in result.traces[:_NAMES]),
         verdict=copied(BriefVerdict, verdict, because=_cut(" ".join(why[:1]))),
-        walls=tuple(copied(BriefWall, one) for one in result.walls),
+        walls=tuple(map(partial(copied, BriefWall), result.walls)),
         fixes=tuple(map(_fix, steps[:STEPS])),
         faults=tuple(islice(_faults(result), FAULTS)),
     )
@@ -62,9 +65,8 @@ def write_brief(result: Result) -> str:
 def write_run_brief(merged: Merged) -> str:
     """The same of ranks put together."""
     run, late, hang = merged.run, merged.run.late, known(merged.hang)
-    faults = [Fault(_cut(late.reason), _cut(late.cure))] if isinstance(late, Missing) else []
-    reasons = (*(problem.reason for problem in run.problems), *merged.warnings)
-    faults += (Fault(_cut(one), "") for one in reasons)
+    faults = [_fault(late.reason, late.cure)] if isinstance(late, Missing) else []
+    faults += map(_fault, (*each(run.problems, "reason"), *merged.warnings))
     brief_late = brief_hang = None
     if late:
         without, numbers = known(run.without), numbers_of(run, late.places)
@@ -111,13 +113,16 @@ def _fix(step: Step) -> BriefFix:
 
 
 def _faults(result: Result) -> Iterator[Fault]:
-    noted = chain.from_iterable(trace.capture.diagnostics for trace in result.traces)
-    yield from (Fault(_cut(one), "") for one in (*result.warnings, *noted))
-    for wall in result.walls:
-        if wall.outcome == "unmeasurable":
-            why = optional(": {}", "".join(wall.missing[:1]))
-            cure = _cut(when(is_cure(wall.cure), wall.cure))
-            yield Fault(_cut(f"{name_of(wall.id)} is not judged{why}"), cure)
+    noted = chain.from_iterable(each(result.traces, "capture.diagnostics"))
+    yield from map(_fault, (*result.warnings, *noted))
+    for wall in unjudged(result):
+        why = optional(": {}", "".join(wall.missing[:1]))
+        cure = when(is_cure(wall.cure), wall.cure)
+        yield _fault(f"{name_of(wall.id)} is not judged{why}", cure)
+
+
+def _fault(what: str, cure: str = "") -> Fault:
+    return Fault(_cut(what), _cut(cure))
 
 
 def _bytes(text: str) -> int:

@@ -5,18 +5,20 @@ A pattern of ours looks neither ahead nor back, so each character that may be on
 what stands beside it.
 """
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
 
 from traces.patterns import Match, Pattern, compiled, literal
+from traces.toml_tables import read_table
 
 _ROOM: Final = 12
 """Characters beside one that are looked at: more than any row below asks for."""
-OUTSIDE: Final = "[^0-9A-Za-z]"
-"""No letter or digit: with the end of the text, what a word ends at."""
 
 
-class Where(NamedTuple):
+class Where(Struct, frozen=True, forbid_unknown_fields=True):
     """Any of `characters`, right behind what `before` matches and right before what `after`
     does.
     """
@@ -29,7 +31,7 @@ class Where(NamedTuple):
 class Dangers:
     """The characters that a markup would take for its own."""
 
-    def __init__(self, *rows: Where) -> None:
+    def __init__(self, rows: Iterable[Where]) -> None:
         self._beside: dict[str, list[tuple[Pattern, Pattern]]] = {}
         for row in rows:
             beside = compiled(f"(?:{row.before})$"), compiled(row.after)
@@ -53,3 +55,9 @@ class Dangers:
             behind.search(before) is not None and ahead.match(after) is not None
             for behind, ahead in self._beside[text[at]]
         )
+
+
+@cache
+def dangers(markup: str) -> Dangers:
+    """Those of a markup, `github` or `jira`."""
+    return Dangers(read_table("reports.write", "danger.toml", dict[str, tuple[Where, ...]])[markup])

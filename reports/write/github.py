@@ -1,26 +1,19 @@
 """A page in GitHub's markdown: foreign text made harmless, tables, blocks that fold."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from reports.content.blocks import Span
 from reports.content.page import Page, View
-from reports.write.danger import OUTSIDE, Dangers, Where
-from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
+from reports.write.danger import dangers
+from reports.write.markup import TEXT_WIDTH, Item, Marked, Markup, Said, Writer, shown_line, within
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.spelling import printable
 
 LENGTH: Final = Limit(65_536, "characters", "GitHub's API refuses a longer body of a comment")
-_DANGER: Final = Dangers(
-    Where("\\`*[]<&|~$@#"),  # emphasis, code, links, tags, cells, formulas, mentions, references
-    Where("_", before=f"^|{OUTSIDE}"),  # emphasis; inside a word an underscore is none
-    Where("_", after=f"$|{OUTSIDE}"),
-    Where(":", after=r"\S"),  # addresses, emoji
-    Where(".", before="[wW]{3}"),  # addresses
-)
 _APART: Final = {"@": "<span>@</span>", "#": "<span>#</span>"}
 """GitHub looks for mentions and references in the finished text, so an entity does not hide
 them."""
@@ -40,7 +33,9 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     Safe within a line, a table's cell and a `<summary>`. Dangerous characters become entities,
     which by the CommonMark specification never start a structure.
     """
-    shown = _DANGER.sub(lambda mark: _APART.get(mark, _entity(mark)), printable(text, width))
+    shown = dangers("github").sub(
+        lambda mark: _APART.get(mark, _entity(mark)), printable(text, width)
+    )
     found = _STARTS.match(shown)
     if found is None:
         return shown
@@ -64,27 +59,28 @@ class GitHub(Markup):
         """As HTML, in which entities count, unlike in backticks."""
         return f"<code>{harmless(text, width).strip()}</code>"
 
-    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
+    def strong(self, spans: Sequence[Span], said: Said) -> str:
         return f"**{said(spans)}**"
 
     def heading(self, level: int, marked: str) -> str:
         return f"{'#' * min(level + 1, 6)} {marked}"
 
-    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Marked:
         for place, (line, under) in enumerate(items, start=1):
             mark = f"{place}." if is_numbered else "-"
             yield f"{mark} {line}"
-            yield from (f"{' ' * (len(mark) + 1)}- {one}" for one in under)
+            yield from map(f"{' ' * (len(mark) + 1)}- {{}}".format, under)
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
-    ) -> Iterator[str]:
+    ) -> Marked:
         marks = ["--:" if number else ":--" for number in numbers]
-        yield from (f"| {' | '.join(cells)} |" for cells in (titles, marks, *rows))
+        for cells in (titles, marks, *rows):
+            yield f"| {' | '.join(cells)} |"
 
-    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
+    def copied(self, lines: Sequence[str], language: str) -> Marked:
         """Between fences longer than any run of backticks within, so that none of them ends it."""
-        shown = [printable(line, COMMAND_WIDTH) for line in lines]
+        shown = [*map(shown_line, lines)]
         longest = max(map(len, _FENCE.findall("\n".join(shown))), default=0)
         fence = "`" * max(3, longest + 1)
         yield from (f"{fence}{language}", *shown, fence)
@@ -95,6 +91,6 @@ class GitHub(Markup):
         """
         return f"![{harmless(shows)}]({quote(os.fsencode(name))})"
 
-    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Marked:
         yield f"<details><summary>{harmless(title).strip()}</summary>"
         yield from (*inside, "", "</details>")

@@ -5,13 +5,24 @@ After Atlassian's Text Formatting Notation Help
 (jira.atlassian.com/secure/WikiRendererHelpAction.jspa).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from reports.content.blocks import Span
 from reports.content.page import Page, View
-from reports.write.danger import OUTSIDE, Dangers, Where
-from reports.write.markup import COMMAND_WIDTH, TEXT_WIDTH, Item, Markup, Writer, within
+from reports.write.danger import dangers
+from reports.write.markup import (
+    COMMAND_WIDTH,
+    TEXT_WIDTH,
+    Item,
+    Marked,
+    Markup,
+    Said,
+    Writer,
+    shown_line,
+    within,
+)
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.spelling import printable
@@ -20,23 +31,6 @@ LENGTH: Final = Limit(
     32_767,
     "characters",
     "Atlassian, JRASERVER-64351: no longer text in a field of Jira Cloud",
-)
-_DANGER: Final = Dangers(
-    Where("\\&"),  # escapes, entities
-    Where("*[]{}|^~!@"),  # effects, links, macros, cells, images, mentions
-    Where("_+-", before=f"^|{OUTSIDE}"),  # effects and dashes; inside a word they are none
-    Where("_+-", after=f"$|{OUTSIDE}"),
-    # the key of an issue, as COM-2 is of a project COM
-    Where("-", before="[0-9A-Z_]", after="[0-9]"),
-    Where("?", after=r"\?"),  # citations
-    Where("?", before=r"\?"),
-    # pictures: (x), (!), (on)
-    Where("(", after=r"(?:[xyni/!?+-]|\*[rgby]?|on|off|flag(?:off)?)\)"),
-    Where(":;", after="[()DPp-]"),  # faces
-    Where(":", after="//"),  # addresses
-    Where(":", before="mailto"),
-    Where("#", before="^"),  # what begins a block
-    Where(".", before="^h[1-6]|^bq"),
 )
 _UNPICTURED: Final = compiled(r"[!|^{}\[\]\\]|^\s|\s$|://")
 """What no name between the marks of a picture may have."""
@@ -61,8 +55,12 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     """
     shown = printable(text, width)
     rest = shown.lstrip()
-    escaped = _DANGER.sub(lambda mark: _ENTITIES.get(mark, f"\\{mark}"), rest)
+    escaped = dangers("jira").sub(lambda mark: _ENTITIES.get(mark, f"\\{mark}"), rest)
     return shown[: len(shown) - len(rest)] + escaped
+
+
+def _row(border: str, cells: Sequence[str]) -> str:
+    return border + border.join(one or " " for one in cells) + border
 
 
 class Jira(Markup):
@@ -76,7 +74,7 @@ class Jira(Markup):
     def code(self, text: str, width: int = TEXT_WIDTH) -> str:
         return f"{{{{{harmless(printable(text, width).strip(), width)}}}}}"
 
-    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
+    def strong(self, spans: Sequence[Span], said: Said) -> str:
         """In stars, which hold no other effect: a name in fixed width stays as it is."""
         pieces = []
         for one in spans:
@@ -87,26 +85,27 @@ class Jira(Markup):
     def heading(self, level: int, marked: str) -> str:
         return f"h{min(level + 1, 6)}. {marked}"
 
-    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Marked:
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
-            yield from (f"{mark}* {one}" for one in under)
+            yield from map(f"{mark}* {{}}".format, under)
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
-    ) -> Iterator[str]:
+    ) -> Marked:
         """An empty cell keeps a space: two bars in a row would begin a heading. All stand to the
         left.
         """
-        yield f"||{'||'.join(one or ' ' for one in titles)}||"
-        yield from (f"|{'|'.join(one or ' ' for one in row)}|" for row in rows)
+        yield _row("||", titles)
+        yield from map(partial(_row, "|"), rows)
 
-    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
+    def copied(self, lines: Sequence[str], language: str) -> Marked:
         """As it is typed; what has a brace could end the block, so it is escaped instead."""
-        shown = [printable(line, COMMAND_WIDTH) for line in lines]
-        if any("{" in line for line in shown):
-            yield from (self.code(line, COMMAND_WIDTH) for line in shown)
+        shown = [*map(shown_line, lines)]
+        if "{" in "".join(shown):
+            for line in shown:
+                yield self.code(line, COMMAND_WIDTH)
         else:
             yield from ("{noformat}", *shown, "{noformat}")
 
@@ -116,5 +115,5 @@ class Jira(Markup):
             return f"{harmless('Picture: ')}{self.code(name)}"
         return f"!{name}|width={_WIDTH}!"
 
-    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Marked:
         yield from (self.heading(level, harmless(title).strip()), *inside)

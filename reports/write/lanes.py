@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 from heuristics.walls.verdict import by_family
 from reports.content.names import capital, name_of, when
+from reports.measures import words_of
+from reports.rows import each, those
 from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
@@ -17,14 +19,6 @@ from traces.spelling import counted
 
 Kind = Literal["functions", "ranges", "calls", "why", "stream"]
 
-_FAMILIES: Final = {"compute": "Compute", "comm": "Communication", "copy": "Copies"}
-"""The first word of a key, and a stream that mostly runs such."""
-_HOST: Final[dict[str, str]] = {
-    "functions": "Functions",
-    "ranges": "NVTX ranges",
-    "calls": "CUDA calls",
-}
-"""In the order of their lanes."""
 _WORTH: Final = 0.2
 """Of a stream's time: what has less is not in its name."""
 
@@ -64,13 +58,13 @@ def lanes_of(one: Stretch) -> list[Drawn]:
     for drawn in _host(one):
         (functions if drawn.kind == "functions" else lanes).append(drawn)
     if (why := known(one.timeline.reasons)) and why.at_ns:
-        keys = [why.reasons[reason] for reason in why.reason]
+        keys = [*map(why.reasons.__getitem__, why.reason)]
         lanes.append(
             Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys))
         )
     for lane in one.timeline.lanes:
         if lane.at_ns:
-            keys = [one.words.keys[key] for key in lane.key]
+            keys = [*map(one.words.keys.__getitem__, lane.key)]
             title, under = _meaning(lane, keys), f"stream {lane.stream}"
             columns = (lane.at_ns, lane.length_ns, keys, _names(one, lane))
             streams.append(Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)]))
@@ -80,7 +74,7 @@ def lanes_of(one: Stretch) -> list[Drawn]:
 def title_of(key: str) -> str:
     family, _, kind = key.partition(".")
     if family == "host":
-        return _HOST[kind]
+        return words_of("host_lane")[kind]
     if family == "blocking":
         return f"wait for {name_of(key)}"
     return name_of(key)
@@ -92,18 +86,20 @@ def longest(lane: Drawn, count: int) -> Drawn:
     )
     if len(places) == len(lane.at_ns):
         return lane
-    kept: dict[str, Any] = {}
+    kept = dict[str, Any]()
     for name in ("at_ns", "length_ns", "key", "name", "launch_ns"):
         if column := getattr(lane, name):
-            kept[name] = [column[place] for place in places]
+            kept[name] = [*map(column.__getitem__, places)]
     return replace(lane, **kept)
 
 
 def _host(one: Stretch) -> Iterator[Drawn]:
     host = one.timeline.host
-    threads = list(dict.fromkeys(lane.thread for lane in host))
-    for lane in sorted(host, key=lambda lane: ([*_HOST].index(lane.kind), lane.thread, lane.depth)):
-        title = _HOST[lane.kind]
+    threads = [*dict.fromkeys(each(host, "thread"))]
+    for lane in sorted(
+        host, key=lambda lane: ([*words_of("host_lane")].index(lane.kind), lane.thread, lane.depth)
+    ):
+        title = words_of("host_lane")[lane.kind]
         if len(threads) > 1:
             title += f", thread {threads.index(lane.thread) + 1}"
         names, keys = _names(one, lane), (f"host.{lane.kind}",) * len(lane.name)
@@ -117,7 +113,7 @@ def _names(one: Stretch, lane: HostLane | Lane) -> list[str]:
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
-    times: dict[str, Counter[str]] = {}
+    times = dict[str, Counter[str]]()
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
         family, _, kind = key.partition(".")
         times.setdefault(family, Counter())[kind] += length_ns
@@ -128,20 +124,22 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
         return capital(
             ", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns)
         )
-    named = _FAMILIES.get(first, capital(name_of(first)))
+    called = words_of("lane_family")
+    named = called.get(first, capital(name_of(first)))
     if others and times[others[0]].total() >= _WORTH * whole_ns:
-        return f"{named}, {_FAMILIES.get(others[0], name_of(others[0])).lower()}"
+        return f"{named}, {called.get(others[0], name_of(others[0])).lower()}"
     return named
 
 
 def _order(lane: Drawn) -> tuple[int, int]:
     families = {key.partition(".")[0] for key in lane.key}
-    places = (place for place, family in enumerate(_FAMILIES) if family in families)
-    return next(places, len(_FAMILIES)), -sum(lane.length_ns)
+    called = [*words_of("lane_family")]
+    places = [called.index(one) for one in families if one in called]
+    return min(places, default=len(called)), -sum(lane.length_ns)
 
 
 def caption(lanes: Sequence[Drawn]) -> str:
     """How much a stretch holds: `412 activities on 4 streams`."""
-    streams = [lane for lane in lanes if lane.kind == "stream"]
-    count = sum(len(lane.at_ns) for lane in streams)
+    streams = those(lanes, kind="stream")
+    count = sum(map(len, each(streams, "at_ns")))
     return f"{counted(count, 'activity', 'activities')} on {counted(len(streams), 'stream')}"

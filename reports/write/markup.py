@@ -8,32 +8,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import Final
 
 from reports.content import blocks
-from reports.content.blocks import Block, Fold, Hue, Part, Quantity, Span, Table, Words, words
+from reports.content.blocks import Block, Fold, Part, Quantity, Span, Table, Words, words
 from reports.content.names import beyond, capital, name_of, optional, plain, when
 from reports.content.page import Detail, Page, View
+from reports.measures import words_of
+from reports.rows import each
 from traces.frozen import frozen
 from traces.limits import Limit
-from traces.spelling import percent
+from traces.spelling import percent, printable
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000
 BAR_WIDTH: Final = 48
 CELL_WIDTH: Final = 16
-GLYPHS: Final = {
-    Hue.COMPUTE: "█",
-    Hue.COMMUNICATION: "▒",
-    Hue.COPY: "▓",
-    Hue.MEMORY: "▚",
-    Hue.HOST: "░",
-    Hue.IDLE: "·",
-    Hue.OTHER: "─",
-}
-"""What a piece of a bar is drawn of, where there is no colour."""
 
+
+def shown_line(line: str) -> str:
+    """A line to copy, made harmless."""
+    return printable(line, COMMAND_WIDTH)
+
+
+Marked = Iterator[str]
+"""Lines of a markup."""
+Said = Callable[[Sequence[Span]], str]
 Item = tuple[str, tuple[str, ...]]
 """A marked line of a list, and marked lines under it."""
 
@@ -52,7 +53,7 @@ class Markup(ABC):
         """A name in fixed width; longer than `width` it is cut in the middle."""
 
     @abstractmethod
-    def strong(self, spans: Sequence[Span], said: Callable[[Sequence[Span]], str]) -> str:
+    def strong(self, spans: Sequence[Span], said: Said) -> str:
         """Words that are seen first."""
 
     @abstractmethod
@@ -60,17 +61,17 @@ class Markup(ABC):
         """A heading: 1 is the page's."""
 
     @abstractmethod
-    def listed(self, items: Iterable[Item], is_numbered: bool) -> Iterator[str]:
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Marked:
         """A list."""
 
     @abstractmethod
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
-    ) -> Iterator[str]:
+    ) -> Marked:
         """A table of marked cells; `numbers`: which columns stand to the right."""
 
     @abstractmethod
-    def copied(self, lines: Sequence[str], language: str) -> Iterator[str]:
+    def copied(self, lines: Sequence[str], language: str) -> Marked:
         """Lines to copy."""
 
     @abstractmethod
@@ -78,7 +79,7 @@ class Markup(ABC):
         """The attached picture of that name, with what it shows for who does not see it."""
 
     @abstractmethod
-    def folded(self, level: int, title: str, inside: Iterable[str]) -> Iterator[str]:
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Marked:
         """What shows when a reader asks for it."""
 
     folds_last: bool
@@ -98,7 +99,7 @@ class Writer:
         if page.facts:
             lines.append(self.said(page.facts))
         for line in page.note:
-            lines += ("", self.said((line,)))
+            lines += ("", self.text(line))
         first = page.blocks[:1] if page.picture else ()
         lines += self.lines(first, 2)
         for head in first:  # what the picture shows, for who does not see it
@@ -108,10 +109,10 @@ class Writer:
             lines += ("", self.markup.picture(page.picture, shows))
         lines += self.lines(page.blocks[len(first) :], 2)
         if page.more:
-            lines += ("", self.said((page.more,)))
+            lines += ("", self.text(page.more))
         return "\n".join(lines) + "\n"
 
-    def lines(self, several: Sequence[Block], level: int) -> Iterator[str]:
+    def lines(self, several: Sequence[Block], level: int) -> Marked:
         """Lines of blocks, an empty line before each but a list right after what it belongs to."""
         last, moved = None, (Fold | Part) if self.markup.folds_last else ()
         for block in sorted(several, key=lambda one: isinstance(one, moved)):
@@ -121,7 +122,7 @@ class Writer:
             yield from self.block(block, level)
             last = block
 
-    def block(self, block: Block, level: int) -> Iterator[str]:
+    def block(self, block: Block, level: int) -> Marked:
         match block:
             case blocks.Headline():
                 yield f"{self.strong((block.label,))} {self.said(block.whole)}".strip()
@@ -144,18 +145,21 @@ class Writer:
                 yield from self._plan(block)
             case blocks.Command():
                 yield (
-                    f"{self.said(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}"
+                    f"{self.text(block.said)} {self.markup.code(block.line, COMMAND_WIDTH)}"
                 ).strip()
             case blocks.Fold():
                 yield from self.markup.folded(
                     level, block.title, self.lines(block.blocks, level + 1)
                 )
             case blocks.Part():
-                yield self.markup.heading(level, self.said((block.title,)))
+                yield self.markup.heading(level, self.text(block.title))
                 yield from self.lines(block.blocks, level + 1)
 
     def said(self, spans: Sequence[Span]) -> str:
         return "".join(map(self._span, spans)).strip()
+
+    def text(self, text: str) -> str:
+        return self.said((text,))
 
     def strong(self, spans: Sequence[Span]) -> str:
         return self.markup.strong(spans, self.said)
@@ -168,16 +172,16 @@ class Writer:
             return self.markup.plain(name_of(span.key)) + key
         return self.markup.plain(span)
 
-    def _list(self, items: Sequence[Words], is_numbered: bool = False) -> Iterator[str]:
-        yield from self.markup.listed(((self.said(one), ()) for one in items), is_numbered)
+    def _list(self, items: Sequence[Words], is_numbered: bool = False) -> Marked:
+        yield from self.markup.listed(zip(map(self.said, items), repeat(())), is_numbered)
 
-    def _table(self, table: Table) -> Iterator[str]:
-        titles = [self.said((column.title,)) for column in table.columns]
+    def _table(self, table: Table) -> Marked:
+        titles = [*map(self.text, each(table.columns, "title"))]
         if not titles[0]:
-            titles[0] = self.said((table.title,))
+            titles[0] = self.text(table.title)
         elif table.title:
             yield from (self.strong((table.title,)), "")
-        numbers = [column.number for column in table.columns]
+        numbers = each(table.columns, "number")
         drawn = [self._row(row, self.said) for row in table.rows]
         if table.total:
             drawn.append(self._row(table.total, self.strong))
@@ -194,7 +198,7 @@ class Writer:
         if note := words(more, table.note):
             yield from ("", self.said(note))
 
-    def _row(self, row: blocks.Row, said: Callable[[Sequence[Span]], str]) -> list[str]:
+    def _row(self, row: blocks.Row, said: Said) -> list[str]:
         cells = []
         for cell in row.cells:
             spans = (cell.text,) if isinstance(cell, Quantity) else cell
@@ -203,20 +207,17 @@ class Writer:
             cells[0] = f"└ {cells[0]}"
         return cells
 
-    def _bar(self, bar: blocks.Bar) -> Iterator[str]:
-        yield (
-            f"{self.strong((bar.title,))} {self.said((bar.whole,))}: "
-            f"{self.markup.code(drawn_bar(bar))}"
-        )
-        pieces = (
-            f"{GLYPHS[one.hue]} {one.name} {one.amount} ({percent(one.share)})"
-            for one in bar.pieces
-        )
-        yield self.said(("; ".join(pieces),))
+    def _bar(self, bar: blocks.Bar) -> Marked:
+        drawn, pieces = self.markup.code(drawn_bar(bar)), []
+        yield f"{self.strong((bar.title,))} {self.text(bar.whole)}: {drawn}"
+        for one in bar.pieces:
+            glyph = words_of("hue_glyph")[one.hue]
+            pieces.append(f"{glyph} {one.name} {one.amount} ({percent(one.share)})")
+        yield self.text("; ".join(pieces))
         if bar.note:
             yield self.said(bar.note)
 
-    def _plan(self, plan: blocks.Plan) -> Iterator[str]:
+    def _plan(self, plan: blocks.Plan) -> Marked:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
         more = beyond(plan.left_out, 0, " {} left out.", "more step")
@@ -225,10 +226,10 @@ class Writer:
 
     def _step(self, step: blocks.Step) -> Item:
         said = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
-        head = " ".join([self.strong(step.title), *(self.said((one,)) for one in said if one)])
+        head = " ".join([self.strong(step.title), *map(self.text, filter(None, said))])
         shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
         code = partial(self.markup.code, width=COMMAND_WIDTH)
-        ways = (f"{self.said((one.name,))}: {' '.join(map(code, one.code.lines))}" for one in shown)
+        ways = [f"{self.text(one.name)}: {' '.join(map(code, one.code.lines))}" for one in shown]
         return head, (*ways, *map(self.said, step.notes))
 
 
@@ -238,11 +239,9 @@ def attached(markup: Markup, names: Sequence[str]) -> str:
 
 def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
     drawn, start = "", 0
-    for piece, sum_share in zip(
-        bar.pieces, accumulate(one.share for one in bar.pieces), strict=True
-    ):
+    for piece, sum_share in zip(bar.pieces, accumulate(each(bar.pieces, "share")), strict=True):
         end = round(sum_share * width)
-        drawn += GLYPHS[piece.hue] * max(1, end - start)
+        drawn += words_of("hue_glyph")[piece.hue] * max(1, end - start)
         start = max(end, start + 1)
     return drawn
 

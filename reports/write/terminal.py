@@ -2,39 +2,22 @@
 string.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from reports.content.blocks import Bar, Code, Hue, Quantity, Row, Table, Term, Tone, Words
+from reports.content.blocks import Bar, Code, Quantity, Row, Table, Term, Words
 from reports.content.names import name_of, when
 from reports.content.page import View
+from reports.measures import words_of
+from reports.rows import each
 from traces.frozen import frozen
 from traces.patterns import compiled
 from traces.spelling import percent, printable
 
-STYLES: Final[Mapping[Tone, str]] = {
-    Tone.PLAIN: "",
-    Tone.GOOD: "bold green",
-    Tone.NOTICE: "bold magenta",
-    Tone.BAD: "bold red",
-    Tone.MUTED: "dim",
-}
-"""The terminal's own colours, but for yellow, white and the bright ones: these are lost on
-white."""
-HUES: Final[Mapping[Hue, str]] = {
-    Hue.COMPUTE: "green",
-    Hue.COMMUNICATION: "blue",
-    Hue.COPY: "cyan",
-    Hue.IDLE: "",
-    Hue.HOST: "red",
-    Hue.MEMORY: "magenta",
-    Hue.OTHER: "bright_black",
-}
-
-
+Lines = list[Text]
 FIXED: Final = "\N{NO-BREAK SPACE}"
 """A space at which no line ends."""
 _WORD: Final = compiled(r"[^ ]+(?: (?:%\B|(?:ms|us|s|GB)\b))?[^ ]* *")
@@ -71,7 +54,7 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable(text, len(text)), style=style)
 
 
-def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> list[Text]:
+def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> Lines:
     """Lines no wider than `width` but for words that are; `hanging` indents those after the
     first.
     """
@@ -93,15 +76,12 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
 
 def shortened(
     line: Text, width: int, most: int, first: str = "", hanging: str | None = None
-) -> list[Text]:
+) -> Lines:
     """The same in not more than `most` lines, 0 for all, by leaving out whole sentences or items at
     its end.
 
     The first stays whole, however long it is: a reader cannot type, or trust, half of one.
     """
-    lines = wrapped(line, width, first, hanging)
-    if not most or len(lines) <= most:
-        return lines
     ends, depth, quoted = list[int](), 0, False
     # where sentences and items end, outside brackets and quotes
     for mark in _MARKS.finditer(line.plain):
@@ -109,14 +89,13 @@ def shortened(
         depth += (mark[0] in "([{") - (mark[0] in ")]}")
         if mark["end"] and not quoted and depth <= 0:
             ends.append(mark.start() + 1)
-    for end in reversed(ends):
-        lines = wrapped(line[:end] + plain(_DOTS), width, first, hanging)
-        if len(lines) <= most:
-            break
+    lines = wrapped(line, width, first, hanging)
+    while most and len(lines) > most and ends:
+        lines = wrapped(line[: ends.pop()] + plain(_DOTS), width, first, hanging)
     return lines
 
 
-def continued(line: str, width: int, indent: str) -> list[Text]:
+def continued(line: str, width: int, indent: str) -> Lines:
     """A command in lines that a shell reads as one: a backslash ends each but the last.
 
     It breaks between words, never within quotes. What is in parentheses is for people: it is
@@ -132,10 +111,11 @@ def continued(line: str, width: int, indent: str) -> list[Text]:
             rows.append(f"  {word}")
         else:
             rows[-1] += f" {word}" if rows[-1] else word
-    return [
-        *(plain(indent + row + _ON, "cyan") for row in rows[:-1]),
-        plain(indent + rows[-1], "cyan"),
-    ]
+    lines = []
+    for row in rows:
+        on = when(row is not rows[-1], _ON)
+        lines.append(plain(indent + row + on, "cyan"))
+    return lines
 
 
 def printed(lines: Iterable[Text], view: View) -> str:
@@ -152,16 +132,6 @@ def printed(lines: Iterable[Text], view: View) -> str:
     return "".join(written)
 
 
-FILLS: Final = {
-    Hue.COMPUTE: "#",
-    Hue.COMMUNICATION: "=",
-    Hue.COPY: "+",
-    Hue.IDLE: ".",
-    Hue.HOST: "~",
-    Hue.MEMORY: "%",
-    Hue.OTHER: "x",
-}
-"""What a piece of a bar is drawn with where there is no colour."""
 _GAP: Final = "  "
 _WIDEST_BAR: Final = 24
 _NARROWEST_BAR: Final = 6
@@ -170,7 +140,7 @@ _MOST_ROWS: Final = 40
 """Rows of one table at most: nobody reads a thousand kernels on a terminal."""
 
 
-def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
+def bar_lines(bar: Bar, view: View, most: int = 0) -> Lines:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     # each piece at least one character, the largest takes what rounding leaves
@@ -182,7 +152,8 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     for piece, length in zip(bar.pieces, cells, strict=True):
         labels = (f" {piece.name} {percent(piece.share)} ", f" {percent(piece.share)} ")
         inside = next((label for label in labels if len(label) + 2 <= length), "")
-        drawn += plain(inside.center(length, FILLS[piece.hue]), HUES[piece.hue]) + plain("|")
+        style = words_of("hue_style")[piece.hue]
+        drawn += plain(inside.center(length, words_of("hue_fill")[piece.hue]), style) + plain("|")
     lines = [drawn]
     amounts = [f"{piece.name} {piece.amount}".replace(" ", FIXED) for piece in bar.pieces]
     line = Text(f"{' + '.join(amounts)} = {bar.whole.replace(' ', FIXED)}")
@@ -192,16 +163,15 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> list[Text]:
     return lines
 
 
-def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
+def table_lines(table: Table, view: View, longest: int = 0) -> Lines:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
     width = view.width or 200
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
     cells = []
     for row in rows:
-        said = [
-            plain(one.text) if isinstance(one, Quantity) else text_of(one, view)
-            for one in row.cells
-        ]
+        said = []
+        for one in row.cells:
+            said.append(text_of((one.text,) if isinstance(one, Quantity) else one, view))
         said[0] = plain("  " * row.depth) + said[0]
         cells.append(said)
     grid = _grid(table, cells, width)
@@ -211,8 +181,8 @@ def table_lines(table: Table, view: View, longest: int = 0) -> list[Text]:
         heads[0] = plain(table.title, "bold")
     elif table.title:
         lines.append(plain(table.title, "bold"))
-    if any(head.plain for head in heads):
-        last = "".join(head.plain for head in heads[len(grid.sizes) :])
+    if any(each(heads, "plain")):
+        last = "".join(each(heads[len(grid.sizes) :], "plain"))
         lines.append(grid.joined(heads, "") + plain(" " * (grid.words - grid.start) + last))
     for row, line in zip(rows, cells, strict=True):
         lines += _row_lines(row, line, grid, longest)
@@ -240,7 +210,7 @@ class _Grid:
     def words(self) -> int:
         return self.start + (self.bar + len(_GAP) if self.bar else 0)
 
-    def joined(self, cells: list[Text], indent: str = "  ") -> Text:
+    def joined(self, cells: Lines, indent: str = "  ") -> Text:
         line = plain(indent)
         for at, (size, number) in enumerate(zip(self.sizes, self.numbers, strict=True)):
             size = size + 2 - len(indent) if at == 0 else size
@@ -249,34 +219,35 @@ class _Grid:
         return line
 
 
-def _grid(table: Table, cells: list[list[Text]], width: int) -> _Grid:
+def _grid(table: Table, cells: list[Lines], width: int) -> _Grid:
     """The last column, where it holds words, takes what the others and the bars leave."""
     count = len(table.columns)
     if count > 1 and not table.columns[-1].number:
         count -= 1
-    heads = [len(column.title) for column in table.columns[:count]]
-    sizes = [
-        max([head, *(row[place].cell_len for row in cells)]) for place, head in enumerate(heads)
-    ]
+    sizes = []
+    for column, *below in zip(table.columns[:count], *cells, strict=False):
+        sizes.append(max([len(column.title), *each(below, "cell_len")]))
     if not table.columns[0].title:
         sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
     spare = width - 2 - sum(sizes) - len(_GAP) * count
-    barred = [place for place, row in enumerate(table.rows[:_MOST_ROWS]) if _shares(row)]
-    tails = [cells[place][-1].cell_len for place in barred] if count < len(table.columns) else [0]
+    tails = []
+    for row, line in zip(table.rows[:_MOST_ROWS], cells, strict=False):
+        if _shares(row):
+            tails.append(line[-1].cell_len if count < len(table.columns) else 0)
     bar = min(_WIDEST_BAR, spare - max(tails, default=0) - len(_GAP))
-    if not barred or bar < _NARROWEST_BAR:
+    if not tails or bar < _NARROWEST_BAR:
         bar = 0
-    return _Grid(tuple(sizes), tuple(column.number for column in table.columns[:count]), bar, width)
+    return _Grid(tuple(sizes), tuple(each(table.columns[:count], "number")), bar, width)
 
 
-def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[Text]:
+def _row_lines(row: Row, cells: Lines, grid: _Grid, longest: int) -> Lines:
     """One row: its figures, its bar, and the words of the last column wrapped in what is left.
 
     Where a row has words in place of figures they stand where the figures would.
     """
     tail = cells[len(grid.sizes) :]
     shares = _shares(row)
-    bare = bool(tail) and not any(cell.plain for cell in cells[1 : len(grid.sizes)])
+    bare = bool(tail) and not any(each(cells[1 : len(grid.sizes)], "plain"))
     start, head = grid.start, grid.joined(cells)
     if bare:
         start, head = 2 + grid.sizes[0] + len(_GAP), plain("  ") + cells[0]
@@ -284,16 +255,17 @@ def _row_lines(row: Row, cells: list[Text], grid: _Grid, longest: int) -> list[T
         start = grid.words
     if bare:
         head += plain(" " * (start - head.cell_len))
-    head.stylize(STYLES[row.tone])
+    head.stylize(words_of("tone_style")[row.tone])
     if shares and grid.bar:
         length = round(min(1.0, shares[0].share or 0.0) * grid.bar)
-        head += plain("#" * length, HUES[shares[0].hue]) + plain(" " * (grid.bar - length) + _GAP)
+        style = words_of("hue_style")[shares[0].hue]
+        head += plain("#" * length, style) + plain(" " * (grid.bar - length) + _GAP)
     if not tail or not tail[0].plain:
         head.rstrip()
         return [head]
     room = max(_LEAST_CELL, grid.width - start)
     parts = shortened(tail[0], room, longest)
-    return [head + parts[0], *(plain(" " * start) + part for part in parts[1:])]
+    return [head + parts[0], *map(plain(" " * start).__add__, parts[1:])]
 
 
 def _shares(row: Row) -> list[Quantity]:

@@ -4,18 +4,22 @@ width.
 It is made to fit by leaving out steps and whole sentences: what is to be typed is never cut.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import takewhile
 from typing import Final
 
+from msgspec import Struct
 from rich.text import Text
 
 from reports.content import blocks
 from reports.content.blocks import Block, CodeBlock, Plan, Step
 from reports.content.names import optional, when
 from reports.content.page import Detail, Page, View
+from reports.measures import words_of
+from reports.rows import each
 from reports.write.terminal import (
-    STYLES,
+    Lines,
     bar_lines,
     continued,
     plain,
@@ -25,7 +29,7 @@ from reports.write.terminal import (
     text_of,
     wrapped,
 )
-from traces.frozen import frozen
+from traces.toml_tables import read_table
 
 ACTION: Final = 0.6
 """The part of the screen by whose end the first thing to do begins."""
@@ -37,8 +41,7 @@ _LABEL: Final = 11
 _MORE: Final = f"{'More':<{_LABEL}}"
 
 
-@frozen
-class Room:
+class Room(Struct, frozen=True, forbid_unknown_fields=True):
     """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no
     limit.
 
@@ -57,52 +60,35 @@ class Room:
 _WHOLE: Final = Room(spellings=True)
 
 
-_ROOMS: Final = (
-    Room(),
-    Room(lines=3),
-    Room(lines=2),
-    Room(lines=2, gaps=False),
-    Room(lines=1, gaps=False),
-    Room(steps=2, lines=1, gaps=False),
-    Room(steps=1, lines=1, gaps=False),
-    Room(steps=1, lines=1, gaps=False, under=2),
-)
-"""How a first screen is made to fit: the first of these that does."""
+@cache
+def _rooms() -> Mapping[str, tuple[Room, ...]]:
+    return read_table("reports.write", "rooms.toml", dict[str, tuple[Room, ...]])
 
 
 def write_text(page: Page, view: View) -> str:
     if page.detail is Detail.FULL:
         return printed(_lines(page, view, Room()), view)
-    if any(isinstance(block, blocks.Part) for block in page.blocks):
+    if page.of_kind(blocks.Part):
         return printed(_fitted(page, view), view)
-    plan = next((block.title for block in page.blocks if isinstance(block, Plan)), None)
-    for room in _ROOMS:
+    plans = each(page.of_kind(Plan), "title")
+    for room in _rooms()["screen"]:
         lines = _lines(page, view, room)
-        first = next((place for place, line in enumerate(lines, start=2) if line.plain == plan), 0)
-        if len(lines) <= view.rows and first <= ACTION * view.rows:
+        above = [*takewhile(lambda line: line.plain not in plans, lines)]
+        is_early = not plans or len(above) + 2 <= ACTION * view.rows
+        if is_early and len(lines) <= view.rows:
             break
     return printed(lines, view)
 
 
-_PARTS: Final = (
-    Room(),
-    *(Room(items=most) for most in (24, 16, 8)),
-    *(Room(lines=2, items=most) for most in (24, 16, 12, 8, 6, 4)),
-    Room(lines=2, items=4, gaps=False),
-    Room(lines=2, items=2, gaps=False),
-    Room(lines=2, items=1, gaps=False),
-)
-"""The same for a page of parts, whose lists are shortened; the end goes where the last has not
-enough."""
-
-
-def _fitted(page: Page, view: View) -> list[Text]:
+def _fitted(page: Page, view: View) -> Lines:
     rows = _head(page, view)
-    for room in _PARTS:
-        titled = [*chain.from_iterable(_titled(part, view, room) for part in page.blocks)]
+    for room in _rooms()["parts"]:
+        titled = list[tuple[str, Lines]]()
+        for part in page.blocks:
+            titled += _titled(part, view, room)
         if len(rows) + sum(len(lines) for _, lines in titled) < view.rows:
             break
-    end = [] if room is _PARTS[0] else _more(page.more, view)
+    end = [] if room == Room() else _more(page.more, view)
     for place, (_, lines) in enumerate(titled):
         if len(rows) + len(lines) + len(end) > view.rows:
             left = [title.lower() for title, _ in titled[place:] if title]
@@ -114,7 +100,7 @@ def _fitted(page: Page, view: View) -> list[Text]:
     return [*rows, *end]
 
 
-def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, list[Text]]]:
+def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, Lines]]:
     """Each block of a part by its title; its own title stands with the first."""
     gap, first = list[Text](), list[Text]()
     if room.gaps:
@@ -127,13 +113,13 @@ def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, list[Tex
         first = []
 
 
-def _more(more: str, view: View) -> list[Text]:
+def _more(more: str, view: View) -> Lines:
     return wrapped(plain(more, "dim"), view.width, _MORE)
 
 
-def _lines(page: Page, view: View, room: Room) -> list[Text]:
+def _lines(page: Page, view: View, room: Room) -> Lines:
     lines = _head(page, view)
-    last: Block | None = None
+    last = None
     for block in page.blocks:
         follows = isinstance(block, blocks.Sentence | blocks.Command) and isinstance(
             last, blocks.Sentence
@@ -147,7 +133,7 @@ def _lines(page: Page, view: View, room: Room) -> list[Text]:
     return lines
 
 
-def _head(page: Page, view: View) -> list[Text]:
+def _head(page: Page, view: View) -> Lines:
     title, facts = text_of(page.title, view, "bold"), text_of(page.facts, view)
     lines = [title + plain("   ") + facts]
     if view.width and lines[0].cell_len > view.width:
@@ -157,13 +143,13 @@ def _head(page: Page, view: View) -> list[Text]:
     return lines
 
 
-def block_lines(block: Block, view: View, room: Room) -> list[Text]:
+def block_lines(block: Block, view: View, room: Room) -> Lines:
     match block:
         case blocks.Headline():
             return _headline_lines(block, view, room)
         case blocks.Sentence():
             label = optional(f"{{:<{_LABEL - 2}}}  ", block.label)
-            said = text_of(block.said, view, STYLES[block.tone])
+            said = text_of(block.said, view, words_of("tone_style")[block.tone])
             most = 0 if block.whole or not label else room.lines
             return shortened(said, view.width, most, label, " " * len(label))
         case blocks.Items():
@@ -175,9 +161,9 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
         case blocks.CodeBlock():
             return code_lines(block, view, "  ")
         case blocks.Drawing():
-            return [plain(f"  {line}") for line in block.lines]
+            return [*map(plain, map("  {}".format, block.lines))]
         case blocks.Command():
-            said = text_of(block.said, view)
+            said = plain(block.said)
             if view.width and said.cell_len + 2 + len(block.line) > view.width:
                 return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
             return [said + plain("  ") + plain(block.line, "cyan")]
@@ -195,7 +181,7 @@ def block_lines(block: Block, view: View, room: Room) -> list[Text]:
             return _plan_lines(block, view, room)
 
 
-def _items_lines(block: blocks.Items, view: View, room: Room) -> list[Text]:
+def _items_lines(block: blocks.Items, view: View, room: Room) -> Lines:
     lines = [plain(block.title, "bold")] if block.title else []
     shown = block.items[: room.items or None]
     for place, item in enumerate(shown, start=1):
@@ -210,8 +196,11 @@ def _items_lines(block: blocks.Items, view: View, room: Room) -> list[Text]:
     return lines
 
 
-def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text]:
-    label, said = plain(block.label, STYLES[block.tone]), text_of(block.whole, view, "bold")
+def _headline_lines(block: blocks.Headline, view: View, room: Room) -> Lines:
+    label, said = (
+        plain(block.label, words_of("tone_style")[block.tone]),
+        text_of(block.whole, view, "bold"),
+    )
     indent = " " * _LABEL
     space = plain(" " * max(2, _LABEL - label.cell_len))
     lines = wrapped(label + space + said, view.width, "", indent)
@@ -223,7 +212,7 @@ def _headline_lines(block: blocks.Headline, view: View, room: Room) -> list[Text
     return lines
 
 
-def _plan_lines(block: Plan, view: View, room: Room) -> list[Text]:
+def _plan_lines(block: Plan, view: View, room: Room) -> Lines:
     steps = block.steps[: room.steps or None]
     lines, said = [plain(block.title, "bold")], Text()
     for place, step in enumerate(steps, start=1):
@@ -237,7 +226,7 @@ def _plan_lines(block: Plan, view: View, room: Room) -> list[Text]:
     return lines
 
 
-def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
+def _step_lines(place: int, step: Step, view: View, room: Room) -> Lines:
     number = f"  {place}  "
     saves = plain(step.saves, when(step.replayed and step.high is not None, "green"))
     saves += plain(optional("  [{}]", step.id), "dim")
@@ -255,12 +244,12 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> list[Text]:
     return lines
 
 
-def code_lines(code: CodeBlock, view: View, indent: str) -> list[Text]:
+def code_lines(code: CodeBlock, view: View, indent: str) -> Lines:
     """Lines to copy; settings of a shell share a line while it has room; a long one goes on in the
     next.
     """
-    lines: list[str] = []
-    rows: list[Text] = []
+    lines = list[str]()
+    rows = []
     for one in code.lines:
         if code.language == "python":  # calls, and what to do in words
             rows += wrapped(plain(one, "cyan"), view.width, indent)

@@ -46,7 +46,7 @@ def full_page(foreign: str = "a name", detail: Detail = Detail.FULL) -> Page:
             CodeBlock(("--flag value", foreign)),
             Drawing((f"| {foreign}",), a_plane(foreign)),
             Plan("DO THIS", (a_step(foreign),), together=said, left_out=2),
-            Command(("Next: ",), f"moe-diag explain {foreign}"),
+            Command("Next: ", f"moe-diag explain {foreign}"),
             Fold("Folded", (Sentence(said), Fold("Folded within", (a_table(foreign),)))),
             Part("A part", (Sentence(said), Fold("Of the part", (Sentence(said),)), Sentence(said)), "part"),
         ),

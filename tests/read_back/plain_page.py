@@ -74,7 +74,7 @@ def block_lines(block: Block) -> Iterator[str]:
         case CodeBlock():
             yield from block.lines
         case Command():
-            yield from (said(block.said), f"  {block.line}")
+            yield from (block.said, f"  {block.line}")
         case Part() | Fold():
             yield from ("", block.title, *(line for one in block.blocks for line in block_lines(one)))
         case Plan():

@@ -7,6 +7,7 @@ next.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from heuristics.result.result import Result
@@ -24,13 +25,14 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import lost_time, outside, step
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Code, Part, Sentence, Term, Tone, words
+from reports.content.blocks import Block, Blocks, Code, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
 from reports.content.names import beyond, joined, kernel_code, statement, when
 from reports.content.page import SCREEN, Detail, Page
 from reports.result.left_out import left_out
+from reports.rows import each, those
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import percent
@@ -41,7 +43,7 @@ _STEP: Final = 8
 """Rows of a taller terminal for one more step of the plan, with its settings and conditions."""
 
 
-def kernel_lines(result: Result) -> Iterator[Sentence]:
+def kernel_lines(result: Result) -> Blocks:
     """The kernels with the most work of a rank, those that nothing names, and changes of layout."""
     rank = telling_rank(result)
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
@@ -50,29 +52,27 @@ def kernel_lines(result: Result) -> Iterator[Sentence]:
         code = kernel_code(row.name)
         whole.setdefault(code.text, code)
         by_name[code.text, row.key] += row.work_ns
-    named = [
-        words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")")
-        for (name, key), work_ns in by_name.most_common(_TOP)
-        if work_ns >= _WORTH * window_ns
-    ]
+    named = []
+    for (name, key), work_ns in by_name.most_common(_TOP):
+        if work_ns >= _WORTH * window_ns:
+            named.append(words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")"))
     if named:
         yield Sentence(joined(named, "; "), "Top kernels")
-    unknown = [one for rank in result.ranks for one in rank.unknown_kernels if one.finding]
-    if unknown:
+    kernels = chain.from_iterable(each(result.ranks, "unknown_kernels"))
+    if unknown := those(kernels, finding=True):
         first = max(unknown, key=lambda one: one.frac)
-        share = f" {percent(first.frac)}{beyond(len({one.name for one in unknown}), 1)}"
+        share = f" {percent(first.frac)}{beyond(len({*each(unknown, 'name')}), 1)}"
         purpose = "probably communication" if first.probably_communication else "purpose unknown"
         said = words(kernel_code(first.name), f"{share}: counted as compute, {purpose}.")
         yield Sentence(said, "Unknown kernel", Tone.NOTICE)
     layouts = "tensors go from NCHW to NHWC and back. Channels last throughout avoids it [CMP-10]."
     for wall in result.walls:
-        for one in wall.evidence:
-            if one.measure == "layout_frac":
-                said = words(f"{percent(one.value)} of the time: {layouts}")
-                yield Sentence(said, "Layout changes", Tone.NOTICE)
+        for one in those(wall.evidence, measure="layout_frac"):
+            share = f"{percent(one.value)} of the time: "
+            yield statement(share + layouts, "Layout changes", Tone.NOTICE)
 
 
-def warnings(result: Result) -> Iterator[Sentence]:
+def warnings(result: Result) -> Blocks:
     """The first warning that no other line holds already, and how many more there are."""
     elsewhere = left_out(result.run)
     found = [one for one in result.warnings if one not in elsewhere]
@@ -109,15 +109,16 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
         *kernel_lines(result),
         next_command(result),
     )
+    head = title(result), facts(result)
     if detail is Detail.FIRST:
         planned = result.framework == "megatron" and (result.fixes or result.levers)
         unchecked = planned and known(result.configuration) is None
         more = f"--full | -o page.html{when(unchecked, ' | --config FILE checks flags')}"
-        return Page(title(result), facts(result), blocks, detail, more)
+        return Page(*head, blocks, detail, more)
     parts = details(result)
-    titles = "; ".join(("The first screen", *(part.title for part in parts)))
+    titles = "; ".join(("The first screen", *each(parts, "title")))
     contents = statement(titles, "Contents", whole=True)
-    return Page(title(result), facts(result), (contents, *blocks, *parts), detail)
+    return Page(*head, (contents, *blocks, *parts), detail)
 
 
 def details(result: Result) -> tuple[Part, ...]:

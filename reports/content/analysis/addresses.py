@@ -2,21 +2,21 @@
 for.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from reports.content.analysis.times import scale_of
 from reports.content.blocks import (
-    Block,
+    Blocks,
     Code,
     Hue,
     Span,
     Term,
     Words,
-    table,
     words,
 )
 from reports.content.names import around, joined, statement, unknown_words
+from reports.content.tables import shaped
+from reports.rows import each
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing, known
 from traces.sections.addresses import Address, GpuAddress
@@ -39,11 +39,10 @@ def address_words(rank: Rank) -> Words:
     found, window_ns = known(rank.addresses), rank.budget_ns.window
     if found is None:
         return ()
-    named = [
-        words(Code(_short(one)), f" ({percent(one.starved_ns / window_ns)})")
-        for one in sorted(found.hosts, key=lambda one: -one.starved_ns)
-        if one.name and one.starved_ns >= HALF_A_WALL.value * window_ns
-    ]
+    named = []
+    for one in sorted(found.hosts, key=lambda one: -one.starved_ns):
+        if one.name and one.starved_ns >= HALF_A_WALL.value * window_ns:
+            named.append(words(Code(_short(one)), f" ({percent(one.starved_ns / window_ns)})"))
     return around("Late launches are mostly in ", joined(named[:_NAMED]), ".")
 
 
@@ -56,23 +55,16 @@ def _short(one: Address) -> str:
     return printable(name, _SHORT)
 
 
-def address_blocks(rank: Rank) -> Iterator[Block]:
+def address_blocks(rank: Rank) -> Blocks:
     """Host time by address, and why functions are unknown where they are."""
     found, scale = known(rank.addresses), scale_of(rank)
     if found is None or not found.hosts:
         return
-    heads = ("address", "kind", f"late, {scale.unit}", f"blocking, {scale.unit}", "share")
     rows = []
     for one in found.hosts:
         times = (scale.ms(one.starved_ns), scale.ms(one.blocking_ns))
         rows.append((*_named(one), *times, scale.share(one.total_ns, Hue.HOST)))
-    note = (
-        "Late launches and blocking waits, each nanosecond under one address: the innermost "
-        "function that is "
-        "no plumbing, else operator, module, range or OS call."
-    )
-    left = found.hosts_left_out.rows
-    yield table("Whose time it is", heads, rows, range(2, 5), note, left)
+    yield shaped("hosts", rows, found.hosts_left_out.rows, unit=scale.unit)
     if isinstance(why := found.by_function_frac, Missing):
         yield statement(unknown_words(why), "Functions")
 
@@ -82,12 +74,10 @@ def _named(one: Address | GpuAddress) -> tuple[Span, Term]:
     return name, Term(one.kind)
 
 
-def gpu_blocks(rank: Rank) -> Iterator[Block]:
+def gpu_blocks(rank: Rank) -> Blocks:
     """Kernel work by what it was launched in, where anything is known of that."""
     found, scale = known(rank.addresses), scale_of(rank)
-    if found is None or not any(one.name for one in found.gpu_addresses):
+    if found is None or not any(each(found.gpu_addresses, "name")):
         return
-    heads = ("launched in", "kind", "count", scale.unit, "share")
     rows = ((*_named(one), *scale.work(one)) for one in found.gpu_addresses)
-    left = found.gpu_addresses_left_out.rows
-    yield table("Kernel work by module, range or operator", heads, rows, range(2, 5), left_out=left)
+    yield shaped("gpu_addresses", rows, found.gpu_addresses_left_out.rows, unit=scale.unit)

@@ -5,7 +5,8 @@ from typing import Final
 from heuristics.comparison.enough import enough_steps
 from heuristics.result.result import Result
 from reports.content.analysis.times import stretch_name
-from reports.content.blocks import Command, words
+from reports.content.analysis.unproven import nothing_judged
+from reports.content.blocks import Command
 from reports.content.names import optional
 from traces.missing import known
 from traces.recording.line import schedule
@@ -20,12 +21,11 @@ _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.P
 def next_command(result: Result) -> Command:
     trace = result.traces[0]
     path = file_word(known(trace.path) or trace.name)
-    blind = all(wall.outcome == "unmeasurable" for wall in result.walls)
-    if result.verdict.startup_ns or blind:
-        return Command(words("Record again:"), _how_to_record(result, Question.WALLS))
+    if result.verdict.startup_ns or nothing_judged(result):
+        return Command("Record again:", _how_to_record(result, Question.WALLS))
     if result.fixes or result.levers:
         return _did_it_help(result, path)
-    return Command(words("What this recording is enough for:"), f"moe-diag doctor {path}")
+    return Command("What this recording is enough for:", f"moe-diag doctor {path}")
 
 
 def _did_it_help(result: Result, path: str) -> Command:
@@ -36,18 +36,18 @@ def _did_it_help(result: Result, path: str) -> Command:
         log = known(result.log)
         if log and found.by_log:
             compare += f" --base-log {file_word(log.name)} --new-log LOG"
-        return Command(words("Did it help?"), compare)
+        return Command("Did it help?", compare)
     steps = counted(found.count, stretch_name(result.ranks[0].steps))
     if found.record is None:
         said = f"{steps} vary too much to compare. With the logs of both runs:"
-        return Command(words(said), f"{compare} --base-log LOG --new-log LOG")
+        return Command(said, f"{compare} --base-log LOG --new-log LOG")
     if not found.count:
         why = "No steps were found, which is too little"
     elif found.shows_frac is None:
         why = f"{steps} {'is' if found.count == 1 else 'are'} too few"
     else:
         why = f"{steps} vary too much"
-    again = words(f"{why} to compare. Before a change, record again:")
+    again = f"{why} to compare. Before a change, record again:"
     return Command(again, _how_to_record(result, found.record))
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from heuristics.result.judged import Fix
 from reports.content.blocks import Code, Words, words
 from reports.content.names import around, beyond, joined, name_of
+from reports.rows import those
 from traces.missing import known
 from traces.spelling import percent
 
@@ -19,18 +20,23 @@ def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
     A fix stands beside an earlier one that acts on all that it acts on, unless a replay tells its
     own saving: nothing then says which of them is better, and one is tried first.
     """
-    leading: dict[str, tuple[Fix, ...]] = {}
-    leaders: list[Fix] = []
+    leading = dict[str, tuple[Fix, ...]]()
+    leaders = list[Fix]()
     for fix in fixes:
-        acted = {*fix.acts_on}
-        before = (one for one in leaders if one.wall == fix.wall and acted <= {*one.acts_on})
-        leader = next(before, None)
-        if leader is None or not acted or fix.gain_replayed:
+        leader = None if fix.gain_replayed else _leader(fix, leaders)
+        if leader is None:
             leading[fix.id] = ()
             leaders.append(fix)
         else:
             leading[leader.id] += (fix,)
     return leading
+
+
+def _leader(fix: Fix, leaders: Sequence[Fix]) -> Fix | None:
+    for one in those(leaders, wall=fix.wall):
+        if fix.acts_on and {*fix.acts_on} <= {*one.acts_on}:
+            return one
+    return None
 
 
 def others(beside: Sequence[Fix]) -> Words:

@@ -8,6 +8,7 @@ from typing import Final
 from heuristics.result.result import Result, index_of
 from reports.content.blocks import Code, Words, words
 from reports.content.names import optional, plain, who
+from reports.rows import those
 from traces.missing import known
 from traces.names.file_names import WITHHELD
 from traces.sections.rank import Rank
@@ -18,13 +19,12 @@ _WIDTH: Final = 24
 def name_of_rank(result: Result, place: int) -> Words:
     """A rank in a sentence."""
     rank = result.ranks[place]
-    twins = [one for one in result.ranks if one is not rank and who(one) == who(rank)]
-    named = who(rank)
-    if any(one.trace == rank.trace for one in twins):
+    named, alike = who(rank), [one for one in result.ranks if who(one) == who(rank)]
+    alike_here, here = those(alike, trace=rank.trace), those(result.ranks, trace=rank.trace)
+    if len(alike_here) > 1:
         named += optional(", process {}", rank.process)
-    of_trace = sum(one.trace == rank.trace for one in result.ranks)
-    unnumbered = known(rank.rank) is None and of_trace == 1 and len(result.traces) > 1
-    if not unnumbered and all(one.trace == rank.trace for one in twins):
+    unnumbered = known(rank.rank) is None and len(here) == 1 and len(result.traces) > 1
+    if not unnumbered and len(alike_here) == len(alike):
         return words(named)
     node = _node(result, rank)
     return words(f"{named} of ", Code(rank.trace) if node is None else f"node {node}")
@@ -33,7 +33,7 @@ def name_of_rank(result: Result, place: int) -> Words:
 def short_name(result: Result, place: int) -> Words:
     """A rank in a table or a map: its recording only where another rank has its number and GPU."""
     rank = result.ranks[place]
-    if sum(who(one) == who(rank) for one in result.ranks) == 1:
+    if [*map(who, result.ranks)].count(who(rank)) == 1:
         return words(who(rank))
     *first, last = name_of_rank(result, place)
     # names of recordings differ at their ends

@@ -2,7 +2,6 @@
 guides say.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Result
@@ -10,13 +9,13 @@ from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     Command,
     Headline,
-    Part,
     Quantity,
     Tone,
-    table,
+    filled,
     words,
 )
 from reports.content.check_defects import (
@@ -27,9 +26,11 @@ from reports.content.check_numbers import configuration_parts, defect_items, num
 from reports.content.check_workflow import choice_line, choices, workflow_lines
 from reports.content.incidents import incident_items
 from reports.content.legal import answer, conditions, legal_words
-from reports.content.names import ended, name_of, share_of, statement
+from reports.content.names import ended, name_of, share_of, statement, titled
 from reports.content.page import Detail, Page
+from reports.content.tables import shaped
 from reports.redaction import redaction_words
+from reports.rows import each, known_of, those
 from traces.missing import Missing, known
 from traces.spelling import percent
 
@@ -47,38 +48,40 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, (), detail)
     asked = configuration.checked
     label, tone = answer(result, configuration)
-    answers = tuple(map(words, answer_words(asked)))
-    if detail is Detail.FIRST and tone is Tone.GOOD and all(one.answer == "ok" for one in asked):
+    answers = filled(answer_words(asked))
+    is_legal = detail is Detail.FIRST and tone is Tone.GOOD
+    if is_legal and {*each(asked, "answer")} <= {"ok"}:
         answers = answers[:1]
     if isinstance(configuration.legal, Missing):
         answers = ()
     said = words(legal_words(result, configuration))
     blocks: list[Block] = [Headline(label, said, tone, answers)]
-    blocks += (statement(one, "Warning", Tone.NOTICE) for one in result.warnings)
+    for one in result.warnings:
+        blocks.append(statement(one, "Warning", Tone.NOTICE))
     if detail is Detail.FULL:
         defects_and_settings, *others = configuration_parts(result)
         blocks += (defects_and_settings, *_judged(result, detail))
-        blocks.append(Part("What the guides choose", tuple(choices(result)), "choices"))
+        blocks.append(titled("choices", choices(result)))
         blocks += (*others, *snapshot_part(result), statement(redaction_words(result.redacted)))
         return Page(title, facts, tuple(blocks), detail)
     for lines in (conditions, incident_items, defect_items, _judged):
         blocks += lines(result, detail)
     blocks += (*number_lines(result), *workflow_lines(result, _RULES), *choice_line(result))
     if result.judged is not True:
-        said = words("Nothing was measured. With a trace:")
-        blocks.append(Command(said, "moe-diag analyze TRACE --config FILE"))
+        again = "moe-diag analyze TRACE --config FILE"
+        blocks.append(Command("Nothing was measured. With a trace:", again))
     return Page(title, facts, tuple(blocks), detail, _MORE)
 
 
-def _judged(result: Result, detail: Detail) -> Iterator[Block]:
+def _judged(result: Result, detail: Detail) -> Blocks:
     """What was given says of each wall, and the plan, after what is corrected first."""
     if result.judged is not True:
         return
     wall = known(result.verdict.wall)
-    if wall is not None and not any(known(one.cost_frac) for one in result.walls if one.id == wall):
+    if wall is not None and not any(known_of(those(result.walls, id=wall), "cost_frac")):
         yield statement(f"{name_of(wall)}: {ended(result.verdict.because[0])}", "Wall", Tone.NOTICE)
     walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0))
-    heads, rows = ("Could be faster by, at most", "Share", "Missing"), []
+    rows = []
     for one in walls:
         cost, most = known(one.cost_frac), known(one.at_most_frac)
         share = share_of(cost)
@@ -89,7 +92,7 @@ def _judged(result: Result, detail: Detail) -> Iterator[Block]:
         ):
             share = Quantity(f"at most {percent(most)}")  # what is only bounded, however small
         rows.append((name_of(one.id), share, "; ".join(one.missing)))
-    yield table("Walls, from what was given", heads, rows, range(1, 2))
+    yield shaped("given_walls", rows)
     if detail is Detail.FULL:
         yield plan(result, None)
     elif not first_errors(result):

@@ -1,7 +1,5 @@
 """The GPU of one rank: kernels by name and grid, those no rule names, SMs, tensor cores, memory."""
 
-from collections.abc import Iterator
-
 from reports.content.analysis.addresses import gpu_blocks
 from reports.content.analysis.memory_snapshot import memory_drawing
 from reports.content.analysis.times import (
@@ -13,40 +11,38 @@ from reports.content.analysis.times import (
 )
 from reports.content.blocks import (
     Block,
-    Entry,
+    Blocks,
+    Cells,
     Hue,
     Part,
     Term,
-    table,
 )
-from reports.content.names import grid_words, kernel_code, share_of, statement, told
+from reports.content.names import grid_words, kernel_code, share_of, statement, titled, told
+from reports.content.tables import shaped
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import counted, duration, percent
 
 
 def kernels(rank: Rank) -> Part:
-    return Part("Kernels", tuple(_kernel_blocks(rank)), "kernels")
+    return titled("kernels", _kernel_blocks(rank))
 
 
-def _kernel_blocks(rank: Rank) -> Iterator[Block]:
+def _kernel_blocks(rank: Rank) -> Blocks:
     scale, found = scale_of(rank), rank.kernel_table
-    heads = ("kernel", "count", scale.unit, "share")
-    rows: list[tuple[Entry, ...]] = []
+    rows = list[Cells]()
     for one in found.rows:
         hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
         code = kernel_code(one.name)
         rows.append((code, *scale.work(one, hue), grid_words(one.grid), Term(one.key)))
-    title, left_out = "Kernels with the most work", found.left_out.rows
-    yield table(title, (*heads, "grid", "class"), rows, range(1, 4), left_out=left_out)
+    yield shaped("kernels", rows, found.left_out.rows, unit=scale.unit)
     rows = []
     for unknown in rank.unknown_kernels:
         figures = (f"{unknown.count:,}", scale.ms(unknown.busy_ns), share_of(unknown.frac))
         more = (duration(unknown.mean_ns), grid_words(unknown.grid))
         rows.append((kernel_code(unknown.name), *figures, *more))
     if rows:
-        title = "Kernels of unknown purpose: no rule names them"
-        yield table(title, (*heads, "mean", "grid"), rows, range(1, 5))
+        yield shaped("unknown_kernels", rows, unit=scale.unit)
     yield from gpu_blocks(rank)
     launches = ("short_kernel_frac", "graph_share_frac", "kernels_per_launch")
     yield figures_table("Launches", ((name, getattr(rank.detected, name)) for name in launches))
@@ -57,10 +53,10 @@ def _kernel_blocks(rank: Rank) -> Iterator[Block]:
 
 
 def sms(rank: Rank) -> Part:
-    return Part("Use of the SMs", tuple(_sm_blocks(rank)), "sms")
+    return titled("sms", _sm_blocks(rank))
 
 
-def _sm_blocks(rank: Rank) -> Iterator[Block]:
+def _sm_blocks(rank: Rank) -> Blocks:
     sm, scale = rank.sm, scale_of(rank)
     figures = [
         *figures_of(sm, "limiter_ns", "capability_at_least", "by_class", "stretch", "measured"),
@@ -74,13 +70,12 @@ def _sm_blocks(rank: Rank) -> Iterator[Block]:
             "What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE)
         )
     if sm.by_class:
-        heads = ("", "occupancy", "filled", "under-filled", "persistent")
-        rows: list[tuple[Entry, ...]] = []
+        rows = []
         for key, use in sm.by_class.items():
             shares = (told(use.occupancy_frac, percent), told(use.fill_frac, percent))
             times = (told(use.under_filled_ns, scale.ms), told(use.persistent_ns, scale.ms))
             rows.append((Term(key), *shares, *times))
-        yield table(f"By class; the last two in {scale.unit} of kernel work", heads, rows)
+        yield shaped("sm_by_class", rows, unit=scale.unit)
 
 
 def memory(rank: Rank) -> Part:
@@ -95,4 +90,4 @@ def memory(rank: Rank) -> Part:
         )
     if use := known(found.use):
         blocks.append(memory_drawing(use.used_bytes, "the recording, from its start to its end"))
-    return Part("Memory", tuple(blocks), "memory")
+    return titled("memory", blocks)

@@ -4,12 +4,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Merged, Result
-from reports.content.blocks import Part, Sentence, Tone, table
-from reports.content.names import around, codes, optional, rank_numbers, statement, told, when
+from reports.content.blocks import Part, Sentence, Tone
+from reports.content.names import (
+    around,
+    codes,
+    optional,
+    rank_numbers,
+    statement,
+    titled,
+    told,
+    told_ms,
+    when,
+)
+from reports.content.tables import shaped
 from reports.measures import words_of
+from reports.rows import known_of, those
 from traces.missing import Missing, known
-from traces.sections.hang import Hang, HangKind, RanksAt, Witness, WitnessSource
-from traces.spelling import counted, in_ms, milliseconds, percent
+from traces.sections.hang import Hang, RanksAt, Witness, WitnessSource
+from traces.spelling import counted, in_ms, percent
 
 LABEL: Final = "Hang"
 
@@ -53,23 +65,15 @@ def _collective(at: Hang | RanksAt) -> str:
 def _what(hang: Hang) -> str:
     entered, elsewhere = hang.ranks_entered, hang.elsewhere
     waiting, waits = rank_numbers(entered), "waits" if len(entered) == 1 else "wait"
-    match hang.kind:
-        case HangKind.TIMEOUT:
-            who = waiting if entered else "a rank"
-            return f"{who} gave up waiting; the rank that did not arrive is unknown"
-        case HangKind.TRANSFER:
-            return f"all its {len(entered)} ranks entered it, and none finished it"
-        case HangKind.OTHER_SIZE:
-            others = (f"{rank_numbers(one.ranks)} with {one.elements}" for one in elsewhere)
-            return "; ".join((f"{waiting} entered it with {hang.elements}", *others))
-        case HangKind.OTHER_OPERATION:
-            others = (
-                f"{rank_numbers(one.ranks)} entered {one.operation} instead" for one in elsewhere
-            )
-            return "; ".join((f"{waiting} entered it", *others))
-        case HangKind.OTHER_ORDER:
-            places = (f"{rank_numbers(one.ranks)} in {_collective(one)}" for one in elsewhere)
-            return f"the order of calls differs: {waiting} {waits} in it, {'; '.join(places)}"
+    if told := words_of("hang").get(hang.kind):
+        others = _others(hang, words_of("hang_elsewhere").get(hang.kind, ""))
+        return told.format(
+            who=waiting if entered else "a rank",
+            waits=waits,
+            others=others,
+            at=hang,
+            count=len(entered),
+        )
     missing = known(hang.ranks_missing)
     said = (
         f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
@@ -83,14 +87,21 @@ def _what(hang: Hang) -> str:
     return said
 
 
+def _others(hang: Hang, did: str) -> str:
+    """What ranks did elsewhere; `did`: with gaps for them and for their collective."""
+    return "; ".join(
+        f"{rank_numbers(one.ranks)} {did.format(one, _collective(one))}" for one in hang.elsewhere
+    )
+
+
 def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     """What the files of a second witness show of ranks, of which some were not profiled."""
     witness = known(result.witness)
     if witness is None:
         return
-    ranks, beside = witness.ranks, sum(not one.profiled for one in witness.ranks)
-    of = " and ".join(words_of("witness_source")[one] for one in witness.sources)
-    seen = f"{counted(len(ranks), 'rank')} by {of}, {beside} of them not profiled"
+    of = " and ".join(map(words_of("witness_source").__getitem__, witness.sources))
+    beside = len(those(witness.ranks, profiled=False))
+    seen = f"{counted(len(witness.ranks), 'rank')} by {of}, {beside} of them not profiled"
     yield statement(f"{seen}; {_compared(witness)}", "Witness", whole=True)
 
 
@@ -101,7 +112,7 @@ def _compared(witness: Witness) -> str:
     timed = counted(witness.compared, "timed collective")
     if last is None or shares is None:
         return f"no rank waits in {timed}"
-    caused = sum(known(one.caused_ns) or 0 for one in witness.ranks if one.rank == last)
+    caused = sum(known_of(those(witness.ranks, rank=last), "caused_ns"))
     arrives = f"of {timed} rank {last} arrives last in {percent(shares)}"
     return f"{arrives}, and the others wait {in_ms(caused)} for it"
 
@@ -120,22 +131,7 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
     for one in sorted(most, key=lambda one: one.rank):
         profiled = "yes" if one.profiled else "no"
         counts = (f"{one.collectives:,}", told(one.last_sequence, "{:,}".format))
-        times = (told(one.waited_ns, milliseconds), told(one.caused_ns, milliseconds))
+        times = (told_ms(one.waited_ns), told_ms(one.caused_ns))
         last = told(one.arrived_last, "{:,}".format)
         rows.append((f"rank {one.rank}", profiled, *counts, *times, last))
-    heads = (
-        "rank",
-        "profiled",
-        "collectives",
-        "last seq",
-        "waited, ms",
-        "caused, ms",
-        "arrived last",
-    )
-    note = (
-        "waited: in collectives, for the last rank to arrive; caused: what the others waited "
-        "for this rank."
-    )
-    left_out = len(witness.ranks) - len(most)
-    shown = table("Each rank by a second witness", heads, rows, note=note, left_out=left_out)
-    yield Part("Second witness", (shown,), "witness")
+    yield titled("witness", [shaped("witness", rows, len(witness.ranks) - len(most))])

@@ -3,6 +3,7 @@ batches.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from msgspec import UNSET
@@ -20,13 +21,16 @@ from reports.content.analysis.unproven import (
     at_most,
     bucket_name,
     likely_communication,
+    nothing_judged,
     open_walls,
     part_of_time,
+    unjudged,
     unused,
 )
-from reports.content.blocks import Code, Headline, Tone, Words, words
+from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
-from reports.measures import measures
+from reports.measures import measures, words_of
+from reports.rows import each, those
 from traces.limits import HALF_A_WALL, LITTLE
 from traces.missing import known
 from traces.sections.rank import Rank
@@ -34,13 +38,11 @@ from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"
-_ORDINALS: Final = ("", "", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _OF_THE_HOST: Final = {"host_overhead", "memory"}
 """Walls of a late host, its allocator included: its code is then named.
 
 Of one rank: where there are several, the room is for who waits for whom.
 """
-_NUMBERS: Final = ("", "", "two", "three", "four", "five", "six", "seven", "eight")
 
 
 def data_line(result: Result, walls: list[Wall]) -> str:
@@ -73,9 +75,8 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
         return f"Each step waits {waits} ms for its batch: one worker or none, by the rhythm."
-    which, number = f"One step in {count}", f"{count}"
-    if count < len(_NUMBERS):
-        which, number = f"Every {_ORDINALS[count]} step", _NUMBERS[count]
+    ordinal, number = words_of("ordinal").get(f"{count}"), words_of("number").get(f"{count}", count)
+    which = f"Every {ordinal} step" if ordinal else f"One step in {count}"
     return f"{which} waits longest: {number} workers, by the rhythm."
 
 
@@ -88,8 +89,7 @@ _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
 _FORCED: Final = (
     "Routing is forced to balance; real routing is slower. Published for one run: 32 % MFU "
-    "balanced, "
-    "15 % with its learned router (marin#7668)."
+    "balanced, 15 % with its learned router (marin#7668)."
 )
 
 
@@ -97,10 +97,11 @@ def headline(result: Result) -> Headline:
     found, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
     likely, part = likely_communication(result), unused(result)
+    open_comm = those(open_walls(result), id="communication")
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
-    elif differ := [one.text for one in result.config_findings if one.state == "counted_otherwise"]:
-        label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0])
+    elif differ := those(result.config_findings, state="counted_otherwise"):
+        label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
         first = when(found, f"The recording itself is slowed by {_named(found)}.")
     elif result.verdict.startup_ns:
         label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
@@ -111,9 +112,10 @@ def headline(result: Result) -> Headline:
         first = when(found, f"Beside it: {_named(found)}.")
     elif found:
         label, said, tone = "SLOWED BY", _named(found), Tone.BAD
-    elif all(wall.outcome == "unmeasurable" for wall in result.walls):
+    elif nothing_judged(result):
         label, said = "NOT JUDGED", _unjudged(result)
-    elif likely and (wall := _communication(result)) and (part is None or likely[1] > part.frac):
+    elif likely and open_comm and (part is None or likely[1] > part.frac):
+        (wall,) = open_comm
         label, cost = "MAY BE SLOWED BY", f" The cost is not proven{at_most(wall)}."
         said = words(likely[0], f"{cost} {_open(result, besides=wall)}".rstrip())
         likely = None
@@ -126,17 +128,12 @@ def headline(result: Result) -> Headline:
     else:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under: list[str | Words] = [likely[0]] if likely else []
-    if len(result.ranks) == 1 and (not found or {wall.id for wall in found} & _OF_THE_HOST):
+    if len(result.ranks) == 1 and (not found or {*each(found, "id")} & _OF_THE_HOST):
         under.insert(0, address_words(telling_rank(result)))
     under += (first, *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
-    return Headline(label, said, tone, tuple(words(one) for one in under if one))
-
-
-def _communication(result: Result) -> Wall | None:
-    """The wall of communication, where it is not decided."""
-    return next((wall for wall in open_walls(result) if wall.id == "communication"), None)
+    return Headline(label, said, tone, filled(under))
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
@@ -160,16 +157,15 @@ def _open(result: Result, besides: Wall | None = None) -> str:
 
 def findings(result: Result) -> list[Wall]:
     """Walls of 10 % or more: the verdict's first, then by cost."""
-    found = [wall for wall in result.walls if wall.outcome == "finding"]
     return sorted(
-        found, key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0))
+        those(result.walls, outcome="finding"),
+        key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0)),
     )
 
 
 def _named(found: list[Wall]) -> str:
-    named = (
-        f"{cause(wall)}{optional(' ({})', wall.cost_frac, percent)}" for wall in found[:_NAMED]
-    )
+    first = found[:_NAMED]
+    named = [cause(wall) + optional(" ({})", wall.cost_frac, percent) for wall in first]
     return " and ".join(named) + beyond(len(found), _NAMED, ", and {} more")
 
 
@@ -189,8 +185,9 @@ def cause(wall: Wall) -> str:
     itself.
     """
     kinds, small = known(wall.cost_by_kind_ns) or {}, " too small to fill the GPU"
-    is_compute = wall.id == "compute"
-    classes = {one.name for one in measures().values() if is_compute and one.group == "class"}
+    classes = set[str]()
+    if wall.id == "compute":
+        classes.update(each(those(measures().values(), group="class"), "name"))
     if kind := main_kind(wall, HALF):
         said = name_of(kind) + when(kind in classes, small)
         if main_kind(wall):
@@ -204,7 +201,7 @@ def cause(wall: Wall) -> str:
 def _startup(result: Result) -> str:
     whole_ns, lost_ns = all_windows_ns(result), result.verdict.startup_ns
     rest = "too little else was recorded to judge any wall"
-    if any(wall.outcome != "unmeasurable" for wall in result.walls):
+    if not nothing_judged(result):
         rest = "walls are judged on the rest"
     of = f"{in_ms(lost_ns)} ({percent(lost_ns / whole_ns)}) of {in_ms(whole_ns)}"
     return f"Profiler and start-up take {of}; {rest}."
@@ -220,8 +217,7 @@ def _closest(result: Result) -> str:
 
 def _nearest(result: Result) -> str:
     """What costs most of what was judged clear; nobody acts on less than a hundredth."""
-    clear = [wall for wall in result.walls if wall.outcome == "clear"]
-    nearest = max(clear, key=_clear_frac, default=None)
+    nearest = max(those(result.walls, outcome="clear"), key=_clear_frac, default=None)
     if nearest is None:
         return ""
     if _clear_frac(nearest) < LITTLE.value:
@@ -234,21 +230,20 @@ def _clear_frac(wall: Wall) -> float:
 
 
 def _is_opaque(result: Result) -> bool:
-    return sum(wall.outcome == "unmeasurable" for wall in result.walls) >= _OPAQUE
+    return len(unjudged(result)) >= _OPAQUE
 
 
 def _busy(result: Result) -> str:
     """How busy the GPU is, which bounds the one wall that an opaque window leaves to judge."""
-    busy = 1 - sum(rank.budget_ns.idle for rank in result.ranks) / all_windows_ns(result)
+    busy = 1 - sum(each(result.ranks, "budget_ns.idle")) / all_windows_ns(result)
     said = f"The GPU is busy for {percent(busy)} of the time"
-    for wall in result.walls:
-        if wall.id == "host_overhead":
-            said += optional(", so the host costs at most {}", wall.cost_frac, percent)
+    for wall in those(result.walls, id="host_overhead"):
+        said += optional(", so the host costs at most {}", wall.cost_frac, percent)
     return f"{said}."
 
 
 def _unjudged(result: Result) -> str:
-    reasons = (wall.missing[0] for wall in result.walls if wall.missing)
+    reasons = chain.from_iterable(each(result.walls, "missing"))
     return sentence(next(reasons, "this recording does not show what the time is lost to"))
 
 
@@ -267,19 +262,17 @@ def _under(result: Result) -> Iterator[str]:
         yield f"Confidence {level}{because}{beyond(len(new), 1, ' (and {})', 'more reason')}."
     yield data_line(result, found)
     waits = (late and late.exposed_frac) or 0.0
-    if waits >= HALF and any(wall.id == "communication" for wall in found):
+    if waits >= HALF and those(found, id="communication"):
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
     if verdict.tied_with:
         yield "Both cost about the same: which one costs more is within the error."
     given = result.given.get("routing") == "force_balance"
     if given or is_set(result, "moe_router_force_load_balancing"):
         yield _FORCED
-    untrained = [rank for rank in result.ranks if rank.detected.training_step is False]
+    untrained = those(each(result.ranks, "detected"), training_step=False)
     if untrained and not _is_opaque(result):
-        yield (
-            f"Not a training step ({untrained[0].detected.training_evidence}), so no fixes for "
-            f"training."
-        )
+        evidence = untrained[0].training_evidence
+        yield f"Not a training step ({evidence}), so no fixes for training."
 
 
 def title(result: Result) -> Words:
@@ -319,7 +312,7 @@ def _gpus(result: Result, model: str | None) -> str:
         if model is None:
             return f"{count} GPUs, {of}"
         return f"{count} x {of}"
-    if any(one.physical_gpu is UNSET for one in result.ranks):
+    if UNSET in each(result.ranks, "physical_gpu"):
         return f"{processes} processes, {of}"
     gpus = "one GPU" if count == 1 else f"{count} GPUs"
     return f"{gpus}, {of}, shared by {processes} processes"

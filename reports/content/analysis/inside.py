@@ -2,40 +2,47 @@
 ranks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Items, Term, Words, table, words
-from reports.content.names import ended, is_set, sentence, statement, told, unknown_words, when
+from reports.content.analysis.late import numbers_of
+from reports.content.blocks import Blocks, Items, Several, Term, Words, filled, words
+from reports.content.names import (
+    ended,
+    is_set,
+    sentence,
+    statement,
+    told,
+    told_ms,
+    unknown_words,
+    when,
+)
+from reports.content.tables import shaped
 from reports.measures import words_of
 from traces.missing import Missing, known
 from traces.sections.run import Pipeline, Run
 from traces.spelling import counted, duration, gigabytes, milliseconds, numbers, percent, rounded
 
 
-def stages(run: Run) -> Iterator[Block]:
+def stages(run: Run) -> Blocks:
     pipeline = run.pipeline
     if isinstance(pipeline, Missing):
         yield statement(f"unknown: {ended(pipeline.reason)}", "Pipeline stages")
     elif pipeline is not None:
-        heads = ("stage", "ranks", "step", "own work", "bubble", "warm-up", "steady", "cool-down")
         rows = []
         for place, one in enumerate(pipeline.stages):
             # by their numbers; where these are not recorded, how many
-            ranks = [run.ranks[at].rank for at in one.ranks]
-            recorded = [number for number in ranks if number is not None]
-            named = numbers(recorded) if recorded == ranks else counted(len(ranks), "rank")
+            named, recorded = counted(len(one.ranks), "rank"), numbers_of(run, one.ranks)
+            if len(recorded) == len(one.ranks):
+                named = numbers(recorded)
             phases = (one.warm_up_ns, one.steady_ns, one.cool_down_ns)
             times = (one.step_ns, one.own_work_ns, one.bubble_ns, *phases)
-            rows.append((f"{place}", named, *(told(time_ns, milliseconds) for time_ns in times)))
-        note = (
-            "bubble: waiting for other stages without compute; warm-up, steady and cool-down "
-            "add up to it."
-        )
+            rows.append((f"{place}", named, *map(told_ms, times)))
+        why = ""
         if isinstance(missing := pipeline.stages[0].warm_up_ns, Missing):
-            note += f" Its phases are unknown: {ended(missing.reason)}"
-        yield table("Pipeline stages, ms in a mean step", heads, rows, range(2, 8), note)
+            why = f" Its phases are unknown: {ended(missing.reason)}"
+        yield shaped("stages", rows, why=why)
         yield statement(_against_formula(pipeline), "Bubble")
 
 
@@ -67,15 +74,14 @@ _FORCED: Final = "Routing is forced to balance, so expert work shows nothing of 
 _MOCK: Final = "The data is mock data, so expert work shows nothing of real routing."
 
 
-def routing_notes(result: Result) -> tuple[Words, ...]:
+def routing_notes(result: Result) -> Several:
     """What the configuration, the options or the log say that makes expert work no evidence of
     routing.
     """
-    found = (when(result.forced_routing, _FORCED), when(is_set(result, "data.mock"), _MOCK))
-    return tuple(map(words, filter(None, found)))
+    return filled((when(result.forced_routing, _FORCED), when(is_set(result, "data.mock"), _MOCK)))
 
 
-def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ()) -> Iterator[Block]:
+def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ()) -> Blocks:
     """The most uneven layers and the pattern; nothing where no layers are known. `notes`: of the
     routing.
     """
@@ -83,21 +89,12 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     if found is None:
         return
     most = sorted(found.uneven_layers, key=lambda one: -one.imbalance)
-    rows = (
-        (
-            str(one.layer),
-            str(one.expert_group + 1),
-            f"{rounded(one.imbalance)} x",
-            name(one.hot_index),
-        )
-        for one in most[:_LISTED]
-    )
-    title = f"Expert work, {counted(len(found.groups), 'group')} of ranks that exchange tokens"
-    note = (
-        "GEMMs of experts, of a median step; layers as the rank counts them. The most uneven first."
-    )
-    left = max(0, len(most) - _LISTED)
-    yield table(title, ("layer", "group", "largest / mean", "rank"), rows, range(1, 3), note, left)
+    rows = []
+    for one in most[:_LISTED]:
+        layer = (f"{one.layer}", f"{one.expert_group + 1}", f"{rounded(one.imbalance)} x")
+        rows.append((*layer, name(one.hot_index)))
+    groups = counted(len(found.groups), "group")
+    yield shaped("experts", rows, max(0, len(most) - _LISTED), groups=groups)
     at = f"Worst: layer {found.worst.layer} in step {found.worst.step}, "
     more = (
         f": {rounded(found.worst.imbalance)} times the mean, {duration(found.worst.above_ns)} more."
@@ -111,7 +108,7 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     yield Items((words(sentence(said)), worst, *notes), "What it points to")
 
 
-def traffic(run: Run) -> Iterator[Block]:
+def traffic(run: Run) -> Blocks:
     """Bytes and speeds; who sends how much to whom is for programs, in the JSON document."""
     found = run.traffic
     if isinstance(found, Missing):
@@ -121,13 +118,9 @@ def traffic(run: Run) -> Iterator[Block]:
     if isinstance(speeds, Missing):
         yield statement(f"Speed is unknown: {speeds.reason}.", "Bytes")
     elif speeds:
-        heads = ("kind", "collectives", "size", "transfer, ms", "size / transfer")
         rows = []
         for one in speeds:
             size, time = gigabytes(one.size_bytes), milliseconds(one.transfer_ns)
             speed = told(one.bytes_per_s, lambda rate: f"{gigabytes(rate)}/s")
             rows.append((Term(one.kind), f"{one.collectives:,}", size, time, speed))
-        note = (
-            "Algorithm bandwidth, as in nccl-tests; of collectives that all their ranks recorded."
-        )
-        yield table("Bytes and transfer by kind", heads, rows, note=note)
+        yield shaped("speeds", rows)

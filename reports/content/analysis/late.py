@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from heuristics.result.result import Result, late_rank
-from reports.content.blocks import Words, words
+from reports.content.blocks import Span, Words, words
 from reports.content.names import beyond, joined, listed, name_of, optional, rank_numbers
 from reports.measures import words_of
+from reports.rows import known_of
 from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.cause import Cause
@@ -41,7 +42,7 @@ def late_words(run: Run, late: Late, called: Called) -> str:
     ranks = _ranks(run, late, called)
     named = f"{late.host} ({ranks})" if late.host and ranks else ranks
     saves, longer = optional("; repair saves {}", saved_words(run, late)), ""
-    factors = [one for place in late.places if (one := known(run.ranks[place].device_factor))]
+    factors = known_of(map(run.ranks.__getitem__, late.places), "device_factor")
     if late.cause is Cause.SLOW_DEVICE and factors and len(factors) == len(late.places):
         longer = f", kernels take {rounded(sum(factors) / len(factors))} x"
     return f"{optional('{}: ', named)}{name_of(late.cause)}{longer}{saves}"
@@ -68,8 +69,7 @@ def _ranks(run: Run, late: Late, called: Called) -> str:
 
 def numbers_of(run: Run, places: Sequence[int]) -> list[int]:
     """The numbers of the ranks in some places, of those that have one."""
-    numbered = (known(run.ranks[place].rank) for place in places)
-    return [number for number in numbered if number is not None]
+    return known_of(map(run.ranks.__getitem__, places), "rank")
 
 
 def why_words(run: Run, names: Names, late: Late) -> Words:
@@ -118,6 +118,6 @@ def costs_words(run: Run, late: Late) -> str:
     return f"{said}; repair saves {saved}."
 
 
-def first_of(named: Sequence[Words]) -> Words:
+def first_of(named: Sequence[Span | Words]) -> Words:
     """Ranks or recordings as a sentence names them: the first, and how many more there are."""
     return words(joined(named[:NAMED]), beyond(len(named), NAMED))

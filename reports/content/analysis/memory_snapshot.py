@@ -5,9 +5,10 @@ from itertools import pairwise
 from typing import Final
 
 from heuristics.result.result import Result
-from reports.content.blocks import Block, Code, Drawing, Entry, Hue, Part, Term, table
-from reports.content.names import share_of, statement, when
+from reports.content.blocks import Block, Blocks, Code, Drawing, Entry, Hue, Part, Term, table
+from reports.content.names import share_of, statement, titled, when
 from reports.content.plane import Plane
+from reports.content.tables import shaped
 from traces.missing import Missing, known
 from traces.sections.memory_snapshot import SnapshotCurve, SnapshotDevice
 from traces.sizes.memory import MemoryEstimate
@@ -22,13 +23,13 @@ _ESTIMATED: Final = ("parameters", "gradients", "optimizer", "activations")
 def snapshot_part(result: Result) -> Iterator[Part]:
     """Of a result with a snapshot."""
     if snapshot := known(result.memory_snapshot):
-        blocks: list[Block] = []
+        blocks = list[Block]()
         for one in snapshot.devices:
             blocks += _device(one, known(result.memory_estimate))
-        yield Part("Memory over time", tuple(blocks), "memory-snapshot")
+        yield titled("memory-snapshot", blocks)
 
 
-def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Block]:
+def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Blocks:
     yield statement(
         f"GPU {one.device}, at the snapshot: {gigabytes(one.used_bytes)} in use of "
         f"{gigabytes(one.reserved_bytes)} reserved, "
@@ -42,7 +43,7 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
     if not peak or parts is None:
         return
     heads = ["at the peak", "size", "share"]
-    rows: list[list[Entry]] = []
+    rows = list[list[Entry]]()
     for key, size in parts.items():
         rows.append([Term(key), sized(size), share_of(size / peak, Hue.MEMORY)])
         if estimate:
@@ -62,9 +63,7 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Iterator[Bl
         share = share_of(each.size_bytes / peak)
         what = Code(" < ".join(each.frames) or "(no stack)")
         rows.append([what, f"{each.count:,}", sized(each.size_bytes), share, Term(each.category)])
-    left_out = len(one.stacks_at_peak) - len(rows) + one.stacks_left_out
-    title, stacks = "By stack, innermost frame first", ("stack", "count", "size", "share", "for")
-    yield table(title, stacks, rows, range(1, 4), left_out=left_out)
+    yield shaped("stacks", rows, len(one.stacks_at_peak) - len(rows) + one.stacks_left_out)
 
 
 def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
@@ -82,7 +81,7 @@ def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
 def memory_plane(used_bytes: Sequence[int], across: str) -> Plane:
     """Memory in use from left to right, up to its peak."""
     count, peak = max(1, len(used_bytes)), max(used_bytes, default=0)
-    steps: list[tuple[float, float]] = []
+    steps = list[tuple[float, float]]()
     for place, size in enumerate(used_bytes):
         up = size / max(1, peak)
         steps += ((place / count, up), ((place + 1) / count, up))

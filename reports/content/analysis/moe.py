@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import Scale, figures_of, figures_table, scale_of
-from reports.content.blocks import Block, Code, Entry, Part, Term, table
-from reports.content.names import optional, statement
+from reports.content.blocks import Blocks, Code, Entry, Part, Term, table
+from reports.content.names import optional, statement, titled
+from reports.content.tables import shaped
+from reports.rows import each, known_of, those
 from traces.missing import Missing, known
 from traces.sections.rank import PASSES, Moe, Rank
 from traces.spelling import counted, megabytes, percent
@@ -17,10 +19,10 @@ def moe(rank: Rank) -> Iterator[Part]:
     """Nothing where no tokens are routed."""
     found = known(rank.moe)
     if found and found.rows:
-        yield Part("MoE layers", tuple(_blocks(found, scale_of(rank))), "moe")
+        yield titled("moe", _blocks(found, scale_of(rank)))
 
 
-def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
+def _blocks(found: Moe, scale: Scale) -> Blocks:
     tax_ns, tax_frac = known(found.tax_ns), known(found.tax_frac)
     if tax_ns is not None and tax_frac is not None:
         said = (
@@ -30,19 +32,20 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
         yield statement(said, "Overhead")
     elif isinstance(found.tax_ns, Missing):
         yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
-    passes = {row.pass_ for row in found.rows}
-    there = [name for name in PASSES if name in passes]
+    there = [*filter(each(found.rows, "pass_").__contains__, PASSES)]
     layers = known(found.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
-    rows: list[list[Entry]] = []
-    for module in dict.fromkeys(row.module for row in found.rows):
-        by_pass = {row.pass_: row for row in found.rows if row.module == module}
-        times = [scale.ms(by_pass[name].wall_ns) if name in by_pass else "" for name in there]
-        waits = [known(row.blocking_ns) for row in by_pass.values()]
-        waited = "unknown" if None in waits else scale.ms(sum(filter(None, waits)))
-        rows.append([Term(module), *times, waited])
+    rows = list[list[Entry]]()
+    for module in dict.fromkeys(each(found.rows, "module")):
+        of_module, times = those(found.rows, module=module), dict.fromkeys(there, "")
+        for row in of_module:
+            times[row.pass_] = scale.ms(row.wall_ns)
+        waited, waits = "unknown", known_of(of_module, "blocking_ns")
+        if len(waits) == len(of_module):
+            waited = scale.ms(sum(waits))
+        rows.append([Term(module), *times.values(), waited])
     yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
-    if waits_ns := sum(known(row.host_wait_ns) or 0 for row in found.rows):
+    if waits_ns := sum(known_of(found.rows, "host_wait_ns")):
         said = (
             f"The GPU waited for the host to read token counts: {scale.ms(waits_ns)} {scale.unit}."
         )
@@ -51,11 +54,11 @@ def _blocks(found: Moe, scale: Scale) -> Iterator[Block]:
 
 def communication(result: Result, rank: Rank) -> Iterator[Part]:
     """All-to-all and messages; nothing where the recording has neither."""
-    blocks: list[Block] = []
+    blocks = []
     if (a2a := known(rank.a2a)) is not None and (a2a.instances or a2a.unresolved_ns):
         title = f"Expert all-to-all, dispatcher {rank.detected.dispatcher}"
         blocks.append(figures_table(title, figures_of(a2a, "spans"), scale_of(rank)))
-    rows: list[tuple[Entry, ...]] = []
+    rows = []
     for trace in result.traces:
         messages = known(trace.nccl_messages) if trace.name == rank.trace else None
         for one in messages or ():
@@ -63,7 +66,6 @@ def communication(result: Result, rank: Rank) -> Iterator[Part]:
             size = megabytes(one.size_bytes)
             rows.append((Code(one.operation), f"{one.call_count}", size, *counts))
     if rows:
-        heads = ("operation", "calls", "MB each", "communicators", "peers")
-        blocks.append(table("Messages of NCCL", heads, rows))
+        blocks.append(shaped("messages", rows))
     if blocks:
-        yield Part("Communication", tuple(blocks), "communication")
+        yield titled("communication", blocks)

@@ -2,8 +2,9 @@
 first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from heuristics.result.judged import Fix, Knobs, Precondition
@@ -20,10 +21,11 @@ from reports.content.blocks import (
     Spelling,
     Step,
     Words,
+    filled,
     items,
     words,
 )
-from reports.content.check_defects import Weight, answer_words, defects
+from reports.content.check_defects import answer_words, first_errors
 from reports.content.check_workflow import choices
 from reports.content.names import (
     beyond,
@@ -33,9 +35,11 @@ from reports.content.names import (
     optional,
     sentence,
     settings_of,
+    titled,
     when,
 )
 from reports.measures import words_of
+from reports.rows import each, those
 from traces.missing import Missing, known
 from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE
@@ -44,14 +48,6 @@ from traces.settings.spelling import harness_line
 from traces.spelling import counted, percent, saving
 
 MOST: Final = 3
-SPELLINGS: Final[Mapping[str, str]] = {
-    "megatron_lm": "Megatron-LM",
-    "environment": "environment",
-    "megatron_bridge": "Megatron-Bridge",
-    "bridge_harness": "Bridge's scripts/performance",
-    "pytorch": "PyTorch",
-}
-"""Ways to write a change, by the field of `Knobs`, and what they are called."""
 _BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
 _SCRIPTS: Final = ("bridge_harness", "environment", "megatron_bridge", "megatron_lm", "pytorch")
 _PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
@@ -69,21 +65,17 @@ nothing."""
 
 def plan(result: Result, most: int | None = MOST) -> Plan:
     fixes, errors = result.fixes or result.levers, list[Step]()
-    for defect in defects(result):
-        if defect.weight <= Weight.NOT_AS_WRITTEN:
-            what = words(f"Correct the configuration: {defect.what}")
-            why = _WHY_CORRECT[defect.weight]
-            notes = tuple(map(words, filter(None, (defect.cure,))))
-            errors.append(Step(defect.id, what, why, (), notes))
-    beside = led(fixes)
-    made = [step_of(result, fix, beside=beside.get(fix.id, ())) for fix in fixes]
-    if most is None:
-        leaders: dict[str, str] = {}
-        for leader, several in beside.items():
-            leaders |= dict.fromkeys((fix.id for fix in several), f"in place of {leader}")
-        made = [replace(one, saves=leaders.get(one.id, one.saves)) for one in made]
-    else:
-        made = [one for one in made if one.id in beside]
+    for defect in first_errors(result):
+        what = words(f"Correct the configuration: {defect.what}")
+        why, notes = words_of("why_correct")[defect.weight.name.lower()], filled((defect.cure,))
+        errors.append(Step(defect.id, what, why, (), notes))
+    beside, made, leaders = led(fixes), list[Step](), dict[str, str]()
+    for leader, several in beside.items():
+        leaders |= dict.fromkeys(each(several, "id"), f"in place of {leader}")
+    for fix in fixes:
+        one = step_of(result, fix, beside=beside.get(fix.id, ()))
+        if most is None or fix.id in beside:
+            made.append(replace(one, saves=leaders.get(fix.id, one.saves)))
     steps = [*errors, *with_finds(result, made, MOST)]
     if not steps:
         found = tuple(find_out(result))
@@ -92,14 +84,14 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
     if most is not None:
         # of first steps that are upgrades, which set nothing, what stands on them is shown as well
         first = next((place for place, one in enumerate(steps) if one.spellings), 0)
-        if {one.id for one in steps[:first]} <= {*steps[first].after}:
+        if {*each(steps[:first], "id")} <= {*steps[first].after}:
             most += first
         shown = steps[:most]
     unproven = _unproven(result)
     if result.fixes or errors:
         title = f"DO THIS{when(len(shown) > 1, ', in this order')}"
         late = leading(result)
-        if late and not {one.id for one in result.fixes[:1]} & {*late.repair_fixes}:
+        if late and not {*each(result.fixes[:1], "id")} & {*late.repair_fixes}:
             title = f"THEN {title}"
     else:
         title = (
@@ -112,9 +104,8 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
 
 def _is_open(result: Result, fix: Fix) -> bool:
     """Whether a lever is for a wall that is not decided, or not which part of it."""
-    return fix in result.levers and any(
-        wall.id == fix.wall and wall.outcome in ("unmeasurable", "finding") for wall in result.walls
-    )
+    outcomes = {*each(those(result.walls, id=fix.wall), "outcome")}
+    return fix in result.levers and not outcomes <= {"clear"}
 
 
 def _unproven(result: Result) -> Words:
@@ -134,13 +125,6 @@ def _unproven(result: Result) -> Words:
     return words(" ".join(parts))
 
 
-_WHY_CORRECT: Final = {
-    Weight.REJECTED: "Megatron rejects it",
-    Weight.FAILS: "it fails as it runs",
-    Weight.NOT_AS_WRITTEN: "does not run as written",
-}
-
-
 def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence[Fix] = ()) -> Step:
     """`beside`: the changes that act on the same time, of which this is the one to try."""
     gain, order = known(fix.gain_frac), _order(result)
@@ -151,8 +135,7 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
         saves = f"saves {saving(low, high)}" if fix.gain_replayed else f"targets {percent(high)}"
     notes: list[str | Words] = [*fix.how, *_left_out(fix, order)]
     if fix.arms:
-        names = " against ".join(arm.name for arm in fix.arms)
-        notes.append(_EXPERIMENT.format(names=names))
+        notes.append(_EXPERIMENT.format(names=" against ".join(each(fix.arms, "name"))))
     notes += _in_place_of(result, fix)
     if everything:
         notes += _all_notes(fix)
@@ -162,39 +145,37 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
     notes += (fix.wide_because, when(beside, evidence(fix)), others(beside))
     ways = [] if fix.arms else [*_spellings(fix.knobs, order)]
     for arm in fix.arms:
-        spelled = _spellings(arm.knobs, order)
-        ways += (replace(one, name=f"{arm.name}, {one.name}", arm=True) for one in spelled)
-    said = tuple(words(one) for one in notes if one)
+        for one in _spellings(arm.knobs, order):
+            ways.append(replace(one, name=f"{arm.name}, {one.name}", arm=True))
     gained = (low, high, fix.after, fix.gain_replayed)
-    return Step(fix.id, words(fix.title), saves, tuple(ways), said, *gained)
+    return Step(fix.id, words(fix.title), saves, tuple(ways), filled(notes), *gained)
 
 
 def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
     """Flags of the command that a flag of the change takes the place of: both cannot stand."""
     if _order(result) is not _SCRIPTS:
         return
-    written = {
-        one.knob: one for one in settings_of(result) if compiled(r".+:\d+").fullmatch(one.said)
-    }
+    written = settings_of(result)
     for line in _lines_of(fix, "bridge_harness"):
         knob = by_harness().get(line.partition(" ")[0])
         now = written.pop(knob.id, None) if knob else None
-        if now and not now.withheld and (before := harness_line(now.knob, now.value)):
+        if now is None or now.withheld or not _OF_A_LINE.fullmatch(now.said):
+            continue
+        if before := harness_line(now.knob, now.value):
             yield words("In place of: ", Code(before), f" ({now.said})")
 
 
 def _lines_of(fix: Fix, spelling: str) -> list[str]:
     """The lines of a change in one spelling, those of all its arms."""
-    lines: list[str] = []
-    for knobs in (fix.knobs, *(arm.knobs for arm in fix.arms)):
+    lines = []
+    for knobs in (fix.knobs, *each(fix.arms, "knobs")):
         lines += getattr(knobs, spelling)
     return lines
 
 
 _EXPERIMENT: Final = (
     "The guide names no best one: measure {names}, one run each, under the same routing. Forced "
-    "balance "
-    "on both sides makes them comparable; accept the faster one under real routing."
+    "balance on both sides makes them comparable; accept the faster one under real routing."
 )
 
 
@@ -204,14 +185,16 @@ def _order(result: Result) -> Iterable[str]:
     """
     configuration = known(result.configuration)
     if configuration is not None and known(configuration.framework) == "megatron_bridge":
-        if any(one.knob == RECIPE for one in configuration.settings):
+        if RECIPE in settings_of(result):
             return _SCRIPTS
         return _BRIDGE
     if result.framework == "megatron":
-        return SPELLINGS
+        return words_of("spelling")
     return _PYTORCH
 
 
+_OF_A_LINE: Final = compiled(r".+:\d+")
+"""Where a setting is from that stands in a command or a file."""
 _GOES: Final = "("
 """How a line begins that is nothing to type: `(leave out --flag)`."""
 
@@ -221,13 +204,15 @@ def _spellings(knobs: Knobs, order: Iterable[str]) -> Iterator[Spelling]:
         lines = tuple(line for line in getattr(knobs, id_) if not line.startswith(_GOES))
         if lines:
             yield Spelling(
-                id_, SPELLINGS[id_], CodeBlock(lines, "python" if id_ == "pytorch" else "sh")
+                id_,
+                words_of("spelling")[id_],
+                CodeBlock(lines, "python" if id_ == "pytorch" else "sh"),
             )
 
 
 def _left_out(fix: Fix, order: Iterable[str]) -> Iterator[str]:
     """What goes from the command or the environment, in the spelling in use."""
-    used = next((lines for id_ in order if (lines := _lines_of(fix, id_))), [])
+    used = next(filter(None, map(partial(_lines_of, fix), order)), [])
     for line in dict.fromkeys((*used, *_lines_of(fix, "environment"))):
         if line.startswith(_GOES):
             yield f"{line[1:2].upper()}{line[2:-1]}."
@@ -264,7 +249,8 @@ def _all_notes(fix: Fix) -> Iterator[str]:
     """Also what there is none of, as an empty text."""
     yield optional("First because: {}", fix.first_because)
     yield f"Versions: {fix.versions}"
-    yield from (_condition(one, "unmet", "unknown") for one in fix.preconditions)
+    for one in fix.preconditions:
+        yield _condition(one, "unmet", "unknown")
     yield from answer_words(fix.checked)
     yield optional("Memory: {}", fix.room, lambda room: room.because)
     yield optional("After: {}", fix.after, ", ".join)
@@ -272,15 +258,16 @@ def _all_notes(fix: Fix) -> Iterator[str]:
     yield optional(shared, fix.shares_with, ", ".join)
     yield optional("Elsewhere: {}", fix.gain_source)
     yield from _issues(fix, everything=True)
-    yield from (f"Side effect: {effect}" for effect in fix.side_effects)
-    yield from (f"Verify: {fix.verify}", f"Sources: {'; '.join(fix.sources)}")
+    yield from map("Side effect: {}".format, fix.side_effects)
+    yield f"Verify: {fix.verify}"
+    yield f"Sources: {'; '.join(fix.sources)}"
 
 
 def _together(result: Result, shown: Sequence[Step]) -> Words:
     """What the listed steps save together, one replayed figure; that they overlap where none was
     replayed.
     """
-    ids = {step.id for step in shown}
+    ids, overlap = {*each(shown, "id")}, False
     for one in result.combined:
         if {*one.ids} == ids:
             every = {2: "Both", 3: "All three"}.get(len(ids), f"All {len(ids)}")
@@ -291,22 +278,21 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
         return words(
             f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap."
         )
-    listed = (fix for fix in (*result.fixes, *result.levers) if fix.id in ids)
-    overlap = any(ids & {*fix.shares_with} for fix in listed)
+    for fix in (*result.fixes, *result.levers):
+        overlap |= fix.id in ids and not ids.isdisjoint(fix.shares_with)
     return words(when(overlap, "Their savings overlap and do not add up."))
 
 
 def whole_plan(result: Result) -> Part:
-    fixes = tuple(step_of(result, fix, everything=True) for fix in (*result.fixes, *result.levers))
-    blocks: list[Block] = []
-    if fixes:
+    whole, blocks = partial(step_of, result, everything=True), list[Block]()
+    if fixes := tuple(map(whole, (*result.fixes, *result.levers))):
         blocks.append(Plan("Every step", fixes))
     refused = []
     for one in result.refused:
         unlocked = optional(" Possible with: {}.", one.unlocked_by)
         refused.append(f"{one.id} {one.title}: {one.because}.{unlocked}")
     blocks += (*items("Refused", refused), *choices(result))
-    return Part("The whole plan", tuple(blocks), "plan")
+    return titled("plan", blocks)
 
 
 def _why_none(result: Result) -> str:

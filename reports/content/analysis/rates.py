@@ -8,20 +8,20 @@ from heuristics.guides.roofline import what_moves
 from heuristics.result.configured import Throughput
 from reports.content.analysis.times import Scale, scale_of
 from reports.content.blocks import (
-    Block,
+    Blocks,
+    Cells,
     Code,
     Drawing,
-    Entry,
     Part,
     Quantity,
     Sentence,
     Term,
-    table,
     words,
 )
 from reports.content.check_numbers import grouped_words, mfu_words
-from reports.content.names import optional, statement, told
+from reports.content.names import optional, statement, titled, told
 from reports.content.plane import Dot, Plane
+from reports.content.tables import shaped
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Rank
 from traces.sections.rates import ClassSpeed, MatrixRates, Rates, RoofLimit, Speed
@@ -29,7 +29,6 @@ from traces.spelling import percent, rounded, sized
 
 _ROWS: Final = 20
 """Operators that a page lists."""
-_HEADS: Final = ("TFLOP/s", "of peak", "FLOP/byte", "of roof", "limit")
 
 
 def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
@@ -38,10 +37,10 @@ def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
     """
     if found := known(rank.rates):
         by_configuration = _by_configuration(throughput) if throughput else ()
-        yield Part("Rates", (*_blocks(found, scale_of(rank)), *by_configuration), "rates")
+        yield titled("rates", (*_blocks(found, scale_of(rank)), *by_configuration))
 
 
-def _by_configuration(found: Throughput) -> Iterator[Block]:
+def _by_configuration(found: Throughput) -> Blocks:
     """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is
     not.
     """
@@ -51,19 +50,19 @@ def _by_configuration(found: Throughput) -> Iterator[Block]:
         yield statement(f"MFU: {of_peak}, by {found.source}; HFU counts recomputed work as well.")
 
 
-def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
+def _blocks(found: Rates, scale: Scale) -> Blocks:
     if isinstance(found.matrix, MatrixRates):
         yield from _matrix(found.matrix, known(found.memory_gb_per_s), scale)
     elif isinstance(found.matrix, Missing):
         yield statement(
             f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}."
         )
-    rows: list[tuple[Entry, ...]] = []
+    rows = list[Cells]()
     for copy in known(found.copies) or ():
         amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
         rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
     if rows:
-        yield table("Copies", ("copies", "count", "size", scale.unit, "GB/s"), rows)
+        yield shaped("copies", rows, unit=scale.unit)
     rows = []
     for one in known(found.collective_rates) or ():
         counts = (f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes))
@@ -74,29 +73,17 @@ def _blocks(found: Rates, scale: Scale) -> Iterator[Block]:
         )
         rows.append((Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)))
     if rows:
-        heads = ("collective", "ranks", "count", "size", "algorithm", "bus", "fastest", "of NVLink")
-        note = (
-            "In GB/s, as nccl-tests count. Their time holds the wait for late ranks: the network "
-            "is at least "
-            "this fast."
-        )
-        yield table("Collectives", heads, rows, note=note)
+        yield shaped("collectives", rows)
 
 
-def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[Block]:
-    heads = ("class", "operators", scale.unit, *_HEADS)
-    note = (
-        "Shapes are those the profiler recorded. Bytes are each input and output once: FLOP/byte "
-        "is at most "
-        "this, and the real roof may be lower."
-    )
+def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Blocks:
     rows = ((Term(one.key), *_speed(one, scale)) for one in found.classes)
-    yield table("By class of kernel", heads, rows, note=note)
+    yield shaped("matrix_classes", rows, unit=scale.unit)
     yield from _roofline(found, memory)
     operators = found.operators[:_ROWS]
     listed = ((Code(f"{one.operator} {one.dtype}"), *_speed(one, scale)) for one in operators)
     left_out = len(found.operators) - len(operators)
-    yield table("By operator", ("operator", *heads[1:]), listed, left_out=left_out)
+    yield shaped("matrix_operators", listed, left_out, unit=scale.unit)
     counted = percent(found.counted_frac)
     hfu = optional("at least {}", found.hfu_at_least_frac, percent) or "unknown"
     yield statement(
@@ -104,7 +91,7 @@ def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Iterator[
     )
 
 
-def _speed(one: Speed, scale: Scale) -> tuple[Entry, ...]:
+def _speed(one: Speed, scale: Scale) -> Cells:
     return (
         f"{one.operator_count:,}",
         scale.ms(one.work_ns),
@@ -130,7 +117,7 @@ _POWERS: Final = 3
 """Powers of ten of TFLOP/s below the peak that it spans."""
 
 
-def _roofline(found: MatrixRates, memory: float | None) -> Iterator[Block]:
+def _roofline(found: MatrixRates, memory: float | None) -> Blocks:
     """Where each class stands under its roof, and what would move it; nothing where a roof is not
     known.
     """

@@ -5,7 +5,7 @@ from itertools import chain
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import scale_of
-from reports.content.blocks import Block, Code, Items, Part, Words, items, table, words
+from reports.content.blocks import Blocks, Code, Part, Words, filled, items, words
 from reports.content.names import (
     capital,
     ended,
@@ -14,8 +14,10 @@ from reports.content.names import (
     name_of,
     optional,
     statement,
+    titled,
     who,
 )
+from reports.content.tables import shaped
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
 from traces.missing import known
@@ -25,27 +27,28 @@ from traces.spelling import percent
 
 
 def recording(result: Result) -> Part:
-    return Part("The recording", tuple(_blocks(result)), "recording")
+    return titled("recording", _blocks(result))
 
 
-def _blocks(result: Result) -> Iterator[Block]:
-    yield Items(tuple(chain.from_iterable(map(_trace, result.traces))), "Traces")
+def _blocks(result: Result) -> Blocks:
+    yield from items("Traces", chain.from_iterable(map(_trace, result.traces)))
     yield statement(redaction_words(result.redacted))
-    yield from items("Warnings", (f"{one}." for one in result.warnings))
+    yield from items("Warnings", map("{}.".format, result.warnings))
     rows = []
     for rank in result.ranks:
         whose = who(rank) + optional(", process {}", rank.process)
         figures = (scale_of(rank).ms(rank.budget_ns.window), percent(rank.budget_frac.compute))
         rows.append((whose, gpu_of(rank), f"{len(rank.steps.used)}", *figures))
-    yield table("Ranks", ("rank", "GPU", "steps", "ms", "compute"), rows, range(2, 5))
+    yield shaped("recorded_ranks", rows)
     # gaps that have one reason and one cure together, by the names of what is missing
-    together: dict[tuple[str, str], dict[str, None]] = {}
+    together = dict[tuple[str, str], dict[str, None]]()
     for gap in gaps(result):
         name = name_of(gap.path.rpartition(".")[2].partition("[")[0])
         together.setdefault((gap.reason, gap.cure), {})[name] = None
-    missing = []
-    for (reason, cure), names in together.items():
-        missing.append(f"{capital(', '.join(names))}: {ended(reason)}{how_to_learn(cure)}")
+    missing = (
+        f"{capital(', '.join(names))}: {ended(reason)}{how_to_learn(cure)}"
+        for (reason, cure), names in together.items()
+    )
     yield from items("What is missing, and how to learn it", missing)
 
 
@@ -60,6 +63,6 @@ def _trace(trace: Trace) -> Iterator[Words]:
     told = (
         optional("{} of the kernels have a recorded launch", capture.correlation_frac, percent),
         optional(longer, capture.perturbation_frac, percent),
-        *(f"The recording notes: {note}" for note in capture.diagnostics),
+        *map("The recording notes: {}".format, capture.diagnostics),
     )
-    yield from map(words, filter(None, told))
+    yield from filled(told)

@@ -5,6 +5,7 @@ A run that was put together from summaries has a page of its own, with what is w
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import Final
 
 from heuristics.result.result import Merged, Result
@@ -19,7 +20,6 @@ from reports.content.blocks import (
     Entry,
     Headline,
     Hue,
-    Items,
     Part,
     Quantity,
     Sentence,
@@ -27,7 +27,6 @@ from reports.content.blocks import (
     Words,
     items,
     row,
-    table,
     words,
 )
 from reports.content.names import (
@@ -38,11 +37,15 @@ from reports.content.names import (
     rank_numbers,
     sentence,
     statement,
+    titled,
     told,
+    told_ms,
     unknown_words,
     when,
 )
 from reports.content.page import Detail, Page
+from reports.content.tables import shaped
+from reports.rows import each, known_of
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
 from traces.sections.run import ArrivesLast, Late, RankInRun, Run
@@ -77,7 +80,7 @@ def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
     for one in run.problems:
         if one.traces:
             said = f": {when(one.left_out, 'left out, ')}{ended(one.reason)}"
-            recorded = words(first_of([words(Code(name)) for name in one.traces]), said)
+            recorded = words(first_of([*map(Code, one.traces)]), said)
             yield Sentence(recorded, "Recorded", Tone.NOTICE)
         elif one.ranks:
             yield statement(f"Not recorded: {rank_numbers(one.ranks)}.", "Recorded", Tone.NOTICE)
@@ -104,7 +107,7 @@ def _together(run: Run, otherwise: str) -> Sentence:
 
 
 def _steps(run: Run, otherwise: str) -> str:
-    lengths = [length for one in run.ranks if (length := known(one.step_ns))]
+    lengths = [*filter(None, known_of(run.ranks, "step_ns"))]
     if len(lengths) < len(run.ranks) or not lengths:
         return otherwise
     low_ns, high_ns = min(lengths), max(lengths)
@@ -151,9 +154,8 @@ def ranks_part(result: Result) -> Iterator[Part]:
 
 def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     """The same of a run alone; `routing`: what is known of it from elsewhere."""
-    blocks: list[Block] = [_rows(run, names)]
+    blocks = [_rows(run, names)]
     if len(run.groups) > 1:
-        heads = ("group", "ranks", "step, ms", "attention kernels", "router kernels", "runs also")
         groups = []
         for place, one in enumerate(run.groups, start=1):
             parts = {
@@ -161,15 +163,13 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
                 "embedding": one.has_embedding,
                 "loss": one.has_loss,
             }
-            also = ", ".join(name for name, runs in parts.items() if runs)
+            also = ", ".join(compress(parts, parts.values()))
             kernels = (f"{one.attention_kernels:,}", f"{one.router_kernels:,}")
-            step = told(one.step_ns, milliseconds)
-            groups.append((f"{place}", f"{len(one.ranks):,}", step, *kernels, also))
-        title = "Groups of ranks that do the same work; only these are compared with each other"
-        blocks.append(table(title, heads, groups, range(1, 5)))
+            groups.append((f"{place}", f"{len(one.ranks):,}", told_ms(one.step_ns), *kernels, also))
+        blocks.append(shaped("groups", groups))
     blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run)]
-    blocks.append(Items(tuple(_notes(run, names)), "What this rests on"))
-    return Part("Ranks", tuple(blocks), "ranks")
+    blocks += items("What this rests on", _notes(run, names))
+    return titled("ranks", blocks)
 
 
 def late_places(run: Run) -> tuple[int, ...]:
@@ -194,27 +194,21 @@ def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
 
 def _rows(run: Run, names: Names) -> Block:
     late, shown, rows = known(run.late), shown_ranks(run), []
-    all_ns = sum(known(one.caused_ns) or 0 for one in run.ranks)
+    all_ns = sum(known_of(run.ranks, "caused_ns"))
     for one in shown:
         tone = Tone.NOTICE if is_late(late, one) else Tone.PLAIN
-        caused: Entry = told(one.caused_ns, milliseconds)
+        caused: Entry = told_ms(one.caused_ns)
         if (caused_ns := known(one.caused_ns)) and all_ns:
             caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
-        times = (told(one.step_ns, milliseconds), milliseconds(one.waited_ns), caused)
+        times = (told_ms(one.step_ns), milliseconds(one.waited_ns), caused)
         factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
         rows.append(row((names.short(one.index), f"{one.group + 1}", *times, factor), tone=tone))
-    note = (
-        "waited: in collectives, for others; caused: what all others together waited for this "
-        "rank; "
-    )
-    note += "kernels: how many times as long they take as on ranks with the same work"
-    paired = any(len(one.ranks) == _PAIR for one in run.groups)
-    note += f"{when(paired, '; of two such ranks each is held against the other')}."
-    why = [one.caused_ns.reason for one in run.ranks if isinstance(one.caused_ns, Missing)]
-    note += optional(" Who caused the waiting is unknown: {}.", "".join(why[:1]))
-    title = f"Each rank, ms in {'a mean step' if run.steps else 'the recording'}"
-    heads = ("rank", "group", "step", "waited", "caused", "kernels")
-    return table(title, heads, rows, note=note, left_out=len(run.ranks) - len(shown))
+    in_pairs = _PAIR in map(len, each(run.groups, "ranks"))
+    paired = when(in_pairs, "; of two such ranks each is held against the other")
+    gaps = [one.caused_ns.reason for one in run.ranks if isinstance(one.caused_ns, Missing)]
+    why = optional(" Who caused the waiting is unknown: {}.", "".join(gaps[:1]))
+    of = "a mean step" if run.steps else "the recording"
+    return shaped("ranks", rows, len(run.ranks) - len(shown), of=of, paired=paired, why=why)
 
 
 def is_late(late: Late | None, one: RankInRun) -> bool:
@@ -300,12 +294,9 @@ def page(merged: Merged) -> Page:
     )
     blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
     if run.ranks:
-        blocks += (
-            *lines_of(run, names, "steps unknown"),
-            *witness_lines(merged),
-            part_of(run, names),
-        )
-    else:
-        blocks += witness_lines(merged)
+        blocks += lines_of(run, names, "steps unknown")
+    blocks += witness_lines(merged)
+    if run.ranks:
+        blocks.append(part_of(run, names))
     blocks += (*witness_part(merged), *items("Warnings", merged.warnings))
     return Page(words("run"), words(facts), tuple(blocks), Detail.FULL)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from reports.content.analysis.addresses import address_blocks
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
-from reports.content.blocks import Block, Hue, Part, Sentence, Table, Term, items
-from reports.content.names import optional, statement
+from reports.content.blocks import Blocks, Hue, Part, Table, Term, items
+from reports.content.names import optional, statement, titled
 from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -15,10 +15,10 @@ from traces.spelling import counted, duration, percent, printable
 
 
 def step(rank: Rank) -> Part:
-    return Part("Where the time goes", (*_steps(rank), budget(rank)), "step")
+    return titled("step", (*_steps(rank), budget(rank)))
 
 
-def _steps(rank: Rank) -> Iterator[Block]:
+def _steps(rank: Rank) -> Blocks:
     steps, what = rank.steps, printable(rank.steps.what, 120)
     if steps.used:
         lengths = {"mean": steps.mean_ns, "median": steps.median_ns, "shortest": steps.min_ns}
@@ -46,14 +46,13 @@ def _notes(rank: Rank) -> Iterator[str]:
         yield f"{part}, each for an equal part of it: costs and savings rest on them."
     if steps.disagreement:
         yield f"{steps.disagreement}."
-    yield from (
-        f"{name.capitalize()} {one.index} is left out: {one.reason}." for one in steps.dropped
-    )
+    for one in steps.dropped:
+        yield f"{name.capitalize()} {one.index} is left out: {one.reason}."
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
         yield f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."
 
 
-def outside(rank: Rank) -> Iterator[Sentence]:
+def outside(rank: Rank) -> Blocks:
     """What lies outside the steps, where it is a tenth of them or more, and steps that are far
     longer.
     """
@@ -100,10 +99,10 @@ def _buckets(rank: Rank) -> Iterator[Time]:
 
 
 def lost_time(rank: Rank) -> Part:
-    return Part("Why no compute ran", tuple(_blocks(rank)), "lost-time")
+    return titled("lost-time", _blocks(rank))
 
 
-def _blocks(rank: Rank) -> Iterator[Block]:
+def _blocks(rank: Rank) -> Blocks:
     absent = rank.absent_ns
     if isinstance(absent, Missing):
         yield statement(f"Unknown: {absent.reason}.")
@@ -117,8 +116,7 @@ def _blocks(rank: Rank) -> Iterator[Block]:
     if masked_ns := known(rank.masked_ns):
         yield statement(
             f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also "
-            f"waited for "
-            "another kernel; a faster host alone would not recover them."
+            "waited for another kernel; a faster host alone would not recover them."
         )
     yield from address_blocks(rank)
 

@@ -4,14 +4,17 @@ part.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.late import leading
-from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, Words, row, table
+from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, row
 from reports.content.names import share_of
+from reports.content.tables import shaped
 from reports.measures import measures
+from reports.rows import each, those
 from traces.frozen import frozen
 from traces.limits import WALL
 from traces.missing import Missing, OrMissing, known
@@ -98,12 +101,10 @@ def telling_rank(result: Result) -> Rank:
     part.
     """
     first = known(result.verdict.wall)
-    for wall in result.walls:
-        if wall.id != first or leading(result):
-            continue
-        place = next((one.rank for one in wall.evidence if one.measure == "cost_frac"), None)
-        if place is not None and place < len(result.ranks):
-            return result.ranks[place]
+    for wall in those(result.walls, id=first):
+        for one in those(wall.evidence, measure="cost_frac")[:1]:
+            if one.rank is not None and one.rank < len(result.ranks) and not leading(result):
+                return result.ranks[one.rank]
     return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
 
 
@@ -114,7 +115,7 @@ def mean_step_ns(rank: Rank) -> float:
 
 def all_windows_ns(result: Result) -> int:
     """The time of all ranks together."""
-    return sum(rank.budget_ns.window for rank in result.ranks)
+    return sum(each(result.ranks, "budget_ns.window"))
 
 
 def per_step_ns(result: Result, total_ns: float) -> float:
@@ -140,12 +141,10 @@ def times_of(parts: Mapping[str, int], hue: Hue, depth: int = 0) -> Iterable[Tim
 
 
 def times_table(
-    title: str, scale: Scale, times: Iterable[Time], total: Time | None = None, note: Words = ()
+    title: str, scale: Scale, times: Iterable[Time], total: Time | None = None
 ) -> Table:
     """Times as ms per step with their share of the step."""
-    made = table(
-        title, ("", scale.unit, "share"), (_time_row(scale, time) for time in times), note=note
-    )
+    made = shaped("times", map(partial(_time_row, scale), times), title=title, unit=scale.unit)
     if total:
         return replace(made, total=_time_row(scale, total))
     return made
@@ -181,7 +180,7 @@ def figures_table(title: str, figures: Iterable[Figure], scale: Scale | None = N
         else:
             figure = written(value, measure.unit if measure else "", scale)
         rows.append((Term(key), figure, why))
-    return table(title, ("", "", ""), rows, range(1, 2))
+    return shaped("figures", rows, title=title)
 
 
 def written(value: float, unit: str, scale: Scale | None = None) -> str:

@@ -4,7 +4,7 @@ Steps are also for a wall that no change is known for. Of compute the part is wh
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Final
 
@@ -12,9 +12,10 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from heuristics.walls.price import UNNAMED
 from reports.content.analysis.times import all_windows_ns
-from reports.content.blocks import Code, Step, Words, words
+from reports.content.blocks import Code, Step, Words, filled, words
 from reports.content.names import beyond, is_cure, kernel_name, listed, name_of, sentence, when
 from reports.measures import words_of
+from reports.rows import each, known_of, those
 from traces.cures import cure
 from traces.frozen import frozen
 from traces.limits import MOST, WALL
@@ -62,23 +63,30 @@ def unused(result: Result) -> Unused | None:
     compute = open_.get("compute")
     if (
         compute
-        and any(one.measure == _WIDE for one in compute.evidence)
+        and those(compute.evidence, measure=_WIDE)
         and (known(compute.at_most_frac) or 0.0) * whole_ns > time_ns
     ):
-        compute_ns = sum(rank.budget_ns.compute for rank in result.ranks)
+        compute_ns = sum(each(result.ranks, "budget_ns.compute"))
         return Unused("compute", compute_ns / whole_ns, compute)
     if time_ns < WALL.value * whole_ns:
         return None
-    wall = next((open_[id_] for id_ in _UNUSED[largest] if id_ in open_), None)
+    wall = next(filter(None, map(open_.get, _UNUSED[largest])), None)
     return Unused(largest, time_ns / whole_ns, wall)
+
+
+def unjudged(result: Result) -> list[Wall]:
+    return those(result.walls, outcome="unmeasurable")
+
+
+def nothing_judged(result: Result) -> bool:
+    return len(unjudged(result)) == len(result.walls)
 
 
 def open_walls(result: Result) -> list[Wall]:
     """Walls that could cost a tenth for all that this recording tells, the most they can cost
     first.
     """
-    unmeasurable = [wall for wall in result.walls if wall.outcome == "unmeasurable"]
-    found = [wall for wall in unmeasurable if most_frac(wall) >= WALL.value]
+    found = [wall for wall in unjudged(result) if most_frac(wall) >= WALL.value]
     return sorted(found, key=most_frac, reverse=True)
 
 
@@ -101,9 +109,9 @@ def likely_communication(result: Result) -> tuple[Words, float] | None:
     """
     share, first, names = 0.0, "", set[str]()
     for rank in result.ranks:
-        probable = [one for one in rank.unknown_kernels if one.probably_communication]
-        names |= {one.name for one in probable}
-        of_rank = sum(one.frac for one in probable)
+        probable = those(rank.unknown_kernels, probably_communication=True)
+        names.update(each(probable, "name"))
+        of_rank = sum(each(probable, "frac"))
         if of_rank > share:
             share, first = of_rank, probable[0].name
     if not names:
@@ -133,58 +141,38 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     """
     if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
         return "nothing recorded"
-    if bucket == "compute" and all(
-        known(rank.budget_ns.exposed_comm) is None for rank in result.ranks
-    ):
+    if bucket == "compute" and not known_of(result.ranks, "budget_ns.exposed_comm"):
         return "busy"
     return name_of(bucket)
 
 
-_LOOKS: Final[Mapping[WallId, tuple[str, str]]] = {
-    "memory": ("Find the code that allocates, copies or computes again", "stacks"),
-    "communication": ("Find which rank the others wait for", "all_ranks"),
-    "host_overhead": ("Find what the host does while the GPU waits", "stacks"),
-    "compute": ("Find which kernels are slow, and why", "slow_kernels"),
-}
-"""Wall -> how its cause is found where no change is known to fit, and the cure that says what to
-record."""
 _PAUSES: Final = ("long_python_pauses", "os_wait")
 """Kinds of the host's cost that name no cause."""
-_LONG_PAUSES: Final = ("Find what the host does in its long pauses", "stacks")
-_PARTS: Final[Mapping[Bucket, tuple[str, str]]] = {
-    "idle": _LOOKS["host_overhead"],
-    "exposed_comm": _LOOKS["communication"],
-    "exposed_copy": (
-        "Find what is copied, and whether it can stay on the GPU or come ahead",
-        "stacks",
-    ),
-}
-"""The same of time that is not compute, where no wall is proven."""
 
 
 def find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not
     judged.
     """
-    wall: WallId | None = known(result.verdict.wall)
-    part, judged = unused(result), any(one.outcome != "unmeasurable" for one in result.walls)
+    wall = known(result.verdict.wall)
+    part, judged = unused(result), not nothing_judged(result)
     if wall is not None:
-        yield _look(_LOOKS[wall], result)
-    elif part is not None and judged and part.bucket in _PARTS:
-        yield _look(_PARTS[part.bucket], result, f"targets {percent(part.frac)}")
+        yield _look(wall, result)
+    elif part is not None and judged and part.bucket in words_of("look_of_part"):
+        yield _look(words_of("look_of_part")[part.bucket], result, f"targets {percent(part.frac)}")
     open_ = [one for one in open_walls(result) if is_cure(one.cure)]
     for is_lookup, how in ((True, "Learn what the unknown kernels do"), (False, "Record again")):
         cured = [one for one in open_ if (one.cure == cure(UNNAMED, _kind(result))) is is_lookup]
         if cured:
-            named = listed([name_of(one.id) for one in cured]) if judged else "any of the walls"
-            cures = tuple(
-                words(sentence(text)) for text in dict.fromkeys(one.cure for one in cured)
-            )
+            named = "any of the walls"
+            if judged:
+                named = listed([*map(name_of, each(cured, "id"))])
+            cures = filled(map(sentence, dict.fromkeys(each(cured, "cure"))))
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
 
 
 def _kind(result: Result) -> str | None:
-    return next((trace.kind for trace in result.traces), None)
+    return next(iter(each(result.traces, "kind")), None)
 
 
 def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
@@ -195,17 +183,17 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     """
     if not steps:
         return steps
-    if (part := unused(result)) is not None and part.bucket in _PARTS:
-        steps = _placed(result, steps, most, _PARTS[part.bucket], part.frac)
-    planned = {fix.wall for fix in result.fixes}
+    if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
+        steps = _placed(result, steps, most, words_of("look_of_part")[part.bucket], part.frac)
+    planned = {*each(result.fixes, "wall")}
     for wall in result.walls:
         cost = known(wall.cost_frac)
         if wall.outcome != "finding" or cost is None or not planned:
             continue
         if wall.id not in planned:
-            steps = _placed(result, steps, most, _LOOKS[wall.id], cost)
+            steps = _placed(result, steps, most, wall.id, cost)
         elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
-            steps = _placed(result, steps, most, _LONG_PAUSES, share)
+            steps = _placed(result, steps, most, "long_pauses", share)
     return steps
 
 
@@ -221,21 +209,19 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     return 0.0
 
 
-def _placed(
-    result: Result, steps: list[Step], most: int, how: tuple[str, str], frac: float
-) -> list[Step]:
+def _placed(result: Result, steps: list[Step], most: int, how: str, frac: float) -> list[Step]:
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
     place = min(most - 1, len([*before]))
     return [*steps[:place], _look(how, result, f"targets {percent(frac)}"), *steps[place:]]
 
 
-def _look(how: tuple[str, str], result: Result, acts: str = "") -> Step:
-    look, missing = how
+def _look(how: str, result: Result, acts: str = "") -> Step:
+    look, missing = words_of("look")[how], words_of("look_cure")[how]
     run = known(result.run)
-    if how == _LOOKS["communication"] and run and known(run.arrives_last):
+    if how == "communication" and run and known(run.arrives_last):
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
-    if missing == "stacks" and {trace.capture.stacks for trace in result.traces} == {True}:
+    if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
         missing = "recorded_stacks"
     return Step("", words(look), acts, (), (words(sentence(cure(missing, _kind(result)))),))

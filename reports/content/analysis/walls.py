@@ -4,7 +4,8 @@ behind it.
 After the evidence comes what is next once a wall is gone, and the proofs of the replay.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -29,6 +30,7 @@ from reports.content.analysis.unproven import most_frac, open_walls
 from reports.content.blocks import (
     Bar,
     Block,
+    Blocks,
     Command,
     Fold,
     Hue,
@@ -45,17 +47,20 @@ from reports.content.blocks import (
 )
 from reports.content.moments import moments
 from reports.content.names import (
-    PIECES,
-    WALL_HUES,
     capital,
     joined,
     name_of,
     optional,
+    piece_of,
     sentence,
     share_of,
     statement,
+    titled,
     when,
 )
+from reports.content.tables import shaped
+from reports.measures import words_of
+from reports.rows import each, those
 from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -100,7 +105,7 @@ def step_bar(result: Result, rank: Rank) -> Bar:
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
-    rows = [row for row in known(rank.ledger) or () if row.group == "budget"]
+    rows = those(known(rank.ledger) or (), group="budget")
     if not rows:
         budget, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
         first = "compute" if comm_ns is not None else "busy"
@@ -110,10 +115,9 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             "copies": (budget.exposed_copy, Hue.COPY),
             "nothing recorded": (budget.idle, Hue.IDLE),
         }
-    parts = {name: (0, hue) for _, name, hue in PIECES}
+    parts = dict.fromkeys(words_of("piece").values(), (0, Hue.OTHER))  # in their order
     for one in rows:
-        found = ((name, hue) for begin, name, hue in PIECES if one.row.startswith(begin))
-        name, hue = next(found, ("other time", Hue.OTHER))  # a row of a later version
+        name, hue = piece_of(one.row)
         parts[name] = (parts.get(name, (0, hue))[0] + sum(one.per_step_ns), hue)
     return parts
 
@@ -152,8 +156,7 @@ def savings(result: Result) -> Table:
             note += (
                 f"{said} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
             )
-    rows = (_row(result, wall) for wall in walls)
-    return table("Could save at most", heads, rows, _FIGURES, note)
+    return table("Could save at most", heads, map(partial(_row, result), walls), _FIGURES, note)
 
 
 def _shown_ns(rank: Rank, wall: WallId) -> int:
@@ -194,19 +197,19 @@ def _row(result: Result, wall: Wall) -> Row:
     if wall.outcome == "finding":
         kind, tone = main_kind(wall), Tone.BAD
         kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
-        mostly = joined((Term(one),) for one in kinds)
+        mostly = joined(map(Term, kinds))
     elif late and REPAIRS[late.cause].wall == wall.id:
         # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
     amount = milliseconds(per_step_ns(result, cost_ns))
-    cells = (name, amount, share_of(share, WALL_HUES[wall.id]), mostly)
+    cells = (name, amount, share_of(share, Hue(words_of("wall_hue")[wall.id])), mostly)
     return row(cells, _FIGURES, tone, wall.id)
 
 
 def alike(result: Result) -> str:
     lengths = _lengths(result)
-    shares = sorted(rank.budget_frac.compute for rank in result.ranks)
-    whole = " or ".join(sorted({scale_of(rank).whole for rank in result.ranks}))
+    shares = sorted(each(result.ranks, "budget_frac.compute"))
+    whole = " or ".join(sorted({*each(map(scale_of, result.ranks), "whole")}))
     length = between(milliseconds(lengths[0]), milliseconds(lengths[-1]))
     said = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
@@ -223,15 +226,15 @@ def _differ(result: Result) -> bool:
 
 
 def evidence(result: Result) -> Part:
-    blocks = [*_verdict(result), *(_wall(result, wall) for wall in result.walls)]
+    blocks = [*_verdict(result), *map(partial(_wall, result), result.walls)]
     for rank in result.ranks:
         if replay := known(rank.replay):
             of = when(len(result.ranks) > 1, f" of {called(result, rank)}")
             blocks.append(figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes")))
-    return Part("How sure, and why", tuple(blocks), "evidence")
+    return titled("evidence", blocks)
 
 
-def _verdict(result: Result) -> Iterator[Block]:
+def _verdict(result: Result) -> Blocks:
     verdict = result.verdict
     reasons = filter(None, (*verdict.because, verdict.next_because))
     yield from items("What the headline rests on", map(sentence, reasons))
@@ -246,25 +249,26 @@ def _verdict(result: Result) -> Iterator[Block]:
 
 def _wall(result: Result, wall: Wall) -> Fold:
     cost = optional(", at most {}", wall.cost_frac, percent)
-    blocks: list[Block] = []
-    if kinds := {kind: ns for kind, ns in (known(wall.cost_by_kind_ns) or {}).items() if ns}:
-        heads = ("each kind taken away alone", scale_of(result.ranks[0]).unit)
-        by_cost = sorted(kinds.items(), key=lambda one: -one[1])
-        costs = ((Term(kind), milliseconds(per_step_ns(result, ns))) for kind, ns in by_cost)
-        blocks.append(table("", heads, costs, note="They overlap: they do not add up."))
+    blocks = list[Block]()
+    costs = []
+    for kind, ns in Counter(known(wall.cost_by_kind_ns) or {}).most_common():
+        if ns:
+            costs.append((Term(kind), milliseconds(per_step_ns(result, ns))))
+    if costs:
+        blocks.append(shaped("kinds_of_cost", costs, unit=scale_of(result.ranks[0]).unit))
     if wall.evidence:
         rows = []
         for one in wall.evidence:
             limit = optional("{}", one.limit, partial(written, unit=one.unit))
             why = one.because + optional(", at {}", one.start_ns, seconds)
             rows.append((Term(one.measure), written(one.value, one.unit), limit, why))
-        blocks.append(table("", ("measured", "value", "limit", "why"), rows, _FIGURES))
+        blocks.append(shaped("evidence", rows))
     # where a timeline shows it: what to type, and the place in that of the page
     shown = islice(moments(wall), _SEEN) if len(result.traces) == 1 else ()
     for number, moment in enumerate(shown, start=1):
         name = file_word(result.traces[0].name)
         at = wall.id if number == 1 else f"{wall.id}:{number}"
-        said = words(f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}")
+        said = f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}"
         line = f"moe-diag open {name} --at {at}"
         blocks.append(Command(said, line, (moment.start_ns, moment.end_ns)))
     if room := known(wall.room):

@@ -5,38 +5,35 @@ One page, whatever the evidence: recordings (`Compared`), or configurations and 
 first screen ends with what to record to decide, warnings, and what to type next.
 """
 
-from collections.abc import Iterator
-
 from heuristics.result.compared import Compared, TwoRuns
 from heuristics.result.compared_files import ComparedFiles
-from reports.content.blocks import Block, Command, Sentence, Tone
+from reports.content.blocks import Block, Blocks, Command, Tone
 from reports.content.comparison import files
 from reports.content.comparison.causes import causes, expected, limits
 from reports.content.comparison.changed import changed
 from reports.content.comparison.details import details, ranks
 from reports.content.comparison.difference import facts, headline, title, waterfall
 from reports.content.comparison.exchanged import exchanged
-from reports.content.names import sentence
+from reports.content.names import beyond, sentence, statement
 from reports.content.page import Detail, Page
 from traces.spelling import file_word
 
 
-def closing(compared: TwoRuns) -> Iterator[Block]:
+def closing(compared: TwoRuns) -> Blocks:
     if compared.warnings:
-        more = len(compared.warnings) - 1
-        ends = f" ({more} more in --full)" if more else ""
-        yield Sentence((f"{sentence(compared.warnings[0])}{ends}",), "Warning", Tone.NOTICE)
+        more = beyond(len(compared.warnings), 1, " ({} more in --full)")
+        yield statement(f"{sentence(compared.warnings[0])}{more}", "Warning", Tone.NOTICE)
     if compared.record:
-        yield Sentence((sentence(compared.record),), "To decide")
+        yield statement(sentence(compared.record), "To decide")
     if not isinstance(compared, Compared):
-        yield Command(("Where the time goes:",), "moe-diag capture --for regression")
+        yield Command("Where the time goes:", "moe-diag capture --for regression")
         return
     if compared.size.source == "trace" and compared.verdict in ("regression", "improvement"):
-        yield Sentence(
-            ("Profiling lengthens steps. For the size without it: --base-log, --new-log.",), "Note"
+        yield statement(
+            "Profiling lengthens steps. For the size without it: --base-log, --new-log.", "Note"
         )
     name = "NEW/" if len(compared.new.traces) > 1 else file_word(compared.new.traces[0])
-    yield Command(("What slows the new run:",), f"moe-diag analyze {name}")
+    yield Command("What slows the new run:", f"moe-diag analyze {name}")
 
 
 def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
@@ -44,7 +41,7 @@ def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
     after it.
     """
     everything = detail is Detail.FULL
-    behind: Iterator[Block]
+    behind: Blocks
     if isinstance(compared, Compared):
         head, under = title(compared), facts(compared)
         found = _of_recordings(compared, everything)
@@ -65,7 +62,7 @@ def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
     return Page(head, under, tuple(blocks), detail, f"--full: every {shown} | page: -o out.html")
 
 
-def _of_recordings(compared: Compared, everything: bool) -> Iterator[Block]:
+def _of_recordings(compared: Compared, everything: bool) -> Blocks:
     yield from ranks(compared)
     yield from expected(compared, everything)
     if compared.verdict != "not_comparable":

@@ -4,6 +4,7 @@ to gain.
 A fix has what was predicted and what was gained.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -16,22 +17,18 @@ from heuristics.result.compared import (
     Suspect,
     TwoRuns,
 )
-from heuristics.result.expected import Conclusion, Expected, ExpectedOutcome
-from reports.content.blocks import Block, Code, Items, Sentence, Tone, Words, words
+from heuristics.result.expected import Expected
+from reports.content.blocks import Blocks, Code, Items, Sentence, Tone, Words, filled, items, words
 from reports.content.comparison.difference import delta, named, unit
-from reports.content.names import ended, keyed, sentence
+from reports.content.names import around, ended, keyed, sentence, statement, when
+from reports.measures import words_of
+from reports.rows import each, those
 from traces.missing import OrMissing, known
 from traces.spelling import between, counted, in_ms, milliseconds, signed_ms
 
 NO_CAUSE: Final = "No cause is named: the runs are not comparable."
 _SHOWN: Final = 2
 _EVIDENCE: Final = 2
-_BEFORE: Final[dict[ComparisonVerdict, str]] = {
-    "undecided": "IF REAL",
-    "no_change": "IN PARTS",
-    "not_comparable": "POSSIBLY",
-}
-"""What the first cause is called where no difference of the step is certain."""
 _NONE: Final[dict[ComparisonVerdict, str]] = {
     "no_change": "Nothing to explain: the difference is within what steps vary.",
     "not_comparable": NO_CAUSE,
@@ -42,39 +39,35 @@ Told = tuple[str, Words, Sequence[Words]]
 """A cause: what it is called, its sentence, and its evidence."""
 
 
-def named_causes(told: Iterable[Told]) -> Iterator[Block]:
+def named_causes(told: Iterable[Told]) -> Blocks:
     """Causes, the likeliest first, each with its evidence."""
     for label, said, evidence in told:
         yield Sentence(said, label, Tone.NOTICE)
-        if evidence:
-            yield Items(tuple(evidence))
+        yield from items("", evidence)
 
 
-def left_out(count: int, cause: str) -> Iterator[Block]:
+def left_out(count: int, one: str, many: str = "", of: str = "") -> Blocks:
     if count:
-        yield Sentence((f"{counted(count, cause)}: --full",), tone=Tone.MUTED)
+        yield statement(f"{counted(count, one, many)}{of}: --full", tone=Tone.MUTED)
 
 
-def causes(compared: Compared, everything: bool) -> Iterator[Block]:
+def causes(compared: Compared, everything: bool) -> Blocks:
     """The first causes with their strongest evidence, or all of both."""
     suspects, verdict = compared.suspects, compared.verdict
     if not suspects:
         none = "Unknown: nothing that is known to have changed can change the parts that differ."
-        yield Sentence((_NONE.get(verdict, none),), "Cause", Tone.NOTICE)
+        yield statement(_NONE.get(verdict, none), "Cause", Tone.NOTICE)
     shown = suspects
     if not everything:
         shown = suspects[: 1 if verdict == "not_comparable" else _SHOWN]
-    yield from named_causes(
-        (
-            "OR" if place else _BEFORE.get(verdict, _how_sure(one)),
-            _cause(compared, one),
-            tuple(_evidence(one, everything)),
-        )
-        for place, one in enumerate(shown)
-    )
-    rows = [row for one in shown for row in {*one.rows}]
-    if len({*rows}) < len(rows):
-        yield Sentence(("Causes above explain the same parts: one of them may be enough.",))
+    told, rows = list[Told](), Counter[str]()
+    for one in shown:
+        label = "OR" if told else words_of("first_cause").get(verdict) or _how_sure(one)
+        told.append((label, _cause(compared, one), tuple(_evidence(one, everything))))
+        rows.update({*one.rows})
+    yield from named_causes(told)
+    if rows.total() > len(rows):
+        yield statement("Causes above explain the same parts: one of them may be enough.")
     yield from left_out(len(suspects) - len(shown), "less likely cause")
 
 
@@ -93,9 +86,9 @@ def _cause(compared: Compared, suspect: Suspect) -> Words:
         return words(
             keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}."
         )
-    through = words(", by ", rows) if rows else ()
     said, explains = keyed(sentence(suspect.title)), _explains(compared, suspect)
-    return words(said, f" {explains}", through, f". Confidence {suspect.confidence}.")
+    ends = f". Confidence {suspect.confidence}."
+    return words(said, f" {explains}", around(", by ", rows), ends)
 
 
 def _explains(compared: Compared, suspect: Suspect) -> str:
@@ -121,23 +114,23 @@ def _evidence(suspect: Suspect, everything: bool) -> Iterator[Words]:
 _LIMITS: Final = 4
 
 
-def limits(compared: TwoRuns, everything: bool) -> Iterator[Items | Sentence]:
+def limits(compared: TwoRuns, everything: bool) -> Blocks:
     """What limits or forbids the comparison, the gravest first; a short page names what limits it
     alone.
     """
     found = compared.comparable.differences
-    forbids = [one for one in found if one.state == "no"]
-    others = [one for one in found if one.state != "no"]
-    shown = [*forbids, *others] if everything else forbids[:_LIMITS]
-    if shown:
-        title = "Why not comparable" if forbids else "Limits of this comparison"
-        yield Items(tuple(map(limit, shown)), title)
+    forbids = those(found, state="no")
+    ordered = sorted(found, key=lambda one: one.state != "no")
+    others = ordered[len(forbids) :]
+    shown = ordered if everything else forbids[:_LIMITS]
+    title = "Why not comparable" if forbids else "Limits of this comparison"
+    yield from items(title, map(limit, shown))
     if others and not everything:
-        names = f"{', '.join(one.what for one in others)}. Why that matters: --full"
+        names = f"{', '.join(each(others, 'what'))}. Why that matters: --full"
         if forbids:
-            yield Sentence((names,), "Also differ")
+            yield statement(names, "Also differ")
         else:
-            yield Sentence((f"The {_DIFFER[compared.kind]} differ in {names}",), "Limits")
+            yield statement(f"The {_DIFFER[compared.kind]} differ in {names}", "Limits")
 
 
 _DIFFER: Final = {"comparison": "recordings", "files_comparison": "configurations"}
@@ -148,43 +141,16 @@ def limit(one: Difference) -> Words:
     return words(keyed(one.what), f"{values}. ", keyed(sentence(one.because)))
 
 
-_LABELS: Final[dict[ExpectedOutcome, tuple[str, Tone]]] = {
-    "met": ("AS PREDICTED", Tone.GOOD),
-    "more": ("MORE THAN PREDICTED", Tone.GOOD),
-    "missed": ("PREDICTION MISSED", Tone.BAD),
-    "undecided": ("PREDICTION OPEN", Tone.NOTICE),
-}
-_CONCLUSIONS: Final[dict[Conclusion, str]] = {
-    "as_predicted": "The step gained what was predicted.",
-    "more_than_predicted": "Something else may have helped: repeat both runs with this change "
-    "alone.",
-    "less_than_predicted": "The step gained less than predicted.",
-    "came_back_elsewhere": "Its part got shorter, the step did not: judge a fix by the step, not "
-    "by its part",
-    "part_unchanged": "Its part did not get shorter: check in the new run's log that the setting "
-    "is active.",
-    "not_active": "The new trace does not show it at work: find out why before you judge it.",
-    "changed_together": "The gain cannot be credited to it alone. Changed together with it",
-    "no_prediction": "The plan of the base has no range for it. Give one: --expect FIX=6ms.",
-    "too_few_steps": "Too few steps to separate a gain from chance.",
-    "within_noise": "The steps vary too much to decide whether the prediction holds: record more "
-    "of them.",
-    "not_comparable": "The runs are not comparable, so no fix is judged.",
-    "other_extent": "The range is for the values of the plan, so it is not held against this gain.",
-}
-
-
-def expected(compared: Compared, everything: bool) -> Iterator[Block]:
+def expected(compared: Compared, everything: bool) -> Blocks:
     """One sentence a fix, and below it its part and the conclusion."""
     shown = compared.expected if everything else compared.expected[:_SHOWN]
     for one in shown:
-        label, tone = _LABELS[one.outcome]
-        yield Sentence((_step(one, compared),), label, tone)
-        yield Items((*_extent(one), *_part(one), _conclusion(one)))
-    if left := len(compared.expected) - len(shown):
-        yield Sentence(
-            (f"{counted(left, 'more fix', 'more fixes')} of the plan: --full",), tone=Tone.MUTED
-        )
+        label = words_of("prediction")[one.outcome]
+        tone = Tone(words_of("prediction_tone")[one.outcome])
+        yield statement(_step(one, compared), label, tone)
+        yield Items(filled((_extent(one), _part(one), _conclusion(one))))
+    left = len(compared.expected) - len(shown)
+    yield from left_out(left, "more fix", "more fixes", " of the plan")
 
 
 def _step(one: Expected, compared: Compared) -> str:
@@ -212,29 +178,28 @@ def _change(gained_ns: int, ends: Ends | None) -> str:
     return f"{signed_ms(-gained_ns)} ({interval})"
 
 
-def _part(one: Expected) -> Iterator[Words]:
-    if one.part is not None:
-        change = _change(one.part.gained_ns, known(one.part.ci95_ns))
-        yield words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
+def _part(one: Expected) -> Words:
+    if one.part is None:
+        return ()
+    change = _change(one.part.gained_ns, known(one.part.ci95_ns))
+    return words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
 
 
-def _extent(one: Expected) -> Iterator[Words]:
+def _extent(one: Expected) -> Words:
     """Where the new run has other values of the fix's setting than planned, both, and whose range
     it is.
     """
-    if one.extent is not None:
-        planned, now = map(", ".join, (one.extent.planned, one.extent.now))
-        ranged = "; predicted for the new run's values" if one.extent.ranged else ""
-        yield words(
-            Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}."
-        )
+    if one.extent is None:
+        return ()
+    planned, now = ", ".join(one.extent.planned), ", ".join(one.extent.now)
+    ranged = when(one.extent.ranged, "; predicted for the new run's values")
+    return words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
 
 
 def _conclusion(one: Expected) -> Words:
-    conclusion = _CONCLUSIONS[one.conclusion]
+    conclusion = words_of("conclusion")[one.conclusion]
     if one.conclusion == "changed_together":
         return words(f"{conclusion}: {', '.join(one.together_with)}.")
     if one.conclusion != "came_back_elsewhere":
         return words(conclusion)
-    longer = words(". Longer now: ", named(one.grew)) if one.grew else ()
-    return words(conclusion, longer, ".")
+    return words(conclusion, around(". Longer now: ", named(one.grew)), ".")

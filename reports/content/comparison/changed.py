@@ -4,63 +4,38 @@ people.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from heuristics.comparison.alike import TELLING_TABLES
 from heuristics.result.compared import Change, Compared, ComparedChange
-from reports.content.blocks import Code, Items, Sentence, Span, Term, Words, words
+from reports.content.blocks import Blocks, Code, Items, Span, Term, Words, words
 from reports.content.comparison.difference import named
-from reports.content.names import STEPS_BY, VERSION, version_of
+from reports.content.names import VERSION, statement, version_of
+from reports.measures import words_of
 from traces.spelling import counted, percent, printable
 
 _SHOWN: Final = 3
 _WIDTH: Final = 40
 _WHOLE: Final = 300
 _UNSAID: Final = "not recorded"
-_NAMES: Final = {
-    "gpu": "GPU",
-    "recorder.version": "version of the recorder",
-    "recorder.schema": "schema of the recording",
-    "recorder.missing_tables": "not in the recording",
-    "steps.source": "how steps were found",
-    "steps.dropped": "steps left out",
-    "dispatcher.kernels": "kernels of the expert exchange",
-    "memory.allocator_calls_per_step": "allocator calls per step",
-    "memory.offload_copies_per_step": "copies of offloaded activations per step",
-}
-"""Of what a trace shows; what is detected has the name of its measure."""
 _BLOCKS: Final = "comm_blocks"
-TABLES: Final = {
-    **TELLING_TABLES,
-    "CUPTI_ACTIVITY_KIND_KERNEL": "kernels",
-    "CUPTI_ACTIVITY_KIND_MEMCPY": "copies",
-    "CUPTI_ACTIVITY_KIND_MEMSET": "memory fills",
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "whole graph replays",
-    "StringIds": "names",
-    "TARGET_INFO_GPU": "GPU model",
-    "kernel": "kernels",
-    "gpu_memcpy": "copies",
-    "gpu_memset": "memory fills",
-    "cuda_sync": "synchronisation",
-}
-"""What each table of a recording holds, which some recordings lack."""
 
 
-def changed(compared: Compared, everything: bool) -> Iterator[Items | Sentence]:
+def changed(compared: Compared, everything: bool) -> Blocks:
     """What changed, what can explain something first; a short page shows that alone."""
-    telling = [one for one in compared.changed if one.can_explain]
-    shown = telling[:_SHOWN]
-    if everything:
-        shown = [*telling, *(one for one in compared.changed if not one.can_explain)]
+    shown = sorted(compared.changed, key=lambda one: not one.can_explain)
+    if not everything:
+        shown = [one for one in shown[:_SHOWN] if one.can_explain]
     more = len(compared.changed) - len(shown)
     if shown:
-        yield listed_changes([_changed(one, everything) for one in shown], more)
+        yield listed_changes([*map(partial(_changed, everything), shown)], more)
         return
     none = "nothing that either side records."
     if more:
         none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
-    yield Sentence((none,), "What changed")
+    yield statement(none, "What changed")
 
 
 def listed_changes(lines: Sequence[Words], more: int) -> Items:
@@ -84,7 +59,7 @@ def change(name: Words, one: Change, base: Span | Words, new: Span | Words) -> W
     return words(name, ": ", base, " -> ", new)
 
 
-def _changed(one: ComparedChange, everything: bool) -> Words:
+def _changed(everything: bool, one: ComparedChange) -> Words:
     width = width_of(everything)
     base = _value(one.what, one.base, width) if one.said_base else _UNSAID
     new = _value(one.what, one.new, width) if one.said_new else _UNSAID
@@ -100,8 +75,8 @@ def _changed(one: ComparedChange, everything: bool) -> Words:
 
 def _name(one: ComparedChange) -> Words:
     """A knob is code; what the trace or the log shows has a name, or a key in words."""
-    if one.what in _NAMES:
-        return words(_NAMES[one.what])
+    if name := words_of("traced").get(one.what):
+        return words(name)
     if one.source in ("configuration", "given"):
         return words(Code(one.what))
     family, _, last = one.what.partition(".")
@@ -118,8 +93,8 @@ def _value(what: str, value: object, width: int) -> Span:
     """What a side has of a knob, a version, or a figure of the trace."""
     if isinstance(value, list | tuple) and (spelled := _LISTS.get(what)):
         return printable(spelled([*map(str, value)]), _WHOLE)
-    if what == "steps.source" and value in STEPS_BY:
-        return {**STEPS_BY}[value]
+    if what == "steps.source" and (by := words_of("steps_by").get(f"{value}")):
+        return by
     if what.endswith("_frac") and isinstance(value, int | float):
         return Code(percent(value))
     return plainly(value, width)
@@ -136,7 +111,8 @@ def plainly(value: object, width: int) -> Code:
 
 
 def _tables(names: Sequence[str]) -> str:
-    return ", ".join(TABLES.get(name, name) for name in names) or "nothing is missing"
+    called = {**TELLING_TABLES, **words_of("recording_table")}
+    return ", ".join(called.get(name, name) for name in names) or "nothing is missing"
 
 
 def reasons(dropped: Sequence[str]) -> str:

@@ -2,28 +2,29 @@
 moved.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from msgspec import UNSET
 
 from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
 from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
-from heuristics.result.compared_runs import Whole, WholePart
+from heuristics.result.compared_runs import Whole
 from reports.content.blocks import (
     Block,
+    Blocks,
+    Cells,
     Code,
     Command,
-    Entry,
     Fold,
-    Items,
     Sentence,
     Table,
     Term,
     Tone,
+    items,
     row,
-    table,
     words,
 )
 from reports.content.comparison.changed import reasons
@@ -38,29 +39,23 @@ from reports.content.comparison.difference import (
     unit,
 )
 from reports.content.comparison.exchanged import exchange_table
-from reports.content.names import STEPS_BY, gpu_of, kernel_code, name_of, optional, sentence, who
+from reports.content.names import (
+    gpu_of,
+    kernel_code,
+    name_of,
+    optional,
+    sentence,
+    statement,
+    who,
+)
+from reports.content.tables import shaped
+from reports.measures import words_of
 from reports.redaction import redaction_words
+from reports.rows import each, those
 from traces.missing import OrMissing, known
 from traces.sections.cause import Cause
 from traces.spelling import adding_up, counted, milliseconds, percent, places, signed
 
-_LATE: Final = {
-    LateState.APPEARED: "none in base; new: {new}.",
-    LateState.GONE: "gone. In base: {base}.",
-    LateState.SAME: "the same on both sides: {new}.",
-    LateState.OTHER: "another one. Base: {base}; new: {new}.",
-    LateState.NONE: "none on either side.",
-    LateState.UNKNOWN: "unknown on one side at least. Base: {base}; new: {new}.",
-}
-_CHANGES: Final = {
-    "slower": "slower",
-    "faster": "faster",
-    "more": "more of them",
-    "fewer": "fewer of them",
-    "new": "only in new",
-    "gone": "only in base",
-    "grid": "another grid",
-}
 _KERNEL: Final = 48
 """Letters of a kernel's name: those of one kind differ in their ends."""
 _TONES: Final = {
@@ -72,24 +67,22 @@ _TONES: Final = {
 
 def ranks(compared: Compared) -> Iterator[Sentence]:
     """Two lines where both sides hold several ranks."""
-    run = compared.run
-    if run is UNSET:
+    run = known(compared.run)
+    if run is None:
         return
-    parts = (
-        both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank")),
-        *_of_run(compared, run),
-    )
-    yield Sentence(words(f"{'; '.join(parts)}."), "Ranks", whole=True)
+    sides = both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank"))
+    parts = (sides, *_of_run(compared, run))
+    yield statement(f"{'; '.join(parts)}.", "Ranks", whole=True)
     late = run.late
     base, new = _late(late.base, late.base_cause), _late(late.new, late.new_cause)
-    said = words(_LATE[late.state].format(base=base, new=new))
+    said = words(words_of("late_state")[late.state].format(base=base, new=new))
     yield Sentence(said, "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
 
 
 def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
     if run.groups:
         of = "" if len(run.groups) == 1 else " of groups"
-        yield f"median step{of} {', '.join(_moved(one.step_delta_ns) for one in run.groups)} ms"
+        yield f"median step{of} {', '.join(map(_moved, each(run.groups, 'step_delta_ns')))} ms"
     if run.ranks:
         first = run.ranks[0]
         said = f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms"
@@ -104,18 +97,15 @@ def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
 
 
 def _name(compared: Compared, one: ComparedRank) -> str:
-    found = next((pair.new for pair in compared.pairs if pair.new.index == one.new_index), None)
-    if found is None:
-        return f"rank {one.rank}"
-    return who(found)
+    for new in those(each(compared.pairs, "new"), index=one.new_index):
+        return who(new)
+    return f"rank {one.rank}"
 
 
 def _late(place: Place | None, cause: Cause | None) -> str:
     if cause is None:
         return "unknown"
-    if place is None:
-        return name_of(cause)
-    return f"{who(place)}, {name_of(cause)}"
+    return optional("{}, ", place, who) + name_of(cause)
 
 
 def _moved(delta_ns: OrMissing[int]) -> str:
@@ -124,58 +114,46 @@ def _moved(delta_ns: OrMissing[int]) -> str:
 
 def details(compared: Compared) -> Iterator[Fold]:
     """Folds, the most asked for first; none that would be empty."""
-    in_unit = unit(compared)
-    yield Fold("Both sides", (_sides(compared),), "sides")
-    yield Fold(f"Every row, {in_unit}", tuple(_rows(compared)), "rows")
-    whole = None if compared.whole is UNSET else known(compared.whole)
-    if whole is not None:
-        yield Fold("All that was recorded, ms (not per step)", (whole_table(whole),), "whole")
+    run = known(compared.run)
+    base = []
     if runs := compared.size.between_runs:
-        rows = ((Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs)
-        yield Fold("Recordings of base", (table("", ("", "steps", "mean, ms"), rows),), "runs")
-    tables: tuple[tuple[str, str, Table], ...] = (
-        (
-            "Done by other kernels, ms of work in one typical step",
-            "exchanged",
-            exchange_table(compared),
-        ),
-        (
-            "Kernels that differ, ms of work per step (not of wall time)",
-            "kernels",
-            _kernels(compared),
-        ),
-        (f"Why no compute ran, {in_unit}", "reasons", row_table(compared.reasons)),
-        (
-            "MoE modules by pass, ms of wall time per step (may overlap)",
-            "modules",
-            row_table(compared.modules, module_name),
-        ),
-        ("MoE layers, ms of wall time per step", "layers", _layers(compared)),
-        ("Pairs of ranks, ms per step", "pairs", _pairs(compared)),
-        ("Matched ranks of both runs, change in ms of a mean step", "ranks", _ranks(compared)),
-    )
-    yield from (Fold(title, (shown,), id_) for title, id_, shown in tables if shown.rows)
-    if compared.missing:
-        gaps = (
-            words(Term(one.path), f": {one.reason}. To measure: {one.cure}")
-            for one in compared.missing
-        )
-        yield Fold("Not measured", (Items(tuple(gaps)),), "missing")
-    yield Fold("About this report", tuple(_about(compared)), "about")
+        base = [(Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs]
+    whole = known(compared.whole)
+    tables = {
+        "whole": whole and whole_table(whole),
+        "runs": shaped("base_recordings", base),
+        "exchanged": exchange_table(compared),
+        "kernels": shaped("changed_kernels", map(_kernel, compared.kernels)),
+        "reasons": row_table(compared.reasons),
+        "modules": row_table(compared.modules, module_name),
+        "layers": shaped("changed_layers", map(_layer, compared.layers)),
+        "pairs": _pairs(compared),
+        "ranks": shaped("matched_ranks", map(partial(_rank, compared), run.ranks if run else ())),
+    }
+    gaps = [
+        words(Term(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing
+    ]
+    folds: dict[str, Iterable[Block]] = {"sides": [_sides(compared)], "rows": _rows(compared)}
+    for id_, shown in tables.items():
+        if shown and shown.rows:
+            folds[id_] = [shown]
+    folds |= {"missing": items("", gaps), "about": _about(compared)}
+    for id_, blocks in folds.items():
+        if inside := tuple(blocks):
+            title = words_of("compared_fold")[id_].format(unit=unit(compared))
+            yield Fold(title, inside, id_)
 
 
 def _sides(compared: Compared) -> Table:
     base, new = _of_side(compared.base), _of_side(compared.new)
-    return table(
-        "", ("", "base", "new"), [(name, base[name], new[name]) for name in base], numbers=()
-    )
+    return shaped("sides", zip(base, base.values(), new.values(), strict=True))
 
 
 def _of_side(side: Side) -> dict[str, str]:
     return {
         "GPU": gpu_of(side),
         "rank": who(side),
-        "steps": f"{side.steps.count}, {STEPS_BY[side.steps.source]}",
+        "steps": f"{side.steps.count}, {words_of('steps_by')[side.steps.source]}",
         "steps left out": reasons(side.steps.dropped),
         "mean step or window, ms": milliseconds(side.step_ns),
         "median step, ms": _ms(side.steps.median_ns),
@@ -186,16 +164,6 @@ def _of_side(side: Side) -> dict[str, str]:
     }
 
 
-_PARTS: Final[dict[WholePart, str]] = {
-    "steps": "steps",
-    "warm_up": "warm-up, beyond usual steps",
-    "hiccups": "hiccups, beyond usual steps",
-    "before": "before the first step",
-    "between": "between steps",
-    "after": "after the last step",
-}
-
-
 def whole_table(whole: Whole) -> Table:
     """Every part of both sides and their sum: each column adds up as printed."""
     decimals = places(max(map(abs, (whole.base_ns, whole.new_ns, whole.delta_ns))))
@@ -204,19 +172,16 @@ def whole_table(whole: Whole) -> Table:
     change, all_change = _column(whole, "delta_ns", decimals)
     rows = []
     for one, before, after, moved_by in zip(whole.rows, base, new, change, strict=True):
-        count, new_count = (
-            optional("{:,}", count, int) for count in (one.base_count, one.new_count)
-        )
-        rows.append((_PARTS[one.part], count, before, new_count, after, signed(moved_by)))
-    shown = table("", ("", "number", "base", "number", "new", "change"), rows)
-    return replace(
-        shown, total=row(("whole recording", "", all_base, "", all_new, signed(all_change)))
-    )
+        counts = optional("{:,}", one.base_count, int), optional("{:,}", one.new_count, int)
+        figures = (counts[0], before, counts[1], after)
+        rows.append((words_of("recorded_part")[one.part], *figures, signed(moved_by)))
+    total = row(("whole recording", "", all_base, "", all_new, signed(all_change)))
+    return replace(shaped("whole_recording", rows), total=total)
 
 
 def _column(whole: Whole, field: str, decimals: int) -> tuple[list[str], str]:
     """Times and their sum; the largest takes what rounding leaves over."""
-    times_ns = [getattr(one, field) for one in whole.rows]
+    times_ns = each(whole.rows, field)
     largest = max(range(len(times_ns)), key=lambda at: abs(times_ns[at]))
     others = [*times_ns[:largest], *times_ns[largest + 1 :]]
     shown, rest, total = adding_up(others, getattr(whole, field), decimals)
@@ -243,7 +208,7 @@ def _wall(side: Side) -> str:
     return f"{name_of(wall)}, confidence {known(side.confidence) or 'unknown'}"
 
 
-def _rows(compared: Compared) -> Iterator[Block]:
+def _rows(compared: Compared) -> Blocks:
     yield row_table(compared.attribution)
     for one in compared.attribution:
         if one.row == NOISE and one.parts:
@@ -251,36 +216,16 @@ def _rows(compared: Compared) -> Iterator[Block]:
             yield Sentence(differ, "Rows in noise")
 
 
-def _kernels(compared: Compared) -> Table:
-    heads = (
-        "kernel",
-        "class",
-        "how",
-        "change",
-        "count",
-        "count new",
-        "ms each",
-        "each new",
-        "grid",
-        "grid new",
-    )
-    return table("", heads, map(_kernel, compared.kernels), range(3, 10))
-
-
-def _kernel(one: KernelDelta) -> tuple[Entry, ...]:
+def _kernel(one: KernelDelta) -> Cells:
     counts = (per_step(one.base_count), per_step(one.new_count))
     times = (one.base_each_ns, one.new_each_ns)
     grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    what = kernel_code(one.name, _KERNEL), Term(one.key), _CHANGES[one.change], moved(one.delta_ns)
+    how = words_of("kernel_change")[one.change]
+    what = kernel_code(one.name, _KERNEL), Term(one.key), how, moved(one.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)
 
 
-def _layers(compared: Compared) -> Table:
-    heads = "layer", "base", "new", "change", "changed most", "its change"
-    return table("", heads, map(_layer, compared.layers), {1, 2, 3, 5})
-
-
-def _layer(one: LayerDelta) -> tuple[Entry, ...]:
+def _layer(one: LayerDelta) -> Cells:
     lengths = milliseconds(one.base_ns), milliseconds(one.new_ns), moved(one.delta_ns)
     return (str(one.layer), *lengths, Term(one.module), moved(one.module_delta_ns))
 
@@ -288,25 +233,19 @@ def _layer(one: LayerDelta) -> tuple[Entry, ...]:
 def _pairs(compared: Compared) -> Table:
     pairs = compared.pairs if len(compared.pairs) > 1 else ()
     rows = [(who(one.base), who(one.new), one.by, moved(one.step_delta_ns)) for one in pairs]
-    return table("", ("base", "new", "paired by", "change"), rows, {3})
+    return shaped("pairs", rows)
 
 
-def _ranks(compared: Compared) -> Table:
-    heads = "rank", "matched by", "step", "waited", "others waited for it"
-    ranks = () if compared.run is UNSET else compared.run.ranks
-    return table("", heads, [_rank(compared, one) for one in ranks], range(2, 5))
-
-
-def _rank(compared: Compared, one: ComparedRank) -> tuple[Entry, ...]:
+def _rank(compared: Compared, one: ComparedRank) -> Cells:
     moved_ns = one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns
     return _name(compared, one), one.by, *map(_moved, moved_ns)
 
 
-def _about(compared: Compared) -> Iterator[Block]:
-    yield from (Sentence((sentence(one),), "Warning") for one in compared.warnings[1:])
-    tool, guidance = compared.tool, known(compared.tool.guidance)
-    rules = f", guidance {guidance}" if guidance else ""
-    yield Sentence((f"{tool.name} {tool.version}{rules}, document {compared.schema_version}.",))
-    yield Sentence((redaction_words(compared.redacted),))
+def _about(compared: Compared) -> Blocks:
+    for one in compared.warnings[1:]:
+        yield statement(sentence(one), "Warning")
+    tool, rules = compared.tool, optional(", guidance {}", compared.tool.guidance)
+    yield statement(f"{tool.name} {tool.version}{rules}, document {compared.schema_version}.")
+    yield statement(redaction_words(compared.redacted))
     if compared.command is not UNSET:
-        yield Command(("To make this report again:",), compared.command)
+        yield Command("To make this report again:", compared.command)

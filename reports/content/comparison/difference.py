@@ -10,7 +10,6 @@ from heuristics.result.compared import (
     Compared,
     ComparedRow,
     ComparedSize,
-    ComparisonVerdict,
     Side,
     TwoRuns,
     exit_of,
@@ -19,19 +18,32 @@ from heuristics.result.exits import Exit
 from heuristics.result.gate import Gate
 from reports.content.analysis.times import beside_mean
 from reports.content.blocks import (
+    Blocks,
     Code,
     Headline,
     Quantity,
-    Sentence,
     Table,
     Term,
     Tone,
     Words,
+    filled,
     row,
-    table,
     words,
 )
-from reports.content.names import gpu_of, hue_of, joined, sentence, who
+from reports.content.names import (
+    beyond,
+    gpu_of,
+    hue_of,
+    joined,
+    optional,
+    sentence,
+    statement,
+    when,
+    who,
+)
+from reports.content.tables import shaped
+from reports.measures import words_of
+from reports.rows import each
 from traces.missing import OrMissing, known
 from traces.spelling import (
     adding_up,
@@ -45,16 +57,8 @@ from traces.spelling import (
     signed_ms,
 )
 
-LABELS: Final[dict[ComparisonVerdict, tuple[str, Tone]]] = {
-    "regression": ("SLOWER", Tone.BAD),
-    "improvement": ("FASTER", Tone.GOOD),
-    "no_change": ("NO CHANGE", Tone.GOOD),
-    "undecided": ("UNDECIDED", Tone.NOTICE),
-    "not_comparable": ("NOT COMPARABLE", Tone.NOTICE),
-}
 _NAMES: Final = {"block": "block", "replay": "graph replay"}
 _NO_STEPS: Final = "no steps found"
-_GATES: Final = {"passed": "passed", "tripped": "exceeded", "undecided": "cannot be judged"}
 
 
 def title(compared: Compared) -> Words:
@@ -62,23 +66,35 @@ def title(compared: Compared) -> Words:
 
 
 def _recordings(side: Side) -> Words:
-    more = len(side.traces) - 1
-    return words(Code(side.name), f" and {more} more" if more > 0 else "")
+    return words(Code(side.name), beyond(len(side.traces), 1))
 
 
 def facts(compared: Compared) -> Words:
     base, new = compared.base, compared.new
-    pairs = ((of(base), of(new)) for of in (gpu_of, who, _steps))
+    of = [
+        both(gpu_of(base), gpu_of(new)),
+        both(who(base), who(new)),
+        both(_steps(base), _steps(new)),
+    ]
     means = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
-    return words("; ".join((*(both(*pair) for pair in pairs), f"{means}{_medians(base, new)}")))
+    return words("; ".join((*of, f"{means}{_medians(base, new)}")))
 
 
 def _medians(base: Side, new: Side) -> str:
     """The medians of both, where one of them is another length than the mean."""
-    pair = [(one.step_ns, known(one.steps.median_ns) or one.step_ns) for one in (base, new)]
-    if not any(beside_mean(*one) for one in pair):
-        return ""
-    return f", median {' -> '.join(milliseconds(median_ns) for _, median_ns in pair)}"
+    base_ns = known(base.steps.median_ns) or base.step_ns
+    new_ns = known(new.steps.median_ns) or new.step_ns
+    apart = beside_mean(base.step_ns, base_ns) or beside_mean(new.step_ns, new_ns)
+    return when(apart, f", median {milliseconds(base_ns)} -> {milliseconds(new_ns)}")
+
+
+def longest_ns(compared: Compared) -> int:
+    """The length of the longer step, of which pictures draw both."""
+    return max(compared.base.step_ns, compared.new.step_ns) or 1
+
+
+def sides(compared: Compared) -> dict[str, Side]:
+    return {"base": compared.base, "new": compared.new}
 
 
 def both(base: str, new: str) -> str:
@@ -125,7 +141,8 @@ def headline(compared: TwoRuns) -> Headline:
     """The change of a step as the one number, with the verdict, what it rests on, and below it
     why.
     """
-    label, tone = LABELS[compared.verdict]
+    verdict = compared.verdict
+    label, tone = words_of("verdict")[verdict], Tone(words_of("verdict_tone")[verdict])
     size = known(compared.size)
     if size is None:
         said, figure, amount = compared.because[0], "", ""
@@ -139,7 +156,7 @@ def headline(compared: TwoRuns) -> Headline:
         said = f"may be chance; {said}"
     if not figure:
         said = sentence(said)
-    return Headline(label, (said,), tone, tuple(map(words, _under(compared))), figure, amount)
+    return Headline(label, (said,), tone, filled(_under(compared)), figure, amount)
 
 
 def _interval(size: ComparedSize) -> str:
@@ -193,7 +210,7 @@ def _gate(gate: Gate, code: Exit) -> str:
     ends = "" if gate.state == "passed" else f" (exit code {code})"
     lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
     return (
-        f"Gate of {chosen(gate.limit_frac)} {_GATES[gate.state]}{lets}{ends}: "
+        f"Gate of {chosen(gate.limit_frac)} {words_of('gate')[gate.state]}{lets}{ends}: "
         f"{sentence(gate.because)}"
     )
 
@@ -203,7 +220,7 @@ _SHOWN: Final = 6
 _NAMED: Final = 3
 
 
-def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
+def waterfall(compared: Compared) -> Blocks:
     """The rows that moved most, all others as one, and their sum: each column adds up as printed.
 
     Of what scatters only that is named which is much of the difference, and it says so. A row whose
@@ -211,21 +228,13 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     """
     rows = ranked(compared)
     if not rows:
-        yield Sentence(("No part of the step differs by more than steps vary.",))
+        yield statement("No part of the step differs by more than steps vary.")
         return
-    decimals = places(
-        max(abs(compared.step_delta_ns), *(abs(one.delta_ns) for one in rows[:_SHOWN]))
-    )
+    decimals = places(max(map(abs, (compared.step_delta_ns, *each(rows[:_SHOWN], "delta_ns")))))
     shown = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
-    base, base_rest, base_sum = adding_up(
-        [one.base_ns for one in shown], compared.base.step_ns, decimals
-    )
-    new, new_rest, new_sum = adding_up(
-        [one.new_ns for one in shown], compared.new.step_ns, decimals
-    )
-    change, rest, total = adding_up(
-        [one.delta_ns for one in shown], compared.step_delta_ns, decimals
-    )
+    base, base_rest, base_sum = adding_up(each(shown, "base_ns"), compared.base.step_ns, decimals)
+    new, new_rest, new_sum = adding_up(each(shown, "new_ns"), compared.new.step_ns, decimals)
+    change, rest, total = adding_up(each(shown, "delta_ns"), compared.step_delta_ns, decimals)
     drawn = []
     for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
         named = words(Term(one.row), ", within scatter" if one in compared.scattered else "")
@@ -239,10 +248,8 @@ def waterfall(compared: Compared) -> Iterator[Table | Sentence]:
     drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
     if has_steps(compared):
         whole = f"whole {repeated(compared)}"
-    yield replace(
-        table(f"Where the difference lies, {unit(compared)}", ("", "base", "new", "change"), drawn),
-        total=row((whole, base_sum, new_sum, signed(total))),
-    )
+    made = shaped("waterfall", drawn, unit=unit(compared))
+    yield replace(made, total=row((whole, base_sum, new_sum, signed(total))))
 
 
 def ranked(compared: Compared) -> list[ComparedRow]:
@@ -255,9 +262,7 @@ def row_table(
     rows: Sequence[ComparedRow], name: Callable[[str], Words] = lambda row: words(Term(row))
 ) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    made_of = ("by number", "by length", "by overlap")
-    heads = ("", "base", "new", "change", "share", *made_of, "interval from", "to")
-    return table("", heads, ((name(one.row), *_figures_of(one)) for one in rows))
+    return shaped("compared_rows", ((name(one.row), *_figures_of(one)) for one in rows))
 
 
 def module_name(row: str) -> Words:
@@ -280,14 +285,12 @@ def delta(time_ns: float) -> str:
 
 def moved(time_ns: OrMissing[int]) -> Quantity:
     """A difference in ms; empty where it is unknown."""
-    value = known(time_ns)
-    return Quantity("" if value is None else delta(value))
+    return Quantity(optional("{}", time_ns, delta))
 
 
 def named(rows: Sequence[str], most: int = _NAMED) -> Words:
     """The first rows by their names, and how many more there are; empty without any."""
-    more = (f" and {len(rows) - most} more",) if len(rows) > most else ()
-    return words(joined([(Term(row),) for row in rows[:most]]), more)
+    return words(joined(map(Term, rows[:most])), beyond(len(rows), most))
 
 
 def per_step(count: float) -> str:

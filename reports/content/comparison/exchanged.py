@@ -5,45 +5,38 @@ behind it.
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import UNSET
-
-from heuristics.result.compared import Compared, Exchange, ExchangeChange, Worked
-from reports.content.blocks import Code, Entry, Sentence, Table, Term, table, words
-from reports.content.comparison.difference import moved, per_step
-from reports.content.names import kernel_name, name_of
+from heuristics.result.compared import Compared, Exchange, Worked
+from reports.content.blocks import Cells, Code, Sentence, Table, Term
+from reports.content.comparison.difference import longest_ns, moved, per_step
+from reports.content.names import kernel_name, name_of, statement
+from reports.content.tables import shaped
+from reports.measures import words_of
+from reports.rows import each
 from traces.limits import LITTLE
 from traces.missing import known
 from traces.spelling import in_ms, milliseconds
 
-_COUNTED: Final = "{what}: {base_count} -> {new_count}, {base_ms} -> {new_ms}."
-_SENTENCES: Final[dict[ExchangeChange, str]] = {
-    "exchanged": "{what}: {base} {base_ms} -> {new} {new_ms}.",
-    "more": _COUNTED,
-    "fewer": _COUNTED,
-    "new": "{what}: {new} {new_ms} in new alone.",
-    "gone": "{what}: {base} {base_ms} in base alone.",
-}
 _LINES: Final = 3
 _NAMED: Final = 2
 
 
 def exchanged(compared: Compared) -> Iterator[Sentence]:
     """The exchanges that moved most, a line each, where they are large beside a step."""
-    least_ns = LITTLE.value * max(compared.base.step_ns, compared.new.step_ns)
+    least_ns = LITTLE.value * longest_ns(compared)
     large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
     for place, one in enumerate(large[:_LINES]):
-        yield Sentence(words(_line(one)), "" if place else "Other kernels")
+        yield statement(_line(one), "" if place else "Other kernels")
 
 
 def _rows(compared: Compared) -> tuple[Exchange, ...]:
-    found = None if compared.exchanged is UNSET else known(compared.exchanged)
+    found = known(compared.exchanged)
     if found:
         return found.rows
     return ()
 
 
 def _line(one: Exchange) -> str:
-    return _SENTENCES[one.change].format(
+    return words_of("exchange")[one.change].format(
         what=_what(one),
         base=_names(one.base, one.base_count),
         new=_names(one.new, one.new_count),
@@ -73,7 +66,7 @@ def _number(count: float) -> str:
 def _names(worked: tuple[Worked, ...], count: float) -> str:
     """The first kernels of a side by their names, and how many others there are."""
     names = [*map(_name, worked[:_NAMED])]
-    rest = count - sum(one.count for one in worked[:_NAMED])
+    rest = count - sum(each(worked[:_NAMED], "count"))
     if rest > 0:
         names.append(f"{_number(rest)} more")
     return " + ".join(names)
@@ -87,17 +80,16 @@ def _name(one: Worked) -> str:
 
 def exchange_table(compared: Compared) -> Table:
     """Every exchange that is listed: work, not wall time, of one typical step of each side."""
-    heads = ("", "pass", "base", "count", "ms", "new", "count", "ms", "change")
-    return table("", heads, map(_cells, _rows(compared)), numbers=(3, 4, 6, 7, 8))
+    return shaped("exchanged", map(_cells, _rows(compared)))
 
 
-def _cells(one: Exchange) -> tuple[Entry, ...]:
+def _cells(one: Exchange) -> Cells:
     base = _side(one.base, one.base_count, one.base_ns)
     new = _side(one.new, one.new_count, one.new_ns)
     return Term(one.key), one.phase or "", *base, *new, moved(one.delta_ns)
 
 
-def _side(worked: tuple[Worked, ...], count: float, work_ns: int) -> tuple[Entry, ...]:
+def _side(worked: tuple[Worked, ...], count: float, work_ns: int) -> Cells:
     if not worked:
         return "", "", ""
     return Code(_names(worked, count)), _number(count), milliseconds(work_ns)

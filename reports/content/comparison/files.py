@@ -1,6 +1,8 @@
 """What a page says of configurations and logs: what these hold, what differs, what explains it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from heuristics.result.compared_files import (
@@ -13,12 +15,24 @@ from heuristics.result.compared_files import (
     MeasuredElsewhere,
     MemoryOf,
 )
-from reports.content.blocks import Block, Code, Part, Sentence, Tone, Words, items, table, words
+from reports.content.blocks import (
+    Blocks,
+    Code,
+    Sentence,
+    Tone,
+    Words,
+    filled,
+    items,
+    words,
+)
 from reports.content.comparison.causes import NO_CAUSE, Told, left_out, named_causes
 from reports.content.comparison.changed import change, listed_changes, plainly, width_of
 from reports.content.comparison.difference import both
-from reports.content.names import codes, ended, optional, sentence
+from reports.content.names import codes, ended, optional, sentence, statement, titled
+from reports.content.tables import shaped
+from reports.measures import words_of
 from reports.redaction import redaction_words
+from reports.rows import each, those
 from traces.missing import known
 from traces.spelling import (
     between,
@@ -33,26 +47,6 @@ from traces.spelling import (
 
 _CHANGED: Final = 8
 _EXPLAINED: Final = 2
-_BEFORE: Final[dict[str, str]] = {
-    "covers": "LIKELY CAUSE",
-    "direction": "POSSIBLE CAUSE",
-    "open": "CAN CHANGE IT",
-    "against": "OTHER WAY",
-}
-_FIGURES: Final[Mapping[str, str]] = {
-    "allocated": "memory allocated",
-    "peak_allocated": "peak memory allocated",
-    "reserved": "memory reserved",
-    "peak_reserved": "peak memory reserved",
-}
-_LEFT_OUT: Final = {
-    "first": "first ones",
-    "graph_warm_up": "warm-up of CUDA graphs",
-    "graph_capture": "capture of CUDA graphs",
-    "profiled": "under the profiler",
-    "checkpoint": "with a checkpoint",
-    "far_above": "far above the rest",
-}
 
 
 def title(compared: ComparedFiles) -> Words:
@@ -85,40 +79,41 @@ def _settings(side: FilesSide) -> str:
     return said
 
 
-def found(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
+def found(compared: ComparedFiles, everything: bool) -> Blocks:
     """What the logs hold, what explains it, what differs."""
     yield from _logs(compared)
     yield from _explanations(compared, everything)
     yield from _changed(compared, everything)
 
 
-def _logs(compared: ComparedFiles) -> Iterator[Block]:
+def _logs(compared: ComparedFiles) -> Blocks:
     base, new = _of_log(known(compared.base.log)), _of_log(known(compared.new.log))
-    rows = [(name, base.get(name, ""), new.get(name, "")) for name in base or new]
-    rows = [row for row in rows if any(row[1:])]
+    rows = []
+    for name in base or new:
+        held = base.get(name, ""), new.get(name, "")
+        if any(held):
+            rows.append((name, *held))
     if rows:
-        yield table("What the logs hold", ("", "base", "new"), rows)
+        yield shaped("logs", rows)
 
 
 def _of_log(log: FilesLog | None) -> dict[str, str]:
     """What a log holds, by name; empty texts where it does not hold it."""
     if log is None:
         return {}
+    low, high = optional("{}", log.low_ns, duration), optional("{}", log.high_ns, duration)
     found = {
         "typical step (median)": optional("{}", log.median_ns, duration),
-        "middle 80 % of the steps": between(
-            *(optional("{}", ns, duration) for ns in (log.low_ns, log.high_ns))
-        ),
+        "middle 80 % of the steps": between(low, high),
         "trend over the log": _trend(known(log.drift), duration),
         "steady iterations": f"{log.steady_count:,} of {log.iteration_count:,}",
     }
-    for reason, name in _LEFT_OUT.items():
+    for reason, name in words_of("log_left_out").items():
         found[f"left out: {name}"] = f"{log.left_out.get(reason) or ''}"
     found["model TFLOP/s per GPU"] = optional("{}", log.tflops_per_gpu, rounded)
     found["tokens/s per GPU"] = optional("{}", log.tokens_per_s_per_gpu, rounded)
-    memory: dict[str, str] = {one.figure: _memory(one) for one in log.memory}
-    for figure, name in _FIGURES.items():
-        found[name] = memory.get(figure, "")
+    for figure, name in words_of("log_memory").items():
+        found[name] = "".join(map(_memory, those(log.memory, figure=figure)))
     found["out of memory"] = "yes" if log.out_of_memory else ""
     return found
 
@@ -143,30 +138,30 @@ def _memory(one: MemoryOf) -> str:
     return f"{most}, {moves}"
 
 
-def _explanations(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
+def _explanations(compared: ComparedFiles, everything: bool) -> Blocks:
     found = compared.explanations
     if compared.verdict == "not_comparable" and not everything:
-        yield Sentence(words(NO_CAUSE), "Cause", Tone.NOTICE)
+        yield statement(NO_CAUSE, "Cause", Tone.NOTICE)
         return
     shown: Sequence[Explanation] = found
     if not everything:
         shown = [one for one in found if one.explains or one.fit == "open"][:_EXPLAINED]
     yield from named_causes(map(_told, shown, [*shown[:1]] * len(shown)))
     all_of = compared.together
-    if all_of is not None and all_of.covers and not any(one.fit == "covers" for one in found):
-        low, high = (signed(percent(end)) for end in (all_of.step_low_frac, all_of.step_high_frac))
-        text = (
-            f"All {len(all_of.ids)} known changes together: {low} to {high} a step, which holds it."
-        )
-        yield Sentence(words(text), "TOGETHER")
+    if all_of is not None and all_of.covers and not those(found, fit="covers"):
+        low, high = signed(percent(all_of.step_low_frac)), signed(percent(all_of.step_high_frac))
+        count = len(all_of.ids)
+        text = f"All {count} known changes together: {low} to {high} a step, which holds it."
+        yield statement(text, "TOGETHER")
     if not found:
-        yield Sentence(words(_none(compared)), "Cause", Tone.NOTICE)
+        yield statement(_none(compared), "Cause", Tone.NOTICE)
     yield from left_out(len(found) - len(shown), "more known change")
 
 
 def _told(one: Explanation, first: Explanation) -> Told:
-    label = _BEFORE["covers"] if "out_of_memory" in one.explains else _BEFORE[one.fit]
-    evidence = [words(sentence(because)) for because in one.because]
+    fit = "covers" if "out_of_memory" in one.explains else one.fit
+    label = words_of("fit")[fit]
+    evidence = [*filled(map(sentence, one.because))]
     if one is first:
         evidence.append(words(f"To be sure: {ended(one.next)}"))
     elif one.fit == first.fit:
@@ -181,30 +176,29 @@ def _none(compared: ComparedFiles) -> str:
     return "Unknown: none of the settings that differ has a measured effect on a step or on memory."
 
 
-def _changed(compared: ComparedFiles, everything: bool) -> Iterator[Block]:
+def _changed(compared: ComparedFiles, everything: bool) -> Blocks:
     """What may do something, what explains the difference first; then what does nothing."""
-    explained = [knob for one in compared.explanations for knob in one.knobs]
-    places = {knob: place for place, knob in reversed([*enumerate(explained)])}
-    may = [one for one in compared.changed if one.effect == "may"]
-    none = [one for one in compared.changed if one.effect == "none"]
+    explained = [*chain.from_iterable(each(compared.explanations, "knobs"))]
+    places = [*explained, *each(compared.changed, "what")]
+    may, none = those(compared.changed, effect="may"), those(compared.changed, effect="none")
     if not compared.changed:
         if compared.base.settings_count and compared.new.settings_count:
-            yield Sentence(words("nothing: both mean the same to their release."), "What changed")
+            yield statement("nothing: both mean the same to their release.", "What changed")
         return
-    may.sort(key=lambda one: places.get(one.what, len(places)))
+    may.sort(key=lambda one: places.index(one.what))
     shown = may if everything else may[:_CHANGED]
-    lines = [_change(one, everything) for one in shown] or [words("nothing that has an effect")]
+    lines = [*map(partial(_change, everything), shown)] or [words("nothing that has an effect")]
     yield listed_changes(lines, len(may) - len(shown))
     if everything:
-        idle = (words(_change(one, True), f"; {one.because}") for one in none)
+        idle = (words(_change(True, one), f"; {one.because}") for one in none)
         yield from items("Differs without an effect", idle)
     elif none:
-        names = first_of([one.what for one in none], _EXPLAINED)
+        names = first_of(each(none, "what"), _EXPLAINED)
         differ = "differs" if len(none) == 1 else "differ"
-        yield Sentence(words(f"{names} {differ} without an effect on a step."), "Also")
+        yield statement(f"{names} {differ} without an effect on a step.", "Also")
 
 
-def _change(one: EffectiveChange, everything: bool) -> Words:
+def _change(everything: bool, one: EffectiveChange) -> Words:
     base = _value(one.base, one.base_said, everything)
     line = change((Code(one.what),), one, base, _value(one.new, one.new_said, everything))
     if one.withheld or not everything:
@@ -219,13 +213,13 @@ def _value(value: object, said: str, everything: bool) -> Words:
     return words(plainly(value, width_of(everything)), default)
 
 
-def details(compared: ComparedFiles) -> Iterator[Block]:
+def details(compared: ComparedFiles) -> Blocks:
     """Every measurement of every known change."""
-    yield Part("What was measured elsewhere", tuple(_measured(compared)), "measured")
-    yield Sentence(words(redaction_words(compared.redacted)))
+    yield titled("measured", _measured(compared))
+    yield statement(redaction_words(compared.redacted))
 
 
-def _measured(compared: ComparedFiles) -> Iterator[Block]:
+def _measured(compared: ComparedFiles) -> Blocks:
     for one in compared.explanations:
         yield from items(one.title, map(_elsewhere, one.measured))
     for side in (compared.base, compared.new):

@@ -8,6 +8,7 @@ from heuristics.result.compared import Compared
 from reports.content.blocks import Hue
 from reports.content.comparison.difference import ranked
 from reports.content.names import hue_of
+from reports.rows import each
 from traces.frozen import frozen
 
 
@@ -31,5 +32,5 @@ def moves_of(compared: Compared, named: int) -> tuple[Move, ...]:
 
 def reach(moves: Sequence[Move]) -> tuple[int, int]:
     """The least and the most that the sum comes to, with zero, which is base."""
-    ends = [0, *(move.to_ns for move in moves)]
+    ends = [0, *each(moves, "to_ns")]
     return min(ends), max(ends)

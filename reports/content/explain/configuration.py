@@ -4,6 +4,7 @@ settings.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import starmap
 from typing import Any, Final
 
 from heuristics.comparison.files.measured import Known, known_changes, measurements
@@ -14,10 +15,11 @@ from heuristics.rules.failures import Row, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
-from reports.content.blocks import Block, Code, Sentence, items, words
+from reports.content.blocks import Blocks, Code, Sentence, Words, items, words
 from reports.content.explain.topic import Topic, sentence, sentences
 from reports.content.names import codes, ended, optional
 from reports.measures import glossary, words_of
+from reports.rows import each
 from traces.patterns import compiled
 from traces.settings.knobs import Knob, knobs
 from traces.spelling import percent, signed
@@ -29,7 +31,7 @@ _FIGURE: Final = compiled(r"\{[^}]+\}")
 def configuration_topics() -> Iterator[Topic]:
     glossaries = glossary()
     steps = {one.id: one for one in WORKFLOW if one.id not in rules()}
-    kinds: tuple[tuple[str, Mapping[str, Any], Callable[[Any], Iterator[Block]]], ...] = (
+    kinds: tuple[tuple[str, Mapping[str, Any], Callable[[Any], Blocks]], ...] = (
         ("rule of a release", rules(), _rule),
         ("rule of the workflow", steps, _step),
         ("failure that a log shows", failures(), _failure),
@@ -44,7 +46,8 @@ def configuration_topics() -> Iterator[Topic]:
         ("setting", knobs(), _setting),
     )
     for kind, several, blocks in kinds:
-        yield from (Topic(name, kind, partial(blocks, one)) for name, one in several.items())
+        for name, one in several.items():
+            yield Topic(name, kind, partial(blocks, one))
 
 
 def spelled(topic: str) -> Iterator[Topic]:
@@ -57,7 +60,7 @@ def spelled(topic: str) -> Iterator[Topic]:
             yield Topic(knob.id, "setting", partial(_setting, knob))
 
 
-def _rule(rule: Rule) -> Iterator[Block]:
+def _rule(rule: Rule) -> Blocks:
     yield from sentences(
         ("", ended(rule.text)),
         ("", f"{words_of('rule_level')[rule.level]}. Source: {words_of('refused_by')[rule.by]}."),
@@ -71,29 +74,29 @@ def _rule(rule: Rule) -> Iterator[Block]:
     yield from sentences(("Source", rule.source), ("Guide", guide))
 
 
-def _fix(number: str) -> Iterator[Sentence]:
+def _fix(number: str) -> Blocks:
     if number:
         title = f" {CATALOGUE[number].title}." if number in CATALOGUE else ""
         yield Sentence(words(Code(number), title), "Fix")
 
 
-def _step(rule: WorkflowRule) -> Iterator[Block]:
+def _step(rule: WorkflowRule) -> Blocks:
     phase, source = f"{words_of('phase')[rule.phase]}.", f"workflow document {rule.seed}"
     yield from sentences(("", ended(rule.title)), ("Phase", phase), ("Source", source))
 
 
-def _failure(row: Row) -> Iterator[Block]:
+def _failure(row: Row) -> Blocks:
     yield from sentences(("Likely cause", ended(row.text)), ("To confirm", ended(row.confirm)))
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
     yield from sentence(row.source, "Source")
 
 
-def _incident(row: Incident) -> Iterator[Block]:
+def _incident(row: Incident) -> Blocks:
     """A published trouble: what of a run it speaks of, and its thread."""
-    what, cure = (ended(_FIGURE.sub("N", text)) for text in (row.what, row.cure))
-    yield from sentences(("", what), ("Cure", cure))
+    what, cure = _FIGURE.sub("N", row.what), _FIGURE.sub("N", row.cure)
+    yield from sentences(("", ended(what)), ("Cure", ended(cure)))
     yield from _fix(row.fix)
-    releases = "; ".join(release_words(*one) for one in row.releases.items())
+    releases = "; ".join(starmap(release_words, row.releases.items()))
     yield from sentences(("Releases", releases), ("GPUs", ", ".join(row.gpus)))
     for label, asked in (("Asks for", row.when.names), ("Lines", row.lines)):
         if asked:
@@ -101,17 +104,21 @@ def _incident(row: Incident) -> Iterator[Block]:
     yield from sentence(ended(row.source), "Source")
 
 
-def _correction(several: tuple[Rule | Row, ...]) -> Iterator[Block]:
-    yield from items("Corrections", map(ended, dict.fromkeys(one.cure for one in several)))
-    yield from items("For", (words(Code(one.id), f": {ended(one.text)}") for one in several))
+def _correction(several: tuple[Rule | Row, ...]) -> Blocks:
+    yield from items("Corrections", map(ended, dict.fromkeys(each(several, "cure"))))
+    yield from items("For", map(_named, several))
 
 
-def _finding(text: str) -> Iterator[Block]:
+def _named(one: Rule | Row) -> Words:
+    return words(Code(one.id), f": {ended(one.text)}")
+
+
+def _finding(text: str) -> Blocks:
     where = "check-config and analyze --config name the values and the lines they stand on."
     yield from sentences(("", text), ("", where))
 
 
-def _known_change(known: Known) -> Iterator[Block]:
+def _known_change(known: Known) -> Blocks:
     """What a comparison of two configurations explains by it."""
     yield from sentences(("", ended(known.title)), ("Other way", ended(known.mirrored)))
     yield Sentence(codes(known.knobs), "Settings")
@@ -130,7 +137,7 @@ def _gain(times: float) -> str:
     return signed(percent(times - 1))
 
 
-def _setting(knob: Knob) -> Iterator[Block]:
+def _setting(knob: Knob) -> Blocks:
     spelled = {
         "Megatron-LM": knob.flag,
         "Megatron-LM, off": knob.off,
@@ -142,4 +149,4 @@ def _setting(knob: Knob) -> Iterator[Block]:
     )
     yield from sentence(", ".join(knob.choices), "Takes")
     speaking = (rule for rule in rules().values() if knob.id in rule.knobs)
-    yield from items("Rules", (words(Code(rule.id), f": {ended(rule.text)}") for rule in speaking))
+    yield from items("Rules", map(_named, speaking))

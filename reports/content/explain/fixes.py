@@ -4,7 +4,7 @@ verify it.
 With what NVIDIA's guides choose by: each rule, and the table of a choice in one of their editions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -21,46 +21,19 @@ from heuristics.guides.table import Row, facts_of, table
 from heuristics.incidents.incident import known_issues
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
-from reports.content.blocks import Block, Code, Sentence, Term, Words, items, words
+from reports.content.blocks import Blocks, Code, Sentence, Term, Words, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
 from reports.content.explain.walls import limit_items
 from reports.content.names import around, codes, ended, issue_sentence, joined, name_of, optional
 from reports.measures import words_of
+from reports.rows import each
 
-_OF_FIXES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("COM-2", "MEM-5"), "dispatcher"),
-    **dict.fromkeys(("CMP-3", "MEM-4"), "precision"),
-    **dict.fromkeys(("MEM-2", "MEM-9"), "recompute"),
-    **dict.fromkeys(("HST-3", "HST-7"), "cuda_graphs"),
-}
-"""Fix -> the table that decides what it sets."""
-_BY_GPU: Final = tuple(id for id, name in _OF_FIXES.items() if name in ("dispatcher", "precision"))
-"""What such a table sets depends on the GPU."""
 _GPUS: Final = ("H100", "GB200")
 _EP: Final = 64
 """An example that every row of the tables on all-to-all allows."""
 _SMALL_EXPERTS: Final = (
     f"experts up to {SMALL_EXPERT.value:,.0f} wide, {FEW_CHOICES.value:.0f} a token"
 )
-_VALUES: Final[Mapping[object, str]] = {
-    True: "yes",
-    False: "no",
-    "hopper": "H100, H200",
-    "blackwell_nvl8": "B200, B300",
-    "nvl72": "GB200, GB300 (NVL72)",
-    "blackwell": "Blackwell",
-    "ampere": "A100",
-    "volta": "V100 and older",
-    "bring_up": "bring-up",
-    "small": f"up to {SMALL_EP.value:.0f}",
-    "medium": f"{SMALL_EP.value + 1:.0f} to {LARGE_EP.value - 1:.0f}",
-    "large": f"{LARGE_EP.value:.0f} or more",
-    "dsv3": "DeepSeek-V3",
-    "qwen3_235b": "Qwen3 235B",
-    "qwen3_30b": "Qwen3 30B",
-    "qwen3_next": "Qwen3-Next",
-    "vlm": "vision-language",
-}
 
 
 def guide_topics(edition: Guidance) -> Iterator[Topic]:
@@ -69,22 +42,22 @@ def guide_topics(edition: Guidance) -> Iterator[Topic]:
         yield Topic(name, f"table of the guide on {about}", partial(_table, name, edition))
         editions, seen = table(name), set[str]()
         for one in dict.fromkeys((edition, *editions)):
-            new = [row for row in editions[one] if row.id not in seen]
-            seen |= {row.id for row in new}
             kind = f"rule of the guide on {about}, {one}"
-            yield from (Topic(row.id, kind, partial(_row, row)) for row in new)
+            for row in editions[one]:
+                if row.id not in seen:
+                    yield Topic(row.id, kind, partial(_row, row))
+            seen.update(each(editions[one], "id"))
     said = (("", _NOT_FIRST), ("Source", table("dispatcher")["seed"][0].source))
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", partial(sentences, *said))
 
 
 _NOT_FIRST: Final = (
-    "Expert all-to-all costs too little of the step for another dispatcher to be the first change, "
-    "so "
-    "the dispatcher that runs is kept."
+    "Expert all-to-all costs too little of the step for another dispatcher to be the first "
+    "change, so the dispatcher that runs is kept."
 )
 
 
-def _table(name: str, edition: Guidance) -> Iterator[Block]:
+def _table(name: str, edition: Guidance) -> Blocks:
     other = next((one for one in table(name) if one != edition), None)
     said = (
         f"Edition {edition}: the first row that holds decides; what is unknown is passed over "
@@ -110,9 +83,20 @@ def _when(row: Row) -> str:
         return "otherwise"
     known, called = [], {**words_of("guide_fact"), "small_experts": _SMALL_EXPERTS}
     for name, values in facts_of(row.when):
-        named = " or ".join(_VALUES.get(value, f"{value}") for value in values)
+        named = " or ".join(map(_called, map(str, values)))
         known.append(f"{called[name]}: {named}")
     return f"where {'; '.join(known)}"
+
+
+def _called(value: str) -> str:
+    return _SIZES.get(value) or words_of("guide_value").get(value, value)
+
+
+_SIZES: Final = {
+    "small": f"up to {SMALL_EP.value:.0f}",
+    "medium": f"{SMALL_EP.value + 1:.0f} to {LARGE_EP.value - 1:.0f}",
+    "large": f"{LARGE_EP.value:.0f} or more",
+}
 
 
 def _answer(row: Row) -> str:
@@ -123,7 +107,7 @@ def _answer(row: Row) -> str:
     return row.answer[0] + optional(", then {}", row.answer[1:], ", ".join)
 
 
-def _row(row: Row) -> Iterator[Block]:
+def _row(row: Row) -> Blocks:
     yield from sentences(
         ("", ended(row.reason)),
         ("Chooses", ended(f"{_answer(row)}, {_when(row)}")),
@@ -139,7 +123,7 @@ def fix_topics(edition: Guidance) -> Iterator[Topic]:
         yield Topic(number, "fix", partial(_fix, fix, edition), fix.title)
 
 
-def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
+def _fix(fix: Fix, edition: Guidance) -> Blocks:
     """What matters first stands first: a short page ends where its room does.
 
     Its knobs and needs are those for a run of which nothing is known.
@@ -147,9 +131,11 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
     run = Run()
     if fix.doc:
         yield from paragraphs(f"{fix.id}: {fix.doc}")
-    kinds = around(", of its cost ", joined((Term(kind),) for kind in fix.kinds))
+    kinds = around(", of its cost ", joined(map(Term, fix.kinds)))
     yield Sentence(words(f"For the wall {name_of(fix.wall)}", kinds, "."))
-    if guide := _OF_FIXES.get(fix.id):  # row by row; when and why stands with the table
+    if guide := words_of("table_of_fix").get(
+        fix.id
+    ):  # row by row; when and why stands with the table
         rows = joined(
             (words(Code(row.id), f": {_answer(row)}") for row in table(guide)[edition]), "; "
         )
@@ -168,26 +154,28 @@ def _fix(fix: Fix, edition: Guidance) -> Iterator[Block]:
             numbers.append(f"{number.value:g} {number.unit}: {number.source}")
         else:
             limits.append(":".join(limit_place(one)))
-    yield from items("Needs", needs)
-    yield from items("Side effects", fix.side_effects)
-    yield from items("Known issues", issues)
-    yield from items("Verify in the next recording", [fix.verify])
-    yield from items("Versions", [fix.versions])
-    yield from items(
-        "Replayed as",
-        (words_of("replayed_change").get(change, change) for change in fix.changes(run)),
-    )
-    yield from items("Measured elsewhere", (f"{gain.text} ({gain.source})" for gain in fix.gains))
-    yield from items("Not in one plan with", map(_titled, fix.excludes))
-    yield from items("The same change as", map(_titled, filter(None, (fix.same_as,))))
+    called = words_of("replayed_change")
+    lists = {
+        "Needs": needs,
+        "Side effects": fix.side_effects,
+        "Known issues": issues,
+        "Verify in the next recording": [fix.verify],
+        "Versions": [fix.versions],
+        "Replayed as": [called.get(change, change) for change in fix.changes(run)],
+        "Measured elsewhere": [f"{gain.text} ({gain.source})" for gain in fix.gains],
+        "Not in one plan with": map(_titled, fix.excludes),
+        "The same change as": map(_titled, filter(None, (fix.same_as,))),
+    }
+    for title, entries in lists.items():
+        yield from items(title, entries)
     yield from limit_items(limits, "Limits in it")
     yield from items("Numbers in it", numbers)
     yield from items("Sources", fix.sources)
 
 
-def _knobs(fix: Fix, run: Run) -> Iterator[Block]:
+def _knobs(fix: Fix, run: Run) -> Blocks:
     """As a plan types them, where the GPU decides; else as for a run of which nothing is known."""
-    if fix.id in _BY_GPU:
+    if words_of("table_of_fix").get(fix.id) in ("dispatcher", "precision"):
         for gpu in _GPUS:
             given = Given(gpu=gpu, ep=_EP, etp=1, stage="tuned", flex_package=True)
             yield from items(f"Knobs, as on {gpu} with EP {_EP}", _spelled(fix, Run(given=given)))
@@ -213,7 +201,9 @@ def _spelled(fix: Fix, run: Run) -> Iterator[Words]:
     }
     if fix.pytorch:
         lines["PyTorch, where the run is not Megatron's"] = fix.pytorch.change(run).pytorch
-    yield from (words(f"{name}: ", codes(several)) for name, several in lines.items() if several)
+    for name, several in lines.items():
+        if several:
+            yield words(f"{name}: ", codes(several))
 
 
 def _titled(number: str) -> str:

@@ -11,11 +11,12 @@ from functools import cache, partial
 from typing import Final
 
 from heuristics.config.about import NEWEST, Guidance
-from reports.content.blocks import Block, Code, Part, Sentence, words
+from reports.content.blocks import Block, Blocks, Code, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentences
 from reports.content.names import capital, codes, optional, when
 from reports.content.page import Detail, Page
 from reports.measures import GROUPS, Measure, measures, named
+from reports.rows import each, those
 from traces.errors import UsageError
 from traces.nearest import nearest_names
 from traces.patterns import compiled
@@ -55,10 +56,11 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
         held = [name for name in named if len(name) >= _FEWEST and f"_{name}_" in phrase]
         if held and (found := _found(max(held, key=len), "", edition)):
             return _page_of(found, topic, detail)
-    known = {_plain(name).replace("_", ""): name for name in measures()}
-    known |= {name.replace("_", ""): several[0].name for name, several in _by_name(NEWEST).items()}
-    word = whole.rpartition(".")[2].replace("_", "")
-    nearest = [known[name] for name in nearest_names(word, known, _NEAREST)]
+    known = {_joined(_plain(name)): name for name in measures()}
+    for name, several in _by_name(NEWEST).items():
+        known[_joined(name)] = several[0].name
+    word = _joined(whole.rpartition(".")[2])
+    nearest = [*map(known.__getitem__, nearest_names(word, known, _NEAREST))]
     near = optional(" The nearest: {}.", nearest, ", ".join)
     raise UsageError(f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}")
 
@@ -66,18 +68,23 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
 def _names(whole: str) -> Iterator[str]:
     """As it may be called: in full, by its last part, without a number, or written in one word."""
     yield from dict.fromkeys((whole, whole.rpartition(".")[2], _NUMBERED.sub("_", whole)))
-    if (joined := _joined_names().get(whole.replace("_", ""))) is not None:
+    if (joined := _joined_names().get(_joined(whole))) is not None:
         yield joined
     yield compiled(r"[0-9]+$").sub("", whole) or whole
 
 
+def _joined(name: str) -> str:
+    return name.replace("_", "")
+
+
 @cache
 def _joined_names() -> dict[str, str]:
-    return {name.replace("_", ""): name for name in _by_name(NEWEST)}
+    names = _by_name(NEWEST)
+    return dict(zip(map(_joined, names), names, strict=True))
 
 
 def _page_of(found: list[Topic], topic: str, detail: Detail) -> Page:
-    kinds = ", ".join(dict.fromkeys(one.kind for one in found))
+    kinds = ", ".join(dict.fromkeys(each(found, "kind")))
     more = when(detail is Detail.FIRST, f"moe-diag explain {shlex.quote(topic)} --full")
     parts = tuple(
         Part(one.title or one.kind, tuple(one.blocks()), _plain(one.name)) for one in found
@@ -123,7 +130,7 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     from reports.content.explain.fixes import fix_topics, guide_topics
     from reports.content.explain.walls import wall_topics
 
-    found: dict[str, list[Topic]] = {}
+    found = dict[str, list[Topic]]()
     for one in (
         *wall_topics(),
         *fix_topics(edition),
@@ -134,7 +141,7 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     return found
 
 
-def _measure(measure: Measure) -> Iterator[Block]:
+def _measure(measure: Measure) -> Blocks:
     from reports.content.explain.walls import limit_items
 
     yield from sentences(("", measure.what), ("How", measure.how), ("Group", GROUPS[measure.group]))
@@ -143,7 +150,7 @@ def _measure(measure: Measure) -> Iterator[Block]:
 
 def explained() -> dict[str, list[str]]:
     """Kind -> the names of that kind, each once. Measures are apart, in `reports.measures`."""
-    of_kind: dict[str, dict[str, None]] = {}
+    of_kind = dict[str, dict[str, None]]()
     for several in _by_name(NEWEST).values():
         for one in several:
             of_kind.setdefault(one.kind, {})[one.name] = None
@@ -151,13 +158,12 @@ def explained() -> dict[str, list[str]]:
 
 
 def _everything() -> Page:
-    of_kind = explained()
-    listed = {kind: names for kind, names in of_kind.items() if kind in _FIRST}
+    of_kind, listed, blocks = explained(), dict[str, list[str]](), list[Block]()
+    for kind in _FIRST:
+        listed[kind] = of_kind.pop(kind)
     for group, title in GROUPS.items():
-        listed[title] = [one.name for one in measures().values() if one.group == group]
-    listed |= {kind: names for kind, names in of_kind.items() if kind not in _FIRST}
-    blocks = tuple(
-        Part(capital(title), (Sentence(codes(names)),), _plain(title))
-        for title, names in listed.items()
-    )
-    return Page(words("moe-diag explain WORD"), words("explains a word"), blocks, Detail.FULL)
+        listed[title] = each(those(measures().values(), group=group), "name")
+    for title, names in (listed | of_kind).items():
+        blocks.append(Part(capital(title), (Sentence(codes(names)),), _plain(title)))
+    about = words("explains a word")
+    return Page(words("moe-diag explain WORD"), about, tuple(blocks), Detail.FULL)

@@ -1,8 +1,8 @@
 """One thing that can be explained, and the ways to write its blocks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from reports.content.blocks import Block, Sentence
+from reports.content.blocks import Blocks
 from reports.content.names import statement
 from traces.frozen import frozen
 
@@ -15,23 +15,23 @@ class Topic:
 
     name: str
     kind: str
-    blocks: Callable[[], Iterator[Block]]
+    blocks: Callable[[], Blocks]
     title: str = ""
 
 
-def sentence(text: str, label: str = "") -> Iterator[Sentence]:
+def sentence(text: str, label: str = "") -> Blocks:
     """A sentence; nothing where there is no text."""
     if text:
         yield statement(text, label)
 
 
-def sentences(*labelled: tuple[str, str]) -> Iterator[Sentence]:
+def sentences(*labelled: tuple[str, str]) -> Blocks:
     """Sentences, each with its label; none where there is no text."""
     for label, text in labelled:
         yield from sentence(text, label)
 
 
-def paragraphs(text: str) -> Iterator[Sentence]:
+def paragraphs(text: str) -> Blocks:
     """A text paragraph by paragraph; references stand on a line of their own."""
     for paragraph in text.split("\n\n"):
         before, found, after = " ".join(paragraph.split()).partition("References: ")

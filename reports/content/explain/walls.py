@@ -15,9 +15,9 @@ from typing import Final
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
-from reports.content.blocks import Block, Code, Items, items, words
+from reports.content.blocks import Blocks, Code, Items, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
-from reports.content.names import name_of
+from reports.content.names import name_of, optional
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -99,12 +99,17 @@ def wall_topics() -> Iterator[Topic]:
         yield Topic(wall, "wall", partial(_wall, wall), name_of(wall))
 
 
-def _wall(wall: WallId) -> Iterator[Block]:
+def _wall(wall: WallId) -> Blocks:
     judge = _JUDGE[wall]
     yield from paragraphs(inspect.getdoc(judge) or "")
-    order = (words(Code(number), f" {CATALOGUE[number].title}") for number in WALL_ORDER[wall])
+    order, levers = [], []
+    for number in WALL_ORDER[wall]:
+        order.append(words(Code(number), f" {CATALOGUE[number].title}"))
+        if CATALOGUE[number].lever:
+            levers.append(number)
     yield from items("Fixes, in the order to try; what its evidence favours comes first", order)
-    if levers := [number for number in WALL_ORDER[wall] if CATALOGUE[number].lever]:
-        yield from sentence(f"Where there is no wall, {', '.join(levers)} may still help: levers.")
+    yield from sentence(
+        optional("Where there is no wall, {} may still help: levers.", levers, ", ".join)
+    )
     yield from limit_items([*_EVERY_WALL, *limits_in(judge.__name__), *_MEASURED[wall]])
     yield from limit_items(_ORDER, _FIRST)

@@ -24,10 +24,9 @@ _MEASURE: Final = gap(
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
     """Changes to try, in their order."""
     rooms = judgement.from_files.rooms if judgement.from_files else {}
-    found = []
-    for one in planned:
-        found.append(fix(one, judgement.run, _checked(judgement, one), rooms.get(one.fix.id)))
-    return tuple(found)
+    return tuple(
+        fix(one, judgement.run, _checked(judgement, one), rooms.get(one.fix.id)) for one in planned
+    )
 
 
 def fix(

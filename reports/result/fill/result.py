@@ -71,7 +71,7 @@ def result_of_run(
     if hang is None and judgement.run.log is not None:
         hang = hang_of_log(judgement.run.log)
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files or _NO_FILES
-    left: list[Missing] = []
+    left = list[Missing]()
     for place, one in enumerate(ranks):
         left += notes(place, one)
     if isinstance(judgement.combined, Missing):
@@ -134,8 +134,7 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising "
-        "libraries) "
-        f"held the GPU back for {held}. {rest}{cures(traces[0].info.kind)['startup']}"
+        f"libraries) held the GPU back for {held}. {rest}{cures(traces[0].info.kind)['startup']}"
     ]
 
 

@@ -27,7 +27,7 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) 
     traces.
     """
     own = {*chain.from_iterable(info.own_names for info in infos)}
-    told: dict[str, str] = {}
+    told = {}
 
     @cache  # hundreds of ranks run the same kernels
     def public(text: str) -> str:
@@ -54,7 +54,7 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) 
 
 def has_withheld(result: Struct) -> bool:
     """Whether the name of a file in a result was told in part."""
-    found: list[str] = []
+    found = []
 
     def note(kind: TextKind, text: Any) -> Any:
         if kind is TextKind.FILE and WITHHELD in text:

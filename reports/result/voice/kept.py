@@ -175,8 +175,8 @@ def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]
     """Names of files that sentences may have, each as it may be told, and names of what was
     recorded.
     """
-    files: dict[str, str] = {}
-    recorded: dict[str, None] = {}
+    files = {}
+    recorded = {}
 
     def note(kind: TextKind, text: Any) -> Any:
         at = _AT.fullmatch(text) if kind is TextKind.PLACE else None

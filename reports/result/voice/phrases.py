@@ -52,11 +52,7 @@ def _written() -> Iterator[str]:
         for table in _tables(files(package)):
             yield from _texts(tomli.loads(table.read_text(encoding="utf-8")))
     # sources are spelled out in these, and plug-ins add some
-    for row in (
-        *CATALOGUE.values(),
-        *rules().values(),
-    ):
-        yield from _texts(row)
+    yield from _texts((*CATALOGUE.values(), *rules().values()))
     yield from (
         *OPTIONS,
         *_OF_STEPS,

@@ -25,7 +25,7 @@ _OF_RANKS = ("First", "Repair", "Straggler", "Arrives last")
 
 
 def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(lambda area: draw_on(area, result, head), form)
+    return drawn(draw_on, result, form, head)
 
 
 def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
@@ -38,23 +38,18 @@ def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
     high = timeline_height(timeline) if heat is None else heat_height(heat)
     top = draw_frame(area, shown, result.tool.version)
     lower = area.height - _FOOT - high
-    left, right = (area.width * one for one in _COLUMNS)
+    left, right = map(area.width.__mul__, _COLUMNS)
     if heat is not None:
-        said = [
-            block
-            for block in shown.blocks
-            if isinstance(block, Sentence) and block.label in _OF_RANKS
-        ]
-        top += draw_sentences(area.part(0, top, area.width, lower - top), said) + APART
-    for block in shown.blocks:
-        if isinstance(block, Bar) and heat is None:
-            top += draw_bar(area.part(0, top, area.width, 1.2), block) + APART
-    for block in shown.blocks:
-        if isinstance(block, Table):
-            draw_savings(area.part(0, top, left, lower - top - APART), block)
-        elif isinstance(block, Plan):
-            draw_plan(area.part(area.width - right, top, right, lower - top - APART), block)
+        said = [block for block in shown.of_kind(Sentence) if block.label in _OF_RANKS]
+        top += draw_sentences(area.across(top, lower - top), said) + APART
+    else:
+        for bar in shown.of_kind(Bar):
+            top += draw_bar(area.across(top, 1.2), bar) + APART
+    for table in shown.of_kind(Table):
+        draw_savings(area.part(0, top, left, lower - top - APART), table)
+    for plan in shown.of_kind(Plan):
+        draw_plan(area.part(area.width - right, top, right, lower - top - APART), plan)
     if heat is not None:
         draw_heat(area, heat, lower)
     else:
-        draw_timeline(area.part(0, lower, area.width, high), timeline)
+        draw_timeline(area.across(lower, high), timeline)

@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
-from reports.content.names import HUE_NAMES, cell_text, plain
+from reports.content.names import cell_text, plain
+from reports.measures import words_of
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import cut, fitted, inches, wrapped
-from reports.write.palette import HAIR, HUES, SOFT, TONES
+from reports.write.palette import HAIR, HUES, TONES
 from traces.spelling import percent
 
 _HIGH: Final = 0.44
@@ -34,10 +35,10 @@ def draw_bar(area: Area, bar: Bar) -> float:
     takes.
     """
     title, note = f"{bar.title}, {bar.whole}", plain(bar.note)
-    area.text(0, 0.08, title, LARGE, weight="bold")
+    area.strong(0, 0.08, title, LARGE)
     room = area.width - inches(title, LARGE, bold=True) - 0.3
-    area.text(area.width, 0.08, fitted(note, room, SMALL), SMALL, color=SOFT, ha="right")
-    axes = area.part(0, 0.27, area.width, _HIGH).axes()
+    area.note(area.width, 0.08, fitted(note, room, SMALL), ha="right")
+    axes = area.across(0.27, _HIGH).axes()
     left, others = 0.0, []
     for piece in bar.pieces:
         width = piece.share * area.width
@@ -54,20 +55,24 @@ def draw_bar(area: Area, bar: Bar) -> float:
 
 
 def _label(area: Area, piece: Piece) -> bool:
-    whole = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
-    for words in (whole, f"{piece.name} {percent(piece.share)}", percent(piece.share)):
+    whole, share = _said(piece), percent(piece.share)
+    for words in (whole, f"{piece.name} {share}", share):
         if inches(words, BODY, bold=True) + 2 * _GAP <= area.width:
             paint = HUES[piece.hue]
             box = {"boxstyle": "square,pad=0.12", "facecolor": paint.light, "edgecolor": "none"}
-            area.text(_GAP, _HIGH / 2, words, BODY, weight="bold", color=paint.ink, bbox=box)
+            area.strong(_GAP, _HIGH / 2, words, color=paint.ink, bbox=box)
             return words == whole
     return False
+
+
+def _said(piece: Piece) -> str:
+    return f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
 
 
 def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
     left = 0.0
     for piece in pieces:
-        words = f"{piece.name} {percent(piece.share)}, {piece.amount} ms"
+        words = _said(piece)
         width = 0.2 + inches(words, BODY) + 0.3
         if left and left + width > area.width + 0.3:
             left, top = 0.0, top + LINE
@@ -79,11 +84,11 @@ def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
 
 def draw_savings(area: Area, table: Table) -> None:
     """Rows with their amount, share and bar."""
-    area.text(0, 0.08, fitted(table.title, area.width, LARGE, bold=True), LARGE, weight="bold")
+    area.strong(0, 0.08, fitted(table.title, area.width, LARGE, bold=True), LARGE)
     top = 0.06
     ends = (area.width - 0.7, area.width)
     for right, column in zip(ends, table.columns[1:3], strict=True):
-        area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
+        area.note(right, 0.08, column.title, ha="right")
     for row in table.rows:
         top += _ROW
         top += _saving(area, row, top, ends)
@@ -97,19 +102,17 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
     name, amount, share, mostly = row.cells
     colour = TONES[row.tone][0]
     said, beside = cell_text(name), cell_text(mostly)
-    area.text(0, top, said, BODY, weight="bold", color=colour)
+    area.strong(0, top, said, color=colour)
     left = inches(said, BODY, bold=True) + 0.15
     if not isinstance(share, Quantity) or share.share is None:
         lines = cut(wrapped(beside, area.width - left - 0.2, SMALL), 2)
         for place, line in enumerate(lines):
-            area.text(left, top + place * 0.17, line, SMALL, color=SOFT)
+            area.note(left, top + place * 0.17, line)
         return 0.05 * max(0, len(lines) - 1)
-    area.text(
-        left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)), SMALL, color=SOFT
-    )
+    area.note(left, top, "".join(cut(wrapped(beside, ends[0] - 0.85 - left, SMALL), 1)))
     for right, cell in zip(ends, (amount, share), strict=True):
-        area.text(right, top, cell_text(cell), BODY, ha="right", weight="bold")
-    axes = area.part(0, top + 0.13, area.width, _METER).axes()
+        area.strong(right, top, cell_text(cell), ha="right")
+    axes = area.across(top + 0.13, _METER).axes()
     axes.axhspan(0, _METER, color=HAIR, linewidth=0)
     fill(axes, (0, 0, min(1.0, share.share) * area.width, _METER), share.hue)
     return 0.0
@@ -117,8 +120,9 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
     right = area.width
-    for hue in reversed([hue for hue in HUE_NAMES if hue in seen]):
-        area.text(right, 0.08, HUE_NAMES[hue], SMALL, color=SOFT, ha="right")
-        right -= inches(HUE_NAMES[hue], SMALL) + 0.18
+    for hue in reversed([*filter(seen.__contains__, map(Hue, words_of("hue")))]):
+        name = words_of("hue")[hue]
+        area.note(right, 0.08, name, ha="right")
+        right -= inches(name, SMALL) + 0.18
         fill(area.part(right, 0.02, 0.12, 0.12).axes(), (0, 0, 0.12, 0.12), hue)
         right -= 0.2

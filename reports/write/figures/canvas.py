@@ -5,14 +5,15 @@ time.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from reports.content.page import Head
 from reports.write.figures.lettering import FONT
-from reports.write.palette import INK
+from reports.write.palette import INK, SOFT
 from traces.frozen import frozen
 
 FigureForm = Literal["png", "svg", "pdf"]
@@ -48,6 +49,9 @@ class Area:
     def part(self, left: float, top: float, width: float, height: float) -> "Area":
         return Area(self.figure, self.left + left, self.top + top, width, height)
 
+    def across(self, top: float, height: float) -> "Area":
+        return self.part(0, top, self.width, height)
+
     def axes(self) -> Axes:
         box = (self.left / WIDTH, 1 - (self.top + self.height) / HEIGHT)
         axes = self.figure.add_axes((*box, self.width / WIDTH, self.height / HEIGHT))
@@ -61,6 +65,17 @@ class Area:
         self.figure.text(
             *place, words, fontsize=size, **{"color": INK, "va": "center_baseline", **style}
         )
+
+    def note(self, left: float, top: float, words: str, **style: Any) -> None:
+        """A text that stands beside others."""
+        self.text(left, top, words, SMALL, color=SOFT, **style)
+
+    def strong(self, left: float, top: float, words: str, size: float = BODY, **style: Any) -> None:
+        """A text that is seen first."""
+        self.text(left, top, words, size, weight="bold", **style)
+
+
+R = TypeVar("R")
 
 
 @contextmanager
@@ -82,10 +97,10 @@ def new_sheet() -> Area:
     return Area(figure, MARGIN, MARGIN, WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN)
 
 
-def drawn(draw: Callable[[Area], None], form: FigureForm) -> bytes:
+def drawn(draw: Callable[[Area, R, Head], None], of: R, form: FigureForm, head: Head) -> bytes:
     file = BytesIO()
     with own_style():
         area = new_sheet()
-        draw(area)
+        draw(area, of, head)
         area.figure.savefig(file, format=form, dpi=DOTS_PER_INCH, metadata=NO_DATE[form])
     return file.getvalue()

@@ -5,8 +5,10 @@ from typing import Final
 from heuristics.result.compared import Compared
 from reports.content.blocks import Block, Table
 from reports.content.comparison import page
+from reports.content.comparison.difference import longest_ns, sides
 from reports.content.names import hue_of
 from reports.content.page import PLAIN, Detail, Head
+from reports.rows import each
 from reports.write.figures.bars import draw_legend, fill
 from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
@@ -22,34 +24,33 @@ _COLUMNS: Final = (0.58, 0.38)
 
 
 def draw_comparison(compared: Compared, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(lambda area: draw_on(area, compared, head), form)
+    return drawn(draw_on, compared, form, head)
 
 
 def draw_on(area: Area, compared: Compared, head: Head = PLAIN) -> None:
     shown = head.over(page(compared, Detail.FIRST))
     top = draw_frame(area, shown, compared.tool.version)
-    tables = [block for block in shown.blocks if isinstance(block, Table)][:1]
+    tables = shown.of_kind(Table)[:1]
     lower = area.height - _LOWER
-    left, right = (area.width * share for share in _COLUMNS)
+    left, right = map(area.width.__mul__, _COLUMNS)
     if compared.verdict != "not_comparable" and tables:
         draw_waterfall(area.part(0, top, left, lower - top - APART), compared, tables[0])
     else:
         left, right = 0.0, area.width
     said: list[Block] = [block for block in shown.blocks if block not in tables]
     draw_sentences(area.part(area.width - right, top, right, lower - top - APART), said)
-    _draw_steps(area.part(0, lower, area.width, _LOWER), compared)
+    _draw_steps(area.across(lower, _LOWER), compared)
 
 
 def _draw_steps(area: Area, compared: Compared) -> None:
-    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
     rows = (*compared.base.budget_rows, *compared.new.budget_rows)
-    draw_legend(area, {hue_of(row.row) for row in rows})
-    per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns
-    for place, (name, side) in enumerate((("base", compared.base), ("new", compared.new))):
+    draw_legend(area, {*map(hue_of, each(rows, "row"))})
+    per_ns = (area.width - _NAMES - _LENGTHS) / longest_ns(compared)
+    for place, (name, side) in enumerate(sides(compared).items()):
         middle = 0.25 + place * (_SIDE + 0.1) + _SIDE / 2
-        area.text(0, middle, name, BODY, weight="bold")
+        area.strong(0, middle, name)
         axes = area.part(_NAMES, middle - _SIDE / 2, area.width - _NAMES - _LENGTHS, _SIDE).axes()
-        left, order = 0.0, [*dict.fromkeys(hue_of(row.row) for row in side.budget_rows)]
+        left, order = 0.0, [*map(hue_of, each(side.budget_rows, "row"))]
         for row in sorted(side.budget_rows, key=lambda row: order.index(hue_of(row.row))):
             if row.mean_ns > 0:
                 fill(axes, (left, 0, row.mean_ns * per_ns, _SIDE), hue_of(row.row))

@@ -31,28 +31,24 @@ _NARROW: Final = 7.0
 def draw_frame(area: Area, page: Page, version: str) -> float:
     """What stands above and below the rest of a sheet; the inches that the upper part takes."""
     title = fitted(plain(page.title), area.width * 0.5, BODY, bold=True)
-    area.text(0, 0.08, title, BODY, weight="bold")
+    area.strong(0, 0.08, title)
     left, facts = inches(title, BODY, bold=True) + 0.25, harmless(plain(page.facts))
     below = inches(facts, BODY) > area.width - left
     if below:
         left = 0.0
     area.text(left, 0.08 + below * LINE, fitted(facts, area.width - left, BODY), BODY, color=SOFT)
     top, bottom = 0.4 + below * LINE, area.height - 0.03
-    for block in page.blocks:
-        if isinstance(block, Headline):
-            top = _headline(area, block, top)
-    area.part(0, top, area.width, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
+    for headline in page.of_kind(Headline):
+        top = _headline(area, headline, top)
+    area.across(top, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
     made = harmless(f"moe-diag {version}")
-    area.text(area.width, bottom, made, SMALL, color=SOFT, ha="right")
-    for block in page.blocks:
-        if isinstance(block, Command):
-            said = harmless(f"{plain(block.said)}  ")
-            area.text(0, bottom, said, SMALL, color=SOFT)
-            left = inches(said, SMALL)
-            room = area.width - left - inches(made, SMALL) - 0.3
-            area.text(
-                left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL, weight="bold"
-            )
+    area.note(area.width, bottom, made, ha="right")
+    for block in page.of_kind(Command):
+        said = harmless(f"{block.said}  ")
+        area.note(0, bottom, said)
+        left = inches(said, SMALL)
+        room = area.width - left - inches(made, SMALL) - 0.3
+        area.strong(left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL)
     return top + APART
 
 
@@ -61,12 +57,12 @@ def _headline(area: Area, block: Headline, top: float) -> float:
     alone.
     """
     tone, said = TONES[block.tone][0], capital(plain(block.said))
-    area.text(0, top, block.label, BODY, weight="bold", color=tone)
+    area.strong(0, top, block.label, color=tone)
     top += 0.34
     if block.figure:
         left, top = 0.0, top + 0.26
         for words, size, colour in ((block.figure, _NUMBER, tone), (block.amount, HUGE, INK)):
-            area.text(left, top, words, size, weight="bold", color=colour, va="baseline")
+            area.strong(left, top, words, size, color=colour, va="baseline")
             left += inches(words, size, bold=True) + _BESIDE
         lines = cut(wrapped(said, area.width - left, LARGE), _LINES)
         for place, line in enumerate(reversed(lines)):
@@ -77,7 +73,7 @@ def _headline(area: Area, block: Headline, top: float) -> float:
         if len(wrapped(said, area.width, size, bold=True)) > 1:
             size *= 0.8
         for line in cut(wrapped(said, area.width, size, bold=True), _LINES):
-            area.text(0, top, line, size, weight="bold")
+            area.strong(0, top, line, size)
             top += 0.36
     for line in cut(wrapped(" ".join(map(plain, block.under)), area.width, BODY), _LINES):
         area.text(0, top, line, BODY, color=SOFT)
@@ -102,7 +98,7 @@ def draw_sentences(area: Area, blocks: Iterable[Block]) -> float:
             continue
         lines = chain.from_iterable(wrapped(text, area.width - left, BODY) for text in texts)
         if label and top + stacked * LINE < area.height:
-            area.text(0, top, fitted(label, _LABELS - 0.1, BODY, bold=True), BODY, weight="bold")
+            area.strong(0, top, fitted(label, _LABELS - 0.1, BODY, bold=True))
             top += stacked * LINE
         for line in lines:
             if top > area.height:

@@ -64,7 +64,7 @@ def fitted(text: str, width: float, size: float, *, bold: bool = False) -> str:
 
 def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
     """Lines of whole words; a number and its unit are one."""
-    lines: list[str] = []
+    lines = list[str]()
     for word in _words(harmless(text, 10 * _LONGEST)):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and inches(longer, size, bold=bold) <= width:
@@ -75,7 +75,7 @@ def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list
 
 
 def _words(text: str) -> list[str]:
-    found: list[str] = []
+    found = list[str]()
     for word in filter(None, text.split(" ")):
         if found and _UNIT.match(word):
             found[-1] += f" {word}"

@@ -8,10 +8,11 @@ from typing import Final
 
 from reports.content.blocks import Hue, Plan, Step
 from reports.content.names import beyond, plain, when
+from reports.rows import each
 from reports.write.figures.bars import fill
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
-from reports.write.palette import HAIR, HUES, INK, SOFT
+from reports.write.palette import HAIR, HUES, INK
 from traces.frozen import frozen
 
 _RANGE: Final = 0.05
@@ -42,24 +43,24 @@ class _Texts:
 
 
 def draw_plan(area: Area, plan: Plan) -> None:
-    area.text(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE, weight="bold")
+    area.strong(0, 0.08, fitted(plan.title, area.width, LARGE, bold=True), LARGE)
     for most, notes in _ROOMS:
         texts = [_texts(step, area.width, notes) for step in plan.steps[:most]]
-        if sum(one.height for one in texts) <= area.height - _TOP:
+        if sum(each(texts, "height")) <= area.height - _TOP:
             break
     for step in plan.steps[len(texts) :]:
         title = replace(_texts(step, area.width, 0), code=())
-        if sum(one.height for one in (*texts, title)) > area.height - _TOP:
+        if sum(each((*texts, title), "height")) > area.height - _TOP:
             break
         texts.append(title)
     said = when(len(texts) == len(plan.steps), plain(plan.together))
     left = beyond(plan.left_out + len(plan.steps), len(texts), "{} more: --full")
     said = " ".join(filter(None, (said, left)))
     beside = fitted(said, area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
-    area.text(area.width, 0.08, beside, SMALL, color=SOFT, ha="right")
+    area.note(area.width, 0.08, beside, ha="right")
     top = _TOP
     for number, (step, one) in enumerate(zip(plan.steps, texts, strict=False), start=1):
-        _step(area.part(0, top, area.width, one.height), number, step, one)
+        _step(area.across(top, one.height), number, step, one)
         top += one.height
 
 
@@ -82,10 +83,10 @@ def _saves_inches(step: Step) -> float:
 
 def _step(area: Area, number: int, step: Step, texts: _Texts) -> None:
     right = _saves_inches(step)
-    area.text(0, 0, str(number), LARGE, weight="bold", color=HUES[Hue.COMPUTE].light)
+    area.strong(0, 0, str(number), LARGE, color=HUES[Hue.COMPUTE].light)
     for place, line in enumerate(texts.title):
-        area.text(0.28, place * LINE, line, weight="bold")
-    area.text(area.width, 0, f"{step.saves}  {step.id}", SMALL, weight="bold", ha="right")
+        area.strong(0.28, place * LINE, line)
+    area.strong(area.width, 0, f"{step.saves}  {step.id}", SMALL, ha="right")
     if step.high is not None:
         axes = area.part(area.width - right, 0.11, right, _RANGE).axes()
         axes.axhspan(0, _RANGE, color=HAIR, linewidth=0)
@@ -97,5 +98,5 @@ def _step(area: Area, number: int, step: Step, texts: _Texts) -> None:
         area.text(0.28, top, line, SMALL, family=MONO, color=INK)
         top += _SHORT
     for line in texts.notes:
-        area.text(0.28, top, line, SMALL, color=SOFT)
+        area.note(0.28, top, line)
         top += _SHORT

@@ -10,7 +10,7 @@ from reports.content.page import PLAIN, Head
 from reports.write.figures.canvas import BODY, SMALL, Area, FigureForm, drawn
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.html.ranks import Maps, heat_of
-from reports.write.palette import HUES, INK, SOFT
+from reports.write.palette import HUES, INK
 
 _NAMES: Final = 3.2
 """Inches of what a row is and its range."""
@@ -20,7 +20,7 @@ _TITLE, _ROW, _GAP, _TICKS, _FOOT = 0.3, 0.26, 0.06, 0.3, 0.3
 
 
 def draw_run(merged: Merged, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(lambda area: draw_on(area, merged, head), form)
+    return drawn(draw_on, merged, form, head)
 
 
 def draw_on(area: Area, merged: Merged, head: Head = PLAIN) -> None:
@@ -30,7 +30,7 @@ def draw_on(area: Area, merged: Merged, head: Head = PLAIN) -> None:
     if heat is not None:
         top = draw_heat(area, heat, top) + APART
     said = [block for block in shown.blocks if not isinstance(block, Part)]
-    draw_sentences(area.part(0, top, area.width, area.height - top - _FOOT), said)
+    draw_sentences(area.across(top, area.height - top - _FOOT), said)
 
 
 def heat_height(heat: Maps) -> float:
@@ -38,14 +38,14 @@ def heat_height(heat: Maps) -> float:
 
 
 def draw_heat(area: Area, heat: Maps, top: float) -> float:
-    area.text(0, top + 0.05, "All ranks", BODY, weight="bold")
-    area.text(_NAMES, top + 0.05, heat.of, SMALL, color=SOFT)
+    area.strong(0, top + 0.05, "All ranks")
+    area.note(_NAMES, top + 0.05, heat.of)
     top += _TITLE
     each = (area.width - _NAMES) / heat.columns
     shown = each * (0.94 if heat.columns <= _APART_UP_TO else 1.0)
     for one in heat.maps:
         area.text(0, top + _ROW / 2, one.name, BODY)
-        area.text(_NAMES - 0.15, top + _ROW / 2, one.range, SMALL, color=SOFT, ha="right")
+        area.note(_NAMES - 0.15, top + _ROW / 2, one.range, ha="right")
         axes = area.part(_NAMES, top, area.width - _NAMES, _ROW).axes()
         (row,) = one.rows
         colour = HUES[Hue(one.hue)].light

@@ -1,5 +1,7 @@
 """One step by stream, small: what each lane mostly did in every pixel, as dense as it was busy."""
 
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from reports.content.blocks import Hue
 from reports.content.names import beyond, hue_of, optional, when
+from reports.rows import those
 from reports.write.figures.bars import draw_legend
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
@@ -38,13 +41,13 @@ def draw_timeline(area: Area, timeline: Timeline) -> None:
     length_ns = timeline.end_ns - timeline.start_ns
     what = optional("Step {}", timeline.step) or "The window"
     title = f"{what} by stream, {duration(length_ns)}"
-    area.text(0, 0.08, title, LARGE, weight="bold")
+    area.strong(0, 0.08, title, LARGE)
     later = optional("{:,} later activities left out", timeline.left_out or None, int)
     notes = filter(None, (later, beyond(left_out, 0, "{} not drawn", "more lane")))
-    area.text(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes), SMALL, color=SOFT)
+    area.note(inches(title, LARGE, bold=True) + 0.2, 0.08, "; ".join(notes))
     hues = set[Hue]()
     for lane in lanes:
-        hues |= {_hue(lane, key) for key in set(lane.key)}
+        hues.update(map(partial(_hue, lane), {*lane.key}))
     draw_legend(area, hues)
     inner = area.part(_NAMES, 0.3, area.width - _NAMES, area.height - 0.55)
     high = inner.height / len(lanes)
@@ -67,14 +70,14 @@ def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
     are.
     """
     lanes = lanes_of(Stretch("", "", timeline, timeline))
-    calls = sorted(
-        (one for one in lanes if one.kind == "calls"), key=lambda one: -sum(one.length_ns)
-    )
-    why = [one for one in lanes if one.kind == "why"]
-    streams = [one for one in lanes if one.kind == "stream"]
-    busy = sorted(streams, key=lambda one: -sum(one.length_ns))[:_STREAMS]
-    kept = [one for one in streams if one in busy]
-    return [*calls[:1], *why, *kept], len(streams) - len(kept)
+    streams = those(lanes, kind="stream")
+    kept = [*filter(_busiest(streams, _STREAMS).__contains__, streams)]
+    drawn = [*_busiest(those(lanes, kind="calls"), 1), *those(lanes, kind="why"), *kept]
+    return drawn, len(streams) - len(kept)
+
+
+def _busiest(lanes: Sequence[Drawn], most: int) -> list[Drawn]:
+    return sorted(lanes, key=lambda one: -sum(one.length_ns))[:most]
 
 
 def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
@@ -99,7 +102,7 @@ def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
     scale = count / length_ns
     begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
     end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, count)
-    hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
+    hue = np.array([*map(hue_at.__getitem__, lane.key)], dtype=np.int64)
     first = np.minimum(begin.astype(np.int64), count - 1)
     last = np.minimum(end.astype(np.int64), count - 1)
     edges, busy = np.zeros((len(_HUES), count)), np.zeros((len(_HUES), count))

@@ -7,7 +7,7 @@ from reports.content.blocks import Table
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import cell_text
 from reports.write.figures.bars import fill
-from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
+from reports.write.figures.canvas import BODY, LARGE, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.palette import HAIR, INK, SOFT
 
@@ -23,14 +23,14 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     """Its rows in their order, as the table words them; the last holds all parts that are left
     out.
     """
-    area.text(0, 0.08, table.title, LARGE, weight="bold")
+    area.strong(0, 0.08, table.title, LARGE)
     moves = moves_of(compared, len(table.rows) - 1)
     rows = list(filter(None, (*table.rows, table.total)))
     high = min(0.36, (area.height - 0.45) / (len(rows) + 1))
     width = area.width - _NAMES - _FIGURES
     ends = (area.width - 0.8, area.width)
     for right, column in zip(ends, table.columns[1:3], strict=True):
-        area.text(right, 0.08, column.title, SMALL, color=SOFT, ha="right")
+        area.note(right, 0.08, column.title, ha="right")
     chart = area.part(_NAMES, 0.35, width, high * len(rows))
     # words right of every bar are on the chart
     room = chart.width - inches(
@@ -62,7 +62,7 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
                 color=INK,
                 linewidth=0.8,
             )
-        area.text(_NAMES + right + _GAP, middle, cell_text(row.cells[3]), BODY, weight="bold")
+        area.strong(_NAMES + right + _GAP, middle, cell_text(row.cells[3]))
         for at, cell in zip(ends, row.cells[1:3], strict=True):
             area.text(at, middle, cell_text(cell), BODY, ha="right", weight=weight)
     axes.axhline((len(rows) - 1) * high, color=HAIR, linewidth=1)

@@ -11,10 +11,12 @@ from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
 from reports.content.comparison.causes import limits
 from reports.content.comparison.changed import changed
-from reports.content.comparison.difference import delta, waterfall
+from reports.content.comparison.difference import delta, longest_ns, sides, waterfall
 from reports.content.comparison.moves import moves_of, reach
-from reports.content.names import HUE_NAMES, cell_text, hue_of
+from reports.content.names import cell_text, hue_of
 from reports.content.page import PLAIN, Detail, Head, View
+from reports.measures import words_of
+from reports.rows import each
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
 from reports.write.html.timeline import length, step_words, timelines
 from reports.write.lanes import Stretch
@@ -87,8 +89,7 @@ class Strip:
 
 def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) -> str:
     page = head.over(page_of(compared, Detail.FULL))
-    headline = next(block for block in page.blocks if isinstance(block, Headline))
-    folds = [block for block in page.blocks if isinstance(block, Fold)]
+    (headline,), folds = page.of_kind(Headline), page.of_kind(Fold)
     around: list[Block] = [*changed(compared, everything=True), *closing(compared)]
     beside: list[Block] = [*limits(compared, everything=True)]
     drawn = None
@@ -121,7 +122,7 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "waterfall": drawn,
         "beside": [] if drawn else beside,
         "strips": strips_of(compared),
-        "hues": {hue.value: name for hue, name in HUE_NAMES.items() if hue in hues},
+        "hues": {hue: name for hue, name in words_of("hue").items() if hue in hues},
         "why": why,
         "around": around,
         "folds": [one for one in folds if one.id != _WHOLE],
@@ -177,19 +178,17 @@ def waterfall_of(compared: Compared, table: Table) -> Waterfall:
 
 def strips_of(compared: Compared) -> list[Strip]:
     """Both steps by colour, on the axis of the longer one."""
-    longest_ns = max(compared.base.step_ns, compared.new.step_ns) or 1
-    sides = (("base", compared.base), ("new", compared.new))
+    whole_ns = longest_ns(compared)
     rows = (*compared.base.budget_rows, *compared.new.budget_rows)
-    order, strips = dict.fromkeys(hue_of(row.row) for row in rows), []
-    for name, side in sides:
+    order, strips = dict.fromkeys(map(hue_of, each(rows, "row"))), []
+    for name, side in sides(compared).items():
         pieces, left_ns = [], 0
         for hue in order:
             time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
             if time_ns > 0:
-                said = f"{HUE_NAMES[hue]}: {in_ms(time_ns)}"
-                pieces.append(
-                    (hue.value, length(left_ns / longest_ns), length(time_ns / longest_ns), said)
-                )
+                said = f"{words_of('hue')[hue]}: {in_ms(time_ns)}"
+                drawn = length(left_ns / whole_ns), length(time_ns / whole_ns)
+                pieces.append((hue.value, *drawn, said))
                 left_ns += time_ns
         strips.append(Strip(name, in_ms(side.step_ns), tuple(pieces)))
     return strips

@@ -15,10 +15,11 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from reports.content.blocks import Bar, Block, Code, Piece, Quantity, Term, Words
+from reports.content.blocks import Bar, Block, Code, Piece, Quantity, Several, Term, Words
 from reports.content.names import name_of, when
 from reports.content.page import Page, View
 from reports.measures import Measure, measures
+from reports.rows import each
 from reports.write.html.timeline import length
 from traces.spelling import percent, printable
 
@@ -99,7 +100,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-_NOTHING: Final[Mapping[str, tuple[Words, ...]]] = {}
+_NOTHING: Final[Mapping[str, Several]] = {}
 _LABELLED: Final = 0.11
 """Narrower pieces of a bar have no room for their share; each stands in the legend."""
 _LETTER: Final = 0.0145
@@ -111,7 +112,7 @@ class Marks:
     use.
     """
 
-    def __init__(self, view: View, more_of: Mapping[str, tuple[Words, ...]] = _NOTHING) -> None:
+    def __init__(self, view: View, more_of: Mapping[str, Several] = _NOTHING) -> None:
         """`more_of`: what is folded in the card of a step, by its id."""
         self.keys = view.keys
         self._terms: dict[str, Measure] = {}
@@ -155,7 +156,7 @@ class Marks:
 
 def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
     """Each piece, where it begins, and its label, which is empty where none fits."""
-    ends, drawn = accumulate((one.share for one in bar.pieces), initial=0.0), []
+    ends, drawn = accumulate(each(bar.pieces, "share"), initial=0.0), []
     for one, left in zip(bar.pieces, ends, strict=False):
         label = f"{one.name} {percent(one.share)}"
         if len(label) * _LETTER >= one.share:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reports.rows import each
 from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.addresses import HostStack
@@ -57,7 +58,7 @@ def icicle_of(rank: Rank) -> Icicle | None:
     total_ns = found.host_starved_ns + found.host_blocking_ns
     cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))
     if cells:
-        return Icicle(max(one.row for one in cells) + 1, cells)
+        return Icicle(max(each(cells, "row")) + 1, cells)
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from heuristics.result.result import Merged, Result, index_of
 from reports.content.analysis import RANKS, kernel_lines, rank_parts, warnings
 from reports.content.analysis.afterwards import next_command
-from reports.content.analysis.called import called, short_name
+from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.late import leading
@@ -23,9 +23,11 @@ from reports.content.analysis.run import merged_text, ranks_part, run_lines
 from reports.content.analysis.run import page as run_page
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Fold, Items, Part, Plan, Words
-from reports.content.names import optional, plain, when
+from reports.content.blocks import Block, Fold, Items, Part, Plan, Several
+from reports.content.names import optional, when
 from reports.content.page import PLAIN, Detail, Head, Page, View
+from reports.measures import words_of
+from reports.rows import known_of, those
 from reports.write.html.environment import (
     SCRIPTS,
     STYLES,
@@ -39,7 +41,6 @@ from reports.write.html.ranks import heat_of, pair_of, step_maps_of
 from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
 from traces.missing import known
 from traces.sections.rank import Rank
-from traces.sections.tables import WallId
 from traces.spelling import percent, saving
 
 
@@ -49,50 +50,23 @@ def hero_of(result: Result) -> tuple[str, str, str]:
     Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest;
     no figure where what is not known could be larger.
     """
-    costs = {wall.id: known(wall.cost_frac) for wall in result.walls}
-    decided: WallId | None = known(result.verdict.wall)
-    confidence = known(result.verdict.confidence) or ""
-    run = known(result.run)
+    confidence, run = known(result.verdict.confidence) or "", known(result.run)
     if run and leading(result) and (repaired := known(run.without)):
-        return (
-            percent(repaired.saved_frac),
-            "of the step is saved by the repair (replayed)",
-            confidence,
-        )
-    most = costs[decided] if decided else None
-    if most is None and None not in costs.values():
-        most = max(filter(None, costs.values()), default=None)
+        said = "of the step is saved by the repair (replayed)"
+        return percent(repaired.saved_frac), said, confidence
+    costs = known_of(those(result.walls, id=known(result.verdict.wall)), "cost_frac")
+    if not costs and len(every := known_of(result.walls, "cost_frac")) == len(result.walls):
+        costs = every
     whole = scale_of(telling_rank(result)).whole
     whole += when(result.verdict.startup_ns, " without start-up")
-    return (
-        optional("{}", most or None, partial(saving, None)),
-        f"of the {whole} could be saved",
-        confidence,
-    )
+    figure = optional("{}", max(costs, default=None) or None, partial(saving, None))
+    return figure, f"of the {whole} could be saved", confidence
 
 
 _ROOM: Final = 1_000_000
 """Bytes of a page at most."""
 _LEAST: Final = 40_000
 """Bytes for the timelines, however much else there is."""
-_TABS: Final = {
-    "summary": "Summary",
-    "timeline": "Timeline",
-    "kernels": "Kernels",
-    "moe": "MoE layers",
-    "ranks": "Ranks",
-    "recording": "Recording",
-}
-_OF_PART: Final = {
-    "kernels": "kernels",
-    "rates": "kernels",
-    "sms": "kernels",
-    "moe": "moe",
-    "recording": "recording",
-    "ranks": "ranks",
-    "witness": "ranks",
-}
-"""The tab of a part of a rank; all others are folds of the summary."""
 _ROWS: Final = {"exposed_comm": "comm", "exposed_copy": "copy"}
 """Rows of the ledger, and what a timeline calls the same kernels."""
 Replayed = list[tuple[list[str], float | None, float, str]]
@@ -114,14 +88,14 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     stays under 1 MB: the timelines take what room the rest leaves.
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
-    more_of: dict[str, tuple[Words, ...]] = {}
+    more_of = dict[str, Several]()
     for block in whole:
         if isinstance(block, Plan):
             more_of |= {step.id: step.notes for step in block.steps}
-    places = [plain(short_name(result, place)) for place in range(len(result.ranks))]
+    places = [*map(partial(called, result), result.ranks)]
     page = head.over(Page(title(result), facts(result), (), Detail.FULL))
     run, refused = known(result.run), [block for block in whole if isinstance(block, Items)]
-    replayed: Replayed = []
+    replayed = []
     for step in steps.steps:
         if step.replayed and step.high is not None:
             replayed.append(([step.id], step.low, step.high, saving(step.low, step.high)))
@@ -172,7 +146,7 @@ def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
 
 
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
-    walls: dict[str, str] = {}
+    walls = {}
     for rank in ranks:
         for row in known(rank.ledger) or ():
             group, _, name = row.row.partition(".")
@@ -183,22 +157,23 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
 
 def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> list[Tab]:
     """`beside`: what was refused, and what the guides choose."""
-    found: dict[str, list[Block]] = {id: [] for id in _TABS}
+    found: dict[str, list[Block]] = {id: [] for id in words_of("tab")}
     hangs = hang_lines(result, leading_hang(result) is not None)
     found["summary"] += (*hangs, *warnings(result), *run_lines(result), steps)
-    found["summary"] += (Fold(one.title, (replace(one, title=""),)) for one in beside)
+    for block in beside:
+        found["summary"].append(Fold(block.title, (replace(block, title=""),)))
     found["summary"] += (next_command(result), _folded(evidence(result)))
     found["kernels"] += kernel_lines(result)
     parts = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
     parts += (*ranks_part(result), *witness_part(result), *snapshot_part(result), recording(result))
     for part in parts:
-        tab = _OF_PART.get(part.id, "summary")
+        tab = words_of("tab_of_part").get(part.id, "summary")
         found[tab].append(_folded(part) if tab == "summary" else part)
     others = [one for one in result.ranks if one is not rank]
     for place, one in enumerate(others[: RANKS - 1], 1):
         inner = tuple(_folded(part, f"-{place}") for part in rank_parts(result, one))
         found["summary"].append(Fold(f"All of {called(result, one)}", inner, f"rank-{place}"))
-    return [(id, title, found[id]) for id, title in _TABS.items()]
+    return [(id, title, found[id]) for id, title in words_of("tab").items()]
 
 
 def _folded(part: Part, place: str = "") -> Fold:

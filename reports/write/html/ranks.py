@@ -4,7 +4,7 @@ A map has a column a rank or a row a rank, darker where a figure is larger; bars
 largest of all ranks.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -14,9 +14,10 @@ from reports.content.analysis.called import short_name
 from reports.content.analysis.run import is_late, late_places, shown_ranks
 from reports.content.blocks import Hue
 from reports.content.names import optional, plain, told
+from reports.measures import words_of
+from reports.rows import each, known_of
 from traces.frozen import frozen
 from traces.missing import known
-from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
 from traces.spelling import counted, in_ms, milliseconds, rounded
@@ -72,12 +73,12 @@ def heat_of(run: Run, called: Called) -> Maps | None:
         return None
     each = -(-len(run.ranks) // _MOST)
     parts = [run.ranks[first : first + each] for first in range(0, len(run.ranks), each)]
-    names = [
-        " to ".join(dict.fromkeys(called(one.index) for one in (part[0], part[-1])))
-        for part in parts
-    ]
+    names = []
+    for part in parts:
+        ends = map(called, (part[0].index, part[-1].index))
+        names.append(" to ".join(dict.fromkeys(ends)))
     maps = tuple(_figure(names, parts, *figure) for figure in _OF_RANKS)
-    by_rank = all(known(one.rank) is not None for one in run.ranks)
+    by_rank = len(known_of(run.ranks, "rank")) == len(run.ranks)
     of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"
     of += f", numbered {'by rank' if by_rank else 'from 0'}"
     every, ticks = 1, []
@@ -111,10 +112,7 @@ def _figure(
     written: Callable[[float], str],
 ) -> Map:
     """The largest of each column."""
-    values: list[float | None] = []
-    for part in parts:
-        of_part: list[float | None] = [known(getattr(one, field)) for one in part]
-        values.append(max((one for one in of_part if one is not None), default=None))
+    values = [max(known_of(part, field), default=None) for part in parts]
     there = [one for one in values if one is not None]
     most = max(there, default=0) or 1
     ends = "unknown"
@@ -122,31 +120,17 @@ def _figure(
         low, ends = written(min(there)), written(max(there))
         if low != ends:
             ends = f"{low.removesuffix(' ms')} to {ends}"
-    shades = tuple(optional("{:.3f}", one, lambda one: one / most) for one in values)
-    said = tuple(
-        f"{who}: {name} {told(one, written)}" for who, one in zip(names, values, strict=True)
-    )
-    return Map(name, hue.value, ends, (Squares(shades, said),))
+    shades, said = [], []
+    for who, value in zip(names, values, strict=True):
+        shades.append(optional("{:.3f}", value, lambda one: one / most))
+        said.append(f"{who}: {name} {told(value, written)}")
+    return Map(name, hue.value, ends, (Squares(tuple(shades), tuple(said)),))
 
 
 _ROWS: Final = 32
 """Ranks of a map by step: the page stays under 1 MB."""
 _TITLED: Final = 600
 """Squares that say their values: each takes 60 bytes more."""
-_HUES: Final[Mapping[Cause, Hue]] = {
-    Cause.SLOW_DEVICE: Hue.COMPUTE,
-    Cause.SLOW_HOST: Hue.HOST,
-    Cause.ROUTING_IMBALANCE: Hue.COMPUTE,
-    Cause.ROTATING_JITTER: Hue.HOST,
-    Cause.DATA_LOADER: Hue.HOST,
-    Cause.PIPELINE_IMBALANCE: Hue.COMPUTE,
-}
-"""What the late rank is busy with, in the colours of all bars; of other causes communication."""
-_BUSY: Final[Mapping[Hue, str]] = {
-    Hue.COMPUTE: "late by compute",
-    Hue.HOST: "late by its host",
-    Hue.COMMUNICATION: "arrives last",
-}
 
 
 def step_maps_of(run: Run, called: Called) -> Maps | None:
@@ -157,16 +141,23 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
         return None
     shown, late = shown_ranks(run, _ROWS), known(run.late)
     ranks = [Squares((), (), called(one.index), is_late(late, one)) for one in shown]
-    hue = Hue.COMMUNICATION if late is None else _HUES.get(late.cause, Hue.COMMUNICATION)
-    maps = [_by_step("waited", Hue.COMMUNICATION, ranks, [one.waited_by_step_ns for one in shown])]
-    caused = [known(one.caused_by_step_ns) for one in shown]
-    if None not in caused:
+    hue = Hue.COMMUNICATION
+    if late is not None:
+        hue = Hue(words_of("late_hue").get(late.cause, hue))
+    waited = each(shown, "waited_by_step_ns")
+    maps = [_by_step("waited", Hue.COMMUNICATION, ranks, waited)]
+    caused = known_of(shown, "caused_by_step_ns")
+    if len(caused) == len(shown):
         maps.append(
-            _by_step(f"caused waiting ({_BUSY[hue]})", hue, ranks, [one or () for one in caused])
+            _by_step(
+                f"caused waiting ({words_of('busy_with')[hue]})",
+                hue,
+                ranks,
+                [one or () for one in caused],
+            )
         )
-    maps.append(
-        _by_step("step", Hue.OTHER, ranks, [one.step_lengths_ns for one in shown], from_least=True)
-    )
+    lengths = each(shown, "step_lengths_ns")
+    maps.append(_by_step("step", Hue.OTHER, ranks, lengths, from_least=True))
     of = (
         f"means of {run.steps_per_column} steps"
         if run.steps_per_column > 1
@@ -221,8 +212,8 @@ def pair_of(result: Result) -> Pair | None:
     shown = shown_ranks(run, _MOST)
     rows = [dict(_pair_figures(result.ranks[one.index], one)) for one in shown]
     largest = {name: max(row[name] or 0.0 for row in rows) or 1.0 for name in rows[0]}
-    texts: list[list[str]] = []
-    shares: list[list[float]] = []
+    texts = list[list[str]]()
+    shares = list[list[float]]()
     for row in rows:
         texts.append([])
         shares.append([])

@@ -10,16 +10,20 @@ other communication orange, copies yellow, a late host purple. Within a family t
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from reports.content.blocks import Entry, Table, Term, table
+from reports.content.blocks import Table, Term
 from reports.content.names import capital, grid_words, kernel_name, optional
+from reports.content.tables import shaped
+from reports.rows import each, those
 from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
 from traces.frozen import frozen
 from traces.sections.rank import Rank
 from traces.sections.tables import Timeline
 from traces.spelling import counted, duration, milliseconds, printable
+from traces.toml_tables import read_table
 
 
 class Look(NamedTuple):
@@ -36,94 +40,9 @@ def length(share: float) -> str:
     return f"{share:.4%}"
 
 
-_PATTERNS: Final = ("solid", "slash", "dots", "cross", "rows", "columns", "back", "grid")
-
-
-def _family(colour: str, *names: str, first: int = 0) -> dict[str, Look]:
-    return {
-        name: Look(colour, pattern) for name, pattern in zip(names, _PATTERNS[first:], strict=False)
-    }
-
-
-def _within(family: str, looks: Mapping[str, Look]) -> dict[str, Look]:
-    return {f"{family}.{name}": look for name, look in looks.items()}
-
-
-_CLASSES: Final = {
-    **_family("blue", "gemm", "grouped_gemm", "convolution", "graph_replay"),
-    **_family("sky", "attention", "rope", "softmax", "ssm"),
-    **_family(
-        "green", "permute", "router", "norm", "activation", "elementwise", "quantize", "rng", "pool"
-    ),
-    **_family("grey", "optimizer", "loss", "embedding", "memory", "other", "layout", "decode"),
-}
-_KINDS: Final = {
-    **_family(
-        "vermillion", "ep_dispatch", "ep_combine", "ep_a2a", "ep_control", "sendrecv_unresolved"
-    ),
-    **_family(
-        "orange",
-        "dp_reduce_scatter",
-        "dp_all_gather",
-        "all_reduce",
-        "tp",
-        "pp_p2p",
-        "cp",
-        "other_comm",
-    ),
-}
-_COPIES: Final = {
-    **_family(
-        "yellow", "memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_p2p", "memset", "memcpy_h2h"
-    ),
-    **_family("yellow", "memcpy_uvm_h2d", "memcpy_uvm_d2h", first=6),
-}
-_HOST: Final = {
-    **_family(
-        "purple",
-        "launch",
-        "python",
-        "sync",
-        "token_count_sync",
-        "allocator",
-        "gc",
-        "data",
-        "os_wait",
-    ),
-    **_family("grey", "lazy_init", "profiler", "checkpoint", "evaluation", "logging", first=1),
-    **_family("vermillion", "cpu_optimizer", first=6),
-}
-_LOOKS: Final[Mapping[str, Look]] = {
-    **_family("blue", "compute", "busy"),
-    "exposed_comm": Look("vermillion", "solid"),
-    "exposed_copy": Look("yellow", "solid"),
-    "idle": Look("pale", "solid"),
-    "host.functions": Look("pale", "dots"),
-    "host.ranges": Look("pale", "solid"),
-    "host.calls": Look("purple", "solid"),
-    **_within("compute", _CLASSES),
-    **_within("comm", _KINDS),
-    **_within("exposed_comm", _KINDS),
-    **_within("copy", _COPIES),
-    **_within("exposed_copy", _COPIES),
-    **_within("blocking", _KINDS | _COPIES),
-    **_within("launch_starved", _HOST),
-    "launch_latency.arrival": Look("pale", "rows"),
-    "launch_latency.kernel_gap": Look("pale", "slash"),
-    "graph_opaque": Look("grey", "cross"),
-    "dependency_stalled": Look("dark", "solid"),
-    "trailing": Look("pale", "dots"),
-}
-_GROUPS: Final = {
-    "compute": Look("grey", "rows"),
-    "comm": Look("orange", "grid"),
-    "exposed_comm": Look("orange", "grid"),
-    "copy": Look("yellow", "grid"),
-    "exposed_copy": Look("yellow", "grid"),
-    "blocking": Look("orange", "grid"),
-    "launch_starved": Look("grey", "cross"),
-}
-"""What a name looks like that a later version brings."""
+@cache
+def _looks() -> Mapping[str, Mapping[str, Look]]:
+    return read_table("reports.write.html", "looks.toml", dict[str, dict[str, Look]])
 
 
 def look(key: str) -> Look:
@@ -131,8 +50,8 @@ def look(key: str) -> Look:
 
     Of an unknown key: that of its group, or grey.
     """
-    known = _LOOKS.get(key.removeprefix("idle."))
-    return known or _GROUPS.get(key.split(".")[0], Look("grey", "grid"))
+    known = _looks()["looks"].get(key.removeprefix("idle."))
+    return known or _looks()["groups"].get(key.split(".")[0], Look("grey", "grid"))
 
 
 _NAME: Final = 120
@@ -188,24 +107,23 @@ class _Shared:
             named = (printable(title_of(key), _NAME), printable(key, _NAME))
             looks.append((*named, *look(key), self.walls.get(key, "")))
         names = [printable(name, _NAME) for name in self.names]
-        short = [*map(kernel_name, self.names)]
         grids = [self.grids.get(name, "") for name in self.names]
+        short = [*map(kernel_name, self.names)]
         return {"looks": looks, "names": names, "short": short, "grids": grids}
 
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
-    every = [(rank, rank.timeline) for rank in ranks]
+    firsts, others = list[Stretch](), list[Stretch]()
     for rank in ranks:
-        every += ((rank, one) for one in rank.other_steps)
-    return [
-        Stretch(called(rank), step_words(one), one, rank.timeline)
-        for rank, one in every
-        if one.lanes
-    ]
+        for one in rank.timelines:
+            if one.lanes:
+                several = firsts if one is rank.timeline else others
+                several.append(Stretch(called(rank), step_words(one), one, rank.timeline))
+    return firsts + others
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
-    grids: dict[str, set[str]] = {}
+    grids = dict[str, set[str]]()
     for rank in ranks:
         for row in rank.kernel_table.rows:
             if grid := grid_words(row.grid):
@@ -227,7 +145,7 @@ def timelines(
     of the rest. Raises `IndexError` where there is none.
     """
     shared = _Shared(walls, grids)
-    firsts: dict[str, Stretch] = {}
+    firsts = dict[str, Stretch]()
     for one in found:
         firsts.setdefault(one.place, one)
     first, *others = firsts.values()
@@ -274,7 +192,7 @@ def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[D
     already.
     """
     lanes = lanes_of(one)
-    most = max(len(lane.at_ns) for lane in lanes)
+    most = max(map(len, each(lanes, "at_ns")))
     while True:
         trial = shared.copy()
         data = _data(one, [longest(lane, most) for lane in lanes], trial)
@@ -290,8 +208,8 @@ def _size(drawn: list[Data], shared: _Shared) -> int:
 
 def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
     timeline = one.timeline
-    whole = sum(len(lane.at_ns) for lane in lanes_of(one))
-    kept = sum(len(lane.at_ns) for lane in lanes)
+    whole = sum(map(len, each(lanes_of(one), "at_ns")))
+    kept = sum(map(len, each(lanes, "at_ns")))
     return {
         "place": one.place,
         "step": one.step,
@@ -326,19 +244,17 @@ def step_words(timeline: Timeline) -> str:
 
 def _tables(one: Stretch) -> Iterator[Table]:
     lanes = lanes_of(one)
-    heads = ("Class or reason", "Number", "Sum, ms", "Longest, ms")
     for title, kind in (
         ("GPU activities, summed over streams", "stream"),
         ("Why no compute ran", "why"),
     ):
-        lengths: dict[str, list[int]] = {}
-        for lane in lanes:
-            if lane.kind == kind:
-                for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
-                    lengths.setdefault(key, []).append(length_ns)
-        rows: list[tuple[Entry, ...]] = []
-        for key, each in sorted(lengths.items(), key=lambda item: -sum(item[1])):
-            times = (milliseconds(sum(each)), milliseconds(max(each)))
-            rows.append((Term(key.rpartition(".")[2]), f"{len(each):,}", *times))
+        lengths = dict[str, list[int]]()
+        for lane in those(lanes, kind=kind):
+            for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
+                lengths.setdefault(key, []).append(length_ns)
+        rows = []
+        for key, several in sorted(lengths.items(), key=lambda item: -sum(item[1])):
+            times = (milliseconds(sum(several)), milliseconds(max(several)))
+            rows.append((Term(key.rpartition(".")[2]), f"{len(several):,}", *times))
         if rows:
-            yield table(f"{title}: {one.step}", heads, rows)
+            yield shaped("activities", rows, title=f"{title}: {one.step}")

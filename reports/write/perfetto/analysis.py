@@ -15,6 +15,7 @@ from reports.content.names import gpu_of, name_of, optional, who
 from reports.content.page import Detail
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
+from reports.rows import each, those
 from reports.write.perfetto.tracks import (
     Args,
     Counter,
@@ -38,7 +39,7 @@ OnClock = Callable[[int], int]
 
 
 def fits_of(result: Result) -> dict[int, ClockFit]:
-    fits: dict[int, ClockFit] = {}
+    fits = dict[int, ClockFit]()
     if run := known(result.run):
         for fit in run.clocks.by_rank:
             fits |= dict.fromkeys(fit.ranks, fit)
@@ -67,8 +68,8 @@ def moved(process: Process, to: OnClock) -> Process:
 def about_clocks(result: Result) -> Args:
     if not (run := known(result.run)):
         return {}
-    source = next((f"{one.source}" for one in run.clocks.by_rank), "own")
-    fits: list[Args] = []
+    source = "".join(each(run.clocks.by_rank[:1], "source")) or "own"
+    fits = []
     for one in run.clocks.by_rank:
         offset_ns = f"{one.offset_ns}"
         fits.append({"ranks": [*one.ranks], "offset_ns": offset_ns, "drift_ppm": one.drift_ppm})
@@ -107,18 +108,16 @@ def write_perfetto(result: Result, detail: Detail) -> str:
             tracks += (Track("expert all-to-all", spans), *step_tracks(rank.timelines, arrows))
         process = Process(_name(result, place), tracks, [*_counters(rank)])
         processes.append(moved(process, on_clock(fits[place])) if place in fits else process)
-    timelines = [rank.timelines for rank in result.ranks[:shown]]
+    timelines = each(result.ranks[:shown], "timelines")
     about = {
         **lowered(result.tool),
         "schema_version": result.schema_version,
-        "traces": [trace.name for trace in result.traces],
+        "traces": each(result.traces, "name"),
         **about_clocks(result),
         "redaction": redaction_words(result.redacted),
         "ranks_without_streams": len(result.ranks) - shown,
-        "activities_left_out": [sum(one.left_out for one in several) for several in timelines],
-        "calls_and_ranges_left_out": [
-            sum(one.host_left_out for one in several) for several in timelines
-        ],
+        "activities_left_out": [sum(each(one, "left_out")) for one in timelines],
+        "calls_and_ranges_left_out": [sum(each(one, "host_left_out")) for one in timelines],
     }
     return render_events(processes, about)
 
@@ -146,7 +145,7 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
     yield verdict(headline(result), start_ns, end_ns, "verdict")
     for wall in sorted(result.walls, key=lambda one: -(known(one.cost_frac) or 0)):
         cost = optional("at most {}", wall.cost_frac, percent) or "unknown"
-        fixes = [f"{one.id} {one.title}" for one in result.fixes if one.wall == wall.id]
+        fixes = [f"{one.id} {one.title}" for one in those(result.fixes, wall=wall.id)]
         args = {**lowered(wall), "next": fixes[:_FIXES]}
         name = name_of(wall.id)
         yield Track(name, [Slice(start_ns, end_ns, f"{name}: {cost}", wall.outcome, args)])
@@ -161,16 +160,14 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
                 said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
                 seen.append(Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said))
         yield Track(f"{name_of(wall.id)}: where to look", seen)
-    used = [_step(one, "used") for one in rank.steps.used]
-    slow = list[Slice]()
-    left_out = list[Slice]()
-    for dropped in rank.steps.dropped:
+    slow, steps = list[Slice](), [_step(one, "used") for one in rank.steps.used]
+    for dropped in sorted(rank.steps.dropped, key=lambda one: one.index not in rank.steps.slow):
         if dropped.index in rank.steps.slow:
             slow.append(_step(dropped, "slow"))
         else:
-            left_out.append(_step(dropped, "left out", f": {dropped.reason}"))
+            steps.append(_step(dropped, "left out", f": {dropped.reason}"))
     yield Track("slow steps", slow)
-    yield Track("steps", used + slow + left_out)
+    yield Track("steps", steps + slow)
     absent = known(rank.absent_ns)
     whole = {
         "budget_ns": lowered(rank.budget_ns),
@@ -181,9 +178,7 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
         "masked_ns": known(rank.masked_ns),
         "hidden_comm_ns": known(rank.hidden_comm_ns),
     }
-    windows = [
-        Slice(start_ns, end_ns, "window", "window", whole) for start_ns, end_ns in rank.windows_ns
-    ]
+    windows = [Slice(*one, "window", "window", whole) for one in rank.windows_ns]
     yield Track("windows", windows)
 
 
@@ -200,15 +195,14 @@ def _step(one: Step | Dropped, state: str, reason: str = "") -> Slice:
 def _counters(rank: Rank) -> Iterator[Counter]:
     used, ledger = rank.steps.used, known(rank.ledger)
     for name, group in (("used steps, ms", "budget"), ("no compute in used steps, ms", "absent")):
-        parts: dict[str, list[Sequence[int]]] = {}
-        for row in ledger or ():
-            if row.group == group:
-                parts.setdefault(row.row.partition(".")[0], []).append(row.per_step_ns)
+        parts = dict[str, list[Sequence[int]]]()
+        for row in those(ledger or (), group=group):
+            parts.setdefault(row.row.partition(".")[0], []).append(row.per_step_ns)
         points = []
         for place, step in enumerate(used):
             lengths = {head: sum(row[place] for row in rows) for head, rows in parts.items()}
             points.append((step.start_ns, lengths))
-            if step.end_ns not in (following.start_ns for following in used[place + 1 : place + 2]):
+            if step.end_ns not in each(used[place + 1 : place + 2], "start_ns"):
                 points.append((step.end_ns, dict.fromkeys(parts, 0)))
         if used and parts:
             yield Counter(name, points)

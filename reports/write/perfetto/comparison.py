@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final
 
 from heuristics.result.compared import Compared, Side
-from reports.content.comparison.difference import delta, headline, unit
+from reports.content.comparison.difference import delta, headline, sides, unit
 from reports.content.names import gpu_of, name_of, optional, who
 from reports.content.page import Detail
 from reports.redaction import redaction_words
@@ -24,22 +24,19 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     The verdict, the suspects and the rows of the attribution lie over the whole of the longer step:
     they are notes, not times. Ten rows are noted, every one with `FULL`.
     """
-    sides = {"base": compared.base, "new": compared.new}
-    longest_ns = max(map(_length_ns, sides.values()))
+    whole_ns = max(map(_length_ns, sides(compared).values()))
     rows = compared.attribution if detail is Detail.FULL else compared.attribution[:_ROWS]
-    notes = [verdict(headline(compared), 0, longest_ns, compared.verdict)]
+    notes = [verdict(headline(compared), 0, whole_ns, compared.verdict)]
     for place, suspect in enumerate(compared.suspects, start=1):
         name = f"{place}. {suspect.title}"
-        notes.append(
-            Track(f"cause {place}", [Slice(0, longest_ns, name, "cause", lowered(suspect))])
-        )
+        notes.append(Track(f"cause {place}", [Slice(0, whole_ns, name, "cause", lowered(suspect))]))
     for row in rows:
         name = f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}"
         wall = known(row.wall) or "no wall"
-        notes.append(Track(row.row, [Slice(0, longest_ns, name, wall, lowered(row))]))
+        notes.append(Track(row.row, [Slice(0, whole_ns, name, wall, lowered(row))]))
     processes = [Process("moe-diag: new against base", notes)]
     arrows = count(1)
-    for name, side in sides.items():
+    for name, side in sides(compared).items():
         steps = step_tracks((side.timeline,), arrows, -side.timeline.start_ns)
         processes.append(Process(f"{name} {side.name}", [_step(name, side), *steps]))
     about = {

@@ -13,11 +13,12 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import chain
+from itertools import chain, count, repeat
 from typing import Any, Final
 
 from reports.content.blocks import Headline
 from reports.content.names import optional, plain, when
+from reports.rows import each, those
 from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
@@ -97,19 +98,16 @@ def render_events(processes: Sequence[Process], about: Args) -> str:
     do not (UNIX times), or where a time is negative, they begin at the first one, and `origin_ns`
     of `otherData` is what to add.
     """
-    times: list[int] = []
+    times = list[int]()
     for process in processes:
-        for track in process.tracks:
-            for one in track.slices:
-                times += (one.start_ns, one.end_ns)
-        for counter in process.counters:
-            times += (at_ns for at_ns, _ in counter.points)
+        for one in chain.from_iterable(each(process.tracks, "slices")):
+            times += (one.start_ns, one.end_ns)
+        for at_ns, _ in chain.from_iterable(each(process.counters, "points")):
+            times.append(at_ns)
     fits = min(times, default=0) >= 0 and max(times, default=0) < _EXACT_NS
     origin_ns = 0 if fits else min(times)
     other = _json({**about, "origin_ns": str(origin_ns)})
-    events = (
-        _process(place, process, origin_ns) for place, process in enumerate(processes, start=1)
-    )
+    events = map(_process, count(1), processes, repeat(origin_ns))
     listed = ",\n".join(chain.from_iterable(events))
     return f'{{"displayTimeUnit":"ns","otherData":{other},"traceEvents":[\n{listed}\n]}}\n'
 
@@ -135,8 +133,8 @@ def rows(slices: Iterable[Slice], nests: bool = False) -> list[list[Slice]]:
 
     Where they may nest, a row is also free for what lies within the slice that is open there.
     """
-    found: list[list[Slice]] = []
-    open_ends: list[list[int]] = []
+    found = list[list[Slice]]()
+    open_ends = list[list[int]]()
     outer_first = -1 if nests else 1
     for one in sorted(slices, key=lambda one: (one.start_ns, outer_first * one.end_ns)):
         for row, ends in zip(found, open_ends, strict=True):
@@ -181,7 +179,8 @@ def _slice(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
     args = optional(',"args":{}', one.args or None, _json)
     yield f'{{"ph":"X",{at},"dur":{length},"name":{name},"cat":{category}{args}}}'
     at += ',"name":"launch","cat":"launch"'
-    yield from (f'{{"ph":"s","id":{arrow},{at}}}' for arrow in one.launches)
+    for arrow in one.launches:
+        yield f'{{"ph":"s","id":{arrow},{at}}}'
     if one.launched_by:
         yield f'{{"ph":"f","bp":"e","id":{one.launched_by},{at}}}'
 
@@ -224,14 +223,14 @@ def step_tracks(
 
     `arrows`: numbers for arrows, each once in a file; `moved_ns` is added to every time.
     """
-    hosts: dict[int, list[Slice]] = {}
-    streams: dict[int, list[Slice]] = {}
-    why: list[Slice] = []
+    hosts = dict[int, list[Slice]]()
+    streams = dict[int, list[Slice]]()
+    why = []
     for timeline in timelines:
         at_ns = timeline.start_ns + moved_ns
         names = [printable(name, _NAME_WIDTH) for name in timeline.names]
-        called = {one for lane in timeline.host if lane.kind == "calls" for one in lane.at_ns}
-        launched: dict[int, list[int]] = {}
+        called = {*chain.from_iterable(each(those(timeline.host, kind="calls"), "at_ns"))}
+        launched = dict[int, list[int]]()
         for lane in timeline.lanes:
             for one, launch_ns in _activities(timeline, names, lane, at_ns):
                 if (
@@ -252,7 +251,8 @@ def step_tracks(
     for id, slices in sorted(hosts.items()):
         yield Track(f"host thread {id}: NVTX ranges and CUDA calls", slices, nests=True)
     yield Track("why no compute ran", why)
-    yield from (Track(f"stream {id}", slices) for id, slices in sorted(streams.items()))
+    for id, slices in sorted(streams.items()):
+        yield Track(f"stream {id}", slices)
 
 
 def _activities(

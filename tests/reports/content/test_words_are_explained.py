@@ -68,8 +68,10 @@ def words_of(block: Block) -> Iterator[str]:
         case Headline(said=one, under=under):
             for each in (one, *under):
                 yield from said(each)
-        case Sentence(said=one) | Command(said=one):
+        case Sentence(said=one):
             yield from said(one)
+        case Command(said=text):
+            yield from said((text,))
         case Items(items=several):
             for each in several:
                 yield from said(each)

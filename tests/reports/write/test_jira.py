@@ -40,7 +40,7 @@ def test_it_says_what_the_markdown_says() -> None:
 def test_lines_to_copy_stand_alone_as_they_are_typed() -> None:
     page = Page(("t",), (), (CodeBlock(("--a b", "--c")),))
     assert "{noformat}\n--a b\n--c\n{noformat}\n" in write_jira(page, View())
-    page = Page(("t",), (), (CodeBlock(("--a '{noformat}'",)), Command((), "x '{noformat}'")))
+    page = Page(("t",), (), (CodeBlock(("--a '{noformat}'",)), Command("", "x '{noformat}'")))
     assert seen(write_jira(page, View())) == "t --a '{noformat}' x '{noformat}'"
 
 

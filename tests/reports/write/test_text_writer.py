@@ -113,7 +113,7 @@ def test_a_first_screen_is_cut_until_it_fits_and_its_first_step_stands_early(wid
         COSTS,
         Plan("DO THIS", steps),
         Sentence(words("; ".join(["kernel"] * 40)), "Top kernels"),
-        Command(words("Did it help?"), "moe-diag compare run.sqlite AFTER"),
+        Command("Did it help?", "moe-diag compare run.sqlite AFTER"),
         width=width,
     )
     assert len(lines) <= SCREEN
@@ -126,7 +126,7 @@ def test_a_first_screen_is_cut_until_it_fits_and_its_first_step_stands_early(wid
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_a_long_command_is_read_by_a_shell_as_it_was_before_it_was_broken(width: int) -> None:
     line = "nsys profile -t 'cuda, nvtx' --a=$(( 1 / 4 )) " + " ".join(f"--option-{n} {n}" for n in range(12))
-    for block in (CodeBlock((line,)), Command(words("Record again:"), line)):
+    for block in (CodeBlock((line,)), Command("Record again:", line)):
         rows = [row for row in written(block, width=width)[2:] if not row.startswith(("Record", "More"))]
         assert all(len(row) <= width for row in rows)
         assert len(rows) > 1
@@ -159,7 +159,7 @@ def crowded(line: str, sentences: int) -> Page:
         Items((said,), "To look at", numbered=True),
         Table("Walls", (Column(""), Column("")), (Row((words("Memory"), said)),)),
         Sentence(said, "Late rank"),
-        Command(words("Did it help?"), LINE.replace("; while", " while")),
+        Command("Did it help?", LINE.replace("; while", " while")),
     )
 
 
