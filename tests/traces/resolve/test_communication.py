@@ -529,7 +529,7 @@ def test_work_around_what_moves_says_what_it_is(
 NOTIFY, CACHED = (
     f"void deep_ep::intranode::{one}_dispatch<(int)8>(int *)" for one in ("notify", "cached_notify")
 )
-PHASES: list[tuple[tuple[str | Laid, ...], list[str | None]]] = [
+BY_PHASE: list[tuple[tuple[str | Laid, ...], list[str | None]]] = [
     # a dispatch has the phase of its notify
     (
         (on(20, NOTIFY), on(20, DISPATCH), GEMM, on(20, CACHED), on(20, DISPATCH), GEMM),
@@ -554,7 +554,7 @@ PHASES: list[tuple[tuple[str | Laid, ...], list[str | None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "phases"), PHASES)
+@pytest.mark.parametrize(("parts", "phases"), BY_PHASE)
 def test_the_phase_is_told_by_name_then_range_then_notify_then_neighbours(
     export: Export, parts: tuple[str | Laid, ...], phases: list[str | None]
 ) -> None:
