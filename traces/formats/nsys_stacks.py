@@ -7,7 +7,8 @@ stand with those of the CPU, a frame of Python as one whose module is a file of 
 """
 
 from collections.abc import Iterator
-from itertools import chain
+from functools import partial
+from itertools import chain, starmap
 from typing import Final
 
 import numpy as np
@@ -31,7 +32,7 @@ _KINDS: Final = (FrameKind.FUNCTION, FrameKind.NATIVE)
 
 def read_frames(tables: SqliteTables) -> HostSpans | None:
     """Functions by thread; None where no stack was recorded."""
-    parts = [*chain.from_iterable(_spans(tables, *source) for source in _SOURCES)]
+    parts = [*chain.from_iterable(starmap(partial(_spans, tables), _SOURCES))]
     if not parts:
         return None
     names: dict[str, int] = {}
@@ -52,14 +53,12 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
         return
     wanted = ("start", "globalTid", *dict.fromkeys((joined_by, "end")))
     at = read_present(tables, taken_at, (), wanted)
-    told = np.flatnonzero(
-        (at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL)
-    )
-    start, thread, chain = (at[name][told] for name in ("start", "globalTid", joined_by))
+    at = at.only((at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL))
+    start, thread, chain = at.columns(("start", "globalTid", joined_by))
     if taken_at == schema.SAMPLES:
         start, end = _nearest(start, thread)
     else:
-        end = np.maximum(at["end"][told], start)
+        end = np.maximum(at["end"], start)
     chain_id, kind, code, names = _frames(tables, stacks)
     for place in range(len(_KINDS)):
         mine = kind == place
@@ -80,9 +79,8 @@ def _frames(
     column = read_present(
         tables, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved")
     )
-    (symbol, symbols), (module, modules) = (
-        named(tables, [column[name]]) for name in ("symbol", "module")
-    )
+    symbol, symbols = named(tables, [column["symbol"]])
+    module, modules = named(tables, [column["module"]])
     pair = ints(symbol) * (len(modules) + 1) + module + 1
     distinct, of = np.unique(
         np.where((symbol < 0) | (column["unresolved"] > 0), -1, pair), return_inverse=True
