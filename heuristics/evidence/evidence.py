@@ -45,8 +45,7 @@ KERNELS: Final = Limit(
     16,
     "kernels",
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, "
-    "and what "
-    "slows it was right in each of four recordings of others",
+    "and what slows it was right in each of four recordings of others",
 )
 
 

@@ -23,8 +23,7 @@ SLOWER: Final = Limit(
     1.15,
     "times as long as like transfers",
     "measured: of eight recorded ranks of another's run (dlrm8) one moves its data 1.15 times as "
-    "long as the "
-    "median, and nothing is wrong with it",
+    "long as the median, and nothing is wrong with it",
 )
 _LEAST: Final = 6
 """Transfers, from which on their mean says something."""

@@ -284,9 +284,8 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
     if missed >= COST.value:
         reason = (
-            f"{percent(missed)} of the collectives were not matched, and the way of the "
-            f"delay "
-            f"runs there"
+            f"{percent(missed)} of the collectives were not matched, and the way of the delay runs "
+            "there"
         )
     return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
 

@@ -20,8 +20,7 @@ EACH: Final = Limit(
     0.002,
     "of the step for each virtual stage or module",
     "ours: of what costs alike the simpler; the bubble then chooses 4 virtual stages for "
-    "DeepSeek-V3 on "
-    "PP 4 and PP 8, and 8 for Mixtral, as published",
+    "DeepSeek-V3 on PP 4 and PP 8, and 8 for Mixtral, as published",
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
 """The sizes of Megatron-Bridge's presets."""

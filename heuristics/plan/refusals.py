@@ -134,9 +134,8 @@ OUTSIDE_FRAC: Final = Limit(
     0.1,
     "part of the GPU's memory",
     "ours: the CUDA context, NCCL, graphs and fragmentation lie outside what PyTorch reports as "
-    "allocated; "
-    "GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated (Megatron-Bridge, CUDA "
-    "graph card)",
+    "allocated; GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated "
+    "(Megatron-Bridge, CUDA graph card)",
 )
 
 

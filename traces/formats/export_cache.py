@@ -260,8 +260,7 @@ def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsy
         recorded = ".".join(map(str, collector[:3]))
         raise NsysUnavailable(
             f"{report} was recorded by nsys {recorded}, and nsys {nsys.release} here is too old to "
-            f"read it. "
-            f"Give nsys {recorded} or newer with --nsys PATH, or: {by_hand(report)}"
+            f"read it. Give nsys {recorded} or newer with --nsys PATH, or: {by_hand(report)}"
         )
     return nsys
 

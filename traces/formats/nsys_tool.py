@@ -231,8 +231,7 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
     except TookTooLong:
         raise ExportFailed(
             f"nsys {nsys.release} did not finish {report} within {EXPORT_LIMIT.value / 3600:.0f} h "
-            f"and was "
-            "stopped. Export it by hand, and give moe-diag analyze the .sqlite."
+            "and was stopped. Export it by hand, and give moe-diag analyze the .sqlite."
         ) from None
 
 

@@ -88,8 +88,7 @@ STEPS: Final = Limit(
     100,
     "steps of SQLite's machine for a byte of the file",
     "ours: a row takes some 4 a column and has at least 6 bytes; what takes more is a view, or "
-    "pages that "
-    "stand in several places, and may have no end",
+    "pages that stand in several places, and may have no end",
 )
 _STEPS_AT_ONCE: Final = 100_000
 """Some ms, after which Python counts, and may take a signal."""
@@ -229,9 +228,8 @@ class SqliteTables:
         """Rows where `blob` is not NULL; nsys declares the column TEXT and stores blobs in it."""
         with self._reading(table):
             rows = self._db.execute(
-                f"SELECT {_selected(integers, ())}, CAST({_quoted(blob)} AS BLOB) "
-                f"FROM {_quoted(table)} "
-                f"WHERE {_quoted(blob)} IS NOT NULL"
+                f"SELECT {_selected(integers, ())}, CAST({_quoted(blob)} AS BLOB) FROM "
+                f"{_quoted(table)} WHERE {_quoted(blob)} IS NOT NULL"
             ).fetchall()
         numbers = ints([row[:-1] for row in rows]).reshape(-1, len(integers))
         return numbers, [row[-1] for row in rows]

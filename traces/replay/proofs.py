@@ -91,8 +91,7 @@ ELASTIC: Final = Limit(
     0.4,
     "fraction saved when all GPU work halves",
     "measurement.md: where a busy window shrinks less, the host's waits are not understood; real "
-    "recordings "
-    "gave 0.43 to 0.50 where they were, 0.06 where not",
+    "recordings gave 0.43 to 0.50 where they were, 0.06 where not",
 )
 
 
@@ -128,9 +127,8 @@ def refusal(proofs: Proofs, kind: str) -> Missing | None:
     if proofs.residual_free_error_frac <= WALL.value:
         return None
     reason = (
-        f"a replay without unexplained waits misses the window by "
-        f"{percent(proofs.residual_free_error_frac)}"
-        ": what GPU work waits for is not in the trace"
+        "a replay without unexplained waits misses the window by "
+        f"{percent(proofs.residual_free_error_frac)}: what GPU work waits for is not in the trace"
     )
     return Missing("replay", reason, cure("events", kind))
 

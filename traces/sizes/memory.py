@@ -37,8 +37,7 @@ ERROR: Final = Limit(
     0.15,
     "of the estimate, or of an estimated change",
     "ours: published parts and savings come out within 15 %; of 264 recipes of Megatron-Bridge "
-    "without PEFT, "
-    "none is estimated at more than 1.13 times what its GPU has",
+    "without PEFT, none is estimated at more than 1.13 times what its GPU has",
 )
 _PATH: Final = "sizes.memory"
 _FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")

@@ -199,7 +199,6 @@ def _impossible(settings: Settings, logged: Settings, mfu_frac: float, ceiling: 
     return Missing(
         "throughput",
         f"MFU would be {percent(mfu_frac)} of the {rounded(ceiling.tflops)} TFLOP/s of "
-        f"{ceiling.gpu} in "
-        f"{ceiling.precision}, which no GPU reaches: {cause} is not this run's",
+        f"{ceiling.gpu} in {ceiling.precision}, which no GPU reaches: {cause} is not this run's",
         "give the log and the configuration of the same run",
     )

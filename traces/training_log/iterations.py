@@ -125,8 +125,7 @@ FIRST: Final = Limit(
     3,
     "iterations",
     "ours: a first step builds and compiles, its neighbours fill caches; Megatron-Core warms "
-    "graphs up for 3 "
-    "(cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
+    "graphs up for 3 (cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
 )
 EXCERPT_FROM: Final = Limit(
     10,

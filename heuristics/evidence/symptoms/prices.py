@@ -26,8 +26,7 @@ REPLAYED: Final = Limit(
     1 / 3,
     "fraction of expert all-to-all",
     "of six collectives of a layer and microbatch, two forward and two backward, two are sent "
-    "again where "
-    "moe is recomputed: Megatron-Core's MoE layer",
+    "again where moe is recomputed: Megatron-Core's MoE layer",
 )
 FILLED: Final = Limit(
     0.8,
