@@ -87,16 +87,11 @@ def _passes(settings: Settings) -> int | None:
     """Forward passes of experts' GEMMs in a step, a backward one counted as two; None where layers
     differ.
     """
-    granularity, modules = (
-        settings.value(f"recompute_{name}") for name in ("granularity", "modules")
-    )
-    if granularity == "full":
-        every = settings.value("recompute_method") == "uniform"
-        if every:
-            return 4
+    granularity, modules = map(settings.value, ("recompute_granularity", "recompute_modules"))
+    if granularity == "full" and settings.value("recompute_method") != "uniform":
         return None
-    again = granularity == "selective" and isinstance(modules, tuple | list) and "moe" in modules
-    if again:
+    again = granularity == "selective" and isinstance(modules, tuple) and "moe" in modules
+    if granularity == "full" or again:
         return 4
     return 3
 
