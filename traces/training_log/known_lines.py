@@ -48,7 +48,7 @@ class KnownLines:
             self._by_key.setdefault(line.key, []).extend((text, line) for text in line.texts)
 
     def words(self) -> tuple[bytes, ...]:
-        return tuple(key.encode() for key in self._by_key)
+        return tuple(map(str.encode, self._by_key))
 
     def message(self, number: int, text: str) -> Message | None:
         """The line as the first known one; None where it is none."""

@@ -2,7 +2,7 @@
 for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -127,5 +127,8 @@ class TrainingLog:
     loading_fracs: tuple[float, ...] = ()
     batch_ns: tuple[int, ...] = ()
 
+    def those(self, *ids: str) -> Iterator[Message]:
+        return (message for message in self.messages if message.id in ids)
+
     def first(self, *ids: str) -> Message | None:
-        return next((message for message in self.messages if message.id in ids), None)
+        return next(self.those(*ids), None)

@@ -13,7 +13,7 @@ runs a forward inside a backward and optimizers make their state inside a step, 
 of those passed through counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import sub
 from typing import Final
 
@@ -179,7 +179,7 @@ def theoretical_memory(number: int, text: str) -> TheoreticalMemory | None:
 
 def is_out_of_memory(text: str) -> bool:
     """Whether the line says that the GPU's memory ran out."""
-    return any(word in text for word in _OUT_WORDS) and _OUT.search(text) is not None
+    return any(map(text.__contains__, _OUT_WORDS)) and _OUT.search(text) is not None
 
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
@@ -259,24 +259,23 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
     """The report or error with the largest part of its reserved memory not allocated; None without
     one.
     """
-    found = [
-        Unallocated(one.line, one.rank, one.peak_reserved_bytes, one.peak_allocated_bytes)
-        for one in log.memory
-        if one.peak_reserved_bytes and one.peak_allocated_bytes is not None
-    ]
-    found += [
-        Unallocated(one.line, one.rank, one.reserved_bytes, one.reserved_bytes - one.inactive_bytes)
-        for one in log.memory
-        if one.reserved_bytes
-        and one.inactive_bytes is not None
-        and one.inactive_bytes <= one.reserved_bytes
-    ]
-    found += [
-        Unallocated(one.line, one.rank, one.reserved_bytes, one.allocated_bytes)
-        for one in log.out_of_memory
-        if one.reserved_bytes and one.allocated_bytes is not None
-    ]
+    found = []
+    for one, reserved, allocated in _held(log):
+        if reserved and allocated is not None and allocated >= 0:
+            found.append(Unallocated(one.line, one.rank, reserved, allocated))
     return max(found, key=lambda one: one.unallocated_frac, default=None)
+
+
+def _held(
+    log: TrainingLog,
+) -> Iterator[tuple[LoggedMemory | OutOfMemory, int | None, int | None]]:
+    """Reports and errors, each with what was reserved and what of it was allocated."""
+    for one in log.memory:
+        yield one, one.peak_reserved_bytes, one.peak_allocated_bytes
+    for one in log.memory:
+        yield one, one.reserved_bytes, of_known(sub, one.reserved_bytes, one.inactive_bytes)
+    for error in log.out_of_memory:
+        yield error, error.reserved_bytes, error.allocated_bytes
 
 
 def inactive_memory(log: TrainingLog) -> LoggedMemory | None:
@@ -292,8 +291,11 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
 
     None where no error has the numbers.
     """
-    rooms = [(one.requested_bytes, _room(one)) for one in log.out_of_memory]
-    held = [asked <= room for asked, room in rooms if asked and room]
+    held = []
+    for one in log.out_of_memory:
+        asked, room = one.requested_bytes, _room(one)
+        if asked and room:
+            held.append(asked <= room)
     if held:
         return all(held)
     return None

@@ -5,7 +5,7 @@ What several give together is one replay of all their edits, and no sum of what 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Final
 
 import numpy as np
@@ -70,7 +70,7 @@ class Recorded:
     @cached_property
     def classes(self) -> list[KernelClass]:
         """Of each activity what its name says; copies and graph replays are unnamed."""
-        return [self.rank.classes[name] for name in self.rows.name.tolist()]
+        return [*map(self.rank.classes.__getitem__, self.rows.name.tolist())]
 
     @cached_property
     def launch_count(self) -> IntArray:
@@ -81,7 +81,7 @@ class Recorded:
     def call_names(self) -> list[str]:
         columns = self.rank.columns
         names = (*columns.call_names, "")
-        return [names[name] for name in columns.calls.name[self.graph.calls.row].tolist()]
+        return [*map(names.__getitem__, columns.calls.name[self.graph.calls.row].tolist())]
 
 
 MOST_EVENTS: Final = Limit(
@@ -124,7 +124,7 @@ class Savings:
         """What pessimistic edits save together on any base, nearly all of it: replays are off by a
         little.
         """
-        low_ns = min(self._saved_ns(edits, base) for base in self._bases)
+        low_ns = min(map(partial(self._saved_ns, edits), self._bases))
         if low_ns > 0:
             return int(low_ns * NEARLY_ALL.value)
         return low_ns
@@ -158,7 +158,7 @@ class Together:
         if not drafts:
             return Joint(0, 0, 0)
         high_ns = self._savings.most_ns([*filter(None, map(_most, drafts))])
-        alone_ns = sum(self._alone(one) for one in drafts)
+        alone_ns = sum(map(self._alone, drafts))
         low_ns = self._savings.sure_ns([one.low for one in drafts if not isinstance(one.low, str)])
         return Joint(min(low_ns, high_ns), high_ns, max(0, high_ns - alone_ns))
 

@@ -45,7 +45,7 @@ class Exchange:
 def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
     """Mask of communication of some kinds, shape (n,)."""
     rows = recorded.rows
-    return rows.is_comm & np.isin(rows.key, [COMM_KINDS.index(kind) for kind in kinds])
+    return rows.is_comm & np.isin(rows.key, [*map(COMM_KINDS.index, kinds)])
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:

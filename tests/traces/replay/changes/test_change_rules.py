@@ -19,7 +19,7 @@ from traces.replay.changes import launches
 from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
 from traces.replay.changes.graphs import _call_ns, find_scopes
-from traces.replay.changes.launches import runs_of, uninterrupted
+from traces.replay.changes.launches import uninterrupted
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost
@@ -136,14 +136,6 @@ def test_a_call_that_launches_several_kernels_is_no_single_launch() -> None:
     assert uninterrupted(recorded(run.rank())) == [[0, 1], [4]]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "runs"),
-    [("xx-x-xxx", [[0, 1], [5, 6, 7]]), ("--", []), ("xxx", [[0, 1, 2]]), ("x-x", []), ("-xx-", [[1, 2]])],
-)
-def test_neighbours_that_are_wanted_are_runs_of_two_at_least(wanted: str, runs: list[list[int]]) -> None:
-    assert list(runs_of(range(len(wanted)), [one == "x" for one in wanted])) == runs
-
-
 def test_where_few_graphs_launch_all_a_launch_takes_what_its_nodes_do() -> None:
     """200 ns a node, and nothing else, as no launch of one kernel tells more."""
     run = Run()
@@ -170,6 +162,7 @@ def fused(*names: str) -> int | None:
         ((MAP, "router"), None),
         (("norm", "norm"), None),
         (("router", "add", "router"), None),
+        (("router", "router", "add", "router", "add", "router", "router", "router"), 24),
     ],
 )
 def test_only_neighbours_of_one_family_are_fused(names: Sequence[str], saved: int | None) -> None:
