@@ -162,7 +162,6 @@ def fused(*names: str) -> int | None:
         ((MAP, "router"), None),
         (("norm", "norm"), None),
         (("router", "add", "router"), None),
-        (("router", "router", "add", "router"), 8),
     ],
 )
 def test_only_neighbours_of_one_family_are_fused(names: Sequence[str], saved: int | None) -> None:
