@@ -19,6 +19,11 @@ from traces.settings.knobs import (
 from traces.settings.values import stage_count
 
 
+def divisors(number: int, most: int) -> list[int]:
+    """Those up to the most, rising."""
+    return [one for one in range(1, min(number, most) + 1) if number % one == 0]
+
+
 class Sizes(Features):
     """Sizes in ranks and in sequences. `framework`: whose spelling the configuration is in."""
 

@@ -3,6 +3,7 @@ that.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from typing import Final, Literal, get_args
 
 from heuristics.result.judged import Wall
@@ -97,7 +98,7 @@ def _as_judged(one: Fitness, wall: Wall) -> Iterator[_Verdict]:
         )
     elif grade == "useless":
         grade = "usable"
-    yield from ((grade, why) for why in one.because)
+    yield from zip(repeat(grade), one.because, strict=False)
 
 
 def _of_wall(wall: WallId, lacks: list[_Verdict]) -> Fitness:

@@ -8,6 +8,7 @@ from typing import Final
 from packaging.version import Version
 
 from heuristics.config.logic import all_of
+from heuristics.config.sizes import divisors
 from heuristics.config.view import Config
 from heuristics.facts.configuration import version
 from heuristics.facts.dictionary import enter, fact
@@ -96,9 +97,6 @@ def dispatcher_sms(run: Run) -> int | None:
     return run.config.positive(SHARED_SM_KNOB, f"moe_{run.active.dispatcher}_num_sms")
 
 
-# ---- memory ----
-
-
 # ---- parallel sizes ----
 
 
@@ -149,8 +147,7 @@ def _inside(run: Run, cp: int) -> int:
     config, domain = run.config, run.config.nvlink_domain or cp
     heads = config.positive("num_query_groups") or config.positive("num_attention_heads") or cp
     heads //= config.tp if config.tp and not heads % config.tp else 1
-    both = gcd(cp, heads)
-    return max(size for size in range(1, min(both, domain) + 1) if not both % size)
+    return divisors(gcd(cp, heads), domain)[-1]
 
 
 @fact
@@ -186,8 +183,8 @@ def wider_ep_divides(run: Run) -> bool | None:
 @fact
 def dp_overlapped(run: Run) -> bool | None:
     """By what compute hides, else by the configuration."""
-    switches = (run.config.overlap(f"overlap_{name}") for name in ("grad_reduce", "param_gather"))
-    return run.observed.dp_overlapped or all_of(*switches)
+    switches = ("overlap_grad_reduce", "overlap_param_gather")
+    return run.observed.dp_overlapped or all_of(*map(run.config.overlap, switches))
 
 
 @fact
@@ -227,6 +224,3 @@ def uses(run: Run) -> frozenset[str]:
 def capability_seen(run: Run) -> Version | None:
     """The compute capability of the GPU that ran."""
     return version(run.active.capability)
-
-
-# ---- the host ----

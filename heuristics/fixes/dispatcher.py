@@ -4,10 +4,10 @@ CMP-5).
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import gcd
 from typing import Final
 
 from heuristics.config.logic import negated
+from heuristics.config.sizes import divisors
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
@@ -144,9 +144,8 @@ def sms(run: Run) -> Change:
 
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
-    return next(
-        name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED
-    )
+    backends = (run.active.dispatcher, guided_backend(run), default)
+    return next(filter(_TUNED.__contains__, backends))
 
 
 @fact
@@ -183,7 +182,5 @@ def inside_domain(run: Run) -> Change:
     Each expert is whole on its rank.
     """
     ep, domain = run.config.ep, run.config.nvlink_domain
-    fits = (
-        "N" if ep is None or domain is None else max(gcd(ep, size) for size in range(1, domain + 1))
-    )
+    fits = "N" if ep is None or domain is None else divisors(ep, domain)[-1]
     return Change({"expert_model_parallel_size": fits, "expert_tensor_parallel_size": 1})

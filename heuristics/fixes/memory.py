@@ -2,6 +2,7 @@
 budget.
 """
 
+from itertools import filterfalse
 from typing import Final
 
 from heuristics.facts.dictionary import fact
@@ -35,8 +36,8 @@ def expandable(run: Run) -> Change:
 
     What else the allocator knows of its variable stays in it; other text may be a secret.
     """
-    now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
-    kept = [one.strip() for one in now if _OF_ALLOCATOR.fullmatch(one.strip())]
+    now = map(str.strip, (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(","))
+    kept = filter(_OF_ALLOCATOR.fullmatch, now)
     no_register: dict[str, Value] = (
         {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
     )
@@ -110,11 +111,7 @@ def offload_left(run: Run) -> Texts:
     now, attention = run.config.offloads() or (), ("core_attn", "attn_proj")
     only = run.active.moe is False or "moe" in recomputed_now(run)
     sets = (attention,) if only else (("expert_fc1", "moe_act"), attention)
-    lacking = (tuple(name for name in one if name not in now) for one in sets)
-    return next((names for names in lacking if names), ())
-
-
-# ---- what the host holds for the GPU ----
-
-
-# ---- state of the optimizer ----
+    for names in sets:
+        if lacking := tuple(filterfalse(now.__contains__, names)):
+            return lacking
+    return ()

@@ -75,9 +75,6 @@ def even_memory(run: Run) -> Change:
     return _by_layout(run, *layout)
 
 
-# ---- context parallelism ----
-
-
 # ---- more or fewer cuts ----
 
 
@@ -96,8 +93,9 @@ def more_ranks(run: Run) -> Change:
             return Change()
         return Change({PP: "N"})
     cut = _first_that_fits(run, cuts)
-    count = {knob: cut[knob] for knob in (VIRTUAL_STAGES,) if knob in cut}
-    whole = {knob: value for knob, value in cut.items() if knob not in count}
+    whole, count = dict(cut), dict[str, Value]()
+    if VIRTUAL_STAGES in cut:
+        count[VIRTUAL_STAGES] = whole.pop(VIRTUAL_STAGES)
     return Change(whole, megatron_bridge=count, since="0.13.0" if STAGE_LAYOUT in cut else "")
 
 

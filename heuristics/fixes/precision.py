@@ -90,7 +90,7 @@ def _left_out(run: Run, recipe: str) -> dict[str, Value]:
         return {}
     is_fp8 = run.config.on("fp8") or run.config.running_bits == 8
     off: dict[str, Value] = {"fp8": None} if is_fp8 else {}
-    return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
+    return off | dict.fromkeys(filter(run.config.on, (_GATHER, _REUSE)), False)
 
 
 enter("precision_guide", choose_precision)

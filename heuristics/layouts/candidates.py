@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
+from heuristics.config.sizes import divisors
 from heuristics.guides.parallel import guided_cp
 from heuristics.layouts.stages import Stages, Work, stages_of, work_of
 from heuristics.recipes import RECIPES
@@ -117,10 +118,6 @@ def candidates(asked: Asked) -> Iterator[Sizes]:
                 for ep in divisors(experts, asked.gpus // pp):
                     if asked.gpus % (pp * ep) == 0:
                         yield from _with_batches(asked, work, (tp, cp, pp, ep))
-
-
-def divisors(number: int, most: int) -> list[int]:
-    return [one for one in range(1, min(number, most) + 1) if number % one == 0]
 
 
 def _tensor(model: ModelSize) -> list[int]:

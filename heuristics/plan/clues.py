@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -100,5 +101,5 @@ def first_by_clue(run: Run, wall: WallId) -> str | None:
 
 def before_tuning(run: Run) -> tuple[str, ...]:
     """Ids of the fixes that correct what is set wrongly, and so come before those that tune it."""
-    every = (clue for several in clues().values() for clue in several)
+    every = chain.from_iterable(clues().values())
     return tuple(clue.fix for clue in every if not clue.tuning and clue.when.holds(run))
