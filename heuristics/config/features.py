@@ -15,6 +15,7 @@ from traces.missing import of_known
 from traces.patterns import compiled, whole_number
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import KnobView, Settings
+from traces.texts import Texts
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""
@@ -69,7 +70,7 @@ class Features(KnobView):
         return replace(seen, **known)  # type: ignore[arg-type]
 
     @cached_property
-    def refuted(self) -> tuple[str, ...]:
+    def refuted(self) -> Texts:
         """Parallel sizes that are configured as 1 while their traffic runs: that is another run's
         size.
 
@@ -245,7 +246,7 @@ class Features(KnobView):
             return "none"
         return None
 
-    graph_modules: tuple[str, ...] | None = told(
+    graph_modules: Texts | None = told(
         lambda view: (
             (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
         )
@@ -263,7 +264,7 @@ class Features(KnobView):
         return of_known(eq, impl, "full_iteration")
 
     @property
-    def graph_parts(self) -> tuple[str, ...] | None:
+    def graph_parts(self) -> Texts | None:
         """Modules that graphs of a layer name; none where they hold all of it, or the iteration.
 
         Local graphs cannot tell router and preprocess apart: Megatron-Core names both where one is
@@ -281,7 +282,7 @@ class Features(KnobView):
         return modules
 
     @property
-    def captured(self) -> tuple[str, ...] | None:
+    def captured(self) -> Texts | None:
         """Parts of a layer that graphs hold, named or not."""
         if self.graph_impl == "none":
             return ()
@@ -297,7 +298,7 @@ class Features(KnobView):
         )
     )
 
-    def recompute_modules(self) -> tuple[str, ...] | None:
+    def recompute_modules(self) -> Texts | None:
         """What selective recompute runs again; nothing under another granularity. Null is
         `core_attn`.
 
@@ -318,7 +319,7 @@ class Features(KnobView):
             return modules
         return (*modules, "moe")
 
-    def offloads(self) -> tuple[str, ...] | None:
+    def offloads(self) -> Texts | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
         if switched:

@@ -17,6 +17,7 @@ from traces.measure.capture import Capture
 from traces.missing import known
 from traces.recording.recorder import recorded_by
 from traces.sections.tables import WallId
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 Grade = Literal["good", "usable", "useless"]
@@ -32,7 +33,7 @@ class Fitness:
 
     wall: WallId
     grade: Grade
-    because: tuple[str, ...]
+    because: Texts
 
 
 def _has_few_launches(info: TraceInfo, capture: Capture) -> bool:

@@ -13,6 +13,7 @@ from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, read, told_by
 from traces.missing import of_known
 from traces.settings.knobs import CP, EP, ETP, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
+from traces.texts import Texts
 
 ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 """Variables that PyTorch reads for its caching allocator: by release and by GPU."""
@@ -281,7 +282,7 @@ enter("recomputed", Config.recompute_modules, Config, *_RECOMPUTE)
 
 
 @told_by(*_RECOMPUTE)
-def recompute_list(config: Config) -> tuple[str, ...] | None:
+def recompute_list(config: Config) -> Texts | None:
     """The list as it stands, whatever the granularity; else what the granularity means.
 
     The older `moe_layer_recompute` adds `moe` to it.

@@ -14,6 +14,7 @@ from heuristics.rules.condition import Condition, Language
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from traces.settings.settings import Problem
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 ROOMS: Final = (dispatchers,)
@@ -34,7 +35,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     evidence: str = ""
     fix: str = ""
     when: Condition = CASES.condition("True")
-    same: tuple[str, ...] = ()
+    same: Texts = ()
 
 
 TABLE: Final = read_table(

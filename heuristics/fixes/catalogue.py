@@ -32,6 +32,7 @@ from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
+from traces.texts import Texts
 from traces.toml_tables import WrongRow, written
 
 ROOMS: Final = (circumstances, dispatcher, graphs, memory, parallelism, precision)
@@ -137,7 +138,7 @@ def _needed(several: tuple[Needing, ...], run: Run) -> Needs:
 
 
 _FIXES: Final = _read()
-WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
+WALL_ORDER: Final[Mapping[WallId, Texts]] = {
     wall: tuple(fix.id for fix in several) for wall, several in _FIXES.items()
 }
 """Fix ids by wall, in the order to try them."""

@@ -12,7 +12,7 @@ from heuristics.words import say
 from traces.settings.harness_recipes import RECIPE
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
-from traces.settings.settings import Framework, Settings, Value, Values
+from traces.settings.settings import Framework, Settings, Values
 from traces.settings.spelling import (
     LAYOUT,
     can_spell,
@@ -55,7 +55,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         ours = (*self.megatron_lm.values(), *self.megatron_bridge.values())
         return any(map(is_open, (*self.set.values(), *ours)))
 
-    def of(self, framework: Framework | None, settings: Settings) -> dict[str, Value]:
+    def of(self, framework: Framework | None, settings: Settings) -> Values:
         """Knobs as a framework takes them, Megatron-LM where it is unknown; none that is left to
         fill in.
         """
@@ -63,7 +63,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
             return _closed(in_section({**self.megatron_bridge, **self.set}, settings))
         return with_twins(_closed({**self.megatron_lm, **self.set}))
 
-    def in_run(self, run: Run) -> dict[str, Value]:
+    def in_run(self, run: Run) -> Values:
         return self.of(run.settings.framework, run.settings)
 
 
@@ -93,7 +93,7 @@ def without_row(change: Change) -> Texts:
     return tuple(filterfalse(knobs().__contains__, named))
 
 
-def _closed(values: Values) -> dict[str, Value]:
+def _closed(values: Values) -> Values:
     return {knob: value for knob, value in values.items() if not is_open(value)}
 
 
@@ -157,7 +157,7 @@ def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
     )
 
 
-def _to_say(change: Change, run: Run) -> dict[str, Value]:
+def _to_say(change: Change, run: Run) -> Values:
     """What Megatron-LM's command has to say: what must be off is left out of it only where it is
     on.
     """

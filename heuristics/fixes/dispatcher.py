@@ -21,7 +21,6 @@ from heuristics.guides.dispatcher import (
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
-from traces.settings.settings import Value
 
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
 _TUNED: Final = {
@@ -53,7 +52,7 @@ def set_to(run: Run, backend: str) -> Change:
     """
     if backend in ("alltoall", "allgather"):
         none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()
-        typed: dict[str, Value] = {_TYPE: backend}
+        typed = {_TYPE: backend}
         return Change(megatron_lm=typed, megatron_bridge={**typed, _BACKEND: None}, harness=none)
     by_switch = backend == "deepep" and run.config.core_before("0.16.0")
     return Change(
@@ -136,7 +135,7 @@ def sms(run: Run) -> Change:
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
     backend = _tuned_backend(run)
-    variables: dict[str, Value] = {**backend_variables(run, backend)}
+    variables = {**backend_variables(run, backend)}
     if run.config.right_topology is False:
         return Change(variables)
     return Change({sm_knob(run, backend): _TUNED[backend], **variables}, by_release=True)

@@ -17,7 +17,6 @@ from heuristics.guides.cuda_graphs import (
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.settings.settings import Value
 from traces.texts import Texts
 
 GRAPHED: Final = Limit(
@@ -141,9 +140,7 @@ def whole(run: Run) -> Change:
     feeds.
     """
     stash = not run.tells("drops_tokens") and not run.config.core_before("0.18.0")
-    named: dict[str, Value] = (
-        {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
-    )
+    named = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
     return Change(
         {
             **named,  # a graph of everything takes no names

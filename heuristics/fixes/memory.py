@@ -13,7 +13,6 @@ from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 from traces.patterns import compiled, whole_number
-from traces.settings.settings import Value
 from traces.texts import Texts
 
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
@@ -38,9 +37,7 @@ def expandable(run: Run) -> Change:
     """
     now = map(str.strip, (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(","))
     kept = filter(_OF_ALLOCATOR.fullmatch, now)
-    no_register: dict[str, Value] = (
-        {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
-    )
+    no_register = {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
     text = ",".join((*kept, "expandable_segments:True"))
     return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})
 
@@ -56,9 +53,9 @@ def recompute(run: Run) -> Change:
     if choice.granularity != "none" and not choice.modules:
         return Change()
     full = run.active.recompute_full is not False
-    none: dict[str, Value] = {knob: None for knob in _WHOLE_LAYERS if full or run.config.on(knob)}
+    none = {knob: None for knob in _WHOLE_LAYERS if full or run.config.on(knob)}
     if choice.granularity == "none":
-        off: dict[str, Value] = {"recompute_granularity": None}
+        off = {"recompute_granularity": None}
         return Change(none, megatron_lm=off, megatron_bridge=off)
     return Change(
         {"recompute_granularity": "selective", "recompute_modules": choice.modules, **none},

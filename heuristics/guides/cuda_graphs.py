@@ -16,7 +16,7 @@ from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.texts import Texts
 
 RNG_TRACKER: Final[Values] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
@@ -175,7 +175,7 @@ def _notes(run: Run, row: Row, impl: Impl) -> Texts:
     return tuple(notes)
 
 
-def graph_settings(graphs: Graphs, core_version: str | None) -> dict[str, Value]:
+def graph_settings(graphs: Graphs, core_version: str | None) -> Values:
     """Graphs as settings of a release; of the newest where it is unknown.
 
     Read at the tags core_v0.12.0 to core_v0.19.0: a switch for each implementation up to 0.14,
@@ -192,7 +192,7 @@ def graph_settings(graphs: Graphs, core_version: str | None) -> dict[str, Value]
     return {**{switch: impl == one for switch, one in SWITCHES.items()}, "cuda_graph_modules": held}
 
 
-def graph_change(graphs: Graphs, core_version: str | None) -> dict[str, Value]:
+def graph_change(graphs: Graphs, core_version: str | None) -> Values:
     """What graphs switch on; empty where the release cannot say it."""
     version = numbers(core_version) if core_version else _NEWEST
     unnamed = version < (0, 16, 0) and not {*graphs.modules} <= {"attn"}

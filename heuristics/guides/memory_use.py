@@ -18,7 +18,7 @@ from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import pieces_suffice
 
@@ -165,9 +165,7 @@ ASK_MEMORY: Final = say("guides.memory-report")
 
 
 _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
-_OTHERS: Final[dict[str, Value]] = dict.fromkeys(
-    ("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS)
-)
+_OTHERS: Final[Values] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
 
 
 @frozen

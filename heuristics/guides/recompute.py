@@ -21,7 +21,6 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing
-from traces.settings.settings import Value
 from traces.texts import Texts
 
 _BY_ESTIMATE: Final = "recompute-most-freed"
@@ -106,7 +105,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
 
 def _held(run: Run, labels: Sequence[str]) -> int | None:
     """Bytes of the fullest rank with some labels recomputed, by the estimate."""
-    changes: dict[str, Value] = {
+    changes = {
         "recompute_granularity": "selective" if labels else None,
         "recompute_modules": tuple(labels),
     }

@@ -24,7 +24,7 @@ from heuristics.words import say
 from traces.frozen import frozen
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
@@ -66,7 +66,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     without_line: bool = False
     releases: dict[Package | Literal["container"], tuple[str, str]] = {}
     gpus: Texts = ()
-    set: dict[str, Value] = {}
+    set: Values = {}
     fix: str = ""
     fixes: Texts = ()
     as_it_is: bool = True

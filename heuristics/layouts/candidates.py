@@ -14,7 +14,7 @@ from heuristics.recipes import RECIPES
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.sizes.model import ModelSize
 
 EACH: Final = Limit(
@@ -25,7 +25,7 @@ EACH: Final = Limit(
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
 """The sizes of Megatron-Bridge's presets."""
-_OTHER_STAGES: Final[dict[str, Value]] = dict.fromkeys(
+_OTHER_STAGES: Final[Values] = dict.fromkeys(
     (
         "num_layers_per_virtual_pipeline_stage",
         "num_layers_in_first_pipeline_stage",
@@ -77,7 +77,7 @@ class Sizes:
         """The pipeline's waits over its work, interleaved by its virtual stages."""
         return (self.pp - 1) / (self.vpp * self.microbatches)
 
-    def changes(self) -> dict[str, Value]:
+    def changes(self) -> Values:
         """Knobs that set it."""
         virtual = self.vpp if self.vpp > 1 else None
         return {

@@ -28,12 +28,13 @@ from traces.limits import Limit
 from traces.missing import Missing, OrMissing
 from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH
 from traces.settings.precision import configured_precision
-from traces.settings.settings import KnobView, Settings, Value
+from traces.settings.settings import KnobView, Settings, Values
 from traces.sizes.model import ModelSize, model_size
+from traces.texts import Texts
 
 LISTED: Final = Limit(30, "layouts", "ours: more than anybody tries; the rest is counted")
 ASSUMED_PRECISION: Final = "bf16"
-_MEMORY: Final[dict[str, Value]] = {
+_MEMORY: Final[Values] = {
     "ddp.use_distributed_optimizer": True,
     "moe_grouped_gemm": True,
     MICRO_BATCH: 1,
@@ -63,14 +64,14 @@ class Found:
     counted: CountedLayouts
     layouts: tuple[PlannedLayout, ...]
     least_bytes: int | None
-    assumed: tuple[str, ...]
-    unknown: tuple[str, ...]
+    assumed: Texts
+    unknown: Texts
     settings: Settings
     model: ModelSize
     precision: str
     nvlink_domain: int
     normal: OrMissing[NormalThroughput]
-    warnings: tuple[str, ...] = ()
+    warnings: Texts = ()
 
 
 def find_layouts(wanted: Wanted) -> Found | Missing:
@@ -98,7 +99,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
     listed, refused = _legal(ordered, run, ranking, capacity, typed)
-    warnings: tuple[str, ...] = ()
+    warnings: Texts = ()
     micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
     if model.experts is None:
         balance = say("layouts.core-dense")
@@ -135,13 +136,13 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     )
 
 
-def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
+def _completed(wanted: Wanted) -> tuple[Settings, list[str], Values]:
     """The settings with what a layout needs beside the model; what nobody gave, in words and as
     knobs.
     """
     base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
     view = KnobView(base)
-    taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
+    taken = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
     if not view.positive("seq_length"):
         length = RECIPES["sequence_length"].whole
         taken["seq_length"] = length

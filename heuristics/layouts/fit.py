@@ -20,17 +20,18 @@ from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.missing import Missing
 from traces.settings.precision import low_bytes
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings, Values
 from traces.sizes.activations import RECOMPUTED
 from traces.sizes.memory import MemoryEstimate, by_stage
 from traces.sizes.model import ModelSize
 from traces.sizes.parameters import state_bytes, total_counts
 from traces.sizes.throughput import flops_per_token
+from traces.texts import Texts
 
 _PARTS: Final = {"mlp": "dense_mlp", "shared_experts": "shared_experts"}
 _FORWARD: Final = 1 / 3
 """What a forward pass is of a step's operations."""
-_NO_LAYERS: Final[dict[str, Value]] = {"recompute_method": None, "recompute_num_layers": None}
+_NO_LAYERS: Final[Values] = {"recompute_method": None, "recompute_num_layers": None}
 
 
 @frozen
@@ -38,17 +39,17 @@ class Recompute:
     """Modules that run twice, or whole layers, and the part of a step that it costs."""
 
     granularity: Literal["none", "selective", "full"]
-    modules: tuple[str, ...]
+    modules: Texts
     cost_frac: float
 
-    def changes(self) -> dict[str, Value]:
+    def changes(self) -> Values:
         """Knobs that set it."""
         if self.granularity == "full":
-            every: dict[str, Value] = {"recompute_method": "uniform", "recompute_num_layers": 1}
+            every: Values = {"recompute_method": "uniform", "recompute_num_layers": 1}
             return {"recompute_granularity": "full", "recompute_modules": None, **every}
         if self.granularity == "none":
             return {"recompute_granularity": None, "recompute_modules": None, **_NO_LAYERS}
-        selective: dict[str, Value] = {"recompute_granularity": "selective"}
+        selective = {"recompute_granularity": "selective"}
         return {**selective, "recompute_modules": self.modules, **_NO_LAYERS}
 
 

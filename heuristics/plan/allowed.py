@@ -41,7 +41,7 @@ class Allowed:
 
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:
-    merged: dict[str, Value] = {}
+    merged = dict[str, Value]()
     for one in changes:
         merged |= one
     return run.changed(merged)

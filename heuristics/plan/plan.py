@@ -30,6 +30,7 @@ from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
 from traces.missing import Missing
 from traces.sections.tables import WallId
+from traces.texts import Texts
 
 
 def make_plan(
@@ -160,7 +161,7 @@ def _before(
     return first
 
 
-def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
+def _sharing(planned: Planned, chosen: Sequence[Planned]) -> Texts:
     return tuple(
         other.fix.id
         for other in chosen

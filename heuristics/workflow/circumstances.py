@@ -8,6 +8,7 @@ from heuristics.facts.dictionary import fact
 from heuristics.guides.modules import MODULES
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.texts import Texts
 
 OFFLOADS: Final = {
     "cpu_offloading": "layers",
@@ -36,7 +37,7 @@ def memory_stage(run: Run) -> str | None:
 
 
 @fact
-def labels(run: Run) -> tuple[str, ...]:
+def labels(run: Run) -> Texts:
     """Modules that are recomputed, by labels that we know."""
     names = run.config.recompute_modules() or ()
     return tuple(name if name in MODULES else say("workflow.unknown-label") for name in names)

@@ -17,6 +17,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.sections.tables import WallId
 from traces.spelling import spoken
+from traces.texts import Texts
 
 STEPS: Final = Limit(
     50,
@@ -46,7 +47,7 @@ def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     return Experiments((_baseline(run, wall), *same[:1]), tuple(same[1:]), (*later, *last))
 
 
-def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
+def held_fixed(run: Run, varied: Collection[Variable] = ()) -> Texts:
     """What must be the same on both sides, with its value where known; without what is varied.
 
     Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.

@@ -27,6 +27,7 @@ from traces.sections.addresses import (
     GpuAddressesLeftOut,
     HostStack,
 )
+from traces.texts import Texts
 from traces.timeline import RankTimeline
 
 READ: Final = Limit(25, "addresses or stacks", "ours: what a person reads; the rest is added up")
@@ -134,7 +135,7 @@ class _Kernels:
     """
 
     kind: tuple[FrameKind, ...]
-    name: tuple[str, ...]
+    name: Texts
     count: IntArray
     work_ns: IntArray
 
@@ -226,7 +227,7 @@ def _section(
     )
 
 
-def _columns(gpu: _Kernels) -> tuple[tuple[FrameKind, ...], tuple[str, ...], IntArray, IntArray]:
+def _columns(gpu: _Kernels) -> tuple[tuple[FrameKind, ...], Texts, IntArray, IntArray]:
     return gpu.kind, gpu.name, gpu.count, gpu.work_ns
 
 

@@ -12,6 +12,7 @@ from traces.columns import HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans
 from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
+from traces.texts import Texts
 from traces.timeline import RankTimeline
 
 LEVELS: Final = (
@@ -34,7 +35,7 @@ class Level:
     end_ns: IntArray
     thread_gid: IntArray
     name: IntArray
-    names: tuple[str, ...]
+    names: Texts
 
     def on_thread(self, thread: int) -> Tiling:
         """Which name is the innermost at every instant of a thread, `NO_FRAME` where none is."""
@@ -50,9 +51,7 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
     since_ns = min(int(windows.start_ns[0]), int(launched.min(initial=windows.start_ns[0])))
     within_ns, threads = (since_ns, int(windows.end_ns[-1])), rows.launching_threads
     found: dict[FrameKind, list[_Named]] = {kind: [] for kind in LEVELS}
-    sources: list[
-        tuple[HostSpans | Ranges, IntArray, tuple[str, ...], Callable[[str], Frame | None]]
-    ] = [
+    sources: list[tuple[HostSpans | Ranges, IntArray, Texts, Callable[[str], Frame | None]]] = [
         (ranges, ranges.text, columns.range_texts, public_span),
         (columns.os_calls, columns.os_calls.name, columns.os_calls.names, public_os_call),
     ]
@@ -71,12 +70,12 @@ class _Named:
     spans: HostSpans | Ranges
     places: IntArray
     name: IntArray
-    names: tuple[str, ...]
+    names: Texts
 
 
 def _by_kind(
-    places: IntArray, code: IntArray, texts: tuple[str, ...], public: Callable[[str], Frame | None]
-) -> Iterator[tuple[FrameKind, tuple[IntArray, IntArray, tuple[str, ...]]]]:
+    places: IntArray, code: IntArray, texts: Texts, public: Callable[[str], Frame | None]
+) -> Iterator[tuple[FrameKind, tuple[IntArray, IntArray, Texts]]]:
     """By kind: places of spans that may be named, and the number and texts of their names."""
     used = none_of(len(texts))
     used[code[places]] = True

@@ -31,9 +31,10 @@ from traces.formats.kineto_rows import first_told
 from traces.formats.tables import Table, copies_of
 from traces.groups import begins
 from traces.launches import distinct_shapes
+from traces.texts import Texts
 
 
-def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
+def kernels(found: Table, process_gid: int) -> tuple[Kernels, Texts]:
     """Kernels and their names.
 
     The profiler adds static and dynamic shared memory up. The sum stands as static, and dynamic is
@@ -142,13 +143,13 @@ def timed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     return _known(tables, names, itemgetter("end_ns"))
 
 
-def calls(events: Table, threads: Threads) -> tuple[Calls, tuple[str, ...]]:
+def calls(events: Table, threads: Threads) -> tuple[Calls, Texts]:
     """CUDA runtime and driver calls, and their names."""
     name, texts = events.texts["name"]
     return Calls(*span_ns(events), threads.of(events), events["correlation"], name), texts
 
 
-def ranges(events: Table, threads: Threads) -> tuple[Ranges, tuple[str, ...]]:
+def ranges(events: Table, threads: Threads) -> tuple[Ranges, Texts]:
     """Annotations and operators, which are what NVTX ranges are elsewhere, and their texts."""
     text, texts = events.texts["name"]
     return Ranges(*span_ns(events), threads.of(events), text), texts

@@ -17,6 +17,7 @@ from traces.limits import Limit
 from traces.names.file_names import own_words
 from traces.patterns import compiled
 from traces.recording.traps import Trap
+from traces.texts import Texts
 
 _GPU: Final = (
     *("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory"),
@@ -72,7 +73,7 @@ def metadata(tables: SqliteTables) -> Mapping[str, object]:
     return {}
 
 
-def diagnostics(tables: SqliteTables) -> tuple[str, ...]:
+def diagnostics(tables: SqliteTables) -> Texts:
     """Known diagnostics nsys stored, each once, in our words."""
     texts = chain.from_iterable(tables.typed(schema.DIAGNOSTICS, {"text": str}))
     return tuple(dict.fromkeys(filter(None, map(known_texts.diagnostic, texts))))
@@ -94,7 +95,7 @@ def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int
     return {(pid, device): place[gpu_id] for pid, device, gpu_id in rows if gpu_id in place}
 
 
-def own_names(tables: SqliteTables) -> tuple[str, ...]:
+def own_names(tables: SqliteTables) -> Texts:
     """The machine's name, whole and without its domain, and the user's: for what is not to be
     told.
     """
@@ -117,7 +118,7 @@ def session_start_ns(tables: SqliteTables) -> int | None:
     return next(chain.from_iterable(tables.typed(schema.SESSION_START, {"utcEpochNs": int})), None)
 
 
-def _present(tables: SqliteTables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
+def _present(tables: SqliteTables, table: str, wanted: Texts) -> list[list[object]]:
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has
     none.
     """

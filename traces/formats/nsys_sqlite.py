@@ -27,6 +27,7 @@ from traces.formats.sqlite_tables import RowFilter, SqliteTables
 from traces.formats.tables import Table, copies_of, left_out
 from traces.launches import distinct_shapes
 from traces.names.file_names import told_path
+from traces.texts import Texts
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
@@ -89,7 +90,7 @@ def _info(tables: SqliteTables, kind: str, gpus: tuple[Gpu, ...], untimed: int) 
     )
 
 
-def _kernels(tables: SqliteTables) -> tuple[Kernels, tuple[str, ...]]:
+def _kernels(tables: SqliteTables) -> tuple[Kernels, Texts]:
     optional = (*_GPU_OPTIONAL, "graphNodeId", *_LAUNCH_SHAPE, *schema.NAME_COLUMNS)
     column = read_present(tables, schema.KERNELS, _GPU_REQUIRED, optional)
     name_id, names = named(tables, column.columns(schema.NAME_COLUMNS))
@@ -113,7 +114,7 @@ def _copies(tables: SqliteTables) -> Copies:
     return copies_of(memcpy, memset, _gpu_rows, kind, memcpy["srcKind"])
 
 
-def _calls(tables: SqliteTables) -> tuple[Calls, tuple[str, ...], int]:
+def _calls(tables: SqliteTables) -> tuple[Calls, Texts, int]:
     optional = ("globalTid", "correlationId", "nameId")
     table = read_present(tables, schema.CALLS, ("start", "end"), optional)
     column = timed(table)
@@ -124,7 +125,7 @@ def _calls(tables: SqliteTables) -> tuple[Calls, tuple[str, ...], int]:
     return calls, names, len(table) - len(calls)
 
 
-def _ranges(tables: SqliteTables) -> tuple[Ranges, tuple[str, ...]]:
+def _ranges(tables: SqliteTables) -> tuple[Ranges, Texts]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
     closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}

@@ -20,6 +20,7 @@ from traces.formats.nsys_columns import named, read_present
 from traces.formats.sqlite_tables import SqliteTables
 from traces.groups import begins
 from traces.names.frames import FrameKind, public_frame
+from traces.texts import Texts
 
 _SOURCES: Final = (
     # stacks, what they were taken at, and the column there that joins them
@@ -70,9 +71,7 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
         yield HostSpans(start[here], end[here], thread[here], codes[found[here]], names)
 
 
-def _frames(
-    tables: SqliteTables, stacks: str
-) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
+def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntArray, Texts]:
     """Of each stack, in order of id, its innermost frame of each kind: stack, kind, text, and all
     texts.
     """

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from traces.patterns import Pattern, compiled
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 WITHHELD: Final = "WITHHELD"
@@ -100,7 +101,7 @@ _MOST_OWN: Final = 16
 """A recording is of one machine and one user, whatever its tables say."""
 
 
-def recorder_of(path: PurePath) -> tuple[str, ...]:
+def recorder_of(path: PurePath) -> Texts:
     """The machine after which the PyTorch profiler names a file by itself:
     HOST_PID.TIME.pt.trace.json.
     """
@@ -110,7 +111,7 @@ def recorder_of(path: PurePath) -> tuple[str, ...]:
     return ()
 
 
-def own_words(names: Iterable[str]) -> tuple[str, ...]:
+def own_words(names: Iterable[str]) -> Texts:
     """Hosts and users by which a recorded name may be told apart; words of the field are none."""
     parts = (part for name in names for part in (name, name.partition(".")[0]))
     found = dict.fromkeys(

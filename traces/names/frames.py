@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from traces.names.ranges import family, is_optimizer_name, is_step_name, public_range
 from traces.patterns import LETTERS, compiled
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 
@@ -36,7 +37,7 @@ class Frame(NamedTuple):
 class _Plumbing(TableRow, frozen=True):
     file: str
     because: str
-    functions: tuple[str, ...] = ()
+    functions: Texts = ()
 
 
 class _Words(TableRow, frozen=True):

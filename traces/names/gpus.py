@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.patterns import Pattern, compiled, literal
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
@@ -91,7 +92,7 @@ def _words_of(product: str) -> Pattern:
 
 
 @cache
-def longest_within(name: str, known: tuple[str, ...]) -> str | None:
+def longest_within(name: str, known: Texts) -> str | None:
     """The longest known product whose words stand in a name: `H100 PCIe` before `H100`."""
     found = [one for one in known if _words_of(one).search(name)]
     return max(found, key=len, default=None)

@@ -20,6 +20,7 @@ from traces.limits import NEARLY_ALL, WALL, Limit
 from traces.missing import Missing
 from traces.replay.graph import Graph
 from traces.spelling import percent
+from traces.texts import Texts
 from traces.timeline import Activities, RankTimeline
 
 
@@ -36,7 +37,7 @@ class Cost:
     by_kind_ns: Mapping[str, int]
     step_ns: tuple[int, ...]
 
-    def of_kinds_ns(self, kinds: tuple[str, ...]) -> int:
+    def of_kinds_ns(self, kinds: Texts) -> int:
         """What some of its kinds cost together, at most all of it; all of it where it was not
         split.
         """

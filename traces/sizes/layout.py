@@ -12,6 +12,7 @@ from traces.settings.settings import Settings
 from traces.settings.values import unrolled
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import Layers, ModelSize
+from traces.texts import Texts
 
 _PATH: Final = "sizes.layout"
 
@@ -55,7 +56,7 @@ class Layout:
     micro_batch: int
     microbatch_count: int
     stages: tuple[tuple[Chunk, ...], ...]
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
 
 def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing:

@@ -11,6 +11,7 @@ from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.recognised import filled_in
 from traces.spelling import gigabytes
+from traces.texts import Texts
 
 _PATH: Final = "sizes.model"
 _MOST_LAYERS: Final = 2_000
@@ -66,7 +67,7 @@ class Layers:
     is_moe: tuple[bool, ...]
     mtp_layers: int
     expert_count: int
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
 
 @frozen
@@ -97,7 +98,7 @@ class ModelSize:
     qk_norm: bool = False
     output_gate: bool = False
     silu: bool = True
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
     @property
     def expert_count(self) -> int | None:

@@ -10,6 +10,7 @@ from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Chunk, Layout
 from traces.sizes.model import ModelSize
+from traces.texts import Texts
 
 Part = Literal[
     "embedding",
@@ -152,7 +153,7 @@ class StateBytes:
     kept_frac: float
     sharded: bool
     instances: int
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
 
 def state_bytes(settings: Settings, low: float | None) -> StateBytes:

@@ -5,7 +5,8 @@ from functools import cache
 from typing import Final
 
 from traces.settings.harness_recipes import models
-from traces.settings.settings import Settings, Value, settings
+from traces.settings.settings import Settings, Value, Values, settings
+from traces.texts import Texts
 
 _SHAPE: Final = ("num_layers", "hidden_size", "num_moe_experts")
 _TELLING: Final = (
@@ -18,15 +19,15 @@ _CHOSEN: Final = ("mtp_num_layers",)
 
 
 @cache
-def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Mapping[str, Value]]]:
+def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Values]]:
     """Models by layers, hidden size and experts; none of which there are two."""
-    found: dict[tuple[Value, ...], tuple[str, Mapping[str, Value]]] = {}
+    found: dict[tuple[Value, ...], tuple[str, Values]] = {}
     for name, values in models().items():
         found[tuple(map(values.get, _SHAPE))] = (name, values)
     return found
 
 
-def filled_in(known: Settings) -> tuple[Settings, tuple[str, ...]]:
+def filled_in(known: Settings) -> tuple[Settings, Texts]:
     """The settings with what the model of these sizes has, and what was taken so; what is said
     stays.
 

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from traces.patterns import Pattern
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 from traces.training_log.log import Message
 
@@ -25,7 +26,7 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
     words.
     """
 
-    texts: tuple[str, ...]
+    texts: Texts
     source: str
     id: str
     key: str = RAISED

@@ -19,6 +19,7 @@ from traces.progress import report
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
 from traces.replay.run import Borders, replay
+from traces.texts import Texts
 from traces.timeline import Activities
 
 Edit = Callable[[Timing], Timing]
@@ -35,7 +36,7 @@ class Draft:
     """
 
     kind: str
-    acts_on: Mapping[str, tuple[str, ...]]
+    acts_on: Mapping[str, Texts]
     low: Edit | str
     high: Edit | None = None
 
@@ -51,7 +52,7 @@ class Change:
     """
 
     kind: str
-    acts_on: Mapping[str, tuple[str, ...]]
+    acts_on: Mapping[str, Texts]
     low_ns: int | None
     high_ns: int
     because: str | None
