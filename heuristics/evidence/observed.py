@@ -43,7 +43,7 @@ def observed_by(ranks: Ranks) -> Observed:
         classes.update(rank.by_class_ns or ())
         labels.update(rank.observed.recompute_modules or ())
         in_use.update(rank.observed.in_use or ())
-    found: dict[str, Any] = {one.name: _together(seen, one.name) for one in fields(Observed)}
+    found = {one.name: _together(seen, one.name) for one in fields(Observed)}
     modules = (
         None if any(rank.recompute_modules is None for rank in seen) else tuple(sorted(labels))
     )

@@ -85,7 +85,7 @@ def more_ranks(run: Run) -> Change:
     Twice the EP, else the next stages, where sizes are unknown (N where PP is); what holds least
     where nothing fits.
     """
-    cuts: list[Values] = [*_wider(run)]
+    cuts = [*_wider(run)]
     widest = cuts[-1] if cuts else {}
     cuts += ({**widest, **stages} for stages in deeper(run.changed(widest)))
     if not cuts:
@@ -175,7 +175,7 @@ def _half_tp(run: Run) -> Values:
         return {}
     if tp == 2 and run.active.tp_overlap:
         return {}
-    half: Value = tp // 2 if tp else "TP/2"
+    half = tp // 2 if tp else "TP/2"
     alone = half == 1 and run.config.on("sequence_parallel")
     off = {"sequence_parallel": False} if alone else {}
     return {TP: half, **off}

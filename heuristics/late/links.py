@@ -43,7 +43,7 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     is spared.
     """
     matched, count = run.together.matched, len(run.together.matched.groups)
-    member: BoolArray = np.zeros((count, len(run.nodes)), dtype=np.bool_)
+    member = np.zeros((count, len(run.nodes)), dtype=np.bool_)
     of_row = matched.group[matched.instance]
     member[of_row, matched.place] = True
     apart_nodes = run.nodes[matched.place] != run.nodes[member.argmax(axis=1)][of_row]
@@ -71,13 +71,13 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     worst = int(np.argmax(beyond))
     mine = seen & (matched.group == worst)
     factor = float(np.median(moved_ns[mine] / usual_ns[mine]))
-    of_rank: FloatArray = beyond @ member
-    by_node: list[BoolArray] = [run.nodes == one for one in distinct(run.nodes)]
+    of_rank = beyond @ member
+    by_node = [run.nodes == one for one in distinct(run.nodes)]
     on_all = [one for one in by_node if member[slow][:, one].any(axis=1).all()]
     several = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
     found = []
     for mask in (one for one in several if not one.all()):
-        passing: BoolArray = member @ mask
+        passing = member @ mask
         free = np.bincount(like[seen & ~passing[matched.group]], minlength=int(like.max()) + 1) > 0
         beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
         normal = told & ~slow & beside_free

@@ -134,7 +134,7 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
     error.
     """
     found = {field: np.full(len(blobs), NULL) for field in FIELDS.values()}
-    by_length: dict[int, list[int]] = defaultdict(list)
+    by_length = defaultdict(list)
     for place, blob in enumerate(blobs):
         if len(blob) >= _HEADER_BYTES:
             by_length[len(blob)].append(place)

@@ -13,7 +13,7 @@ import numpy as np
 from traces.arrays import NOWHERE, IntArray, distinct, ints
 from traces.columns import NULL, GpuSamples
 from traces.formats.nsys_columns import read_present
-from traces.formats.sqlite_tables import RowFilter, SqliteTables
+from traces.formats.sqlite_tables import SqliteTables
 from traces.groups import places_of_each
 
 METRICS: Final = "GPU_METRICS"
@@ -51,7 +51,7 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
     named = _named_metrics(tables)
     ids = sorted({metric_id for _, metric_id, _ in named})
-    wanted: RowFilter = {"metricId": ids or [NULL], "value": None}
+    wanted = {"metricId": ids or [NULL], "value": None}
     column = read_present(
         tables, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted
     )

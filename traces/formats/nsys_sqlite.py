@@ -23,7 +23,7 @@ from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_stacks import read_frames
-from traces.formats.sqlite_tables import RowFilter, SqliteTables
+from traces.formats.sqlite_tables import SqliteTables
 from traces.formats.tables import Table, copies_of, left_out
 from traces.launches import distinct_shapes
 from traces.names.file_names import told_path
@@ -128,7 +128,7 @@ def _calls(tables: SqliteTables) -> tuple[Calls, Texts, int]:
 def _ranges(tables: SqliteTables) -> tuple[Ranges, Texts]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
-    closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}
+    closed = {"eventType": schema.RANGE_TYPES, "end": None}
     column = read_present(tables, schema.NVTX, ("start", "end"), optional, ("text",), closed)
     text = column.texts["text"]
     keep = (

@@ -68,7 +68,7 @@ def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
     """
     asking = passing(lambda name: any(word in name for word in _ASKING), rank.columns.call_names)
     mine = asking[rank.columns.calls.name[calls.row]]
-    result: BoolArray = mine & (calls.before != NONE)
+    result = mine & (calls.before != NONE)
     result[result] = mine[calls.before[result]]
     return result
 
@@ -81,9 +81,7 @@ def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolAr
     launched_ns = rows.launched_ns[by_end]
     ended_ns = rows.end_ns[by_end]
     last = last_at(ended_ns, ends_ns)
-    found: BoolArray = (last >= 0) & (
-        ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value)
-    )
+    found = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value))
     found &= launched_ns[last] < begins_ns
     return found
 

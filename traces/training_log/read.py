@@ -279,7 +279,7 @@ def _has_long_line(chunk: bytes) -> bool:
 
 def _line_starts(chunk: bytes, words: tuple[bytes, ...]) -> list[int]:
     """Where lines begin that hold one of the words, in order."""
-    starts: set[int] = set()
+    starts = set()
     for word in words:
         at = chunk.find(word)
         while at >= 0:

@@ -244,7 +244,7 @@ def _at_of(one: _Stuck) -> Iterator[RanksAt]:
 
 def _at(group: _Group, entered: Mapping[int, Entered]) -> Iterator[RanksAt]:
     """Ranks in collectives of a group, those in one together."""
-    together: dict[tuple[str, int, str, bool], list[int]] = defaultdict(list)
+    together = defaultdict(list)
     for rank, one in sorted(entered.items()):
         together[one.operation, one.sequence, one.elements, one.finished].append(rank)
     for (operation, sequence, elements, finished), ranks in together.items():
