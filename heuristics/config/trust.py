@@ -16,7 +16,6 @@ from traces.settings.settings import Setting, Settings, Values, settings
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
 
-Values = Values
 _ROUTINGS: Final[Mapping[Routing | None, Values]] = {
     "dropless": {
         "moe_expert_capacity_factor": None,

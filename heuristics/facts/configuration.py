@@ -209,8 +209,7 @@ def distributed_optimizer(config: Config) -> bool | None:
 @told_by(_FRACTION)
 def optimizer_offload_fraction(config: Config) -> float | None:
     """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
-    known = config.known(_FRACTION) or config.framework != "megatron_bridge"
-    if known:
+    if config.known(_FRACTION) or config.framework != "megatron_bridge":
         return config.number(_FRACTION)
     return 0.0
 

@@ -129,8 +129,7 @@ def even_stages(config: Config) -> bool | None:
 @told_by(PP, STAGE_LAYOUT)
 def plain_ends(config: Config) -> bool | None:
     """Stages of equal layers, while the first also embeds and the last also has the loss."""
-    layout = config.pp_layout
-    if layout:
+    if config.pp_layout:
         return False
     if config.on(_EMBEDDING) or config.on(_LOSS):
         return False

@@ -187,8 +187,7 @@ def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
         beside = " and ".join(words_of(knob, value, rule.by) for knob, value in cure.beside.items())
         return say("findings.cure-with", cure=own, beside=beside)
     if cure.then:
-        first = cure.then[0]
-        return say("findings.cure-then", cure=own, text=first.text)
+        return say("findings.cure-then", cure=own, text=cure.then[0].text)
     return own
 
 

@@ -153,8 +153,7 @@ def _inside(run: Run, cp: int) -> int:
 @fact
 def deeper_fits(run: Run) -> bool | None:
     """Whether a layout of more stages fits the layers."""
-    known = run.config.positive("num_layers") is not None and run.config.pp is not None
-    if known:
+    if run.config.positive("num_layers") is not None and run.config.pp is not None:
         return next(deeper(run), None) is not None
     return None
 

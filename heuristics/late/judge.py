@@ -179,8 +179,7 @@ def at_least(values: FloatArray, edit: Edit) -> float:
     apart = (some[drawn_again(count)].mean(axis=1) - some.mean()) * np.sqrt(
         count / max(1, count - 1)
     )
-    least = float(some.mean() + np.quantile(apart, CHANCE.value))
-    return least * count / _known(values)
+    return float(some.mean() + np.quantile(apart, CHANCE.value)) * count / _known(values)
 
 
 def _drawn_from(values: FloatArray, edit: Edit) -> FloatArray:

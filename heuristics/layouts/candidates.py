@@ -11,6 +11,7 @@ from heuristics.config.sizes import divisors
 from heuristics.guides.parallel import guided_cp
 from heuristics.layouts.stages import Stages, Work, stages_of, work_of
 from heuristics.recipes import RECIPES
+from heuristics.run.sizes import OTHER_LAYOUTS
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
@@ -25,15 +26,7 @@ EACH: Final = Limit(
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
 """The sizes of Megatron-Bridge's presets."""
-_OTHER_STAGES: Final[Values] = dict.fromkeys(
-    (
-        "num_layers_per_virtual_pipeline_stage",
-        "num_layers_in_first_pipeline_stage",
-        "num_layers_in_last_pipeline_stage",
-        "account_for_embedding_in_pipeline_split",
-        "account_for_loss_in_pipeline_split",
-    )
-)
+_OTHER_STAGES: Final[Values] = dict.fromkeys(OTHER_LAYOUTS)
 
 
 @dataclass(frozen=True)

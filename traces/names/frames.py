@@ -171,7 +171,7 @@ def _of_library(path: str, symbol: str) -> str | None:
     if library is None or library[1] not in _known("native"):
         return None
     name = _without_brackets(symbol).strip().rpartition(" ")[2]
-    parts = [part for part in name.split("::") if part]
+    parts = [*filter(None, name.split("::"))]
     if parts and all(map(_is_name, parts)):
         return "::".join(parts)
     return None

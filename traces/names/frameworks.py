@@ -33,8 +33,10 @@ def framework_by_names(names: Mapping[str, Iterable[str]]) -> Framework:
     native = any(
         _shows(row, names) for row in _rows() if (row.framework, row.what) == ("pytorch", "kernels")
     )
-    rows = (row for row in _rows() if not (native and row.framework == "jax"))
-    return next((row.framework for row in rows if _shows(row, names)), "none")
+    for row in _rows():
+        if not (native and row.framework == "jax") and _shows(row, names):
+            return row.framework
+    return "none"
 
 
 def _shows(row: _Row, names: Mapping[str, Iterable[str]]) -> bool:

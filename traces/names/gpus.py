@@ -68,8 +68,7 @@ def memory_rate(name: str | None, memory_bytes: int | None) -> float | None:
     product = product_named(name) if name and _LAPTOP not in name else None
     if product is None or product.memory_bytes is None:
         return None
-    smaller = memory_bytes is not None and memory_bytes < NEARLY_ALL.value * product.memory_bytes
-    if smaller:
+    if memory_bytes is not None and memory_bytes < NEARLY_ALL.value * product.memory_bytes:
         return None
     return product.memory_gb_per_s
 
@@ -87,7 +86,7 @@ _FORMS: Final = r"SXM|PCIE|NVL|OAM|HBM|DGXS"
 
 
 def _words_of(product: str) -> Pattern:
-    words = r"[ _-]?".join(literal(word) for word in product.split())
+    words = r"[ _-]?".join(map(literal, product.split()))
     return compiled(rf"(?i)(?:^|[^A-Z0-9]){words}(?:[^A-Z0-9]|{_FORMS}|$)")
 
 

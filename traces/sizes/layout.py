@@ -118,8 +118,7 @@ def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple
     nothing here.
     """
     if layout.vpp is None:
-        held = min(layout.pp - rank, layout.microbatch_count)
-        return (held,) * len(weights)
+        return (min(layout.pp - rank, layout.microbatch_count),) * len(weights)
     pp, chunks = layout.pp, len(weights)
     total = min(layout.microbatch_count, 4 * pp) * chunks
     warm_up = min(total, (pp - rank - 1) * 2 + (chunks - 1) * pp)

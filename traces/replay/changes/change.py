@@ -109,36 +109,38 @@ class Joint:
     beyond_ns: int
 
 
+@frozen
 class Savings:
     """What edits of one graph save against a replay without them, `bases` first without unexplained
     waits.
     """
 
-    def __init__(self, graph: Graph, bases: Sequence[Base], borders: Borders) -> None:
-        self._graph, self._bases, self._borders = graph, bases, borders
+    graph: Graph
+    bases: Sequence[Base]
+    borders: Borders
 
     @property
     def whole_ns(self) -> int:
-        return self._bases[0][1]
+        return self.bases[0][1]
 
     def sure_ns(self, edits: Sequence[Edit]) -> int:
         """What pessimistic edits save together on any base, nearly all of it: replays are off by a
         little.
         """
-        low_ns = min(map(partial(self._saved_ns, edits), self._bases))
+        low_ns = min(map(partial(self._saved_ns, edits), self.bases))
         if low_ns > 0:
             return int(low_ns * NEARLY_ALL.value)
         return low_ns
 
     def most_ns(self, edits: Sequence[Edit]) -> int:
         """What optimistic edits save together."""
-        return max(0, self._saved_ns(edits, self._bases[0]))
+        return max(0, self._saved_ns(edits, self.bases[0]))
 
     def _saved_ns(self, edits: Sequence[Edit], base: Base) -> int:
         report("replaying changes of the run")
         timing, length_ns = base
         edited: Timing = reduce(lambda before, edit: edit(before), edits, timing)
-        return length_ns - summed(self._borders.lengths_ns(replay(self._graph, edited)))
+        return length_ns - summed(self.borders.lengths_ns(replay(self.graph, edited)))
 
 
 class Together:

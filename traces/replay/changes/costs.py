@@ -213,7 +213,7 @@ class _Pricing:
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
         others = {
             other: self._cost_of(whole(), left)
-            for other, (whole, _) in self._edits.on(timing).walls().items()
+            for other, (whole, _) in replace(self._edits, timing=timing).walls().items()
             if other != wall
         }
         return Without(summed(left), others)
