@@ -102,10 +102,11 @@ def hardware(config: Config) -> str | None:
 @told_by(*OF_ALLOCATOR)
 def expandable_segments(config: Config) -> bool | None:
     """As any of the allocator's variables has it; None where none of them is known."""
-    told = [text for name in ALLOCATOR if (text := config.env(name)) is not None]
-    if told:
-        return any(_EXPANDABLE in text.lower().replace(" ", "") for text in told)
-    return None
+    is_on = None
+    for text in map(config.env, ALLOCATOR):
+        if text is not None:
+            is_on = is_on or _EXPANDABLE in text.lower().replace(" ", "")
+    return is_on
 
 
 @told_by(*OF_ALLOCATOR)

@@ -2,8 +2,10 @@
 cut.
 """
 
+from math import gcd
 from typing import Final
 
+from heuristics.config.sizes import divisors
 from heuristics.facts.dictionary import fact
 from heuristics.guides.modules import MODULES
 from heuristics.run.run import Run
@@ -60,12 +62,7 @@ def widest_ep(run: Run) -> int | None:
     c, experts = run.config, run.config.positive("num_moe_experts")
     if not c.world or not c.pp or not experts or not c.nvlink_domain:
         return None
-    ranks, domain = c.world // c.pp, c.nvlink_domain
-    return max(
-        size
-        for size in range(1, min(experts, domain) + 1)
-        if not experts % size and not ranks % size
-    )
+    return divisors(gcd(experts, c.world // c.pp), c.nvlink_domain)[-1]
 
 
 def _overlaps(run: Run, state: bool) -> str:
