@@ -168,8 +168,7 @@ def expert_ranks_that_fit(config: Config) -> str | None:
         )
         return spell({ETP: 1}, framework)[0]
     ranks, rest = divmod(world, etp * pp)
-    fit = [] if rest else divisors(gcd(experts, ranks), experts)[1:]
-    if fit:
+    if not rest and (fit := divisors(gcd(experts, ranks), experts)[1:]):
         return f"EP {_one_of(fit)}"
     return None
 

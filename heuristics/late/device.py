@@ -1,6 +1,7 @@
 """GPUs that are slow: always, in some of the steps, or all of a node."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def _across(run: MeasuredRun) -> FloatArray:
     factor = device_factors(
         run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),)
     )
-    if is_node(run, apart(np.nan_to_num(factor, nan=1.0))):
+    if is_node(run, apart(factor, 1.0)):
         return factor
     return unknown
 
@@ -93,19 +94,17 @@ def _edit(
     factor: float,
     by_step: tuple[int, ...] = (),
 ) -> Edit:
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
-        return _at_usual_speed(run, chains, places, by_step, factor), chains.moving_ns
-
+    edited = partial(_at_usual_speed, run, places, by_step, factor)
     return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, now_and_then=bool(by_step))
 
 
 def _at_usual_speed(
     run: MeasuredRun,
-    chains: Chains,
     places: tuple[int, ...],
     by_step: tuple[int, ...],
     factor: float,
-) -> IntArray:
+    chains: Chains,
+) -> tuple[IntArray, IntArray]:
     """The late rank's work with kernels that are as fast as those of like ranks; experts' as other
     products.
 
@@ -121,6 +120,5 @@ def _at_usual_speed(
         matched.place
     ]
     less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
-    return np.where(
-        mine, own_ns - np.rint(less_ns).astype(np.int64), usual_work(run, chains, all_mine)
-    )
+    sooner_ns = own_ns - np.rint(less_ns).astype(np.int64)
+    return np.where(mine, sooner_ns, usual_work(run, chains, all_mine)), chains.moving_ns

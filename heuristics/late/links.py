@@ -62,7 +62,8 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     group = matched.group[seen]
     often = np.bincount(group, minlength=count)
     slower = np.bincount(group, moved_ns[seen] >= SLOWER.value * usual_ns[seen], count)
-    took, like_took = (parts.sums(one[seen], group, count) for one in (moved_ns, usual_ns))
+    took = parts.sums(moved_ns[seen], group, count)
+    like_took = parts.sums(usual_ns[seen], group, count)
     told = (often >= _LEAST) & (like_took > 0) & (took >= LASTS.value * often)
     slow = told & (took >= SLOWER.value * like_took) & (slower * 2 > often)
     if not slow.any() or (not over_nodes.any() and not member[slow].all(axis=0).any()):
@@ -76,7 +77,9 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     on_all = [one for one in by_node if member[slow][:, one].any(axis=1).all()]
     several = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
     found = []
-    for mask in (one for one in several if not one.all()):
+    for mask in several:
+        if mask.all():
+            continue
         passing = member @ mask
         free = np.bincount(like[seen & ~passing[matched.group]], minlength=int(like.max()) + 1) > 0
         beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
