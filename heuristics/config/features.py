@@ -3,7 +3,7 @@ trace.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from operator import contains, eq, gt, methodcaller
 from typing import Any, Final
@@ -63,9 +63,10 @@ class Features(KnobView):
         option both.
         """
         seen, found = self.observed, _configured(self)
-        unknown = {one.name for one in fields(seen) if getattr(seen, one.name) in (None, "unknown")}
         known = {
-            name: value for name, value in found.items() if name in unknown and value is not None
+            name: value
+            for name, value in found.items()
+            if value is not None and getattr(seen, name) in (None, "unknown")
         }
         return replace(seen, **known)  # type: ignore[arg-type]
 

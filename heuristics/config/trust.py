@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 from heuristics.config.about import OPTIONS, Given, Routing, option_of
+from heuristics.config.features import FLEX
 from heuristics.config.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective, finalized, of_precision
@@ -31,7 +32,7 @@ _DISPATCHERS: Final[Mapping[str, Values]] = {
     "allgather": {"moe_token_dispatcher_type": "allgather"},
     **{
         backend: {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": backend}
-        for backend in ("deepep", "hybridep", "ncclep")
+        for backend in FLEX
     },
 }
 

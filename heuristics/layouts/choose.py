@@ -41,6 +41,9 @@ _MEMORY: Final[Values] = {
 }
 
 
+_OF_SIZES: Final = attrgetter("tp", "cp", "pp", "vpp", "ep", "etp", "micro_batch")
+
+
 @frozen
 class Wanted:
     """What layouts are wanted for. `published`: what is known of published ones, all where None.
@@ -156,11 +159,9 @@ def _completed(wanted: Wanted) -> tuple[Settings, list[str], Values]:
     ):
         taken["ddp.grad_reduce_in_fp32"] = True
         assumed.append(say("layouts.gradients"))
-    return (
-        base.changed(taken, "plan"),
-        assumed,
-        {k: v for k, v in taken.items() if k != MICRO_BATCH},
-    )
+    base = base.changed(taken, "plan")
+    taken.pop(MICRO_BATCH, None)
+    return base, assumed, taken
 
 
 def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator[str]:
@@ -232,13 +233,4 @@ def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[Plann
 
 
 def _sizes(one: PlannedLayout) -> tuple[object, ...]:
-    return (
-        one.tp,
-        one.cp,
-        one.pp,
-        one.vpp,
-        one.ep,
-        one.etp,
-        one.micro_batch,
-        {*one.recompute_modules} or None,
-    )
+    return *_OF_SIZES(one), {*one.recompute_modules}

@@ -7,7 +7,8 @@ adds up, so few estimates find the set.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations, repeat
+from operator import attrgetter
 from typing import Final, Literal
 
 from heuristics.guides.memory_use import HEAD_ROOM
@@ -168,8 +169,8 @@ def _crowded(filled_frac: float, modules: int) -> float:
 
 def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
     """About what a rank holds when the parts of some modules are recomputed."""
-    parts = {*chain.from_iterable(RECOMPUTED.get(module, ()) for module in recompute.modules)}
-    return stage.total_bytes - sum(stage.by_part.get(part, 0) for part in parts)
+    parts = {part for module in recompute.modules for part in RECOMPUTED.get(module, ())}
+    return stage.total_bytes - sum(map(stage.by_part.get, parts, repeat(0)))
 
 
 def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
@@ -178,8 +179,9 @@ def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
 
 def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
-    sets = chain.from_iterable(combinations(costs, count) for count in range(1, len(costs) + 1))
-    found = (
-        Recompute("selective", modules, sum(map(costs.__getitem__, modules))) for modules in sets
-    )
-    return tuple(sorted(found, key=lambda one: (one.cost_frac, len(one.modules))))
+    found = []
+    for count in range(1, len(costs) + 1):
+        for modules in combinations(costs, count):
+            cost_frac = sum(map(costs.__getitem__, modules))
+            found.append(Recompute("selective", modules, cost_frac))
+    return tuple(sorted(found, key=attrgetter("cost_frac")))

@@ -50,18 +50,6 @@ class LoggedMemory:
 
 
 @frozen
-class TheoreticalMemory:
-    """What the trainer computes that a rank needs, before it measures; None where it computes
-    none.
-    """
-
-    line: int
-    weight_and_optimizer_bytes: int
-    activation_bytes: int | None = None
-    total_bytes: int | None = None
-
-
-@frozen
 class OutOfMemory:
     """One out-of-memory error and the stage it happened in.
 
@@ -120,7 +108,7 @@ class TrainingLog:
     messages: tuple[Message, ...] = ()
     skipped: tuple[int, ...] = ()
     stopped: bool | None = None
-    theoretical: tuple[TheoreticalMemory, ...] = ()
+    theoretical: tuple[int, ...] = ()
     skipped_count: int = 0
     planned_iterations: int | None = None
     unknown_error: Message | None = None
