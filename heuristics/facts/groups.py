@@ -62,10 +62,10 @@ def padded_to_capacity(config: Config) -> bool | None:
     return routing == "drop_pad"
 
 
-@told_by("moe_token_dispatcher_type", _BACKEND, _DEEPEP)
-def dispatcher_in_use(config: Config) -> str | None:
-    """As configured, else as seen."""
-    return config.configured_or_seen_dispatcher
+read(
+    Config, "dispatcher_in_use", "moe_token_dispatcher_type", _BACKEND, _DEEPEP,
+    at="configured_or_seen_dispatcher",
+)  # fmt: skip
 
 
 @told_by("moe_ffn_hidden_size", "moe_router_topk")

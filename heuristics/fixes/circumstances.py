@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from math import gcd
+from operator import methodcaller
 from typing import Final
 
 from packaging.version import Version
@@ -120,10 +121,8 @@ def next_levels(run: Run) -> tuple[int, ...]:
     return exchange(run)[1]
 
 
-@fact
-def queues_with_overlap(run: Run) -> int:
-    """Hardware queues that the run wants with EP overlap."""
-    return connections(run, ep_overlap=True)
+# hardware queues that the run wants with EP overlap
+enter("queues_with_overlap", partial(connections, ep_overlap=True), Run)
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
@@ -164,10 +163,7 @@ def next_exchange(run: Run) -> str:
     return exchange(run)[0]
 
 
-@fact
-def exchange_runs(config: Config) -> object:
-    """The one that runs."""
-    return config.first("cp_comm_type")
+enter("exchange_runs", methodcaller("first", "cp_comm_type"), Config)
 
 
 @fact
@@ -192,16 +188,9 @@ def amd(run: Run) -> bool:
     return "rocm" in (run.observed.in_use or ()) or (run.gpu or "").startswith("MI")
 
 
-@fact
-def wgrad_delayed(config: Config) -> bool | None:
-    """Whether weight gradients are delayed, by any of the switches."""
-    return config.overlap("delay_wgrad_compute")
-
-
-@fact
-def queues(config: Config) -> object:
-    """Hardware queues as they are set."""
-    return config.first("env.CUDA_DEVICE_MAX_CONNECTIONS")
+# whether weight gradients are delayed, by any of the switches; hardware queues as they are set
+enter("wgrad_delayed", methodcaller("overlap", "delay_wgrad_compute"), Config)
+enter("queues", methodcaller("first", "env.CUDA_DEVICE_MAX_CONNECTIONS"), Config)
 
 
 @fact

@@ -2,10 +2,11 @@
 budget.
 """
 
+from functools import partial
 from itertools import filterfalse
 from typing import Final
 
-from heuristics.facts.dictionary import fact
+from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Needs, Precondition
@@ -96,10 +97,8 @@ def several_queues(run: Run) -> bool:
     return (whole_number(str(run.config.first("env.CUDA_DEVICE_MAX_CONNECTIONS"))) or 0) > 1
 
 
-@fact
-def queues_with_fsdp(run: Run) -> int:
-    """Hardware queues that the run wants with Megatron-FSDP."""
-    return connections(run, fsdp=True)
+# hardware queues that the run wants with Megatron-FSDP
+enter("queues_with_fsdp", partial(connections, fsdp=True), Run)
 
 
 @fact

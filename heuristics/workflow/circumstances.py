@@ -2,11 +2,12 @@
 cut.
 """
 
+from functools import partial
 from math import gcd
 from typing import Final
 
 from heuristics.config.sizes import divisors
-from heuristics.facts.dictionary import fact
+from heuristics.facts.dictionary import enter, fact
 from heuristics.guides.modules import MODULES
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -65,7 +66,7 @@ def widest_ep(run: Run) -> int | None:
     return divisors(gcd(experts, c.world // c.pp), c.nvlink_domain)[-1]
 
 
-def _overlaps(run: Run, state: bool) -> str:
+def _overlaps(state: bool, run: Run) -> str:
     switches = {
         "EP": run.config.ep_overlap,
         "DP": run.config.on("ddp.overlap_grad_reduce"),
@@ -74,13 +75,8 @@ def _overlaps(run: Run, state: bool) -> str:
     return ", ".join(name for name, on in switches.items() if on is state)
 
 
-@fact
-def overlaps_on(run: Run) -> str:
-    """Overlaps that are known to be on."""
-    return _overlaps(run, True)
+# overlaps that are known to be on, and to be off
 
 
-@fact
-def overlaps_off(run: Run) -> str:
-    """Overlaps that are known to be off."""
-    return _overlaps(run, False)
+enter("overlaps_on", partial(_overlaps, True), Run)
+enter("overlaps_off", partial(_overlaps, False), Run)
