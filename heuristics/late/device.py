@@ -1,7 +1,6 @@
 """GPUs that are slow: always, in some of the steps, or all of a node."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -94,17 +93,19 @@ def _edit(
     factor: float,
     by_step: tuple[int, ...] = (),
 ) -> Edit:
-    edited = partial(_at_usual_speed, run, places, by_step, factor)
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return _at_usual_speed(run, chains, places, by_step, factor), chains.moving_ns
+
     return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, now_and_then=bool(by_step))
 
 
 def _at_usual_speed(
     run: MeasuredRun,
+    chains: Chains,
     places: tuple[int, ...],
     by_step: tuple[int, ...],
     factor: float,
-    chains: Chains,
-) -> tuple[IntArray, IntArray]:
+) -> IntArray:
     """The late rank's work with kernels that are as fast as those of like ranks; experts' as other
     products.
 
@@ -120,5 +121,6 @@ def _at_usual_speed(
         matched.place
     ]
     less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
-    sooner_ns = own_ns - np.rint(less_ns).astype(np.int64)
-    return np.where(mine, sooner_ns, usual_work(run, chains, all_mine)), chains.moving_ns
+    return np.where(
+        mine, own_ns - np.rint(less_ns).astype(np.int64), usual_work(run, chains, all_mine)
+    )

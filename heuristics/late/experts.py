@@ -1,7 +1,6 @@
 """Experts that get more tokens than others, so that the ranks that hold the others wait."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -31,7 +30,10 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     if routing.imbalance is None or routing.imbalance < UNEVEN.value:
         return
 
-    cost_ns, edited = np.full(steps, routing.cost_ns / steps), partial(_balanced, run)
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return _balanced(run, chains)
+
+    cost_ns = np.full(steps, routing.cost_ns / steps)
     yield Edit(Cause.ROUTING_IMBALANCE, routing.hot, cost_ns, edited, skipped=GRADIENTS)
 
 

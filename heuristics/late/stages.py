@@ -1,11 +1,12 @@
 """A stage of a pipeline with more layers than the others."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
+from traces.arrays import IntArray
 from traces.missing import known
+from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.even_stages import even_stages, microbatches_of_two
 from traces.ranks.replay.run import MeasuredRun
@@ -27,7 +28,10 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
         return
     cost_ns = own_ns[heavy] - np.delete(own_ns, heavy, axis=0).mean(axis=0)
     microbatches = _microbatches(run)
-    edited = partial(even_stages, run.together.matched, alike=run.alike, microbatches=microbatches)
+
+    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+        return even_stages(run.together.matched, chains, run.alike, microbatches)
+
     yield Edit(Cause.PIPELINE_IMBALANCE, (), cost_ns, edited, group=heavy, skipped=())
 
 
