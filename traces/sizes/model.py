@@ -97,7 +97,6 @@ class ModelSize:
     bias: bool = False
     qk_norm: bool = False
     output_gate: bool = False
-    silu: bool = True
     assumed: Texts = ()
 
     @property
@@ -193,7 +192,6 @@ def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | 
         bias=settings.value("add_bias_linear") is True,
         qk_norm=settings.value("qk_layernorm") is True,
         output_gate=settings.value("attention_output_gate") is True,
-        silu=settings.value("activation_func") in (None, "silu"),
         assumed=tuple(knobs.assumed),
     )
     return unless(knobs.gap(_PATH), size)
