@@ -93,11 +93,9 @@ def shown(
 
 
 def _room(filled_frac: float) -> Room:
-    if filled_frac > 1 - HEAD_ROOM.value:
-        if filled_frac > 1:
-            return "none"
-        return "tight"
-    if filled_frac > NEARLY_ALL.value:
+    if filled_frac > 1:
+        return "none"
+    if filled_frac > min(1 - HEAD_ROOM.value, NEARLY_ALL.value):
         return "tight"
     return "room"
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from traces.patterns import Pattern
 from traces.toml_tables import TableRow, read_table
 
 Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
-FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tensorflow", "none")
+FRAMEWORKS: Final[tuple[Framework, ...]] = get_args(Framework)
 """`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows
 any."""
 
