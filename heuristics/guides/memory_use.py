@@ -26,6 +26,32 @@ HEAD_ROOM: Final = HALF_A_WALL
 """What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
 
 
+@frozen
+class TooLarge:
+    """An estimate of pipeline rank `stage` that leaves nothing free of its GPU's
+    `capacity_bytes`.
+    """
+
+    stage: int
+    estimate_bytes: int
+    capacity_bytes: int
+
+    @property
+    def least_bytes(self) -> int:
+        """The least that the estimate may stand for."""
+        return round(self.estimate_bytes * (1 - ERROR.value))
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that the estimate may stand for."""
+        return round(self.estimate_bytes * (1 + ERROR.value))
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether even the least is too much."""
+        return self.least_bytes > self.capacity_bytes
+
+
 def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration; counted once a run."""
     found: MemoryEstimate | Missing = run.tells("memory_estimate")
@@ -53,14 +79,11 @@ def capacity_bytes(run: Run) -> int | None:
 
 @frozen
 class Use:
-    """Memory of the fullest rank on a GPU of `capacity_bytes`: measured, or by the estimate, of
-    pipeline rank `stage`.
-    """
+    """Memory of the fullest rank on a GPU of `capacity_bytes`: measured, or by the estimate."""
 
     peak_bytes: int
     capacity_bytes: int
     is_estimated: bool
-    stage: int = 0
 
     @property
     def used_frac(self) -> float:
@@ -83,19 +106,6 @@ class Use:
         if self.is_estimated:
             return self.used_frac * (1 + ERROR.value)
         return self.used_frac
-
-    @property
-    def least_bytes(self) -> int:
-        return round(self.least_frac * self.capacity_bytes)
-
-    @property
-    def most_bytes(self) -> int:
-        return round(self.most_frac * self.capacity_bytes)
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether even the least is too much."""
-        return self.least_frac > 1
 
 
 def peak_bytes(run: Run) -> int | None:
@@ -122,17 +132,22 @@ def memory_use(run: Run) -> Use | None:
     counted = estimated(run) if run.settings.by_knob else None
     if counted is None or isinstance(counted, Missing):
         return None
-    return Use(counted.total_bytes, capacity, is_estimated=True, stage=counted.stage)
+    return Use(counted.total_bytes, capacity, is_estimated=True)
 
 
-def too_large(run: Run) -> Use | None:
+def too_large(run: Run) -> TooLarge | None:
     """The estimate of the fullest rank where it leaves no head-room; None where a peak was
     measured.
     """
-    use = memory_use(run)
-    if use and use.is_estimated and use.used_frac > 1 - HEAD_ROOM.value:
-        return use
-    return None
+    use, counted = memory_use(run), estimated(run)
+    if (
+        use is None
+        or not use.is_estimated
+        or use.used_frac <= 1 - HEAD_ROOM.value
+        or isinstance(counted, Missing)
+    ):
+        return None
+    return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
 
 
 def segments_suffice(run: Run) -> bool | None:
