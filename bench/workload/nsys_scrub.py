@@ -30,7 +30,7 @@ def _if_all(pattern: str) -> _Public:
     return lambda text: text if whole.fullmatch(text) else None
 
 
-_SESSION, (_START,) = schema.SESSION_START
+_SESSION, _START = schema.SESSION_START, "utcEpochNs"
 _PUBLIC_TEXTS: Final[Mapping[tuple[str, str], _Public]] = {
     (schema.NVTX, "text"): public_range,
     **{(table, "name"): known_texts.gpu_name for table in (schema.GPUS, schema.GPUS_2020)},

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from traces.frozen import frozen
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 Guidance = Literal["seed", "main-2026-08"]
@@ -27,7 +28,7 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     help: str
     kind: type = str
     takes: str = ""
-    knobs: tuple[str, ...] = ()
+    knobs: Texts = ()
     is_knob: bool = False
     is_of_place: bool = False
 
@@ -64,11 +65,11 @@ class Given:
     container: str | None = None
     pp_layout: str | None = None
     graph_impl: str | None = None
-    graph_modules: tuple[str, ...] | None = None
+    graph_modules: Texts | None = None
     packed_sequences: bool | None = None
     router_padding: bool | None = None
     te_op_fuser: bool | None = None
-    env: tuple[str, ...] | None = None
+    env: Texts | None = None
     guidance: Guidance = NEWEST
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from heuristics.config.about import OPTIONS
 from traces.settings.settings import KnobView
+from traces.texts import Texts
 
 _FAMILIES: Final = {
     (61, 7168, 256, 8): "dsv3",
@@ -25,7 +26,7 @@ def family_of(config: KnobView) -> str | None:
     return _FAMILIES.get(tuple(map(config.value, OPTIONS["family"].knobs)))  # type: ignore[arg-type]
 
 
-def by_family(family: str | None, having: tuple[str, ...], without: tuple[str, ...]) -> bool | None:
+def by_family(family: str | None, having: Texts, without: Texts) -> bool | None:
     """Whether a family has what `having` lists and `without` has not; None for any other."""
     if family in having:
         return True

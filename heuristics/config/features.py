@@ -3,9 +3,9 @@ trace.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
-from operator import contains, eq, gt
+from operator import contains, eq, gt, methodcaller
 from typing import Any, Final
 
 from heuristics.config.about import Routing
@@ -15,6 +15,7 @@ from traces.missing import of_known
 from traces.patterns import compiled, whole_number
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import KnobView, Settings
+from traces.texts import Texts
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""
@@ -62,14 +63,15 @@ class Features(KnobView):
         option both.
         """
         seen, found = self.observed, _configured(self)
-        unknown = {one.name for one in fields(seen) if getattr(seen, one.name) in (None, "unknown")}
         known = {
-            name: value for name, value in found.items() if name in unknown and value is not None
+            name: value
+            for name, value in found.items()
+            if value is not None and getattr(seen, name) in (None, "unknown")
         }
         return replace(seen, **known)  # type: ignore[arg-type]
 
     @cached_property
-    def refuted(self) -> tuple[str, ...]:
+    def refuted(self) -> Texts:
         """Parallel sizes that are configured as 1 while their traffic runs: that is another run's
         size.
 
@@ -138,7 +140,7 @@ class Features(KnobView):
             return None
         return value is not None and int(value) > 1
 
-    shared_overlap: bool | None = told(lambda view: view.on("moe_shared_expert_overlap"))
+    shared_overlap: bool | None = told(methodcaller("on", "moe_shared_expert_overlap"))
 
     @property
     def dispatcher(self) -> str | None:
@@ -160,7 +162,7 @@ class Features(KnobView):
         seen = self.observed.dispatcher
         return self.dispatcher or (None if seen == "unknown" else seen)
 
-    flex: bool | None = told(lambda view: view.one_of("moe_token_dispatcher_type", "flex"))
+    flex: bool | None = told(methodcaller("one_of", "moe_token_dispatcher_type", "flex"))
 
     @property
     def expert_parallel(self) -> bool | None:
@@ -185,11 +187,9 @@ class Features(KnobView):
         return None
 
     router_padding: bool | None = told(
-        lambda view: view.any_on(
-            "moe_router_padding_for_quantization", "moe_router_padding_for_fp8"
-        )
+        methodcaller("any_on", "moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
     )
-    te_op_fuser: bool | None = told(lambda view: view.on("use_transformer_engine_op_fuser"))
+    te_op_fuser: bool | None = told(methodcaller("on", "use_transformer_engine_op_fuser"))
 
     # Cuts and overlaps: by sizes, else by their traffic.
 
@@ -245,7 +245,7 @@ class Features(KnobView):
             return "none"
         return None
 
-    graph_modules: tuple[str, ...] | None = told(
+    graph_modules: Texts | None = told(
         lambda view: (
             (names := view.names("cuda_graph_modules")) and tuple(n for n in names if n != "full")
         )
@@ -263,7 +263,7 @@ class Features(KnobView):
         return of_known(eq, impl, "full_iteration")
 
     @property
-    def graph_parts(self) -> tuple[str, ...] | None:
+    def graph_parts(self) -> Texts | None:
         """Modules that graphs of a layer name; none where they hold all of it, or the iteration.
 
         Local graphs cannot tell router and preprocess apart: Megatron-Core names both where one is
@@ -275,13 +275,12 @@ class Features(KnobView):
         if whole is None or modules is None:
             return None
         router = ("moe_router", "moe_preprocess")
-        both = self.graph_impl == "local" and set(router) & set(modules)
-        if both:
+        if self.graph_impl == "local" and set(router) & set(modules):
             return tuple(dict.fromkeys((*modules, *router)))
         return modules
 
     @property
-    def captured(self) -> tuple[str, ...] | None:
+    def captured(self) -> Texts | None:
         """Parts of a layer that graphs hold, named or not."""
         if self.graph_impl == "none":
             return ()
@@ -297,7 +296,7 @@ class Features(KnobView):
         )
     )
 
-    def recompute_modules(self) -> tuple[str, ...] | None:
+    def recompute_modules(self) -> Texts | None:
         """What selective recompute runs again; nothing under another granularity. Null is
         `core_attn`.
 
@@ -318,7 +317,7 @@ class Features(KnobView):
             return modules
         return (*modules, "moe")
 
-    def offloads(self) -> tuple[str, ...] | None:
+    def offloads(self) -> Texts | None:
         """What fine-grained offload moves; nothing while it is off."""
         switched = self.on("fine_grained_activation_offloading")
         if switched:
@@ -342,7 +341,7 @@ class Features(KnobView):
             return version == 2
         return negated(self.on("ddp.use_megatron_fsdp") is False or None)
 
-    cpu_bound_to_numa: bool | None = told(lambda view: view.on("launcher.numa_binding"))
+    cpu_bound_to_numa: bool | None = told(methodcaller("on", "launcher.numa_binding"))
 
 
 def _configured(config: Features) -> Mapping[str, object]:

@@ -35,8 +35,7 @@ def gpu_family(name: str) -> str | None:
     """Family of a product name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where it is none of
     ours.
     """
-    words = (word.upper() for word in _WORD.findall(name))
-    return next((word for word in words if word in FAMILIES), None)
+    return next(filter(FAMILIES.__contains__, map(str.upper, _WORD.findall(name))), None)
 
 
 def gpu_named(name: str) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from traces.frozen import frozen
 from traces.measure.moe.passes import PassCount
 from traces.names.frameworks import Framework
+from traces.texts import Texts
 from traces.training_log.log import Stage
 
 
@@ -52,7 +53,7 @@ class Observed:
     gathers_unresolved: bool | None = None
     tp_overlap: bool | None = None
     graph_frac: float | None = None
-    recompute_modules: tuple[str, ...] | None = None
+    recompute_modules: Texts | None = None
     recompute_full: bool | None = None
     offload: bool | None = None
     allocator_calls_per_step: float | None = None
@@ -74,7 +75,7 @@ class Observed:
     wide_frac: float | None = None
     tensor_cores: bool | None = None
     layout_frac: float | None = None
-    in_use: tuple[str, ...] | None = None
+    in_use: Texts | None = None
     dp_overlapped: bool | None = None
     sendrecv_of_experts: bool | None = None
     allocator_retries: bool | None = None

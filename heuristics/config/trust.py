@@ -6,17 +6,17 @@ from functools import cache
 from typing import Final
 
 from heuristics.config.about import OPTIONS, Given, Routing, option_of
+from heuristics.config.features import FLEX
 from heuristics.config.observed import Observed
 from traces.settings.derive import with_ranks
 from traces.settings.effective import effective, finalized, of_precision
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.precision import RECIPES
-from traces.settings.settings import Setting, Settings, Value, settings
+from traces.settings.settings import Setting, Settings, Values, settings
 
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
 
-Values = Mapping[str, Value]
 _ROUTINGS: Final[Mapping[Routing | None, Values]] = {
     "dropless": {
         "moe_expert_capacity_factor": None,
@@ -32,7 +32,7 @@ _DISPATCHERS: Final[Mapping[str, Values]] = {
     "allgather": {"moe_token_dispatcher_type": "allgather"},
     **{
         backend: {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": backend}
-        for backend in ("deepep", "hybridep", "ncclep")
+        for backend in FLEX
     },
 }
 
@@ -82,7 +82,7 @@ def given_settings(given: Given) -> Settings:
         if row.is_knob and value is not None:
             found[row.knobs[0]] = Setting(value, option_of(field))
     # an option tells more than kernels do, which leave a smaller part of the work unknown
-    off: Values = {"fp8": None, "fp4": None} if given.precision in _WIDE else {}
+    off = {"fp8": None, "fp4": None} if given.precision in _WIDE else {}
     variables = (variable.partition("=") for variable in given.env or ())
     values: Mapping[str, Values] = {
         "--vpp": {VIRTUAL_STAGES: None} if given.vpp == 1 else {},
@@ -135,7 +135,7 @@ def _with_recipe(written: Settings) -> Settings:
     return written.under(settings(of_precision(name, own), place))
 
 
-def _recompute_knobs(observed: Observed) -> dict[str, Value]:
+def _recompute_knobs(observed: Observed) -> Values:
     """Some modules run again, and not all: selective. A repeated MoE layer repeats its activation
     too.
     """
@@ -146,7 +146,7 @@ def _recompute_knobs(observed: Observed) -> dict[str, Value]:
     return {"recompute_granularity": "selective", "recompute_modules": named}
 
 
-def _precision_knobs(precision: str | None) -> dict[str, Value]:
+def _precision_knobs(precision: str | None) -> Values:
     """What matrix work in a precision tells; its FP8 format (e4m3, hybrid) nothing does."""
     if precision in _WIDE:
         return {"bf16": precision == "bf16", "fp16": precision == "fp16"}

@@ -48,8 +48,10 @@ def bridge_of_core(core: str) -> str | None:
     """The first Megatron-Bridge release whose Megatron-Core is this or later; None where that is
     none yet.
     """
-    found = (bridge for bridge, its in CORE_OF_BRIDGE.items() if numbers(its) >= numbers(core))
-    return next((f"{major}.{minor}" for major, minor in found), None)
+    for (major, minor), its in CORE_OF_BRIDGE.items():
+        if numbers(its) >= numbers(core):
+            return f"{major}.{minor}"
+    return None
 
 
 def core_of_bridge(bridge: str | None) -> str | None:

@@ -8,6 +8,7 @@ does not fit cannot be tuned. A run that is only tight has the memory wall where
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from operator import attrgetter
 from statistics import median
 from typing import Final
 
@@ -18,7 +19,7 @@ from heuristics.config.observed import Observed
 from heuristics.evidence.observed import observed_by
 from heuristics.figures.figures import Ranks, added, figures_of, frac_of
 from heuristics.figures.startup import Startup
-from heuristics.guides.situation import EP_KINDS
+from heuristics.guides.situation import of_experts_ns
 from heuristics.plan.gains import Replayed
 from heuristics.result.judged import Bucket, Evidence, Verdict, Wall, Walls
 from heuristics.run.repairs import LateRank
@@ -45,8 +46,7 @@ KERNELS: Final = Limit(
     16,
     "kernels",
     "ours: fewer, without a step, are a test of something; one layer of experts takes 25 to 40, "
-    "and what "
-    "slows it was right in each of four recordings of others",
+    "and what slows it was right in each of four recordings of others",
 )
 
 
@@ -121,7 +121,7 @@ def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
     """Over all ranks and their `steps`; None where a rank tells nothing by class."""
     if not steps or any(rank.by_class_ns is None for rank in ranks):
         return None
-    return added(rank.by_class_ns for rank in ranks)["grouped_gemm"] // steps or None
+    return added(map(attrgetter("by_class_ns"), ranks))["grouped_gemm"] // steps or None
 
 
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
@@ -167,7 +167,7 @@ def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
     late, without = known(together.late), known(together.without)
     if late is None or late.cause is Cause.NONE:
         return None
-    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
+    exposed_ns = added(map(attrgetter("exposed_by_kind_ns"), ranks))
     # an overlap hides it; all others wait for a rank to arrive
     moves = late.cause is Cause.SLOW_LINK
     waits_ns = {} if moves else together.late_exposed_by_kind_ns
@@ -175,13 +175,10 @@ def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
 
 
 def expert_waiting_frac(together: Run) -> float | None:
-    waits_ns, moves_ns = (
-        sum(ns for kind, ns in by_kind_ns.items() if kind in EP_KINDS)
-        for by_kind_ns in (together.wait_by_kind_ns, together.transfer_by_kind_ns)
-    )
-    is_told = waits_ns + moves_ns and together.clocks.aligned
-    if is_told:
-        return waits_ns / (waits_ns + moves_ns)
+    waits_ns = of_experts_ns(together.wait_by_kind_ns)
+    both_ns = waits_ns + of_experts_ns(together.transfer_by_kind_ns)
+    if both_ns and together.clocks.aligned:
+        return waits_ns / both_ns
     return None
 
 

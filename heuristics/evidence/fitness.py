@@ -3,6 +3,7 @@ that.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from typing import Final, Literal, get_args
 
 from heuristics.result.judged import Wall
@@ -16,6 +17,7 @@ from traces.measure.capture import Capture
 from traces.missing import known
 from traces.recording.recorder import recorded_by
 from traces.sections.tables import WallId
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 Grade = Literal["good", "usable", "useless"]
@@ -31,7 +33,7 @@ class Fitness:
 
     wall: WallId
     grade: Grade
-    because: tuple[str, ...]
+    because: Texts
 
 
 def _has_few_launches(info: TraceInfo, capture: Capture) -> bool:
@@ -97,7 +99,7 @@ def _as_judged(one: Fitness, wall: Wall) -> Iterator[_Verdict]:
         )
     elif grade == "useless":
         grade = "usable"
-    yield from ((grade, why) for why in one.because)
+    yield from zip(repeat(grade), one.because, strict=False)
 
 
 def _of_wall(wall: WallId, lacks: list[_Verdict]) -> Fitness:

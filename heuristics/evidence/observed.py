@@ -1,5 +1,6 @@
 """What all ranks of a run show together, of what each of them shows by itself."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from operator import attrgetter
@@ -9,6 +10,7 @@ from heuristics.config.observed import Observed
 from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, frac_of
 from heuristics.guides.situation import EP_KINDS
 from traces.limits import WALL, Limit
+from traces.measure.moe.passes import PassCount
 from traces.missing import known
 from traces.names.frameworks import FRAMEWORKS
 
@@ -34,12 +36,14 @@ _TRAFFIC: Final[Mapping[str, Collection[str]]] = {
 def observed_by(ranks: Ranks) -> Observed:
     seen = [rank.observed for rank in ranks]
     kinds, classes, labels, in_use = set[str](), set[str](), set[str](), set[str]()
+    passes = list[tuple[PassCount, ...]]()
     for rank in ranks:
+        passes += rank.observed.moe_passes
         kinds |= rank.comm_kinds
         classes.update(rank.by_class_ns or ())
         labels.update(rank.observed.recompute_modules or ())
         in_use.update(rank.observed.in_use or ())
-    found: dict[str, Any] = {one.name: _together(seen, one.name) for one in fields(Observed)}
+    found = {one.name: _together(seen, one.name) for one in fields(Observed)}
     modules = (
         None if any(rank.recompute_modules is None for rank in seen) else tuple(sorted(labels))
     )
@@ -47,7 +51,7 @@ def observed_by(ranks: Ranks) -> Observed:
     is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
     waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
     found |= {
-        "framework": next((one for one in FRAMEWORKS if one in frameworks), None),
+        "framework": next(filter(frameworks.__contains__, FRAMEWORKS), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
         "memory_bytes": _together(ranks, "memory.capacity_bytes"),
         "peak_bytes": _together(ranks, "memory.peak_bytes"),
@@ -56,8 +60,7 @@ def observed_by(ranks: Ranks) -> Observed:
         "recompute_modules": modules,
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
-        "token_count_sync": bool(added(rank.starved_ns for rank in ranks)["token_count_sync"])
-        or None,
+        "token_count_sync": bool(_added(ranks, "starved_ns")["token_count_sync"]) or None,
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, "wide_ns"),
@@ -65,7 +68,7 @@ def observed_by(ranks: Ranks) -> Observed:
         "dp_overlapped": _hides(ranks, _REDUCED),
         "layout_frac": frac_of(ranks, "layout_ns"),
         "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
-        "moe_passes": tuple(one for rank in seen for one in rank.moe_passes),
+        "moe_passes": tuple(passes),
     }
     if found["ep_overlap"] is None:
         found["ep_overlap"] = _overlap(ranks)
@@ -91,13 +94,17 @@ def _together(several: Iterable[object], name: str) -> Any:
     return None
 
 
+def _added(ranks: Ranks, name: str) -> Counter[str]:
+    return added(map(attrgetter(name), ranks))
+
+
 def _routes_tokens(
     ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str
 ) -> bool | None:
     if not all(rank.comm_known for rank in ranks):
         return None
     experts = _together(ranks, "observed.expert_gemms_per_layer")
-    if experts or classes & EXPERT_CLASSES or any(kind.startswith("ep_") for kind in kinds):
+    if experts or classes & EXPERT_CLASSES or kinds & {*EP_KINDS}:
         return True
     if dispatcher == "unknown":
         return None
@@ -127,8 +134,7 @@ def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
     """Whether compute hides, on purpose, each of these kinds that runs; None where nothing shows
     it.
     """
-    hidden_ns = added(rank.hidden_by_kind_ns for rank in ranks)
-    exposed_ns = added(rank.exposed_by_kind_ns for rank in ranks)
+    hidden_ns, exposed_ns = _added(ranks, "hidden_by_kind_ns"), _added(ranks, "exposed_by_kind_ns")
     shares = []
     for kind in kinds:
         if whole_ns := hidden_ns[kind] + exposed_ns[kind]:
@@ -148,6 +154,6 @@ def _offloads(ranks: Ranks) -> bool | None:
 def _absent(ranks: Ranks) -> dict[str, float] | None:
     if any(rank.starved_ns is None for rank in ranks):
         return None
-    found = added(rank.starved_ns for rank in ranks)
+    found = _added(ranks, "starved_ns")
     window_ns = sum(rank.window_ns for rank in ranks)
     return {name: found[name] / window_ns for name in sorted(found)}

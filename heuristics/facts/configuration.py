@@ -1,7 +1,7 @@
 """Facts of a configuration that tables of every subject ask: versions, sizes, features, graphs."""
 
 from functools import cache, partial
-from operator import contains, ne
+from operator import contains, methodcaller, ne
 from typing import Final
 
 from packaging.version import Version
@@ -13,6 +13,7 @@ from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, read, told_by
 from traces.missing import of_known
 from traces.settings.knobs import CP, EP, ETP, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
+from traces.texts import Texts
 
 ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 """Variables that PyTorch reads for its caching allocator: by release and by GPU."""
@@ -39,6 +40,7 @@ _FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
 _REDUCES: Final = ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce")
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OPTIMIZER: Final = "optimizer.optimizer"
+_PADDED: Final = "dataset.pad_to_max_length"
 _RELEASES_EARLY: Final = "ep_overlap_early_attn_memory_release"
 _NAMED: Final = "cuda_graph_modules"
 _MODULES: Final = (*GRAPH_KNOBS, _NAMED)
@@ -64,9 +66,7 @@ for _package in PACKAGES:
     enter(_package, partial(_release, _package), Config, option=f"--{_package}-version")
 
 
-@told_by(option="--log")
-def nccl(config: Config) -> str | None:
-    return config.version_text("nccl")
+enter("nccl", methodcaller("version_text", "nccl"), Config, option="--log")
 
 
 @told_by(option="--gpu-model")
@@ -93,18 +93,17 @@ def gpu(config: Config) -> str | None:
     return None
 
 
-@told_by(option="--gpu-model")
-def hardware(config: Config) -> str | None:
-    return config.hardware_class
+read(Config, "hardware", at="hardware_class", option="--gpu-model")
 
 
 @told_by(*OF_ALLOCATOR)
 def expandable_segments(config: Config) -> bool | None:
     """As any of the allocator's variables has it; None where none of them is known."""
-    told = [text for name in ALLOCATOR if (text := config.env(name)) is not None]
-    if told:
-        return any(_EXPANDABLE in text.lower().replace(" ", "") for text in told)
-    return None
+    is_on = None
+    for text in map(config.env, ALLOCATOR):
+        if text is not None:
+            is_on = is_on or _EXPANDABLE in text.lower().replace(" ", "")
+    return is_on
 
 
 @told_by(*OF_ALLOCATOR)
@@ -169,9 +168,7 @@ def dense_in_bridge(config: Config) -> bool:
     return config.moe() is False and config.framework == "megatron_bridge"
 
 
-@told_by("is_hybrid_model")
-def hybrid_model(config: Config) -> bool | None:
-    return config.on("is_hybrid_model")
+enter("hybrid_model", methodcaller("on", "is_hybrid_model"), Config, "is_hybrid_model")
 
 
 @told_by(_RELEASES_EARLY)
@@ -179,20 +176,10 @@ def early_release(config: Config) -> bool:
     return config.on(_RELEASES_EARLY) is True
 
 
-@told_by(*_REDUCES)
-def early_reduction(config: Config) -> bool | None:
-    return config.on(*reversed(_REDUCES))
-
-
+enter("early_reduction", methodcaller("on", *reversed(_REDUCES)), Config, *_REDUCES)
 enter("low_precision", Config.low_precision, Config, "fp8", "fp4", _RECIPE, option="--precision")
-
-
 enter("fp8_matrices", Config.fp8, Config, "fp8", _RECIPE, option="--precision")
-
-
-@told_by(*_GATHER)
-def fp8_gathered(config: Config) -> bool | None:
-    return config.any_on(*_GATHER)
+enter("fp8_gathered", methodcaller("any_on", *_GATHER), Config, *_GATHER)
 
 
 @told_by(_GATHER_RECIPE, "fp8_recipe")
@@ -200,16 +187,13 @@ def gather_recipe(config: Config) -> object:
     return config.value(_GATHER_RECIPE if config.known(_GATHER_RECIPE) else "fp8_recipe")
 
 
-@told_by(*_DISTRIBUTED)
-def distributed_optimizer(config: Config) -> bool | None:
-    return config.any_on(*_DISTRIBUTED)
+enter("distributed_optimizer", methodcaller("any_on", *_DISTRIBUTED), Config, *_DISTRIBUTED)
 
 
 @told_by(_FRACTION)
 def optimizer_offload_fraction(config: Config) -> float | None:
     """Megatron-Bridge leaves it at OptimizerConfig's own default, 0."""
-    known = config.known(_FRACTION) or config.framework != "megatron_bridge"
-    if known:
+    if config.known(_FRACTION) or config.framework != "megatron_bridge":
         return config.number(_FRACTION)
     return 0.0
 
@@ -241,9 +225,7 @@ def unfused_attention(config: Config) -> bool:
     return config.one_of("attention_backend", "unfused", "local") is True
 
 
-@told_by("dataset.pad_to_max_length")
-def padded_packs(config: Config) -> bool | None:
-    return config.on("dataset.pad_to_max_length")
+enter("padded_packs", methodcaller("on", _PADDED), Config, _PADDED)
 
 
 @told_by("fp8", "fp8_recipe", "fp4", option="--gpu-model")
@@ -281,7 +263,7 @@ enter("recomputed", Config.recompute_modules, Config, *_RECOMPUTE)
 
 
 @told_by(*_RECOMPUTE)
-def recompute_list(config: Config) -> tuple[str, ...] | None:
+def recompute_list(config: Config) -> Texts | None:
     """The list as it stands, whatever the granularity; else what the granularity means.
 
     The older `moe_layer_recompute` adds `moe` to it.

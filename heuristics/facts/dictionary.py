@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from traces.frozen import frozen
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 Asking = TypeVar("Asking", bound=Callable[..., object])
@@ -56,7 +57,7 @@ class Fact:
 
     of: Callable[[Any], object]
     view: type
-    knobs: tuple[str, ...] = ()
+    knobs: Texts = ()
     option: str = ""
 
 

@@ -1,9 +1,10 @@
 """Facts of how ranks are grouped and tokens spread over them, and values that would fit a run."""
 
-from math import prod
+from math import gcd, prod
 from operator import gt
 from typing import Final
 
+from heuristics.config.sizes import divisors
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import fact, read, told_by
 from traces.limits import Limit
@@ -61,10 +62,10 @@ def padded_to_capacity(config: Config) -> bool | None:
     return routing == "drop_pad"
 
 
-@told_by("moe_token_dispatcher_type", _BACKEND, _DEEPEP)
-def dispatcher_in_use(config: Config) -> str | None:
-    """As configured, else as seen."""
-    return config.configured_or_seen_dispatcher
+read(
+    Config, "dispatcher_in_use", "moe_token_dispatcher_type", _BACKEND, _DEEPEP,
+    at="configured_or_seen_dispatcher",
+)  # fmt: skip
 
 
 @told_by("moe_ffn_hidden_size", "moe_router_topk")
@@ -166,8 +167,8 @@ def expert_ranks_that_fit(config: Config) -> str | None:
             "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
         )
         return spell({ETP: 1}, framework)[0]
-    fit = [ep for ep in range(2, experts + 1) if experts % ep == 0 and world % (etp * ep * pp) == 0]
-    if fit:
+    ranks, rest = divmod(world, etp * pp)
+    if not rest and (fit := divisors(gcd(experts, ranks), experts)[1:]):
         return f"EP {_one_of(fit)}"
     return None
 
@@ -193,22 +194,22 @@ def balance_off(config: Config) -> bool | None:
     nor coefficient, is left open; with expert bias only a coefficient that somebody wrote counts.
     """
     kinds, loss = config.names(_KINDS), config.value(_LOSSES)
-    if kinds is None or config.routing == "force_balance":
-        if kinds is None:
-            return None
+    if kinds is None:
+        return None
+    if config.routing == "force_balance":
         return False
     if kinds == ("none",):
         return True
-    if not config.known(_LOSSES) or not any("aux_loss" in kind for kind in kinds):
-        if any("aux_loss" in kind for kind in kinds):
-            return None
+    if not any("aux_loss" in kind for kind in kinds):
         return False
+    if not config.known(_LOSSES):
+        return None
     told = loss if isinstance(loss, tuple) else (loss,)
     unsaid = [knob for knob in (_KINDS, _LOSSES) if config.settings.said(knob) == DEFAULT]
     by_bias = config.on("moe_router_enable_expert_bias") and _LOSSES in unsaid
     if by_bias or len(unsaid) == 2:
         return None
-    return all(not one for one in told)
+    return not any(told)
 
 
 # ---- context parallelism ----
@@ -258,12 +259,12 @@ def hierarchy_that_fits(config: Config) -> str | None:
     if cp is None or tp is None or heads is None or groups is None:
         return None
     fit = [
-        one
-        for one in range(2, cp)
-        if cp % one == 0 and heads % (tp * one) == groups % (tp * one) == 0
+        f"[{one}, {cp // one}]"
+        for one in divisors(cp, cp - 1)[1:]
+        if heads % (tp * one) == groups % (tp * one) == 0
     ]
     if fit:
-        return _one_of([f"[{one}, {cp // one}]" for one in fit])
+        return _one_of(fit)
     return None
 
 

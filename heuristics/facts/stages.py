@@ -87,7 +87,7 @@ def layout_mtp_together(config: Config) -> bool | None:
         return None
     parts = letters.split("|")
     holding = [at for at, part in enumerate(parts) if "m" in part]
-    return len(holding) <= 1 and all(at >= len(parts) - stages for at in holding)
+    return not holding or (len(holding) == 1 and holding[0] >= len(parts) - stages)
 
 
 read(Config, "microbatches", GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)
@@ -129,8 +129,7 @@ def even_stages(config: Config) -> bool | None:
 @told_by(PP, STAGE_LAYOUT)
 def plain_ends(config: Config) -> bool | None:
     """Stages of equal layers, while the first also embeds and the last also has the loss."""
-    layout = config.pp_layout
-    if layout:
+    if config.pp_layout:
         return False
     if config.on(_EMBEDDING) or config.on(_LOSS):
         return False

@@ -12,8 +12,6 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
 
-CAPTURES: Final = ("graph-captured", "graph-built", "graph-capture-begins")
-"""Lines of a log that say graphs were captured."""
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 
 

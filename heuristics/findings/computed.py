@@ -8,6 +8,7 @@ hardware queue); Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import starmap
 from statistics import median
 from typing import Final
 
@@ -209,12 +210,8 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     found = None if run.tells("ran_out") else too_large(run)
     if found is None:
         return
-    named = ", ".join(
-        _frees(fix, what, freed)
-        for fix, what, freed in _freed(
-            run, found.estimate_bytes - round(found.capacity_bytes * _USED)
-        )
-    )
+    needed = found.estimate_bytes - round(found.capacity_bytes * _USED)
+    named = ", ".join(starmap(_frees, _freed(run, needed)))
     yield {
         "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
         "estimate": gigabytes(found.estimate_bytes),

@@ -1,6 +1,8 @@
 """Every contradiction of a run, in a fixed order, by `findings.toml`; and what is misspelled."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from operator import methodcaller
 from typing import Final
 
 from msgspec import Struct
@@ -9,11 +11,13 @@ from heuristics.config.view import Config
 from heuristics.findings import dispatchers
 from heuristics.findings.case import Case
 from heuristics.findings.computed import COMPUTED
+from heuristics.guides.situation import log_lines
 from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.condition import Condition, Language
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from traces.settings.settings import Problem
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 ROOMS: Final = (dispatchers,)
@@ -34,7 +38,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     evidence: str = ""
     fix: str = ""
     when: Condition = CASES.condition("True")
-    same: tuple[str, ...] = ()
+    same: Texts = ()
 
 
 TABLE: Final = read_table(
@@ -55,9 +59,7 @@ def find_contradictions(
     neither filled in from the other. What one of them cannot tell makes no contradiction.
     `perturbation_frac`: how much longer the profiled step is than the log's.
     """
-    messages = run.log.messages if run.log else ()
-    lines = {*(one.id for one in messages), *(one.id for one in failures)}
-    case = Case(run, frozenset(lines), perturbation_frac)
+    case = Case(run, log_lines(run).union(one.id for one in failures), perturbation_frac)
     found = [one for id, rows in TABLE.items() for one in _of(id, rows, case)]
     return tuple(
         sorted((*misspelled(problems), *found), key=lambda one: one.state != "counted_otherwise")
@@ -70,13 +72,12 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
         return
     first = rows[0]
     texts = (id, row.text or first.text, row.evidence or first.evidence, row.fix or first.fix)
+    every: Iterable[Callable[[str], str]] = (partial(CASES.filled, of=case),)
     if id in COMPUTED:
-        filled = [
-            tuple(text.format_map(figures) for text in texts) for figures in COMPUTED[id](case)
-        ]
-    else:
-        filled = [tuple(CASES.filled(text, case) for text in texts)]
-    yield from (ConfigFinding(name, row.state, *said) for name, *said in filled)
+        every = map(partial(methodcaller, "format_map"), COMPUTED[id](case))
+    for filled in every:
+        name, *said = map(filled, texts)
+        yield ConfigFinding(name, row.state, *said)
 
 
 def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:

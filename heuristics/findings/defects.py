@@ -68,9 +68,10 @@ def defects_of(
         _add(entries, _of_finding(finding), finding.id)
     for failure in failures:
         _add(entries, _of_failure(failure), failure.rule or failure.id)
-    for answer in (one for one in answers if one.answer == "rejected"):
-        refusing = next((one for one in entries if _refuses(one, answer)), None)
-        _add(entries, _of_answer(answer), refusing.id if refusing else None)
+    for answer in answers:
+        if answer.answer == "rejected":
+            refusing = next((one for one in entries if _refuses(one, answer)), None)
+            _add(entries, _of_answer(answer), refusing.id if refusing else None)
     order = {one.id: place for place, one in enumerate(findings)}
     return tuple(sorted(entries, key=lambda one: (KINDS.index(one.kind), _place(one, order))))
 
@@ -187,8 +188,7 @@ def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
         beside = " and ".join(words_of(knob, value, rule.by) for knob, value in cure.beside.items())
         return say("findings.cure-with", cure=own, beside=beside)
     if cure.then:
-        first = cure.then[0]
-        return say("findings.cure-then", cure=own, text=first.text)
+        return say("findings.cure-then", cure=own, text=cure.then[0].text)
     return own
 
 

@@ -49,9 +49,9 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
     """A backend that Megatron-Bridge skips, replaces or refuses on its GPU, and what says so."""
     for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
         if line in case.lines:
-            messages = case.run.log.messages if case.run.log else ()
-            named = (one.said.get("backend", "").lower() for one in messages if one.id == line)
-            backend = next((one for one in named if one in ("deepep", "hybridep")), None)
+            messages = case.run.log.those(line) if case.run.log else ()
+            named = (one.said.get("backend", "").lower() for one in messages)
+            backend = next(filter(("deepep", "hybridep").__contains__, named), None)
             return backend or _backend(case) or "the backend", say(
                 "findings.logged", line=case.line_of(line)
             )
@@ -61,16 +61,12 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
     )
     if not of_bridge or run.observed.dispatcher == backend:
         return None, None
-    past = (
-        rule
-        for rule in limits(backend)
-        if rule.by == "megatron_bridge" and past_limit(rule, run.config)
-    )
-    rule, family = next(past, None), run.config.gpu_family
+    family = run.config.gpu_family
     on = say("findings.on-gpu", family=family.name) if family else ""
-    if rule:
-        return (backend, f"{on}{rule.text}")
-    return (None, None)
+    for rule in limits(backend):
+        if rule.by == "megatron_bridge" and past_limit(rule, run.config):
+            return backend, f"{on}{rule.text}"
+    return None, None
 
 
 @fact

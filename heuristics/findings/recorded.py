@@ -84,7 +84,7 @@ def configured(config: Config) -> Configured | None:
 def difference(steps: Sequence[PassCount], expected: Configured) -> Difference | None:
     """How a rank's steps differ; None where they fit any stage, or are not alike enough to tell."""
     each = [(one.forward, one.backward) for one in steps]
-    fits = [(count, count) for count in expected.passes]
+    fits = [*zip(expected.passes, expected.passes, strict=True)]
     if len({*each}) == 1:
         if each[0] in fits or len({*each[0]}) > 1:
             return None
@@ -97,9 +97,10 @@ def difference(steps: Sequence[PassCount], expected: Configured) -> Difference |
 
 
 def _throughout(found: int, expected: Configured) -> Difference:
-    some = [count for count in expected.passes if count and found]
-    near = next((count for count in some if found % count == 0 or count % found == 0), 0)
-    return Difference(found, found, "steps" if near else "other-run", near)
+    for count in filter(None, expected.passes):
+        if found and (found % count == 0 or count % found == 0):
+            return Difference(found, found, "steps", count)
+    return Difference(found, found, "other-run")
 
 
 def _is_cut(

@@ -27,7 +27,7 @@ def _unseen_recipe(run: Run, values: Values) -> Needs:
     """
     if run.config.word("launcher.recipe") is None:
         return ()
-    known = [knob for knob in values if run.config.known(knob)]
+    known = [*filter(run.config.known, values)]
     if len(known) == len(values) or any(run.config.value(knob) != values[knob] for knob in known):
         return ()
     return tuple(replace(one, late=True) for one in needed("recipe_has_it_off", run))
@@ -89,4 +89,4 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
                     release=Release(*rule.needs_release) if rule.needs_release else None,
                 )
             )
-    return tuple({one.text: one for one in found}.values())
+    return tuple(found)

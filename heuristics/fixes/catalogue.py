@@ -11,8 +11,10 @@ gains, side effects and sources these are where the row has none. Sources name t
 in braces.
 """
 
+from collections import ChainMap
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain, filterfalse
 from typing import Any, Final, get_args
 
 from msgspec import convert
@@ -30,6 +32,7 @@ from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
+from traces.texts import Texts
 from traces.toml_tables import WrongRow, written
 
 ROOMS: Final = (circumstances, dispatcher, graphs, memory, parallelism, precision)
@@ -39,7 +42,7 @@ _LIKE: Final = ("change", "active", "versions", "gains", "side_effects", "source
 
 def _read() -> dict[WallId, list[Fix]]:
     rows = {wall: written("heuristics.fixes", f"{wall}.toml") for wall in WALL_IDS}
-    by_id = {number: row for several in rows.values() for number, row in several.items()}
+    by_id = ChainMap(*rows.values())
     return {
         wall: [_fix(wall, number, by_id) for number in several] for wall, several in rows.items()
     }
@@ -83,7 +86,8 @@ def _asks_a_run(kind: object, written: Any) -> object:
     if kind != Changing:
         return partial(_in_run, written)
     sets = ("set", "megatron_lm", "megatron_bridge")
-    if unknown := [knob for one in sets for knob in written.get(one, ()) if knob not in knobs()]:
+    asked = chain.from_iterable(written.get(one, ()) for one in sets)
+    if unknown := [*filterfalse(knobs().__contains__, asked)]:
         raise ValueError(
             f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it"
         )
@@ -93,7 +97,9 @@ def _asks_a_run(kind: object, written: Any) -> object:
 def _as_it_is(rows: list[dict[str, Any]], fix: Fix, run: Run) -> Fix:
     """The fix with the fields of the first row that is asked in a run."""
     row = next((one for one in rows if _is_asked(one, run)), {})
-    return replace(fix, **{name: _in_run(one, run) for name, one in row.items() if name != "when"})
+    fields = _in_run(row, run)
+    fields.pop("when", None)
+    return replace(fix, **fields)
 
 
 def _in_run(written: Any, run: Run) -> Any:
@@ -132,17 +138,14 @@ def _needed(several: tuple[Needing, ...], run: Run) -> Needs:
 
 
 _FIXES: Final = _read()
-WALL_ORDER: Final[Mapping[WallId, tuple[str, ...]]] = {
+WALL_ORDER: Final[Mapping[WallId, Texts]] = {
     wall: tuple(fix.id for fix in several) for wall, several in _FIXES.items()
 }
 """Fix ids by wall, in the order to try them."""
 _OFFLOAD, _STATE_OFFLOAD = "MEM-6", "MEM-7"
-_IN_PLACE: Final = tuple(number for number in WALL_ORDER["memory"] if number != _OFFLOAD)
-ROOM_ORDER: Final = (
-    *_IN_PLACE[: _IN_PLACE.index(_STATE_OFFLOAD)],
-    _OFFLOAD,
-    *_IN_PLACE[_IN_PLACE.index(_STATE_OFFLOAD) :],
-)
+ROOM_ORDER: Final = [*WALL_ORDER["memory"]]
+ROOM_ORDER.remove(_OFFLOAD)
+ROOM_ORDER.insert(ROOM_ORDER.index(_STATE_OFFLOAD), _OFFLOAD)
 """Memory's where a run does not fit: offload after recompute and parallelism (Megatron-Bridge
 v0.6.0, skill perf-moe-optimization-workflow, Phase 1)."""
 CATALOGUE: Final[Catalogue] = {

@@ -1,6 +1,7 @@
 """What a fix changes, knob by knob, and the lines that say it in each framework."""
 
 from collections.abc import Mapping
+from itertools import chain, filterfalse
 from typing import Final
 
 from msgspec import Struct
@@ -9,9 +10,9 @@ from heuristics.result.judged import Knobs
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.settings.harness_recipes import RECIPE
-from traces.settings.knobs import Knob, knobs
+from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
-from traces.settings.settings import Framework, Settings, Value, Values
+from traces.settings.settings import Framework, Settings, Values
 from traces.settings.spelling import (
     LAYOUT,
     can_spell,
@@ -51,10 +52,10 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_open(self) -> bool:
         """Whether a value is left for the user to fill in."""
-        several = (self.set, self.megatron_lm, self.megatron_bridge)
-        return any(is_open(value) for one in several for value in one.values())
+        ours = (*self.megatron_lm.values(), *self.megatron_bridge.values())
+        return any(map(is_open, (*self.set.values(), *ours)))
 
-    def of(self, framework: Framework | None, settings: Settings) -> dict[str, Value]:
+    def of(self, framework: Framework | None, settings: Settings) -> Values:
         """Knobs as a framework takes them, Megatron-LM where it is unknown; none that is left to
         fill in.
         """
@@ -62,7 +63,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
             return _closed(in_section({**self.megatron_bridge, **self.set}, settings))
         return with_twins(_closed({**self.megatron_lm, **self.set}))
 
-    def in_run(self, run: Run) -> dict[str, Value]:
+    def in_run(self, run: Run) -> Values:
         return self.of(run.settings.framework, run.settings)
 
 
@@ -72,18 +73,13 @@ def sentences(change: Change, run: Run) -> Texts:
     """
     framework = run.settings.framework or "megatron_lm"
     own = change.megatron_bridge if framework == "megatron_bridge" else change.megatron_lm
-    left = {knob: value for knob, value in {**own, **change.set}.items() if is_open(value)}
-    told = (
-        say(f"fixes.open-{_OPEN.get(str(value), 'model')}", setting=_name(knobs()[knob], framework))
-        for knob, value in left.items()
-    )
+    told = []
+    for knob, value in {**own, **change.set}.items():
+        if is_open(value):
+            row = knobs()[knob]
+            name = row.bridge if framework == "megatron_bridge" else row.flag
+            told.append(say(f"fixes.open-{_OPEN.get(str(value), 'model')}", setting=name))
     return (*told, *change.how)
-
-
-def _name(knob: Knob, framework: Framework) -> str:
-    if framework == "megatron_bridge":
-        return knob.bridge
-    return knob.flag
 
 
 _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}
@@ -94,10 +90,10 @@ _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layou
 def without_row(change: Change) -> Texts:
     """Its knobs that the table of knobs does not know: no framework's line could set them."""
     named = {**change.set, **change.megatron_lm, **change.megatron_bridge}
-    return tuple(knob for knob in named if knob not in knobs())
+    return tuple(filterfalse(knobs().__contains__, named))
 
 
-def _closed(values: Values) -> dict[str, Value]:
+def _closed(values: Values) -> Values:
     return {knob: value for knob, value in values.items() if not is_open(value)}
 
 
@@ -114,12 +110,10 @@ def lines(change: Change, run: Run) -> Knobs:
     harness = _of_harness(change, bridge, variables)
     # overrides for what no flag of Bridge's scripts sets: their flags win over them
     if RECIPE in run.settings:
-        by_flag = {knob for sets in harness.values() for knob in sets}
+        by_flag = {*chain.from_iterable(harness.values())}
         harness |= {line: sets for line, sets in overrides.items() if not by_flag & {*sets}}
     flags = _spelled({**change.megatron_lm, **_to_say(change, run)}, core)
-    launch = {
-        line: change_of((line,), run.settings.framework or "megatron_lm") for line in change.launch
-    }
+    launch = _read(change.launch, run.settings.framework or "megatron_lm")
     return Knobs(
         _new(run, "megatron_lm", flags),
         _new(run, "megatron_bridge", overrides),
@@ -136,7 +130,7 @@ Lines = dict[str, Values]
 def _of_harness(change: Change, bridge: Values, variables: Lines) -> Lines:
     """Flags of Bridge's scripts: those that the change names, else those of its knobs."""
     if change.harness is not None:
-        return {line: change_of((line,), "megatron_bridge") for line in change.harness}
+        return _read(change.harness, "megatron_bridge")
     if change.set and len(variables) == len(change.set):
         return {f"--env {line}": sets for line, sets in variables.items()}
     return {
@@ -144,6 +138,10 @@ def _of_harness(change: Change, bridge: Values, variables: Lines) -> Lines:
         for knob, value in bridge.items()
         if not is_open(value) and (line := harness_line(knob, value))
     }
+
+
+def _read(lines: Texts, framework: Framework) -> Lines:
+    return {line: change_of((line,), framework) for line in lines}
 
 
 def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
@@ -159,7 +157,7 @@ def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
     )
 
 
-def _to_say(change: Change, run: Run) -> dict[str, Value]:
+def _to_say(change: Change, run: Run) -> Values:
     """What Megatron-LM's command has to say: what must be off is left out of it only where it is
     on.
     """
@@ -178,15 +176,13 @@ def _spelled(values: Values, core: str | None, framework: Framework = "megatron_
     """
     found: Lines = {}
     for knob, value in values.items():
-        if (knob.startswith("env.") and framework == "megatron_bridge") or not can_spell(
-            knob, framework
-        ):
+        is_bridge = framework == "megatron_bridge"
+        if is_open(value) or (knob.startswith("env.") and is_bridge):
             continue
-        if is_open(value):
+        if not can_spell(knob, framework):
             continue
-        spelled = {knob: value} if framework == "megatron_bridge" else with_twins({knob: value})
-        for line in spell(
-            {knob: value}, framework, core if can_spell(knob, framework, core) else None
-        ):
+        spelled = {knob: value} if is_bridge else with_twins({knob: value})
+        release = core if can_spell(knob, framework, core) else None
+        for line in spell({knob: value}, framework, release):
             found[line] = {**found.get(line, {}), **spelled}
     return found

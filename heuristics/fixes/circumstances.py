@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from functools import partial
 from math import gcd
+from operator import methodcaller
 from typing import Final
 
 from packaging.version import Version
 
 from heuristics.config.logic import all_of
+from heuristics.config.sizes import divisors
 from heuristics.config.view import Config
 from heuristics.facts.configuration import version
 from heuristics.facts.dictionary import enter, fact
@@ -96,9 +98,6 @@ def dispatcher_sms(run: Run) -> int | None:
     return run.config.positive(SHARED_SM_KNOB, f"moe_{run.active.dispatcher}_num_sms")
 
 
-# ---- memory ----
-
-
 # ---- parallel sizes ----
 
 
@@ -122,10 +121,8 @@ def next_levels(run: Run) -> tuple[int, ...]:
     return exchange(run)[1]
 
 
-@fact
-def queues_with_overlap(run: Run) -> int:
-    """Hardware queues that the run wants with EP overlap."""
-    return connections(run, ep_overlap=True)
+# hardware queues that the run wants with EP overlap
+enter("queues_with_overlap", partial(connections, ep_overlap=True), Run)
 
 
 def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
@@ -149,15 +146,13 @@ def _inside(run: Run, cp: int) -> int:
     config, domain = run.config, run.config.nvlink_domain or cp
     heads = config.positive("num_query_groups") or config.positive("num_attention_heads") or cp
     heads //= config.tp if config.tp and not heads % config.tp else 1
-    both = gcd(cp, heads)
-    return max(size for size in range(1, min(both, domain) + 1) if not both % size)
+    return divisors(gcd(cp, heads), domain)[-1]
 
 
 @fact
 def deeper_fits(run: Run) -> bool | None:
     """Whether a layout of more stages fits the layers."""
-    known = run.config.positive("num_layers") is not None and run.config.pp is not None
-    if known:
+    if run.config.positive("num_layers") is not None and run.config.pp is not None:
         return next(deeper(run), None) is not None
     return None
 
@@ -168,10 +163,7 @@ def next_exchange(run: Run) -> str:
     return exchange(run)[0]
 
 
-@fact
-def exchange_runs(config: Config) -> object:
-    """The one that runs."""
-    return config.first("cp_comm_type")
+enter("exchange_runs", methodcaller("first", "cp_comm_type"), Config)
 
 
 @fact
@@ -186,8 +178,8 @@ def wider_ep_divides(run: Run) -> bool | None:
 @fact
 def dp_overlapped(run: Run) -> bool | None:
     """By what compute hides, else by the configuration."""
-    switches = (run.config.overlap(f"overlap_{name}") for name in ("grad_reduce", "param_gather"))
-    return run.observed.dp_overlapped or all_of(*switches)
+    switches = ("overlap_grad_reduce", "overlap_param_gather")
+    return run.observed.dp_overlapped or all_of(*map(run.config.overlap, switches))
 
 
 @fact
@@ -196,16 +188,9 @@ def amd(run: Run) -> bool:
     return "rocm" in (run.observed.in_use or ()) or (run.gpu or "").startswith("MI")
 
 
-@fact
-def wgrad_delayed(config: Config) -> bool | None:
-    """Whether weight gradients are delayed, by any of the switches."""
-    return config.overlap("delay_wgrad_compute")
-
-
-@fact
-def queues(config: Config) -> object:
-    """Hardware queues as they are set."""
-    return config.first("env.CUDA_DEVICE_MAX_CONNECTIONS")
+# whether weight gradients are delayed, by any of the switches; hardware queues as they are set
+enter("wgrad_delayed", methodcaller("overlap", "delay_wgrad_compute"), Config)
+enter("queues", methodcaller("first", "env.CUDA_DEVICE_MAX_CONNECTIONS"), Config)
 
 
 @fact
@@ -227,6 +212,3 @@ def uses(run: Run) -> frozenset[str]:
 def capability_seen(run: Run) -> Version | None:
     """The compute capability of the GPU that ran."""
     return version(run.active.capability)
-
-
-# ---- the host ----

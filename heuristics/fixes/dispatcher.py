@@ -4,10 +4,10 @@ CMP-5).
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import gcd
 from typing import Final
 
 from heuristics.config.logic import negated
+from heuristics.config.sizes import divisors
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
@@ -21,7 +21,6 @@ from heuristics.guides.dispatcher import (
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
-from traces.settings.settings import Value
 
 _ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
 _TUNED: Final = {
@@ -53,7 +52,7 @@ def set_to(run: Run, backend: str) -> Change:
     """
     if backend in ("alltoall", "allgather"):
         none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()
-        typed: dict[str, Value] = {_TYPE: backend}
+        typed = {_TYPE: backend}
         return Change(megatron_lm=typed, megatron_bridge={**typed, _BACKEND: None}, harness=none)
     by_switch = backend == "deepep" and run.config.core_before("0.16.0")
     return Change(
@@ -136,7 +135,7 @@ def sms(run: Run) -> Change:
     Where HybridEP is told another NVLink domain than there is, that comes first, and alone.
     """
     backend = _tuned_backend(run)
-    variables: dict[str, Value] = {**backend_variables(run, backend)}
+    variables = {**backend_variables(run, backend)}
     if run.config.right_topology is False:
         return Change(variables)
     return Change({sm_knob(run, backend): _TUNED[backend], **variables}, by_release=True)
@@ -144,9 +143,8 @@ def sms(run: Run) -> Change:
 
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
-    return next(
-        name for name in (run.active.dispatcher, guided_backend(run), default) if name in _TUNED
-    )
+    backends = (run.active.dispatcher, guided_backend(run), default)
+    return next(filter(_TUNED.__contains__, backends))
 
 
 @fact
@@ -183,7 +181,5 @@ def inside_domain(run: Run) -> Change:
     Each expert is whole on its rank.
     """
     ep, domain = run.config.ep, run.config.nvlink_domain
-    fits = (
-        "N" if ep is None or domain is None else max(gcd(ep, size) for size in range(1, domain + 1))
-    )
+    fits = "N" if ep is None or domain is None else divisors(ep, domain)[-1]
     return Change({"expert_model_parallel_size": fits, "expert_tensor_parallel_size": 1})

@@ -138,12 +138,9 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def preconditions(self, run: Run) -> Needs:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        needs = (
-            *(replace(one, is_active=True) for one in self.active(run)),
-            *asked_by_rules(run, self.id, self.change(run)),
-            *self.advice(run),
-        )
-        return tuple({one.text: one for one in needs}.values())
+        active = (replace(one, is_active=True) for one in self.active(run))
+        asked = asked_by_rules(run, self.id, self.change(run))
+        return tuple({one.text: one for one in (*active, *asked, *self.advice(run))}.values())
 
     def counts_tokens(self, run: Run) -> bool:
         """Whether a step does more with it, so that only times per token compare."""

@@ -17,7 +17,7 @@ from heuristics.guides.cuda_graphs import (
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.limits import Limit
-from traces.settings.settings import Value
+from traces.texts import Texts
 
 GRAPHED: Final = Limit(
     0.2,
@@ -72,8 +72,8 @@ def partial_graphs(run: Run) -> GraphChoice:
         modules = ("attn",) if run.active.moe is False else ("moe_router", "moe_preprocess")
     captured = run.config.graph_impl == "transformer_engine"
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
-    held = {*modules, *(name for name in now if name not in choice.row.never)}
-    kept = tuple(name for name in _NAMES if name in held)
+    held = {*now} - {*choice.row.never} | {*modules}
+    kept = tuple(filter(held.__contains__, _NAMES))
     return replace(choice, graphs=Graphs("transformer_engine", kept))
 
 
@@ -83,15 +83,17 @@ def _with_fit_recompute(run: Run) -> Run:
     """
     shown = run.active
     full = None if shown.recompute_full is None else False
-    kept = shown.recompute_modules and tuple(
-        name for name in shown.recompute_modules if name != "moe"
-    )
+    kept = shown.recompute_modules and _without_experts(shown.recompute_modules)
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
     config = run.view(Trust.CHECKED)
     if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
         return corrected
-    modules = tuple(name for name in config.recompute_modules() or () if name != "moe")
+    modules = _without_experts(config.recompute_modules() or ())
     return corrected.changed({"recompute_granularity": "selective", "recompute_modules": modules})
+
+
+def _without_experts(modules: Texts) -> Texts:
+    return tuple(name for name in modules if name != "moe")
 
 
 def partial(run: Run) -> Change:
@@ -124,7 +126,7 @@ def graphs_configured(run: Run) -> bool:
 @fact
 def graphs_held(run: Run) -> str:
     """What these graphs hold, in words."""
-    *first, last = (_NAMES[module] for module in run.tells("partial_graphs").modules)
+    *first, last = map(_NAMES.__getitem__, run.tells("partial_graphs").modules)
     if first:
         return " and ".join((", ".join(first), last))
     return last
@@ -138,9 +140,7 @@ def whole(run: Run) -> Change:
     feeds.
     """
     stash = not run.tells("drops_tokens") and not run.config.core_before("0.18.0")
-    named: dict[str, Value] = (
-        {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
-    )
+    named = {"cuda_graph_modules": ()} if run.config.names("cuda_graph_modules") else {}
     return Change(
         {
             **named,  # a graph of everything takes no names

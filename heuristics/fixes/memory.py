@@ -2,9 +2,11 @@
 budget.
 """
 
+from functools import partial
+from itertools import filterfalse
 from typing import Final
 
-from heuristics.facts.dictionary import fact
+from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Needs, Precondition
@@ -12,7 +14,6 @@ from heuristics.guides.modules import MODULES, meets, recomputed_now
 from heuristics.guides.parallel import connections
 from heuristics.run.run import Run
 from traces.patterns import compiled, whole_number
-from traces.settings.settings import Value
 from traces.texts import Texts
 
 BUDGETED_BY: Final = "moe_expert_rank_capacity_factor"
@@ -35,11 +36,9 @@ def expandable(run: Run) -> Change:
 
     What else the allocator knows of its variable stays in it; other text may be a secret.
     """
-    now = (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(",")
-    kept = [one.strip() for one in now if _OF_ALLOCATOR.fullmatch(one.strip())]
-    no_register: dict[str, Value] = (
-        {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
-    )
+    now = map(str.strip, (run.config.env("PYTORCH_CUDA_ALLOC_CONF") or "").split(","))
+    kept = filter(_OF_ALLOCATOR.fullmatch, now)
+    no_register = {} if run.tells("replays") is False else {"env.NCCL_GRAPH_REGISTER": "0"}
     text = ",".join((*kept, "expandable_segments:True"))
     return Change({"env.PYTORCH_CUDA_ALLOC_CONF": text, **no_register})
 
@@ -55,9 +54,9 @@ def recompute(run: Run) -> Change:
     if choice.granularity != "none" and not choice.modules:
         return Change()
     full = run.active.recompute_full is not False
-    none: dict[str, Value] = {knob: None for knob in _WHOLE_LAYERS if full or run.config.on(knob)}
+    none = {knob: None for knob in _WHOLE_LAYERS if full or run.config.on(knob)}
     if choice.granularity == "none":
-        off: dict[str, Value] = {"recompute_granularity": None}
+        off = {"recompute_granularity": None}
         return Change(none, megatron_lm=off, megatron_bridge=off)
     return Change(
         {"recompute_granularity": "selective", "recompute_modules": choice.modules, **none},
@@ -98,10 +97,8 @@ def several_queues(run: Run) -> bool:
     return (whole_number(str(run.config.first("env.CUDA_DEVICE_MAX_CONNECTIONS"))) or 0) > 1
 
 
-@fact
-def queues_with_fsdp(run: Run) -> int:
-    """Hardware queues that the run wants with Megatron-FSDP."""
-    return connections(run, fsdp=True)
+# hardware queues that the run wants with Megatron-FSDP
+enter("queues_with_fsdp", partial(connections, fsdp=True), Run)
 
 
 @fact
@@ -110,11 +107,7 @@ def offload_left(run: Run) -> Texts:
     now, attention = run.config.offloads() or (), ("core_attn", "attn_proj")
     only = run.active.moe is False or "moe" in recomputed_now(run)
     sets = (attention,) if only else (("expert_fc1", "moe_act"), attention)
-    lacking = (tuple(name for name in one if name not in now) for one in sets)
-    return next((names for names in lacking if names), ())
-
-
-# ---- what the host holds for the GPU ----
-
-
-# ---- state of the optimizer ----
+    for names in sets:
+        if lacking := tuple(filterfalse(now.__contains__, names)):
+            return lacking
+    return ()

@@ -27,7 +27,7 @@ from heuristics.run.sizes import (
 )
 from traces.missing import Missing
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.settings.spelling import LAYOUT
 from traces.sizes.memory import delta
 
@@ -55,14 +55,14 @@ def even_stages(run: Run) -> Change:
 
 def _by_layout(run: Run, named: str, virtual: int) -> Change:
     """Stages by name, with their number a rank where that is known (0: it is not)."""
-    count: dict[str, Value] = {}
+    count = dict[str, Value]()
     if virtual:
         count[VIRTUAL_STAGES] = virtual if virtual > 1 else None
-    whole: dict[str, Value] = {"pipeline_model_parallel_layout": named, **_without_others(run)}
+    whole = {"pipeline_model_parallel_layout": named, **_without_others(run)}
     return Change(whole, megatron_bridge=count, since="0.13.0")
 
 
-def _without_others(run: Run) -> dict[str, Value]:
+def _without_others(run: Run) -> Values:
     return {name: None for name in OTHER_LAYOUTS if run.config.first(name) is not None}
 
 
@@ -75,9 +75,6 @@ def even_memory(run: Run) -> Change:
     return _by_layout(run, *layout)
 
 
-# ---- context parallelism ----
-
-
 # ---- more or fewer cuts ----
 
 
@@ -88,7 +85,7 @@ def more_ranks(run: Run) -> Change:
     Twice the EP, else the next stages, where sizes are unknown (N where PP is); what holds least
     where nothing fits.
     """
-    cuts: list[dict[str, Value]] = [*_wider(run)]
+    cuts = [*_wider(run)]
     widest = cuts[-1] if cuts else {}
     cuts += ({**widest, **stages} for stages in deeper(run.changed(widest)))
     if not cuts:
@@ -96,19 +93,20 @@ def more_ranks(run: Run) -> Change:
             return Change()
         return Change({PP: "N"})
     cut = _first_that_fits(run, cuts)
-    count = {knob: cut[knob] for knob in (VIRTUAL_STAGES,) if knob in cut}
-    whole = {knob: value for knob, value in cut.items() if knob not in count}
+    whole, count = dict(cut), dict[str, Value]()
+    if VIRTUAL_STAGES in cut:
+        count[VIRTUAL_STAGES] = whole.pop(VIRTUAL_STAGES)
     return Change(whole, megatron_bridge=count, since="0.13.0" if STAGE_LAYOUT in cut else "")
 
 
-def _wider(run: Run) -> Iterator[dict[str, Value]]:
+def _wider(run: Run) -> Iterator[Values]:
     """Larger and larger EP inside the domain."""
     while ep := wider_ep(run):
         yield {EP: ep}
         run = run.changed({EP: ep})
 
 
-def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Value]:
+def _first_that_fits(run: Run, cuts: Sequence[Values]) -> Values:
     """By what is measured or counted now and what the estimate takes off; the first where that is
     unknown.
     """
@@ -117,7 +115,7 @@ def _first_that_fits(run: Run, cuts: Sequence[dict[str, Value]]) -> dict[str, Va
         return cuts[0]
     now = peak_bytes(run) or before.total_bytes
     held = max(now, capacity) if run.tells("ran_out") else now
-    sizes: list[tuple[int, dict[str, Value]]] = []
+    sizes: list[tuple[int, Values]] = []
     for cut in cuts:
         added = delta(before, estimated(run.changed(cut)))
         if isinstance(added, Missing):
@@ -140,7 +138,7 @@ def fewer_ranks(run: Run) -> Change:
     stages = fewer_stages(run)
     if stages is None:
         return Change()
-    none: dict[str, Value] = {VIRTUAL_STAGES: None} if stages == 1 and run.config.vpp else {}
+    none = {VIRTUAL_STAGES: None} if stages == 1 and run.config.vpp else {}
     return Change({PP: stages, **none})
 
 
@@ -163,11 +161,11 @@ def larger_launches(run: Run) -> Change:
     return Change({**_doubled(run), **_half_tp(run)})
 
 
-def _doubled(run: Run) -> dict[str, Value]:
+def _doubled(run: Run) -> Values:
     return {MICRO_BATCH: doubled_micro_batch(run) or "2N"}
 
 
-def _half_tp(run: Run) -> dict[str, Value]:
+def _half_tp(run: Run) -> Values:
     """Half the tensor parallelism, TP/2 where it is unknown; nothing where it cannot go down.
 
     It does not go to 1 where its overlap is on, which wants more.
@@ -177,9 +175,9 @@ def _half_tp(run: Run) -> dict[str, Value]:
         return {}
     if tp == 2 and run.active.tp_overlap:
         return {}
-    half: Value = tp // 2 if tp else "TP/2"
+    half = tp // 2 if tp else "TP/2"
     alone = half == 1 and run.config.on("sequence_parallel")
-    off: dict[str, Value] = {"sequence_parallel": False} if alone else {}
+    off = {"sequence_parallel": False} if alone else {}
     return {TP: half, **off}
 
 

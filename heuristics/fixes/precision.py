@@ -10,7 +10,7 @@ from heuristics.guides.precision import ROUTER, choose_precision
 from heuristics.run.run import Run
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.toml_tables import read_table
 
 
@@ -68,7 +68,7 @@ def low_recipe(run: Run) -> str:
     )
 
 
-def _knobs(run: Run, spelling: _Spelling) -> dict[str, Value]:
+def _knobs(run: Run, spelling: _Spelling) -> Values:
     """The recipe's knobs; parameters stay in BF16 where no optimizer is distributed that could
     gather FP8.
     """
@@ -84,13 +84,13 @@ def _is_known(run: Run, knob: str) -> bool:
     return known_in(knob, run.config.core_text) is not False
 
 
-def _left_out(run: Run, recipe: str) -> dict[str, Value]:
+def _left_out(run: Run, recipe: str) -> Values:
     """Knobs of FP8, where FP4 takes its place: Megatron-Core refuses both at once."""
     if recipe != "nvfp4":
         return {}
     is_fp8 = run.config.on("fp8") or run.config.running_bits == 8
-    off: dict[str, Value] = {"fp8": None} if is_fp8 else {}
-    return off | {knob: False for knob in (_GATHER, _REUSE) if run.config.on(knob)}
+    off = {"fp8": None} if is_fp8 else {}
+    return {**off, **dict.fromkeys(filter(run.config.on, (_GATHER, _REUSE)), False)}
 
 
 enter("precision_guide", choose_precision)

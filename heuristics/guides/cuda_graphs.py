@@ -16,7 +16,7 @@ from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.texts import Texts
 
 RNG_TRACKER: Final[Values] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
@@ -86,7 +86,7 @@ class _Asked:
         """What the rules ask of the run with these."""
         if graphs.impl == "none":
             return ()
-        older = {switch: False for switch in SWITCHES if self.run.config.on(switch)}
+        older = dict.fromkeys(filter(self.run.config.on, SWITCHES), False)
         return asked_by(
             self.run,
             {**older, **self.row.sets, **graph_settings(graphs, self.run.config.core_text)},
@@ -96,6 +96,9 @@ class _Asked:
         """The rules that refuse these graphs for certain, but for what is set with them."""
         refusing = [one.rule for one in self.rules(graphs) if one.holds is False]
         return [rule for rule in refusing if rule.level == "error" and not rule.along]
+
+    def _refusals(self, what: str, graphs: Graphs) -> list[Refusal]:
+        return [Refusal(what, one.text, one.source) for one in self.broken(graphs)]
 
     def allowed(self) -> tuple[Graphs, list[Refusal]]:
         """The row's graphs with as many modules as the rules allow; no graphs where they allow
@@ -117,8 +120,7 @@ class _Asked:
         found = []
         for module in self.row.answer:
             if module not in kept.modules:
-                broken = self.broken(kept._replace(modules=(*kept.modules, module)))
-                found += [Refusal(module, one.text, one.source) for one in broken]
+                found += self._refusals(module, kept._replace(modules=(*kept.modules, module)))
         return found
 
     def _of_all(self, whole: Graphs, broken: Rule) -> Refusal:
@@ -144,21 +146,20 @@ class _Asked:
             more = Graphs("full_iteration", ())
             if step in GRAPH_MODULES:
                 more = graphs._replace(modules=(*graphs.modules, step))
-            broken = self.broken(more)
-            if not broken:
+            against = self._refusals(step, more)
+            if not against:
                 allowed.append(step)
-            refused += [Refusal(step, one.text, one.source) for one in broken]
+            refused += against
         return tuple(allowed), refused
 
     def needs(self, graphs: Graphs) -> Values:
         """What to set with the graphs, where it is not known to be set."""
         if graphs.impl == "none":
             return {}
-        along = [one.rule for one in self.rules(graphs) if one.applies and not one.holds]
         sets = dict(self.row.sets)
-        for rule in along:
-            if rule.along:
-                sets |= rule.set
+        for one in self.rules(graphs):
+            if one.applies and not one.holds and one.rule.along:
+                sets |= one.rule.set
         return sets
 
 
@@ -175,7 +176,7 @@ def _notes(run: Run, row: Row, impl: Impl) -> Texts:
     return tuple(notes)
 
 
-def graph_settings(graphs: Graphs, core_version: str | None) -> dict[str, Value]:
+def graph_settings(graphs: Graphs, core_version: str | None) -> Values:
     """Graphs as settings of a release; of the newest where it is unknown.
 
     Read at the tags core_v0.12.0 to core_v0.19.0: a switch for each implementation up to 0.14,
@@ -192,7 +193,7 @@ def graph_settings(graphs: Graphs, core_version: str | None) -> dict[str, Value]
     return {**{switch: impl == one for switch, one in SWITCHES.items()}, "cuda_graph_modules": held}
 
 
-def graph_change(graphs: Graphs, core_version: str | None) -> dict[str, Value]:
+def graph_change(graphs: Graphs, core_version: str | None) -> Values:
     """What graphs switch on; empty where the release cannot say it."""
     version = numbers(core_version) if core_version else _NEWEST
     unnamed = version < (0, 16, 0) and not {*graphs.modules} <= {"attn"}

@@ -76,7 +76,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     row, asks = fired.row, fired.asks
     refused = refusals(run, row.answer)
     first, candidates = _allowed(row, refused)
-    notes, before = [row.reason], list[Note]()
+    notes, before = [row.reason], list[str]()
     if row.winner and (why := {one.what: one.reason for one in refused}.get(row.answer[0])):
         instead = first or " or ".join(candidates)
         notes.insert(0, say("guides.refused-here", backend=row.answer[0], why=why, instead=instead))
@@ -90,7 +90,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
             for one in _notes().values():
                 holds = bool(one.before) and one.when.holds(run)
                 if holds:
-                    before.append(one)
+                    before.append(one.before)
                     notes.append(one.text)
                 elif holds is None and one.option:
                     asks += (one.option,)
@@ -106,7 +106,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
         first=first,
         candidates=candidates,
         extras=_once((*extras, *_of_framework(row.settings, run))),
-        before=tuple(one.before for one in before),
+        before=tuple(before),
         notes=_once(notes),
         asks=_once((*asks, *of_sizes)),
         refused=refused,

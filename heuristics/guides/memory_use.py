@@ -18,9 +18,9 @@ from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
-from traces.training_log.memory import pieces_suffice
+from traces.training_log.memory import peak_memory, pieces_suffice
 
 HEAD_ROOM: Final = HALF_A_WALL
 """What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
@@ -114,10 +114,10 @@ def peak_bytes(run: Run) -> int | None:
 
     The trace shows what PyTorch reserves, which is no less.
     """
-    ranks = run.log.memory if run.log else ()
-    allocated = [rank.peak_allocated_bytes for rank in ranks if rank.peak_allocated_bytes]
-    reserved = [rank.peak_reserved_bytes for rank in ranks if rank.peak_reserved_bytes]
-    return max(allocated or reserved, default=run.active.peak_bytes)
+    logged = peak_memory(run.log) if run.log else None
+    if logged is None:
+        return run.active.peak_bytes
+    return logged.allocated_bytes or logged.reserved_bytes or run.active.peak_bytes
 
 
 def memory_use(run: Run) -> Use | None:
@@ -165,9 +165,7 @@ ASK_MEMORY: Final = say("guides.memory-report")
 
 
 _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
-_OTHERS: Final[dict[str, Value]] = dict.fromkeys(
-    ("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS)
-)
+_OTHERS: Final[Values] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
 
 
 @frozen
@@ -238,17 +236,15 @@ def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:
     """One layer from the fullest rank's longest stage to the emptiest rank's shortest, never past
     MTP.
     """
-    ranks = len(held)
-    last = next((place for place, stage in enumerate(stages) if _PREDICTION in stage), len(stages))
+    ranks, count = len(held), len(stages)
+    last = next((place for place, stage in enumerate(stages) if _PREDICTION in stage), count - 1)
     full, empty = held.index(max(held)), held.index(min(held))
-    givers = [place for place in range(full, len(stages), ranks) if stages[place].count(_LAYER) > 1]
-    takers = [place for place in range(empty, len(stages), ranks) if place <= last]
-    layers = [sum(one.count(_LAYER) for one in stages[rank::ranks]) for rank in range(ranks)]
-    too_long = layers[empty] + 1 > (1 + QUARTER.value) * sum(layers) / ranks
-    if full == empty or not givers or not takers or too_long:
+    layers = [stage.count(_LAYER) for stage in stages]
+    giver = max(range(full, count, ranks), key=layers.__getitem__)
+    taker = min(range(empty, last + 1, ranks), key=layers.__getitem__, default=None)
+    too_long = sum(layers[empty::ranks]) + 1 > (1 + QUARTER.value) * sum(layers) / ranks
+    if full == empty or layers[giver] < 2 or taker is None or too_long:
         return None
-    giver = max(givers, key=lambda place: stages[place].count(_LAYER))
-    taker = min(takers, key=lambda place: stages[place].count(_LAYER))
     result = list(stages)
     result[giver] = result[giver].replace(_LAYER, "", 1)
     result[taker] = _one_more(result[taker])

@@ -45,16 +45,14 @@ def wider_cp(run: Run) -> int | None:
     Each rank takes two pieces of a sequence, so tokens divide by twice the CP. Experts keep their
     ranks.
     """
-    length, cp = sequence_length(run), run.config.cp
+    length, cp, ranks = sequence_length(run), run.config.cp, run.config.dp
     if length is None or cp is None:
         return None
-    sizes = [cp * 2**power for power in range(1, int(log2(max(1, guided_cp(length) // cp))) + 1)]
-    return next((size for size in reversed(sizes) if _divides(run, length, cp, size)), None)
-
-
-def _divides(run: Run, length: int, cp: int, size: int) -> bool:
-    ranks = run.config.dp
-    return length % (2 * size) == 0 and (ranks is None or ranks % (size // cp) == 0)
+    for power in reversed(range(1, (guided_cp(length) // cp).bit_length())):
+        times = 1 << power
+        if length % (2 * cp * times) == 0 and (ranks is None or ranks % times == 0):
+            return cp * times
+    return None
 
 
 def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) -> int:

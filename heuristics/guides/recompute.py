@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, cast
 
 from heuristics.config.about import Guidance
@@ -21,7 +22,6 @@ from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing
-from traces.settings.settings import Value
 from traces.texts import Texts
 
 _BY_ESTIMATE: Final = "recompute-most-freed"
@@ -67,7 +67,7 @@ def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
     What is recomputed beside a whole MoE layer stays when that layer goes.
     """
     first = (CORE_ATTENTION,) if row.how == "selective" and attention_unfused(run) else ()
-    start, then = [label for label in (*first, *row.answer) if _takes(run, label)], list[str]()
+    start, then = list(filter(partial(_takes, run), (*first, *row.answer))), list[str]()
     stays = run.tells("short_now") or "moe" in now
     for label in row.then:
         if label not in start and _takes(run, label):
@@ -86,7 +86,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     All that frees anything where nothing suffices; whole MoE layers only then. The order of the
     table where sizes are unknown.
     """
-    now = [label for label in MODULES if label in recomputed_now(run)]
+    now = list(filter(recomputed_now(run).__contains__, MODULES))
     sizes: dict[str, int] = {}
     for label in (*start, *then):
         if label not in now and label != "moe" and (size := _held(run, (*now, label))) is not None:
@@ -101,12 +101,12 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
             chosen.append(label)
         if (_held(run, chosen) or 0) <= capacity * (1 - HEAD_ROOM.value):
             break
-    return tuple(label for label in MODULES if label in chosen) or tuple(start)
+    return tuple(filter(chosen.__contains__, MODULES)) or tuple(start)
 
 
 def _held(run: Run, labels: Sequence[str]) -> int | None:
     """Bytes of the fullest rank with some labels recomputed, by the estimate."""
-    changes: dict[str, Value] = {
+    changes = {
         "recompute_granularity": "selective" if labels else None,
         "recompute_modules": tuple(labels),
     }

@@ -2,6 +2,8 @@
 tell.
 """
 
+from collections.abc import Mapping
+from itertools import repeat
 from typing import Final
 
 from heuristics.config.view import Config
@@ -33,6 +35,11 @@ LARGE_EP: Final = Limit(
     "expert-parallel ranks",
     "ours: four nodes of eight; the EP of the guides' large DeepSeek-V3 runs and up",
 )
+
+
+def of_experts_ns(kinds: Mapping[str, int]) -> int:
+    """What of some costs by kind is of expert all-to-all."""
+    return sum(map(kinds.get, EP_KINDS, repeat(0)))
 
 
 def _share(run: Run, cost_ns: int | None) -> float | None:

@@ -14,7 +14,7 @@ from heuristics.config.about import Guidance
 from heuristics.guides import situation
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.texts import Texts
 from traces.toml_tables import keyed, place, read_rows, written
 
@@ -44,7 +44,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     then: Texts = ()
     settings: Texts = ()
     never: Texts = ()
-    sets: dict[str, Value] = {}
+    sets: Values = {}
 
 
 @cache

@@ -8,6 +8,8 @@ known of a run is named, and the row then speaks with an "if".
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import starmap
+from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -24,7 +26,7 @@ from heuristics.words import say
 from traces.frozen import frozen
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
@@ -66,24 +68,24 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     without_line: bool = False
     releases: dict[Package | Literal["container"], tuple[str, str]] = {}
     gpus: Texts = ()
-    set: dict[str, Value] = {}
+    set: Values = {}
     fix: str = ""
     fixes: Texts = ()
     as_it_is: bool = True
     explains: Texts = ()
     unless: Texts = ()
 
-    def seen_lines(self, run: Run) -> tuple[tuple[str, int], ...]:
+    def seen_lines(self, run: Run) -> dict[str, int]:
         """Its lines in the run's log, each with the number of the first."""
         log = run.log
         if log is None:
-            return ()
+            return {}
         first: dict[str, int] = {}
         for message in log.messages:
             first.setdefault(message.id, message.line)
         if log.out_of_memory:
             first[OUT_OF_MEMORY] = log.out_of_memory[0].line
-        return tuple((id, first[id]) for id in self.lines if id in first)
+        return {id: first[id] for id in self.lines if id in first}
 
     def is_possible(self, run: Run) -> bool:
         """Whether nothing that is known of the run speaks against it, and its log shows a line if
@@ -100,8 +102,8 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What would decide it and is not known of the run."""
         release = ("release",) if self.releases and self.released(run) is None else ()
         gpu = ("gpu",) if self.gpus and self.on_gpu(run) is None else ()
-        names = (one.name for one in self.when.unknown(run)) if self.when.holds(run) is None else ()
-        return (*release, *gpu, *dict.fromkeys(names))
+        asked = self.when.unknown(run) if self.when.holds(run) is None else ()
+        return (*release, *gpu, *dict.fromkeys(map(attrgetter("name"), asked)))
 
     def on_gpu(self, run: Run) -> bool | None:
         gpu = run.gpu
@@ -113,14 +115,14 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether a package that is known is of an affected release; None where none of them is
         known.
         """
-        told = [
-            numbers(since) <= numbers(version) and (not until or numbers(version) < numbers(until))
-            for package, (since, until) in self.releases.items()
-            if (version := version_of(run, package)) is not None
-        ]
-        if self.releases and not told:
-            return None
-        return all(told)
+        is_told = not self.releases
+        for package, (since, until) in self.releases.items():
+            if (version := version_of(run, package)) is not None:
+                is_told = True
+                is_before = not until or numbers(version) < numbers(until)
+                if not is_before or numbers(version) < numbers(since):
+                    return False
+        return is_told or None
 
 
 def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
@@ -133,7 +135,10 @@ def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
 @cache
 def incidents() -> Mapping[str, Row]:
     """Every row by its id. Raises `WrongRow`."""
-    return {id: row for subject in SUBJECTS for id, row in rows(subject).items()}
+    found: dict[str, Row] = {}
+    for subject in SUBJECTS:
+        found |= rows(subject)
+    return found
 
 
 @cache
@@ -149,7 +154,7 @@ class Met:
     row: Row
     state: IncidentState
     unknown: Texts
-    lines: tuple[tuple[str, int], ...]
+    lines: Mapping[str, int]
     seen: tuple[Sighting, ...]
 
 
@@ -162,12 +167,14 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
     found = [
         _met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)
     ]
-    certain = {id for one in found if not one.unknown for id, _ in one.lines}
-    told = []
+    certain = {id for one in found if not one.unknown for id in one.lines}
+    told, sure = [], set[str]()
     for one in found:
-        is_told = one.unknown and any(id in certain for id, _ in one.lines)
-        told.append(replace(one, state="possible") if is_told else one)
-    sure = {one.row.id for one in told if one.state != "possible"}
+        if one.unknown and certain & one.lines.keys():
+            one = replace(one, state="possible")
+        elif one.state != "possible":
+            sure.add(one.row.id)
+        told.append(one)
     kept = [
         one
         for one in told
@@ -182,7 +189,7 @@ def _met(row: Row, run: Run) -> Met:
     them.
     """
     lines, unknown = row.seen_lines(run), row.unknown(run)
-    is_witness = any(id not in SHARED_LINES for id, _ in lines) or row.when.holds(run) is True
+    is_witness = lines.keys() - SHARED_LINES or row.when.holds(run) is True
     state: IncidentState = "possible" if unknown else "met"
     if lines and is_witness:
         state = "seen"
@@ -204,14 +211,14 @@ def _told(one: Met, run: Run) -> Incident:
         one,
         what=RUNS.filled(row.what, run),
         cure=RUNS.filled(row.cure, run),
-        releases=tuple(release_words(*ends) for ends in row.releases.items()),
+        releases=tuple(starmap(release_words, row.releases.items())),
         only_if=one.unknown,
     )
 
 
-def _sightings(row: Row, lines: tuple[tuple[str, int], ...], run: Run) -> Iterator[Sighting]:
+def _sightings(row: Row, lines: Mapping[str, int], run: Run) -> Iterator[Sighting]:
     """Lines of the log, versions, then settings that the condition names and somebody wrote."""
-    for id, line in lines:
+    for id, line in lines.items():
         yield Sighting("log", id, f"line {line}")
     for package in row.releases:
         if (version := version_of(run, package)) is not None:
@@ -234,7 +241,7 @@ def known_issues(fix: str, sets: Values, run: Run) -> tuple[KnownIssue, ...]:
             KnownIssue,
             row,
             what=RUNS.filled(row.what, changed),
-            releases=tuple(release_words(*one) for one in row.releases.items()),
+            releases=tuple(starmap(release_words, row.releases.items())),
             only_if=row.unknown(changed),
             workaround=RUNS.filled(row.cure, changed),
         )

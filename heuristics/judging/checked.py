@@ -49,7 +49,7 @@ from heuristics.workflow.walk import walk
 from traces.frozen import frozen
 from traces.missing import Missing, OrMissing, known
 from traces.sections.section import copied
-from traces.settings.settings import PROGRAMS, Problem, Value, Values
+from traces.settings.settings import PROGRAMS, Problem, Values
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
@@ -178,7 +178,7 @@ def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[
     return Missing("", why, say("findings.give-megatron"))
 
 
-def _written(values: Values) -> dict[str, Value]:
+def _written(values: Values) -> Values:
     """Settings of a document, in which "null" is null."""
     return {knob: "null" if value is None else value for knob, value in values.items()}
 

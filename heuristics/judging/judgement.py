@@ -166,8 +166,9 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
             by_kind[wall.id], total_ns[wall.id] = _by_kind(wall, evidence), ns
         if (frac := known(wall.cost_frac)) is not None:
             total_frac[wall.id] = frac
-    versions = {f"{package}_version": configured.versions.get(package) for package in PACKAGES}
-    given = replace(given, **{name: getattr(given, name) or one for name, one in versions.items()})  # type: ignore[arg-type]
+    for package in PACKAGES:
+        told = getattr(given, f"{package}_version") or configured.versions.get(package)
+        given = replace(given, **{f"{package}_version": told})  # type: ignore[arg-type]
     return copied(
         Run,
         evidence,
@@ -254,5 +255,5 @@ def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) ->
     fixes = fixes_of(run.framework)
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
     levers = evidence.unproven if trains else {}
-    stand = [wall.id for wall in found]
-    return make_plan(run, stand, catalogue, levers, gains_of(evidence.replayed), rejected)
+    gains = gains_of(evidence.replayed)
+    return make_plan(run, [wall.id for wall in found], catalogue, levers, gains, rejected)

@@ -23,16 +23,16 @@ _SCALED: Final = 1.4826
 """Median deviation -> standard deviation of a normal distribution."""
 
 
-def apart(cost_ns: FloatArray) -> tuple[int, ...]:
+def apart(cost_ns: FloatArray, unknown: float = 0.0) -> tuple[int, ...]:
     """The ranks that cost far more than all others: one, or up to half of them, as a host or a
     switch makes.
 
     The others, told from them by the widest gap, scatter by so little that none of these is among
     them by chance.
     """
-    order = np.argsort(np.nan_to_num(cost_ns), kind="stable")
-    ordered = np.nan_to_num(cost_ns)[order]
-    half = len(order) - len(order) // 2
+    known = np.nan_to_num(cost_ns, nan=unknown)
+    order = np.argsort(known, kind="stable")
+    ordered, half = known[order], len(order) - len(order) // 2
     if len(order) < 2:
         return ()
     begins = half + int(np.argmax(np.diff(ordered)[half - 1 :]))

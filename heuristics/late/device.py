@@ -52,7 +52,7 @@ def _across(run: MeasuredRun) -> FloatArray:
     factor = device_factors(
         run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),)
     )
-    if is_node(run, apart(np.nan_to_num(factor, nan=1.0))):
+    if is_node(run, apart(factor, 1.0)):
         return factor
     return unknown
 

@@ -27,13 +27,13 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     launches.
     """
     table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
-    slow = apart(np.nan_to_num(ratio(pace_ns, run.alike), nan=1.0))
+    slow = apart(ratio(pace_ns, run.alike), 1.0)
     if places := apart(means(table)):
         yield _edit(run, places, table, slow)
         if by_step := in_some_steps(run, table, places):
             yield _edit(run, places, table, slow, by_step)
     every = (Alike(run.alike[0].fingerprint, tuple(range(len(run.nodes)))),)
-    slow = apart(np.nan_to_num(ratio(pace_ns, every), nan=1.0))
+    slow = apart(ratio(pace_ns, every), 1.0)
     if is_node(run, slow):
         table = excess(run.grid.host_ns, every)
         node_ns = middles(table[list(slow)].T)  # together they are one host
@@ -80,9 +80,7 @@ def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:
     begun = ByTime(recorded.place, recorded.rows.start_ns)
     until_ns = np.zeros(len(recorded.rows), dtype=np.int64)
     until_ns[begun.rows] = np.cumsum(np.maximum(recorded.rows.host_ns[begun.rows], 0))
-    last, before = (
-        begun.before(matched.place, one) for one in (matched.start_ns, matched.end_ns[after])
-    )
-    return np.where(
-        after == NO_ROW, 0, np.clip(until_ns[last] - until_ns[before], 0, chains.own_ns)
-    )
+    last = begun.before(matched.place, matched.start_ns)
+    before = begun.before(matched.place, matched.end_ns[after])
+    spent_ns = np.clip(until_ns[last] - until_ns[before], 0, chains.own_ns)
+    return np.where(after == NO_ROW, 0, spent_ns)

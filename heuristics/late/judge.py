@@ -2,8 +2,9 @@
 that saves the most counts, where it saves more than resampled steps give by chance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -52,22 +53,29 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
     """
     if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
         return None
-    steady = [
-        one for propose in _STEADY for edit in propose(run) if (one := tried(run, edit)) is not None
-    ]
-    worst = _most(run, [one for one in steady if one.replayed is not None])
+    found: list[Tried] = []
+    for propose in _STEADY:
+        found += _worth(run, propose(run))
+    worst = _most(run, filter(_is_replayed, found))
     if worst is not None and worst.edit.cause is Cause.ROUTING_IMBALANCE:
         return worst  # what uneven work of experts holds up looks like pauses
-    places = () if worst is None else worst.edit.places
-    others = [one for edit in pauses.propose(run, places) if (one := tried(run, edit)) is not None]
-    found = [*steady, *others]
-    return _most(run, [one for one in found if one.replayed is not None]) or _most(run, found)
+    found += _worth(run, pauses.propose(run, worst.edit.places if worst else ()))
+    return _most(run, filter(_is_replayed, found)) or _most(run, found)
 
 
-def _most(run: MeasuredRun, found: Sequence[Tried]) -> Tried | None:
+def _worth(run: MeasuredRun, edits: Iterable[Edit]) -> Iterator[Tried]:
+    return filter(None, map(partial(tried, run), edits))
+
+
+def _is_replayed(one: Tried) -> bool:
+    return one.replayed is not None
+
+
+def _most(run: MeasuredRun, several: Iterable[Tried]) -> Tried | None:
     """What saves the most; of several that save as much, to a hundredth of the step, that of fewest
     ranks.
     """
+    found = [*several]
     most_ns = max((one.saved_ns for one in found), default=0.0)
     as_much = [one for one in found if one.saved_ns >= most_ns - COST.value * run.step_ns]
     return min(
@@ -179,8 +187,7 @@ def at_least(values: FloatArray, edit: Edit) -> float:
     apart = (some[drawn_again(count)].mean(axis=1) - some.mean()) * np.sqrt(
         count / max(1, count - 1)
     )
-    least = float(some.mean() + np.quantile(apart, CHANCE.value))
-    return least * count / _known(values)
+    return float(some.mean() + np.quantile(apart, CHANCE.value)) * count / _known(values)
 
 
 def _drawn_from(values: FloatArray, edit: Edit) -> FloatArray:

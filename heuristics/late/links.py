@@ -23,8 +23,7 @@ SLOWER: Final = Limit(
     1.15,
     "times as long as like transfers",
     "measured: of eight recorded ranks of another's run (dlrm8) one moves its data 1.15 times as "
-    "long as the "
-    "median, and nothing is wrong with it",
+    "long as the median, and nothing is wrong with it",
 )
 _LEAST: Final = 6
 """Transfers, from which on their mean says something."""
@@ -44,7 +43,7 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     is spared.
     """
     matched, count = run.together.matched, len(run.together.matched.groups)
-    member: BoolArray = np.zeros((count, len(run.nodes)), dtype=np.bool_)
+    member = np.zeros((count, len(run.nodes)), dtype=np.bool_)
     of_row = matched.group[matched.instance]
     member[of_row, matched.place] = True
     apart_nodes = run.nodes[matched.place] != run.nodes[member.argmax(axis=1)][of_row]
@@ -63,7 +62,8 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     group = matched.group[seen]
     often = np.bincount(group, minlength=count)
     slower = np.bincount(group, moved_ns[seen] >= SLOWER.value * usual_ns[seen], count)
-    took, like_took = (parts.sums(one[seen], group, count) for one in (moved_ns, usual_ns))
+    took = parts.sums(moved_ns[seen], group, count)
+    like_took = parts.sums(usual_ns[seen], group, count)
     told = (often >= _LEAST) & (like_took > 0) & (took >= LASTS.value * often)
     slow = told & (took >= SLOWER.value * like_took) & (slower * 2 > often)
     if not slow.any() or (not over_nodes.any() and not member[slow].all(axis=0).any()):
@@ -72,13 +72,15 @@ def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
     worst = int(np.argmax(beyond))
     mine = seen & (matched.group == worst)
     factor = float(np.median(moved_ns[mine] / usual_ns[mine]))
-    of_rank: FloatArray = beyond @ member
-    by_node: list[BoolArray] = [run.nodes == one for one in distinct(run.nodes)]
+    of_rank = beyond @ member
+    by_node = [run.nodes == one for one in distinct(run.nodes)]
     on_all = [one for one in by_node if member[slow][:, one].any(axis=1).all()]
     several = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
     found = []
-    for mask in (one for one in several if not one.all()):
-        passing: BoolArray = member @ mask
+    for mask in several:
+        if mask.all():
+            continue
+        passing = member @ mask
         free = np.bincount(like[seen & ~passing[matched.group]], minlength=int(like.max()) + 1) > 0
         beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
         normal = told & ~slow & beside_free

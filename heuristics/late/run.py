@@ -44,6 +44,7 @@ from traces.sections.run import (
     RunProblem,
     RunWithout,
 )
+from traces.sections.section import copied
 from traces.spelling import percent
 
 _NO_WORLD: Final = gap(
@@ -155,13 +156,12 @@ def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
 
 
 def _like(one: Alike, grid: Grid) -> LikeRanks:
-    return LikeRanks(
+    return copied(
+        LikeRanks,
+        one.fingerprint,
         ranks=one.places,
         attention_kernels=one.fingerprint.attention,
         router_kernels=one.fingerprint.routers,
-        has_experts=one.fingerprint.has_experts,
-        has_embedding=one.fingerprint.has_embedding,
-        has_loss=one.fingerprint.has_loss,
         step_ns=or_gap(
             rounded(middles(grid.length_ns[list(one.places)].reshape(1, -1)))[0], NO_STEPS
         ),
@@ -284,9 +284,8 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
     if missed >= COST.value:
         reason = (
-            f"{percent(missed)} of the collectives were not matched, and the way of the "
-            f"delay "
-            f"runs there"
+            f"{percent(missed)} of the collectives were not matched, and the way of the delay runs "
+            "there"
         )
     return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
 

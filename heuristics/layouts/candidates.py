@@ -7,33 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
+from heuristics.config.sizes import divisors
 from heuristics.guides.parallel import guided_cp
 from heuristics.layouts.stages import Stages, Work, stages_of, work_of
 from heuristics.recipes import RECIPES
+from heuristics.run.sizes import OTHER_LAYOUTS
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, TP, VIRTUAL_STAGES
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.sizes.model import ModelSize
 
 EACH: Final = Limit(
     0.002,
     "of the step for each virtual stage or module",
     "ours: of what costs alike the simpler; the bubble then chooses 4 virtual stages for "
-    "DeepSeek-V3 on "
-    "PP 4 and PP 8, and 8 for Mixtral, as published",
+    "DeepSeek-V3 on PP 4 and PP 8, and 8 for Mixtral, as published",
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
 """The sizes of Megatron-Bridge's presets."""
-_OTHER_STAGES: Final[dict[str, Value]] = dict.fromkeys(
-    (
-        "num_layers_per_virtual_pipeline_stage",
-        "num_layers_in_first_pipeline_stage",
-        "num_layers_in_last_pipeline_stage",
-        "account_for_embedding_in_pipeline_split",
-        "account_for_loss_in_pipeline_split",
-    )
-)
+_OTHER_STAGES: Final[Values] = dict.fromkeys(OTHER_LAYOUTS)
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,7 @@ class Sizes:
         """The pipeline's waits over its work, interleaved by its virtual stages."""
         return (self.pp - 1) / (self.vpp * self.microbatches)
 
-    def changes(self) -> dict[str, Value]:
+    def changes(self) -> Values:
         """Knobs that set it."""
         virtual = self.vpp if self.vpp > 1 else None
         return {
@@ -118,10 +111,6 @@ def candidates(asked: Asked) -> Iterator[Sizes]:
                 for ep in divisors(experts, asked.gpus // pp):
                     if asked.gpus % (pp * ep) == 0:
                         yield from _with_batches(asked, work, (tp, cp, pp, ep))
-
-
-def divisors(number: int, most: int) -> list[int]:
-    return [one for one in range(1, min(number, most) + 1) if number % one == 0]
 
 
 def _tensor(model: ModelSize) -> list[int]:

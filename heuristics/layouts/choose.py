@@ -28,16 +28,20 @@ from traces.limits import Limit
 from traces.missing import Missing, OrMissing
 from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH
 from traces.settings.precision import configured_precision
-from traces.settings.settings import KnobView, Settings, Value
+from traces.settings.settings import KnobView, Settings, Values
 from traces.sizes.model import ModelSize, model_size
+from traces.texts import Texts
 
 LISTED: Final = Limit(30, "layouts", "ours: more than anybody tries; the rest is counted")
 ASSUMED_PRECISION: Final = "bf16"
-_MEMORY: Final[dict[str, Value]] = {
+_MEMORY: Final[Values] = {
     "ddp.use_distributed_optimizer": True,
     "moe_grouped_gemm": True,
     MICRO_BATCH: 1,
 }
+
+
+_OF_SIZES: Final = attrgetter("tp", "cp", "pp", "vpp", "ep", "etp", "micro_batch")
 
 
 @frozen
@@ -63,14 +67,14 @@ class Found:
     counted: CountedLayouts
     layouts: tuple[PlannedLayout, ...]
     least_bytes: int | None
-    assumed: tuple[str, ...]
-    unknown: tuple[str, ...]
+    assumed: Texts
+    unknown: Texts
     settings: Settings
     model: ModelSize
     precision: str
     nvlink_domain: int
     normal: OrMissing[NormalThroughput]
-    warnings: tuple[str, ...] = ()
+    warnings: Texts = ()
 
 
 def find_layouts(wanted: Wanted) -> Found | Missing:
@@ -98,7 +102,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
     listed, refused = _legal(ordered, run, ranking, capacity, typed)
-    warnings: tuple[str, ...] = ()
+    warnings: Texts = ()
     micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
     if model.experts is None:
         balance = say("layouts.core-dense")
@@ -135,13 +139,13 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     )
 
 
-def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
+def _completed(wanted: Wanted) -> tuple[Settings, list[str], Values]:
     """The settings with what a layout needs beside the model; what nobody gave, in words and as
     knobs.
     """
     base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
     view = KnobView(base)
-    taken: dict[str, Value] = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
+    taken = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
     if not view.positive("seq_length"):
         length = RECIPES["sequence_length"].whole
         taken["seq_length"] = length
@@ -155,11 +159,9 @@ def _completed(wanted: Wanted) -> tuple[Settings, list[str], dict[str, Value]]:
     ):
         taken["ddp.grad_reduce_in_fp32"] = True
         assumed.append(say("layouts.gradients"))
-    return (
-        base.changed(taken, "plan"),
-        assumed,
-        {k: v for k, v in taken.items() if k != MICRO_BATCH},
-    )
+    base = base.changed(taken, "plan")
+    taken.pop(MICRO_BATCH, None)
+    return base, assumed, taken
 
 
 def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator[str]:
@@ -172,8 +174,8 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
 def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
     """The best of each set of parallel sizes that fits, and how many sets divide."""
     best: dict[tuple[int, ...], tuple[float, Fitted]] = {}
-    seen: set[tuple[int, ...]] = set()
-    done: set[tuple[int, ...]] = set()
+    seen = set()
+    done = set()
     for sizes in candidates(asked):
         seen.add(sizes.key)
         if sizes.key in done:
@@ -231,13 +233,4 @@ def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[Plann
 
 
 def _sizes(one: PlannedLayout) -> tuple[object, ...]:
-    return (
-        one.tp,
-        one.cp,
-        one.pp,
-        one.vpp,
-        one.ep,
-        one.etp,
-        one.micro_batch,
-        {*one.recompute_modules} or None,
-    )
+    return *_OF_SIZES(one), {*one.recompute_modules}

@@ -7,7 +7,8 @@ adds up, so few estimates find the set.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations, repeat
+from operator import attrgetter
 from typing import Final, Literal
 
 from heuristics.guides.memory_use import HEAD_ROOM
@@ -20,17 +21,18 @@ from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.missing import Missing
 from traces.settings.precision import low_bytes
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings, Values
 from traces.sizes.activations import RECOMPUTED
 from traces.sizes.memory import MemoryEstimate, by_stage
 from traces.sizes.model import ModelSize
 from traces.sizes.parameters import state_bytes, total_counts
 from traces.sizes.throughput import flops_per_token
+from traces.texts import Texts
 
 _PARTS: Final = {"mlp": "dense_mlp", "shared_experts": "shared_experts"}
 _FORWARD: Final = 1 / 3
 """What a forward pass is of a step's operations."""
-_NO_LAYERS: Final[dict[str, Value]] = {"recompute_method": None, "recompute_num_layers": None}
+_NO_LAYERS: Final[Values] = {"recompute_method": None, "recompute_num_layers": None}
 
 
 @frozen
@@ -38,17 +40,17 @@ class Recompute:
     """Modules that run twice, or whole layers, and the part of a step that it costs."""
 
     granularity: Literal["none", "selective", "full"]
-    modules: tuple[str, ...]
+    modules: Texts
     cost_frac: float
 
-    def changes(self) -> dict[str, Value]:
+    def changes(self) -> Values:
         """Knobs that set it."""
         if self.granularity == "full":
-            every: dict[str, Value] = {"recompute_method": "uniform", "recompute_num_layers": 1}
+            every: Values = {"recompute_method": "uniform", "recompute_num_layers": 1}
             return {"recompute_granularity": "full", "recompute_modules": None, **every}
         if self.granularity == "none":
             return {"recompute_granularity": None, "recompute_modules": None, **_NO_LAYERS}
-        selective: dict[str, Value] = {"recompute_granularity": "selective"}
+        selective = {"recompute_granularity": "selective"}
         return {**selective, "recompute_modules": self.modules, **_NO_LAYERS}
 
 
@@ -167,8 +169,8 @@ def _crowded(filled_frac: float, modules: int) -> float:
 
 def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
     """About what a rank holds when the parts of some modules are recomputed."""
-    parts = {*chain.from_iterable(RECOMPUTED.get(module, ()) for module in recompute.modules)}
-    return stage.total_bytes - sum(stage.by_part.get(part, 0) for part in parts)
+    parts = {part for module in recompute.modules for part in RECOMPUTED.get(module, ())}
+    return stage.total_bytes - sum(map(stage.by_part.get, parts, repeat(0)))
 
 
 def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
@@ -177,8 +179,9 @@ def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
 
 def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
-    sets = chain.from_iterable(combinations(costs, count) for count in range(1, len(costs) + 1))
-    found = (
-        Recompute("selective", modules, sum(map(costs.__getitem__, modules))) for modules in sets
-    )
-    return tuple(sorted(found, key=lambda one: (one.cost_frac, len(one.modules))))
+    found = []
+    for count in range(1, len(costs) + 1):
+        for modules in combinations(costs, count):
+            cost_frac = sum(map(costs.__getitem__, modules))
+            found.append(Recompute("selective", modules, cost_frac))
+    return tuple(sorted(found, key=attrgetter("cost_frac")))

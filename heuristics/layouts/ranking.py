@@ -6,6 +6,7 @@ step.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import log2
 from typing import Final
 
@@ -60,13 +61,11 @@ class Ranking:
 
     def closest(self, one: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
         """Published layouts that speak most for this one, each layout once."""
-        found = sorted(
-            ((nearness(one.sizes, of), of) for of in self.near), key=lambda pair: -pair[0]
-        )
         once: dict[tuple[str, str, str], tuple[Near, float]] = {}
-        for value, of in found:
-            once.setdefault((of.of.model, of.of.gpu, of.of.layout), (of, value))
-        return tuple(pair for pair in once.values() if pair[1] > 0)[:count]
+        for of in sorted(self.near, key=partial(nearness, one.sizes), reverse=True):
+            if (value := nearness(one.sizes, of)) > 0:
+                once.setdefault((of.of.model, of.of.gpu, of.of.layout), (of, value))
+        return tuple(once.values())[:count]
 
 
 def ranking_of(

@@ -2,7 +2,7 @@
 type.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Final
 
@@ -23,9 +23,10 @@ from traces.limits import NEARLY_ALL
 from traces.sections.section import copied
 from traces.settings.knobs import VIRTUAL_STAGES
 from traces.settings.model_names import name_of
-from traces.settings.settings import Value
+from traces.settings.settings import Values
 from traces.sizes.memory import ERROR
 from traces.spelling import gigabytes, percent
+from traces.texts import Texts
 
 _SHOWN: Final = 0.001
 """Costs below it are left out: a tenth of a per cent."""
@@ -38,10 +39,10 @@ class Typed:
     """
 
     run: Run
-    more: Mapping[str, Value] = field(default_factory=dict)
+    more: Values = field(default_factory=dict)
 
 
-def changes_of(one: Fitted) -> dict[str, Value]:
+def changes_of(one: Fitted) -> Values:
     """Knobs that set a layout and its recompute."""
     return {**one.sizes.changes(), **one.recompute.changes()}
 
@@ -53,13 +54,13 @@ def shown(
     capacity: int,
     dispatcher: str,
     reason: str,
-    broken: tuple[str, ...] = (),
+    broken: Texts = (),
     own: bool = False,
     typed: Typed | None = None,
 ) -> PlannedLayout:
     """`run`: with all that was assumed; `typed`: what the lines have to say, and beside what."""
     sizes, costs = one.sizes, ranking.costs(one)
-    unknown: tuple[str, ...] = ()
+    unknown: Texts = ()
     if one.filled_frac * (1 + ERROR.value) > 1:
         unknown = (
             say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac),
@@ -92,11 +93,9 @@ def shown(
 
 
 def _room(filled_frac: float) -> Room:
-    if filled_frac > 1 - HEAD_ROOM.value:
-        if filled_frac > 1:
-            return "none"
-        return "tight"
-    if filled_frac > NEARLY_ALL.value:
+    if filled_frac > 1:
+        return "none"
+    if filled_frac > min(1 - HEAD_ROOM.value, NEARLY_ALL.value):
         return "tight"
     return "room"
 
@@ -181,10 +180,10 @@ def _knobs(one: Fitted, typed: Typed, dispatcher: str) -> Knobs:
     return lines(Change(wanted, megatron_bridge=virtual), run)
 
 
-def _lines(one: Fitted, run: Run, dispatcher: str) -> dict[str, Value]:
+def _lines(one: Fitted, run: Run, dispatcher: str) -> Values:
     """What has to be typed: what is null is left out where nothing has it."""
     changed = run.changed(changes_of(one))
-    wanted: dict[str, Value] = changes_of(one)
+    wanted = {**changes_of(one)}
     if run.config.positive("num_moe_experts"):
         wanted |= set_to(changed, dispatcher).of(run.settings.framework, run.settings)
     if run.config.before_blackwell() and (one.sizes.tp > 1 or one.sizes.cp > 1):

@@ -59,8 +59,7 @@ def work_of(model: ModelSize) -> Work:
     moe = (parts["experts"] + parts["shared_experts"]) / max(1, model.moe_layer_count)
     head = HEAD.value * parts["logits"] / (model.mtp_layers + 1)
     each = tuple(attention + (moe if is_moe else dense) for is_moe in model.is_moe)
-    prediction = model.mtp_layers * (each[-1] + head) + parts["mtp"]
-    return Work(each, prediction, head)
+    return Work(each, model.mtp_layers * (each[-1] + head) + parts["mtp"], head)
 
 
 @lru_cache(4096)

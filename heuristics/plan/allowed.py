@@ -9,6 +9,7 @@ in a process of its own; here only what to ask and what the answers mean.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Final
 
 from heuristics.config.given import is_whole
@@ -22,7 +23,7 @@ from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.settings.settings import Values
+from traces.settings.settings import Value, Values
 from traces.texts import Texts
 
 
@@ -40,7 +41,10 @@ class Allowed:
 
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:
-    return run.changed({knob: value for one in changes for knob, value in one.items()})
+    merged = dict[str, Value]()
+    for one in changes:
+        merged |= one
+    return run.changed(merged)
 
 
 class Permits:
@@ -82,10 +86,11 @@ class Permits:
         together = self._broken_by((*before.values(), change)) if before else ()
         if not together:
             return Allowed(after, ())
-        steps = [before[name] for name in after]
-        pairs = {name: self._broken_by((*steps, other, change)) for name, other in before.items()}
-        name = next((name for name, rules in pairs.items() if rules), [*before][-1])
-        return Allowed(after, pairs[name] or together, name)
+        steps = [*map(before.__getitem__, after)]
+        for name, other in before.items():
+            if rules := self._broken_by((*steps, other, change)):
+                return Allowed(after, rules, name)
+        return Allowed(after, together, name)
 
     def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:
         found = check_rules(changed(self._run, several))
@@ -143,7 +148,7 @@ def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
             asked[name] = one
     if asked:
         for name, several in zip(asked, ask(list(asked.values())), strict=True):
-            answers[name] = tuple(_weighed(runs[name], one) for one in several)
+            answers[name] = tuple(map(partial(_weighed, runs[name]), several))
     return answers | left
 
 

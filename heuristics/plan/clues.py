@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from heuristics.rules.failures import in_pieces
 from heuristics.run.run import Run
 from traces.limits import WALL
 from traces.sections.tables import WallId
+from traces.texts import Texts
 from traces.toml_tables import read_table
 from traces.training_log.log import OutOfMemory
 
@@ -98,7 +100,7 @@ def first_by_clue(run: Run, wall: WallId) -> str | None:
     return None
 
 
-def before_tuning(run: Run) -> tuple[str, ...]:
+def before_tuning(run: Run) -> Texts:
     """Ids of the fixes that correct what is set wrongly, and so come before those that tune it."""
-    every = (clue for several in clues().values() for clue in several)
+    every = chain.from_iterable(clues().values())
     return tuple(clue.fix for clue in every if not clue.tuning and clue.when.holds(run))

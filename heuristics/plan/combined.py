@@ -101,4 +101,4 @@ def _combined(
 
 
 def _found(rank: Replayed, known: Collection[str]) -> Kinds:
-    return tuple(one.kind for one in rank.changes if one.kind in known)
+    return tuple(filter(known.__contains__, rank.by_kind))

@@ -37,6 +37,10 @@ class Replayed:
     window_ns: int
     place: int = 0
 
+    @property
+    def by_kind(self) -> dict[str, Change]:
+        return {one.kind: one for one in self.changes}
+
 
 @frozen
 class Gain:
@@ -65,16 +69,16 @@ def gains_of(ranks: Sequence[Replayed]) -> Gains:
     whole_ns, kinds = 0, set[str]()
     for rank in ranks:
         whole_ns += rank.window_ns
-        kinds.update(change.kind for change in rank.changes)
+        kinds.update(rank.by_kind)
     return {kind: _gain(kind, ranks, whole_ns) for kind in sorted(kinds)}
 
 
 def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
-    found = [next((one for one in rank.changes if one.kind == kind), None) for rank in ranks]
-    told = [one for one in found if one is not None]
+    found = [rank.by_kind.get(kind) for rank in ranks]
+    told = next(filter(None, found))
     low_ns, high_ns, across, open_ = 0, 0, False, []
     for rank, one in zip(ranks, found, strict=True):
-        high_ns += most_ns(rank.costs, told[0]) if one is None else one.high_ns
+        high_ns += most_ns(rank.costs, told) if one is None else one.high_ns
         if one is not None:
             across |= len(one.acts_on) > 1
             low_ns += one.low_ns or 0
@@ -89,8 +93,11 @@ def most_ns(costs: Costs, change: Change) -> int:
     """What the kinds that a change acts on cost a rank; all of the wall where its cost is not
     split.
     """
-    told = ((costs.of(wall), kinds) for wall, kinds in change.acts_on.items())
-    return sum(cost.of_kinds_ns(kinds) for cost, kinds in told if cost is not None)
+    most = 0
+    for wall, kinds in change.acts_on.items():
+        if (cost := costs.of(wall)) is not None:
+            most += cost.of_kinds_ns(kinds)
+    return most
 
 
 PERHAPS: Final = {
@@ -182,7 +189,7 @@ def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none
     may.
     """
-    kind = next((kind for kind in kinds if kind in PERHAPS), None)
+    kind = next(filter(PERHAPS.__contains__, kinds), None)
     if kind is None:
         return None
     is_other = {
@@ -289,7 +296,7 @@ def wide_because(planned: Planned, run: Run) -> str:
     low, high = planned.low_frac, planned.ceiling_frac
     if low is None or high is None or low > MOST.value * high or high - low < WALL.value:
         return ""
-    kind = next((kind for kind in planned.fix.changes(run) if kind in _WIDE), "any")
+    kind = next(filter(_WIDE.__contains__, planned.fix.changes(run)), "any")
     return say(f"plan.wide-{kind}")
 
 

@@ -30,6 +30,7 @@ from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
 from traces.missing import Missing
 from traces.sections.tables import WallId
+from traces.texts import Texts
 
 
 def make_plan(
@@ -100,9 +101,8 @@ def _plan(
     for wall in walls:
         seen = ids_of((*chosen, *refused))
         dominated = any(is_direct(run, fix) for fix in _ordered(run, wall, catalogue))
-        for planned in (
-            _without_turns(one, never) for one in _wanted(run, wall, catalogue, gains, seen)
-        ):
+        for wanted in _wanted(run, wall, catalogue, gains, seen):
+            planned = _without_turns(wanted, never)
             first = _before(run, planned, catalogue, {*ids_of(chosen)}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
             met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
@@ -112,7 +112,8 @@ def _plan(
                 refused.append(why)
                 continue
             chosen = [*one.earlier, replace(one.made, after=one.allowed.after)]
-            refused = [one for one in refused if one.fix not in [aside.fix for aside in first]]
+            asides = ids_of(first)
+            refused = [one for one in refused if one.fix.id not in asides]
     room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
     asked = of_first_wall(run, walls[:1], in_paying_order(chosen))
     chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room, *asked))
@@ -160,7 +161,7 @@ def _before(
     return first
 
 
-def _sharing(planned: Planned, chosen: Sequence[Planned]) -> tuple[str, ...]:
+def _sharing(planned: Planned, chosen: Sequence[Planned]) -> Texts:
     return tuple(
         other.fix.id
         for other in chosen
@@ -182,12 +183,8 @@ def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
     ones.
     """
     order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
-    known = [catalogue[number] for number in order if number in catalogue]
-    known += [
-        catalogue[fix.id]
-        for fix in added_fixes().values()
-        if fix.wall == wall and fix.id in catalogue
-    ]
+    added = (fix.id for fix in added_fixes().values() if fix.wall == wall)
+    known = [catalogue[number] for number in (*order, *added) if number in catalogue]
     known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
     fixes = [fix.of_run(fix, run) for fix in known]
     named = first_by_clue(run, wall)

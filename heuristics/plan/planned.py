@@ -8,6 +8,7 @@ from heuristics.fixes.fix import Fix
 from heuristics.fixes.precondition import Needs, Release
 from heuristics.result.judged import Knobs, Refusal
 from heuristics.walls.bound import MEASURE_IT
+from traces.arrays import codes_of
 from traces.frozen import frozen
 from traces.limits import LITTLE
 from traces.texts import Texts
@@ -103,7 +104,7 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
     recipe may have already. One that others wait for stands before them.
     """
     result: list[Planned] = []
-    lead = {number: place for place, number in enumerate(dict.fromkeys(first))}
+    lead = codes_of(dict.fromkeys(first))
     for one in sorted(fixes, key=lambda one: (lead.get(one.fix.id, len(lead)), *_place(one))):
         _put(one, fixes, result)
     return result

@@ -76,7 +76,8 @@ def refusals(one: Considered) -> Iterator[Refused]:
             is_set = need.is_active and need.state == "unmet"
             kind: Refusal = "absent" if need.absent else "needs"
             yield refused(kind, text, need.cure, need.source, is_turn=need.order, is_set=is_set)
-    for other in (earlier.fix for earlier in one.earlier):
+    for earlier in one.earlier:
+        other = earlier.fix
         if other.id in one.fix.excludes or one.fix.id in other.excludes:
             leave = say("plan.leave-out", fix=other.id)
             yield refused("excluded", say("plan.excluded", fix=other.id), leave)
@@ -134,9 +135,8 @@ OUTSIDE_FRAC: Final = Limit(
     0.1,
     "part of the GPU's memory",
     "ours: the CUDA context, NCCL, graphs and fragmentation lie outside what PyTorch reports as "
-    "allocated; "
-    "GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated (Megatron-Bridge, CUDA "
-    "graph card)",
+    "allocated; GPT-OSS-120B ran out on a GPU of 79 GB with 69 to 70 GB allocated "
+    "(Megatron-Bridge, CUDA graph card)",
 )
 
 

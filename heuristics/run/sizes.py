@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from heuristics.config.sizes import divisors
 from heuristics.facts.dictionary import fact
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
@@ -127,9 +128,9 @@ def virtual_stages(run: Run) -> int | None:
     if layers is None or pp is None or layers % pp:
         return None
     each = layers // pp
-    divisors = [size for size in range(2, each + 1) if not each % size]
-    if divisors:
-        return divisors[(len(divisors) - 1) // 2]
+    several = divisors(each, each)[1:]
+    if several:
+        return several[(len(several) - 1) // 2]
     return None
 
 

@@ -2,12 +2,16 @@
 cut.
 """
 
+from functools import partial
+from math import gcd
 from typing import Final
 
-from heuristics.facts.dictionary import fact
+from heuristics.config.sizes import divisors
+from heuristics.facts.dictionary import enter, fact
 from heuristics.guides.modules import MODULES
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.texts import Texts
 
 OFFLOADS: Final = {
     "cpu_offloading": "layers",
@@ -36,7 +40,7 @@ def memory_stage(run: Run) -> str | None:
 
 
 @fact
-def labels(run: Run) -> tuple[str, ...]:
+def labels(run: Run) -> Texts:
     """Modules that are recomputed, by labels that we know."""
     names = run.config.recompute_modules() or ()
     return tuple(name if name in MODULES else say("workflow.unknown-label") for name in names)
@@ -59,15 +63,10 @@ def widest_ep(run: Run) -> int | None:
     c, experts = run.config, run.config.positive("num_moe_experts")
     if not c.world or not c.pp or not experts or not c.nvlink_domain:
         return None
-    ranks, domain = c.world // c.pp, c.nvlink_domain
-    return max(
-        size
-        for size in range(1, min(experts, domain) + 1)
-        if not experts % size and not ranks % size
-    )
+    return divisors(gcd(experts, c.world // c.pp), c.nvlink_domain)[-1]
 
 
-def _overlaps(run: Run, state: bool) -> str:
+def _overlaps(state: bool, run: Run) -> str:
     switches = {
         "EP": run.config.ep_overlap,
         "DP": run.config.on("ddp.overlap_grad_reduce"),
@@ -76,13 +75,8 @@ def _overlaps(run: Run, state: bool) -> str:
     return ", ".join(name for name, on in switches.items() if on is state)
 
 
-@fact
-def overlaps_on(run: Run) -> str:
-    """Overlaps that are known to be on."""
-    return _overlaps(run, True)
+# overlaps that are known to be on, and to be off
 
 
-@fact
-def overlaps_off(run: Run) -> str:
-    """Overlaps that are known to be off."""
-    return _overlaps(run, False)
+enter("overlaps_on", partial(_overlaps, True), Run)
+enter("overlaps_off", partial(_overlaps, False), Run)

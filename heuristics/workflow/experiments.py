@@ -2,7 +2,7 @@
 last.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from heuristics.words import say
 from traces.limits import Limit
 from traces.sections.tables import WallId
 from traces.spelling import spoken
+from traces.texts import Texts
 
 STEPS: Final = Limit(
     50,
@@ -36,17 +37,16 @@ MEASURE: Final = (
 
 def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     """Turn a plan into experiments in its order; without fixes, the baseline and the levers."""
-    made = [one for planned in plan.fixes for one in _experiments(run, planned)]
-    levers = [one for planned in plan.levers for one in _experiments(run, planned)]
     wall = plan.fixes[0].fix.wall if plan.fixes else None
-    of_wall = {planned.fix.id for planned in plan.fixes if planned.fix.wall == wall}
-    same = [one for one in made if one.fix in of_wall]
-    later = [one for one in (*made, *levers) if one not in same]
-    last = (_winner(run),) if made or levers else ()
-    return Experiments((_baseline(run, wall), *same[:1]), tuple(same[1:]), (*later, *last))
+    of_wall = [one for one in plan.fixes if one.fix.wall == wall]
+    others = [one for one in plan.fixes if one.fix.wall != wall]
+    same = tuple(_experiments(run, of_wall))
+    later = tuple(_experiments(run, (*others, *plan.levers)))
+    last = (_winner(run),) if same or later else ()
+    return Experiments((_baseline(run, wall), *same[:1]), same[1:], (*later, *last))
 
 
-def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
+def held_fixed(run: Run, varied: Collection[Variable] = ()) -> Texts:
     """What must be the same on both sides, with its value where known; without what is varied.
 
     Source: Megatron-Bridge, skill perf-moe-dispatcher-selection, pitfalls 1 and 4.
@@ -67,10 +67,9 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> tuple[str, ...]:
     )
 
 
-def _refused_knobs(run: Run) -> frozenset[str]:
+def _refused_knobs(run: Run) -> set[str]:
     """Knobs of the rules that refuse the run as it is."""
-    errors = (one for one in check_rules(run) if one.level == "error")
-    return frozenset(knob for rule in errors for knob in rule.knobs)
+    return {knob for one in check_rules(run) if one.level == "error" for knob in one.knobs}
 
 
 def _graphs(run: Run) -> str:
@@ -79,7 +78,7 @@ def _graphs(run: Run) -> str:
     impl, held = run.config.graph_impl, run.config.graph_parts or ()
     if impl not in ("none", "local", "transformer_engine"):
         return ""
-    return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
+    return " ".join((impl, *filter(GRAPH_MODULES.__contains__, held)))
 
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:
@@ -95,14 +94,15 @@ def _baseline(run: Run, wall: WallId | None) -> Experiment:
     )
 
 
-def _experiments(run: Run, planned: Planned) -> tuple[Experiment, ...]:
-    """One experiment, or one for each arm where no guide names a winner."""
-    made = _experiment(run, planned)
-    arms = tuple(planned.fix.arms(run))
-    if not arms:
-        return (made,)
-    after = say("workflow.compare-arms", arms=" and ".join(arms), then=made.next)
-    return tuple(replace(made, title=f"{made.title}: {arm}", next=after) for arm in arms)
+def _experiments(run: Run, several: Iterable[Planned]) -> Iterator[Experiment]:
+    """One experiment of each, or one for each arm where no guide names a winner."""
+    for planned in several:
+        made, arms = _experiment(run, planned), tuple(planned.fix.arms(run))
+        if not arms:
+            yield made
+        for arm in arms:
+            after = say("workflow.compare-arms", arms=" and ".join(arms), then=made.next)
+            yield replace(made, title=f"{made.title}: {arm}", next=after)
 
 
 def _experiment(run: Run, planned: Planned) -> Experiment:
@@ -123,9 +123,9 @@ def _experiment(run: Run, planned: Planned) -> Experiment:
 
 def _after(run: Run, wall: WallId) -> str:
     """The largest other wall by what it costs today; without costs, the workflow's order."""
-    others = {one: frac for one, frac in run.total_frac.items() if one != wall and frac > 0}
-    if others:
-        largest = max(others, key=lambda one: others[one])
+    others = {**run.total_frac, wall: 0.0}
+    largest = max(others, key=others.__getitem__)
+    if others[largest] > 0:
         return say("workflow.largest-next", wall=spoken(largest), cost_frac=others[largest])
     following = WALL_IDS[WALL_IDS.index(wall) + 1 :]
     if following:

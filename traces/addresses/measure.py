@@ -12,7 +12,7 @@ from traces.account.device import ready_ns
 from traces.account.host import Handover
 from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
 from traces.addresses.recorded import LEVELS, NO_FRAME, Level, levels
-from traces.arrays import IntArray, ints, last_at, order_of, summed, zeros
+from traces.arrays import IntArray, ints, last_at, order_of, row_by_row, summed, zeros
 from traces.frozen import frozen
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in
@@ -127,19 +127,10 @@ def _at_launch(
     return names
 
 
-@frozen
-class _Kernels:
-    """Kernels by address, the most work first; rows of equal length. `count` and `work_ns` are
-    sums.
-    """
-
-    kind: tuple[FrameKind, ...]
-    name: tuple[str, ...]
-    count: IntArray
-    work_ns: IntArray
-
-
-def _gpu(rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]) -> _Kernels:
+def _gpu(
+    rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]
+) -> tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut]:
+    """Kernels by address, the most work first, and those that are left out."""
     rows = rank.activities
     work_ns = ns_in(rows, windows)
     mine = np.flatnonzero((work_ns > 0) & ~rows.is_copy)
@@ -148,13 +139,14 @@ def _gpu(rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]) -
     group = group_of(level, name)
     first, groups = first_of(group), int(group.max(initial=-1)) + 1
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
-    order = order_of(-sums)
-    kinds = [_kind(GPU_PREFERRED, int(level[at])) for at in first[order].tolist()]
-    texts = [
-        _text(found, kind, int(name[at]))
-        for kind, at in zip(kinds, first[order].tolist(), strict=True)
-    ]
-    return _Kernels(tuple(kinds), tuple(texts), counts[order], sums[order])
+    order, most, shown = order_of(-sums), int(READ.value), list[GpuAddress]()
+    for place, at in row_by_row(order[:most], first[order[:most]]):
+        kind = _kind(GPU_PREFERRED, int(level[at]))
+        text = _text(found, kind, int(name[at]))
+        shown.append(GpuAddress(kind.value, text, int(counts[place]), int(sums[place])))
+    rest = order[most:]
+    left = GpuAddressesLeftOut(len(rest), summed(counts[rest]), summed(sums[rest]))
+    return tuple(shown), left
 
 
 def _chosen(
@@ -184,17 +176,17 @@ def _text(found: Mapping[FrameKind, Level], kind: FrameKind, name: int) -> str:
 
 
 def _section(
-    rank: RankTimeline, host: _Pieces, gpu: _Kernels, found: Mapping[FrameKind, Level]
+    rank: RankTimeline,
+    host: _Pieces,
+    gpu: tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut],
+    found: Mapping[FrameKind, Level],
 ) -> Addresses:
     length_ns, names = host.length_ns, {kind: getattr(host, kind.value) for kind in LEVELS}
     both = [np.where(host.blocks == side, length_ns, 0) for side in (0, 1)]
-    level, name = _chosen(names, PREFERRED)
-    rows = [
-        Address(
-            (kind := _kind(PREFERRED, int(level[at]))).value, _text(found, kind, int(name[at])), *ns
-        )
-        for at, *ns in _largest(group_of(level, name), both)
-    ]
+    (level, name), rows = _chosen(names, PREFERRED), list[Address]()
+    for at, *ns in _largest(group_of(level, name), both):
+        kind = _kind(PREFERRED, int(level[at]))
+        rows.append(Address(kind.value, _text(found, kind, int(name[at])), *ns))
     stacks = [
         HostStack(
             **{kind.value: _text(found, kind, int(names[kind][at])) for kind in LEVELS},
@@ -214,20 +206,9 @@ def _section(
         hosts_left_out=_left_out(left),
         host_stacks=tuple(stacks[: int(STACKS.value)]),
         host_stacks_left_out=_left_out(stacks[int(STACKS.value) :]),
-        gpu_addresses=tuple(
-            GpuAddress(kind.value, text, int(count), int(ns))
-            for kind, text, count, ns in zip(
-                *(column[:most] for column in _columns(gpu)), strict=True
-            )
-        ),
-        gpu_addresses_left_out=GpuAddressesLeftOut(
-            max(0, len(gpu.kind) - most), summed(gpu.count[most:]), summed(gpu.work_ns[most:])
-        ),
+        gpu_addresses=gpu[0],
+        gpu_addresses_left_out=gpu[1],
     )
-
-
-def _columns(gpu: _Kernels) -> tuple[tuple[FrameKind, ...], tuple[str, ...], IntArray, IntArray]:
-    return gpu.kind, gpu.name, gpu.count, gpu.work_ns
 
 
 def _largest(group: IntArray, both: list[IntArray]) -> list[tuple[int, ...]]:

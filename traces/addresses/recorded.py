@@ -12,6 +12,7 @@ from traces.columns import HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans
 from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
+from traces.texts import Texts
 from traces.timeline import RankTimeline
 
 LEVELS: Final = (
@@ -34,7 +35,7 @@ class Level:
     end_ns: IntArray
     thread_gid: IntArray
     name: IntArray
-    names: tuple[str, ...]
+    names: Texts
 
     def on_thread(self, thread: int) -> Tiling:
         """Which name is the innermost at every instant of a thread, `NO_FRAME` where none is."""
@@ -49,10 +50,8 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
     launched = rows.launch_ns[(rows.call >= 0) & (rows.end_ns > windows.start_ns[0])]
     since_ns = min(int(windows.start_ns[0]), int(launched.min(initial=windows.start_ns[0])))
     within_ns, threads = (since_ns, int(windows.end_ns[-1])), rows.launching_threads
-    found: dict[FrameKind, list[_Named]] = {kind: [] for kind in LEVELS}
-    sources: list[
-        tuple[HostSpans | Ranges, IntArray, tuple[str, ...], Callable[[str], Frame | None]]
-    ] = [
+    found = dict.fromkeys(LEVELS, Level(NOWHERE, NOWHERE, NOWHERE, NOWHERE, ()))
+    sources: list[tuple[HostSpans | Ranges, IntArray, Texts, Callable[[str], Frame | None]]] = [
         (ranges, ranges.text, columns.range_texts, public_span),
         (columns.os_calls, columns.os_calls.name, columns.os_calls.names, public_os_call),
     ]
@@ -61,22 +60,16 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
     for spans, code, texts, public in sources:
         mine = (spans.start_ns < within_ns[1]) & (spans.end_ns > within_ns[0]) & (code >= 0)
         places = np.flatnonzero(mine & np.isin(spans.thread_gid, threads))
-        for kind, named in _by_kind(places, code, texts, public):
-            found[kind].append(_Named(spans, *named))
-    return {kind: _level(parts) for kind, parts in found.items()}
-
-
-@frozen
-class _Named:
-    spans: HostSpans | Ranges
-    places: IntArray
-    name: IntArray
-    names: tuple[str, ...]
+        # spans of a kind are of one source
+        for kind, at, name, names in _by_kind(places, code, texts, public):
+            start_ns, end_ns = spans.start_ns[at], spans.end_ns[at]
+            found[kind] = Level(start_ns, end_ns, spans.thread_gid[at], name, names)
+    return found
 
 
 def _by_kind(
-    places: IntArray, code: IntArray, texts: tuple[str, ...], public: Callable[[str], Frame | None]
-) -> Iterator[tuple[FrameKind, tuple[IntArray, IntArray, tuple[str, ...]]]]:
+    places: IntArray, code: IntArray, texts: Texts, public: Callable[[str], Frame | None]
+) -> Iterator[tuple[FrameKind, IntArray, IntArray, Texts]]:
     """By kind: places of spans that may be named, and the number and texts of their names."""
     used = none_of(len(texts))
     used[code[places]] = True
@@ -92,14 +85,4 @@ def _by_kind(
             if frame.kind is kind:
                 of_text[at] = number.setdefault(frame.name, len(number))
         mine = places[of_text[code[places]] >= 0]
-        yield kind, (mine, of_text[code[mine]], tuple(number))
-
-
-def _level(parts: list[_Named]) -> Level:
-    """Of one source each, as it is now."""
-    if not parts:
-        nothing = NOWHERE
-        return Level(nothing, nothing, nothing, nothing, ())
-    (one,) = parts
-    spans, at = one.spans, one.places
-    return Level(spans.start_ns[at], spans.end_ns[at], spans.thread_gid[at], one.name, one.names)
+        yield kind, mine, of_text[code[mine]], tuple(number)

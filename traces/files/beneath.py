@@ -159,8 +159,7 @@ def _way(path: Path) -> tuple[_Root, list[str]]:
             return root, real.removeprefix(below).split("/")
     raise OutsideRoot(
         f"{path} leads out of {_roots.get()[0].path}, the folder that may be read. Give a path "
-        f"inside it, or "
-        "start moe-diag mcp --root FOLDER."
+        "inside it, or start moe-diag mcp --root FOLDER."
     )
 
 

@@ -64,12 +64,7 @@ def move_together(own: Folder, place: Folder, names: Sequence[str], force: bool)
     """
     own.new_folder(_REPLACED, 0o700)
     with own.inner(MADE) as made, own.inner(_REPLACED) as replaced:
-        there = {name: _file(place.found(name)) for name in names if force}
-        moves = _Moves(
-            names[-1],
-            {name: one for name in names if (one := _file(made.found(name)))},
-            {name: one for name, one in there.items() if one},
-        )
+        moves = _Moves(names[-1], _files(made, names), _files(place, names if force else ()))
         own.write_new(_UNWRITTEN, json.encode(moves), 0o600)
         own.move(_UNWRITTEN, own, _LIST)
         try:
@@ -154,6 +149,15 @@ def _may_return(name: str, moves: _Moves, place: Folder, replaced: Folder) -> bo
 
 def _is_at(folder: Folder, name: str, one: _File | None) -> bool:
     return one is not None and _file(folder.found(name)) == one
+
+
+def _files(folder: Folder, names: Sequence[str]) -> dict[str, _File]:
+    """Those of these names that are files of a folder."""
+    found = {}
+    for name in names:
+        if one := _file(folder.found(name)):
+            found[name] = one
+    return found
 
 
 def _file(found: os.stat_result | None) -> _File | None:

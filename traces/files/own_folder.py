@@ -61,7 +61,7 @@ def is_surely_ours(path: Path) -> bool:
     `OSError` where it cannot be looked at.
     """
     is_private = is_own_private_folder(path.lstat()) and way_in(path) is None
-    return is_private and not any(_is_of_another(one) for one in _above(path))
+    return is_private and not any(map(_is_of_another, _above(path)))
 
 
 def _way_from_above(path: Path) -> str | None:

@@ -18,8 +18,7 @@ MOST_TEXT: Final = Limit(
     64 << 20,
     "bytes",
     "ours: what any machine holds; a map of a million ranks has 30 MB, an earlier result less, a "
-    "text of an "
-    "export under 1 MB",
+    "text of an export under 1 MB",
 )
 WHOLE: Final = Limit(
     256 << 20,

@@ -32,8 +32,7 @@ def cache_opened(cache_dir: Path) -> Iterator[Folder]:
         if why:
             raise OutputNotWritable(
                 f"the cache folder {cache_dir} is not yours alone ({why}). Take that away (chmod "
-                f"go-w), or "
-                "give another with --cache-dir DIR"
+                "go-w), or give another with --cache-dir DIR"
             )
         yield cache
 

@@ -16,8 +16,7 @@ TIMES: Final = Limit(
     100,
     "times its size",
     "ours: recordings and results unpack to 3 to 21 times, logs to 17 (measured 2026-11-23), "
-    "pickles with "
-    "shared stacks to 30 values a byte; a bomb to 1,000",
+    "pickles with shared stacks to 30 values a byte; a bomb to 1,000",
 )
 
 _PIECE: Final = 1 << 20
@@ -41,7 +40,6 @@ class Unpacked(gzip.GzipFile):
         if self._given > MOST_TEXT.value + TIMES.value * self._packed.tell():
             raise UnpacksTooFar(
                 f"{self._path} unpacks to more than {TIMES.value:.0f} times its size, as no "
-                f"recording, log "
-                "or result does. If it is genuine, unpack it first: gunzip -k FILE"
+                "recording, log or result does. If it is genuine, unpack it first: gunzip -k FILE"
             )
         return piece

@@ -122,12 +122,11 @@ def check_export(
 
 def start_of_export_ns(export: Path) -> int | None:
     """Start of the recording in UNIX ns as an export tells it; None where it does not."""
-    table, (column,) = SESSION_START
     try:
         with closing(
             _connect(export, "&immutable=1")
         ) as database:  # nothing beside it is looked at
-            row = database.execute(f"SELECT {column} FROM {table}").fetchone()
+            row = database.execute(f"SELECT utcEpochNs FROM {SESSION_START}").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
     if row and isinstance(row[0], int):
@@ -169,12 +168,12 @@ def _no_room(report: Path, nsys: Nsys) -> ExportFailed:
 
 def _first_error(words: str) -> str:
     """The first line that says what went wrong, without paths and control characters."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    lines = [*filter(None, map(str.strip, words.splitlines()))]
     line = next(
         (line for line in lines if line.startswith("Exportation error:")), lines[0] if lines else ""
     )
     line = _PATH.sub("…", line.removeprefix("Exportation error:").strip())
-    shown = "".join(character for character in line if character.isprintable())
+    shown = "".join(filter(str.isprintable, line))
     return shown[:_MOST_WORDS].rstrip(". ") or "it gives no reason"
 
 
@@ -261,8 +260,7 @@ def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsy
         recorded = ".".join(map(str, collector[:3]))
         raise NsysUnavailable(
             f"{report} was recorded by nsys {recorded}, and nsys {nsys.release} here is too old to "
-            f"read it. "
-            f"Give nsys {recorded} or newer with --nsys PATH, or: {by_hand(report)}"
+            f"read it. Give nsys {recorded} or newer with --nsys PATH, or: {by_hand(report)}"
         )
     return nsys
 

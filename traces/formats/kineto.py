@@ -7,6 +7,7 @@ nobody's.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,8 @@ from traces.columns import NULL, Columns, Gpu, SmLimits, TraceInfo, process_of
 from traces.formats import kineto_activities, kineto_collectives, kineto_problems, known_texts
 from traces.formats import kineto_schema as schema
 from traces.formats.kineto_json import Event, load
-from traces.formats.kineto_rows import joined, table, whole
-from traces.formats.tables import Table
+from traces.formats.kineto_rows import joined, objects, table, whole
+from traces.formats.tables import Table, left_out
 from traces.limits import MOST_RANKS, Limit
 from traces.names.file_names import recorder_of, told_path
 from traces.names.gpus import WARP_THREADS
@@ -52,10 +53,6 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
     # graph replays are recorded kernel by kernel, calls of the OS not
     nothing = table((), schema.KERNELS)
     version = whole(header.get("schemaVersion"))
-    left_out = {
-        "GPU rows without a device": without_device,
-        "host rows without times": without_times,
-    }
     distributed = header.get("distributedInfo")
     run = distributed if isinstance(distributed, dict) else {}
     rank = _of_run(run, "rank")
@@ -67,9 +64,10 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
             schema=None if version == NULL else str(version),
             reader="json",
             gpus=_gpus(header) or tuple(_unlisted_gpus(gpu[schema.KERNELS])),
-            missing_tables=tuple(name for name in schema.USED_TABLES if not len(tables[name])),
-            diagnostics=tuple(
-                f"{what}, left out: {count}" for what, count in left_out.items() if count
+            missing_tables=tuple(filterfalse(tables.__getitem__, schema.USED_TABLES)),
+            diagnostics=(
+                *left_out("GPU rows without a device", without_device),
+                *left_out("host rows without times", without_times),
             ),
             stacks=whole(header.get("with_stack")) == 1,
             own_names=recorder_of(path),
@@ -88,7 +86,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
         call_names=call_names,
         range_texts=texts,
         gpu_of={},
-        rank_of={} if rank is None else {process_of(gid): rank for gid in processes},
+        rank_of={} if rank is None else dict.fromkeys(map(process_of, processes), rank),
         world_size=_of_run(run, "world_size") or None,
         session_start_ns=_count(header, "baseTimeNanoseconds") or 0,
         collectives=kineto_collectives.collectives(gpu[schema.KERNELS], header),
@@ -104,13 +102,10 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
 
 def _gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
     """Every GPU the process saw, used or not, each once."""
-    listed = header.get("deviceProperties")
-    found = (
-        [_gpu(given) for given in listed if isinstance(given, dict)]
-        if isinstance(listed, list)
-        else []
-    )
-    return tuple({gpu.cuda_device: gpu for gpu in reversed(found)}.values())[::-1]
+    found: dict[int | None, Gpu] = {}
+    for gpu in map(_gpu, objects(header.get("deviceProperties"))):
+        found.setdefault(gpu.cuda_device, gpu)
+    return tuple(found.values())
 
 
 def _unlisted_gpus(kernels: Table) -> Iterator[Gpu]:

@@ -6,6 +6,8 @@ reserved; events recorded, and who waited for them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 
@@ -29,9 +31,10 @@ from traces.formats.kineto_rows import first_told
 from traces.formats.tables import Table, copies_of
 from traces.groups import begins
 from traces.launches import distinct_shapes
+from traces.texts import Texts
 
 
-def kernels(found: Table, process_gid: int) -> tuple[Kernels, tuple[str, ...]]:
+def kernels(found: Table, process_gid: int) -> tuple[Kernels, Texts]:
     """Kernels and their names.
 
     The profiler adds static and dynamic shared memory up. The sum stands as static, and dynamic is
@@ -51,15 +54,13 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     """Copies, then memsets; the kind of a copy stands in its name."""
     place = codes_of(COPY_KINDS)
     name, texts = memcpy.texts["name"]
-    told = (*texts, "")  # without a name: -1, the last
-    kinds = [place[schema.COPY_KIND.get(_word(text, 1), "memcpy_unknown")] for text in told]
-    of_memcpy = ints(kinds)[name]
-    sources = ints([schema.COPY_SOURCE.get(_word(text, 2), NULL) for text in told])
-
-    def rows_of(found: Table) -> GpuRows:
-        return gpu_rows(found, process_gid)
-
-    return copies_of(memcpy, memset, rows_of, of_memcpy, sources[name])
+    kinds, sources = list[int](), list[int]()
+    for text in (*texts, ""):  # without a name: -1, the last
+        _, kind, source, *_ = (*text.split(), "", "", "")
+        kinds.append(place[schema.COPY_KIND.get(kind, "memcpy_unknown")])
+        sources.append(schema.COPY_SOURCE.get(source, NULL))
+    rows_of = partial(gpu_rows, process_gid=process_gid)
+    return copies_of(memcpy, memset, rows_of, ints(kinds)[name], ints(sources)[name])
 
 
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
@@ -71,9 +72,11 @@ def _known(
     tables: Mapping[str, Table], names: Iterable[str], column: Callable[[Table], IntArray]
 ) -> tuple[dict[str, Table], int]:
     """Some tables without the rows of which a column is not told, and how many those were."""
-    found = {name: tables[name] for name in names}
-    kept = {name: each.only(column(each) != NULL) for name, each in found.items()}
-    return kept, sum(len(each) - len(kept[name]) for name, each in found.items())
+    kept, left_out = dict[str, Table](), 0
+    for name in names:
+        kept[name] = tables[name].only(column(tables[name]) != NULL)
+        left_out += len(tables[name]) - len(kept[name])
+    return kept, left_out
 
 
 def gpu_rows(found: Table, process_gid: int) -> GpuRows:
@@ -95,13 +98,6 @@ def device_ids(found: Table) -> IntArray:
     return first_told(found["device"], found["in_device"], found["pid"])
 
 
-def _word(name: str, place: int) -> str:
-    words = name.split()
-    if len(words) > place:
-        return words[place]
-    return ""
-
-
 _LOW_24 = 0xFFFFFF
 _HOST_TABLES = (schema.CALLS, schema.ANNOTATIONS, schema.OPERATORS)
 
@@ -115,7 +111,7 @@ class Threads:
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         on_threads = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS)
-        pids, tids = _ids(*(tables[table] for table in on_threads))
+        pids, tids = _ids(*map(tables.__getitem__, on_threads))
         self._numbered: dict[int, IntArray] = {}
         for pid in distinct(pids[pids != NULL]):
             of_pid = distinct(tids[(pids == pid) & (tids != NULL)])
@@ -135,25 +131,25 @@ class Threads:
 def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
     """Packed processes of the host: those that make CUDA calls, else all with ranges."""
     for some in ((schema.CALLS,), _HOST_TABLES):
-        gids = threads.of(*(tables[table] for table in some))
+        gids = threads.of(*map(tables.__getitem__, some))
         if len(found := distinct(gids[gids != NULL] & PROCESS_BITS)):
-            return [int(gid) for gid in found]
+            return found.tolist()
     return []
 
 
 def timed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """Host tables without the rows that lack a time, and how many those were."""
     names = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS, schema.SYNCS)
-    return _known(tables, names, lambda each: each["end_ns"])
+    return _known(tables, names, itemgetter("end_ns"))
 
 
-def calls(events: Table, threads: Threads) -> tuple[Calls, tuple[str, ...]]:
+def calls(events: Table, threads: Threads) -> tuple[Calls, Texts]:
     """CUDA runtime and driver calls, and their names."""
     name, texts = events.texts["name"]
     return Calls(*span_ns(events), threads.of(events), events["correlation"], name), texts
 
 
-def ranges(events: Table, threads: Threads) -> tuple[Ranges, tuple[str, ...]]:
+def ranges(events: Table, threads: Threads) -> tuple[Ranges, Texts]:
     """Annotations and operators, which are what NVTX ranges are elsewhere, and their texts."""
     text, texts = events.texts["name"]
     return Ranges(*span_ns(events), threads.of(events), text), texts
@@ -172,7 +168,8 @@ def span_ns(events: Table) -> tuple[IntArray, IntArray]:
 
 def _ids(*events: Table) -> tuple[IntArray, IntArray]:
     """Process in 24 bits and thread of each event; NULL where not told or none (-1)."""
-    pids, tids = (np.concatenate([each[name] for each in events]) for name in ("pid", "tid"))
+    pids = np.concatenate([*map(itemgetter("pid"), events)])
+    tids = np.concatenate([*map(itemgetter("tid"), events)])
     return np.where(pids < 0, NULL, pids & _LOW_24), tids
 
 

@@ -11,6 +11,7 @@ text: they are matched with the words we know and go no further.
 from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from traces.arrays import IntArray, codes_of, ints
 from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, ProcessGroup
 from traces.formats.kineto_json import Event
+from traces.formats.kineto_rows import objects
 from traces.formats.tables import Table
 from traces.patterns import compiled, compiled_rows
 
@@ -54,13 +56,13 @@ def process_groups(
                 count = int(size[row])
             key = fingerprint(f"{name}\x00{told if told else text}")
             found[numbers[name]] = ProcessGroup(key, count, told)
-    return tuple(found[number] for number in range(len(found)))
+    return tuple(map(found.__getitem__, range(len(found))))
 
 
 def sizes(kernels: Table) -> IntArray:
     """Bytes that this rank gives to each collective; -1 where it is not told."""
     dtype, names = kernels.texts["dtype"]
-    of_type = ints([*(BYTES.get(name, 0) for name in names), 0])[dtype]
+    of_type = _of_each(names, BYTES, 0)[dtype]
     elements = kernels["elements"]
     told = (of_type > 0) & (elements != NULL) & (elements >= 0) & (elements < 1 << 56)
     return np.where(told, np.where(told, elements, 0) * of_type, NOTHING)
@@ -69,7 +71,7 @@ def sizes(kernels: Table) -> IntArray:
 def ranks(text: str) -> tuple[int, ...] | None:
     """All ranks of a list in a text; None where it is cut, or none."""
     if _RANKS.fullmatch(text):
-        return tuple(int(rank) for rank in compiled(r"\d+").findall(text))
+        return tuple(map(int, compiled(r"\d+").findall(text)))
     return None
 
 
@@ -88,9 +90,8 @@ def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
 
 def _groups(header: Mapping[str, object]) -> list[Event]:
     distributed = header.get("distributedInfo")
-    groups = distributed.get("pg_config") if isinstance(distributed, dict) else None
-    if isinstance(groups, list):
-        return [group for group in groups if isinstance(group, dict)]
+    if isinstance(distributed, dict):
+        return objects(distributed.get("pg_config"))
     return []
 
 
@@ -101,12 +102,11 @@ def fingerprint(words: str) -> int:
 
 
 EXCHANGE_OF: Final = {
-    "all_to_all": "all_to_all",
-    "all_to_allv": "all_to_all",
-    "send": "p2p",
-    "recv": "p2p",
+    **dict.fromkeys(("all_to_all", "all_to_allv"), EXCHANGES.index("all_to_all")),
+    **dict.fromkeys(("send", "recv"), EXCHANGES.index("p2p")),
 }
-"""`Collective name` of what runs as sends and receives (PyTorch, ProcessGroupNCCL.cpp)."""
+"""`Collective name` of what runs as sends and receives (PyTorch, ProcessGroupNCCL.cpp), -> place in
+`EXCHANGES`."""
 
 _PURPOSES: Final = compiled_rows(
     ("ep", r"EXPERT_(?:TENSOR_AND_)?MODEL_PARALLEL_GROUP|mesh_ep"),
@@ -134,28 +134,23 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     Older releases describe the group in the header only. Of every text the empty one, last, stands
     for none.
     """
-    collective, group, own = (
-        kernels.texts[key][0] for key in ("collective", "group", "description")
-    )
-    exchanged, names, texts = (
-        (*kernels.texts[key][1], "") for key in ("collective", "group", "description")
-    )
+    collective, exchanged = kernels.texts["collective"]
+    group, names = kernels.texts["group"]
+    own, texts = kernels.texts["description"]
     numbers = codes_of(filter(None, names))
+    names, texts = (*names, ""), (*texts, "")
     pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
     described = descriptions_of(header)
-    in_pairs = [divmod(each, len(texts)) for each in pairs.tolist()]
-    descriptions = [
-        texts[text - 1] or described.get(names[name - 1], "") for name, text in in_pairs
-    ]
+    descriptions = []
+    for each in pairs.tolist():
+        name, text = divmod(each, len(texts))
+        descriptions.append(texts[text - 1] or described.get(names[name - 1], ""))
     columns = (
-        _array(
-            EXCHANGES.index(EXCHANGE_OF[name]) if name in EXCHANGE_OF else NOTHING
-            for name in exchanged
-        )[collective],
-        _array(numbers.get(name, NOTHING) for name in names)[group],
-        _array(map(purpose_of, descriptions))[pair],
+        _of_each(exchanged, EXCHANGE_OF, NOTHING)[collective],
+        _of_each(names, numbers, NOTHING)[group],
+        ints([*map(purpose_of, descriptions)])[pair],
     )
-    if all((column == NOTHING).all() for column in columns):
+    if not any(map(_is_told, columns)):
         return None
     return Collectives(
         *columns,
@@ -167,20 +162,27 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
 
 
 def _told(column: IntArray) -> IntArray | None:
-    if (column == NOTHING).all():
-        return None
-    return column
+    if _is_told(column):
+        return column
+    return None
 
 
-def _array(numbers: Iterable[int]) -> IntArray:
-    return np.fromiter(numbers, dtype=np.int64)
+def _is_told(column: IntArray) -> bool:
+    return bool((column != NOTHING).any())
+
+
+def _of_each(names: Iterable[str], table: Mapping[str, int], unknown: int) -> IntArray:
+    """What a table says of each name; one more at the end for rows without one (-1)."""
+    return ints([*map(table.get, names, repeat(unknown)), unknown])
 
 
 @cache
 def purpose_of(description: str) -> int:
     """Place in `PURPOSES` of what a group's description says it is for; -1 where it does not."""
-    found = (purpose for purpose, pattern in _PURPOSES if pattern.fullmatch(description))
-    return next((PURPOSES.index(purpose) for purpose in found), NOTHING)
+    for purpose, pattern in _PURPOSES:
+        if pattern.fullmatch(description):
+            return PURPOSES.index(purpose)
+    return NOTHING
 
 
 def descriptions_of(header: Mapping[str, object]) -> dict[str, str]:

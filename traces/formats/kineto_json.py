@@ -91,7 +91,7 @@ def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str
             raise DamagedTrace(
                 f"{path} is damaged: its gzip data cannot be unpacked. Copy it again."
             ) from None
-    if not parts and not any(key in header for key in schema.HEADER_KEYS):
+    if not parts and header.keys().isdisjoint(schema.HEADER_KEYS):
         raise NotATrace(f"{path} is JSON, but no trace of the PyTorch profiler. {_RECORD}")
     return header, _tables(parts)
 
@@ -176,8 +176,10 @@ def _added(parts: _Parts, rows: list[Row] | None) -> bool:
 
 def _tables(parts: _Parts) -> dict[str, Table]:
     """Each table whole; empty where nothing was added."""
-    found = {name: parts.pop(name, []) or [kineto_rows.table((), name)] for name in schema.TABLES}
-    return {name: kineto_rows.joined(several) for name, several in found.items()}
+    found = {}
+    for name in schema.TABLES:
+        found[name] = kineto_rows.joined(parts.pop(name, []) or [kineto_rows.table((), name)])
+    return found
 
 
 _STRING_OR_WORD: Final = compiled(

@@ -51,8 +51,7 @@ def _shape(dims: object) -> tuple[int, ...] | None:
     """Sides of a tensor; None for a list of tensors, and what is none."""
     if not isinstance(dims, list) or len(dims) > _SIDES:
         return None
-    told = all(type(side) is int and 0 <= side < _LARGEST for side in dims)
-    if told:
+    if all(type(side) is int and 0 <= side < _LARGEST for side in dims):
         return tuple(dims)
     return None
 

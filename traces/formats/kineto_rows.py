@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import accumulate, chain
-from operator import attrgetter
+from itertools import chain, repeat
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -50,7 +50,7 @@ def column(values: Sequence[object], scale: int = 1) -> IntArray:
         together = _decimals(values, scale)
     if together is not None:
         return together
-    return np.fromiter((whole(value, scale) for value in values), dtype=np.int64, count=len(values))
+    return ints([*map(whole, values, repeat(scale))])
 
 
 def _integers(values: Sequence[object], scale: int) -> IntArray | None:
@@ -135,8 +135,7 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
 _NAMES: Final = ("collective", "group", "description", "dtype")
-_LISTS: Final = ("members",)
-_TEXTS: Final = (*_NAMES, *_LISTS)
+_TEXTS: Final = (*_NAMES, "members")
 _NOT_WRITTEN: Final = msgspec.Raw(b"null")
 _OF_OPERATORS: Final = ("input_dims", "input_types", "input_values")
 _OF_KERNELS: Final = ("grid", "block", "warps_per_sm")
@@ -194,41 +193,42 @@ _NS_PER_US: Final = 1000
 def table(rows: Sequence[Row], name: str) -> Table:
     """Rows of one category as columns."""
     given = [row.args or _NO_ARGUMENTS for row in rows]
-    start_ns = column([row.ts for row in rows], _NS_PER_US)
-    length_ns = column([row.dur for row in rows], _NS_PER_US)
+    start_ns = column(_values(rows, "ts"), _NS_PER_US)
+    length_ns = column(_values(rows, "dur"), _NS_PER_US)
     timed = (start_ns != NULL) & (length_ns != NULL)
-    tids = [row.tid for row in rows]
-    texts = {"name": _named(row.name for row in rows)}
+    tids = _values(rows, "tid")
+    texts = {"name": _named(_values(rows, "name"))}
     numbers = {
-        "pid": column([row.pid for row in rows]),
+        "pid": column(_values(rows, "pid")),
         "start_ns": start_ns,
         "end_ns": np.where(timed, start_ns + np.where(timed, length_ns, 0), NULL),
-        **{each: column(list(map(attrgetter(each), given))) for each in _NUMBERS.get(name, ())},
     }
+    for each in _NUMBERS.get(name, ()):
+        numbers[each] = column(_values(given, each))
     # the first releases wrote "stream 7"
-    if name in (
-        schema.KERNELS,
-        schema.MEMCPY,
-        schema.MEMSET,
-    ):
+    if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
     if name == schema.KERNELS:
-        grids, blocks, warps = (list(map(attrgetter(each), given)) for each in _OF_KERNELS)
-        numbers |= {"grid": _shapes(grids), "block": _shapes(blocks)}
-        numbers["warps_per_1e6_sms"] = column(warps, 1_000_000)
-        texts |= {each: _named(map(attrgetter(each), given)) for each in _NAMES}
-        texts |= {each: _coded(map(attrgetter(each), given)) for each in _LISTS}
+        numbers["grid"] = _shapes(_values(given, "grid"))
+        numbers["block"] = _shapes(_values(given, "block"))
+        numbers["warps_per_1e6_sms"] = column(_values(given, "warps_per_sm"), 1_000_000)
+        for each in _NAMES:
+            texts[each] = _named(_values(given, each))
+        texts["members"] = _coded(_values(given, "members"))
     if name == schema.OPERATORS:
         texts["problem"] = _coded(map(_problem, rows))
     return Table(numbers | {"tid": column(tids)}, texts)
+
+
+def _values(rows: Sequence[object], field: str) -> list[object]:
+    return [*map(attrgetter(field), rows)]
 
 
 def _problem(row: Row) -> str | None:
     """The operator and its arguments as one text, where it multiplies and its shapes are there."""
     if row.args is None or not isinstance(row.name, str) or row.name not in operators():
         return None
-    given = [_decoded(getattr(row.args, name)) for name in _OF_OPERATORS]
-    return problem_text(row.name, *given)
+    return problem_text(row.name, *map(_decoded, attrgetter(*_OF_OPERATORS)(row.args)))
 
 
 def _decoded(raw: msgspec.Raw) -> object:
@@ -239,30 +239,38 @@ def _decoded(raw: msgspec.Raw) -> object:
 
 
 def joined(tables: Sequence[Table]) -> Table:
-    """Rows of several tables one after the other, with what all of them have."""
-    numbers = set.intersection(*(set(each.integers) for each in tables))
-    texts = set.intersection(*(set(each.texts) for each in tables))
-    return Table(
-        {name: np.concatenate([each.integers[name] for each in tables]) for name in numbers},
-        {name: _joined_texts([each.texts[name] for each in tables]) for name in texts},
-    )
+    """Rows of several tables one after the other, with the columns of the first."""
+    numbers, texts = dict[str, IntArray](), dict[str, Texts]()
+    for name in tables[0].integers:
+        numbers[name] = np.concatenate([*map(itemgetter(name), tables)])
+    for name in tables[0].texts:
+        texts[name] = _joined_texts(tables, name)
+    return Table(numbers, texts)
 
 
-def rows_of(events: Iterable[object]) -> list[Row]:
+def objects(given: object) -> list[dict[str, Any]]:
+    """The objects of a list of JSON; none of what is no list."""
+    if isinstance(given, list):
+        return [one for one in given if isinstance(one, dict)]
+    return []
+
+
+def rows_of(events: object) -> list[Row]:
     """Events as the standard library reads them, as rows; arguments that are no object are none."""
-    return [
-        msgspec.convert({**event, "args": _arguments(event.get("args"))}, Row)
-        for event in events
-        if isinstance(event, dict)
-    ]
+    rows = []
+    for event in objects(events):
+        rows.append(msgspec.convert({**event, "args": _arguments(event.get("args"))}, Row))
+    return rows
 
 
 def _arguments(given: object) -> object:
     """Arguments whose shapes are as a part has them: not decoded, as few are ever asked for."""
     if not isinstance(given, dict):
         return None
-    raw = {name: given[name] for name in map(_SPELLED.get, _OF_OPERATORS) if name in given}
-    return {**given, **{name: _encoded(value) for name, value in raw.items()}}
+    arguments = dict(given)
+    for name in filter(given.__contains__, map(_SPELLED.get, _OF_OPERATORS)):
+        arguments[name] = _encoded(given[name])
+    return arguments
 
 
 def _encoded(value: object) -> msgspec.Raw:
@@ -282,15 +290,13 @@ def _named(texts: Iterable[object]) -> Texts:
     return names(*_coded(texts))
 
 
-def _joined_texts(several: Sequence[Texts]) -> Texts:
-    before = accumulate((len(each.values) for each in several), initial=0)
-    codes = [
-        np.where(each.codes < 0, -1, each.codes + first)
-        for each, first in zip(several, before, strict=False)
-    ]
-    return in_order(
-        np.concatenate(codes), tuple(chain.from_iterable(each.values for each in several))
-    )
+def _joined_texts(tables: Sequence[Table], name: str) -> Texts:
+    codes, values = list[IntArray](), list[str]()
+    for each in tables:
+        code, own = each.texts[name]
+        codes.append(np.where(code < 0, -1, code + len(values)))
+        values += own
+    return in_order(np.concatenate(codes), tuple(values))
 
 
 def _shapes(values: Sequence[object]) -> IntArray:

@@ -105,9 +105,10 @@ def _devices(document: object) -> tuple[DeviceMemory, ...]:
     for segment in document["segments"]:
         segments.setdefault(_number(_object(segment), "device", 4096), []).append(segment)
     found = []
-    for device in sorted({*segments, *(place for place, one in enumerate(traces) if one)}):
+    for device in sorted({*segments, *range(len(traces))}):
         entries = traces[device] if device < len(traces) else []
-        found.append(_device(device, segments.get(device, []), entries, parts))
+        if device in segments or entries:
+            found.append(_device(device, segments.get(device, []), entries, parts))
     return tuple(found)
 
 

@@ -24,6 +24,8 @@ from traces.frozen import frozen
 
 SCHEMAS: Final = "NVTX_PAYLOAD_SCHEMAS"
 ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
+_SIZES: Final = ("domainId", "schemaId", "payloadSize")
+_PLACES: Final = ("domainId", "schemaId", "idx", "type", "name", "offset")
 
 FIELDS: Final = {
     "NCCL communicator ID": "communicator",
@@ -93,14 +95,10 @@ def read_nccl_calls(tables: SqliteTables) -> NcclCalls | None:
 
 def read_schemas(tables: SqliteTables) -> SchemaTable:
     """The layouts an export defines; empty without the tables."""
-    sizes, entries = (
-        tables.rows(table, columns) if tables.columns_of(table) >= {*columns} else ()
-        for table, columns in (
-            (SCHEMAS, ("domainId", "schemaId", "payloadSize")),
-            (ENTRIES, ("domainId", "schemaId", "idx", "type", "name", "offset")),
-        )
+    return build_schemas(
+        tables.typed(SCHEMAS, dict.fromkeys(_SIZES, object)),
+        tables.typed(ENTRIES, dict.fromkeys(_PLACES, object)),
     )
-    return build_schemas(sizes, entries)
 
 
 def build_schemas(
@@ -136,15 +134,14 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
     error.
     """
     found = {field: np.full(len(blobs), NULL) for field in FIELDS.values()}
-    by_length: dict[int, list[int]] = defaultdict(list)
+    by_length = defaultdict(list)
     for place, blob in enumerate(blobs):
         if len(blob) >= _HEADER_BYTES:
             by_length[len(blob)].append(place)
     for length, members in by_length.items():
         places = ints(members)
-        raw = np.frombuffer(b"".join(blobs[place] for place in members), dtype=np.uint8).reshape(
-            -1, length
-        )
+        whole = b"".join(map(blobs.__getitem__, members))
+        raw = np.frombuffer(whole, dtype=np.uint8).reshape(-1, length)
         headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
         for header in dict.fromkeys(map(tuple, headers.tolist())):
             domain, schema, size, begin = header

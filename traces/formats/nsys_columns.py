@@ -5,6 +5,7 @@ synchronisations, OS calls and the profiler's own work.
 """
 
 from collections.abc import Sequence
+from itertools import filterfalse
 from typing import Final
 
 import numpy as np
@@ -35,15 +36,15 @@ def read_present(
     here = tables.columns_of(name)
     if not here:
         return empty_columns((*required, *optional), texts)
-    if absent := [column for column in required if column not in here]:
+    if absent := [*filterfalse(here.__contains__, required)]:
         raise DamagedTrace(
             f"{tables.path} has no column {absent[0]} in {name}, which every export has. "
             "Export the report again."
         )
-    present = [*required, *(column for column in optional if column in here)]
+    present = [*required, *filter(here.__contains__, optional)]
     wanted = {column: values for column, values in only.items() if column in here}
-    table = tables.read(name, present, [column for column in texts if column in here], wanted)
-    for column in (one for one in ("start", "end") if one in table.integers):
+    table = tables.read(name, present, [*filter(here.__contains__, texts)], wanted)
+    for column in filter(table.integers.__contains__, ("start", "end")):
         times_ns = table[column]
         least_ns = times_ns.min(initial=0, where=times_ns != NULL)
         # differences must fit into 64 bits
@@ -56,8 +57,8 @@ def read_present(
     absent_number = np.broadcast_to(np.full(1, NULL), row_count)
     absent_text = Texts(np.broadcast_to(np.full(1, -1, dtype=PLACE), row_count), ())
     return Table(
-        {column: table.integers.get(column, absent_number) for column in (*required, *optional)},
-        {column: table.texts.get(column, absent_text) for column in texts},
+        {**dict.fromkeys((*required, *optional), absent_number), **table.integers},
+        {**dict.fromkeys(texts, absent_text), **table.texts},
     )
 
 
@@ -79,7 +80,7 @@ def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tupl
     used = distinct(chosen[chosen != NULL])
     place = np.searchsorted(used, chosen).astype(PLACE)
     place[open_] = -1
-    return place, tuple(found[text_id] for text_id in used.tolist())
+    return place, tuple(map(found.__getitem__, used.tolist()))
 
 
 def timed(table: Table) -> Table:
@@ -97,17 +98,16 @@ _EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "corre
 
 def event_records(tables: SqliteTables) -> EventRecords:
     """Every record of an event on a stream."""
-    column = read_present(tables, schema.EVENTS, (), _EVENT)
-    process, *others = (column[name] for name in _EVENT)
+    process, *others = read_present(tables, schema.EVENTS, (), _EVENT).columns(_EVENT)
     return EventRecords(process_ids(process), *others)
 
 
 def synchronisations(tables: SqliteTables) -> Syncs:
     """Every wait, of a stream or of the host."""
-    column = {**timed(read_present(tables, schema.SYNCS, ("start", "end"), _EVENT)).integers}
-    column["streamId"] = np.where(column["streamId"] == schema.NO_STREAM, NULL, column["streamId"])
-    process, *others = (column[name] for name in _EVENT)
-    return Syncs(column["start"], column["end"], process_ids(process), *others)
+    waits = timed(read_present(tables, schema.SYNCS, ("start", "end"), _EVENT))
+    process, context, stream, *others = waits.columns(_EVENT)
+    stream = np.where(stream == schema.NO_STREAM, NULL, stream)
+    return Syncs(waits["start"], waits["end"], process_ids(process), context, stream, *others)
 
 
 def host_spans(tables: SqliteTables, table: str) -> HostSpans:
@@ -119,15 +119,8 @@ def host_spans(tables: SqliteTables, table: str) -> HostSpans:
 
 def thread_names(tables: SqliteTables) -> dict[int, str]:
     """Packed thread id -> name; the first given wins."""
-    if not tables.columns_of(schema.THREAD_NAMES) >= {"nameId", "globalTid"}:
-        return {}
-    found = tables.rows(schema.THREAD_NAMES, ("globalTid", "nameId"))
-    rows = [
-        (thread, name)
-        for thread, name in found
-        if isinstance(thread, int) and isinstance(name, int)
-    ]
-    texts = tables.strings(ints([name for _, name in rows]))
+    rows = tables.typed(schema.THREAD_NAMES, {"globalTid": int, "nameId": int})
+    texts = tables.strings(ints(rows).reshape(-1, 2)[:, 1])
     return {thread: texts[name] for thread, name in reversed(rows) if name in texts}
 
 
@@ -152,14 +145,13 @@ def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
     the pool's size. The driver's own memory is not in the rows.
     """
     column = read_present(tables, schema.MEMORY_USE, ("start",), _COLUMNS)
-    rows = np.flatnonzero(
+    rows = column.only(
         np.isin(column["memKind"], schema.GPU_MEMORY_KINDS) & (column["start"] != NULL)
     )
     if not len(rows):
         return None
-    time, pid, device, address, size, _, operation, call, pool, pool_size = (
-        column[name][rows] for name in ("start", *_COLUMNS)
-    )
+    pid, device, address, size, _, operation, call, pool, pool_size = rows.columns(_COLUMNS)
+    time = rows["start"]
     process = process_ids(pid)
     taken, freed = operation == schema.MEMORY_TAKEN, operation == schema.MEMORY_GIVEN_BACK
     pooled = (pool != NULL) & (pool != 0) & (pool_size != NULL)

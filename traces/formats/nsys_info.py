@@ -17,6 +17,7 @@ from traces.limits import Limit
 from traces.names.file_names import own_words
 from traces.patterns import compiled
 from traces.recording.traps import Trap
+from traces.texts import Texts
 
 _GPU: Final = (
     *("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory"),
@@ -42,8 +43,8 @@ def check_is_export(tables: SqliteTables, path: str) -> None:
     An export has a metadata table, or, before 2021, CUDA activity; nsys older than its report can
     leave a database with strings and processes only.
     """
-    has_metadata = any(tables.columns_of(name) for name in schema.EXPORT_TABLES)
-    activity = (
+    telling = (
+        *schema.EXPORT_TABLES,
         schema.KERNELS,
         schema.MEMCPY,
         schema.MEMSET,
@@ -51,7 +52,7 @@ def check_is_export(tables: SqliteTables, path: str) -> None:
         schema.CALLS,
         schema.NVTX,
     )
-    if has_metadata or any(tables.columns_of(name) for name in activity):
+    if any(map(tables.columns_of, telling)):
         return
     if tables.columns_of(schema.STRINGS):
         raise DamagedTrace(
@@ -72,19 +73,17 @@ def metadata(tables: SqliteTables) -> Mapping[str, object]:
     return {}
 
 
-def diagnostics(tables: SqliteTables) -> tuple[str, ...]:
+def diagnostics(tables: SqliteTables) -> Texts:
     """Known diagnostics nsys stored, each once, in our words."""
-    told = (
-        known_texts.diagnostic(text) for (text,) in _present(tables, schema.DIAGNOSTICS, ("text",))
-    )
-    return tuple(dict.fromkeys(meaning for meaning in told if meaning))
+    texts = chain.from_iterable(tables.typed(schema.DIAGNOSTICS, {"text": str}))
+    return tuple(dict.fromkeys(filter(None, map(known_texts.diagnostic, texts))))
 
 
 def gpus(tables: SqliteTables) -> tuple[Gpu, ...]:
     """Every GPU of the machine the export lists, used or not."""
     if tables.columns_of(schema.GPUS):
-        return tuple(_gpu(row) for row in _present(tables, schema.GPUS, _GPU))
-    return tuple(dict.fromkeys(_gpu(row) for row in _present(tables, schema.GPUS_2020, _GPU_2020)))
+        return tuple(map(_gpu, _present(tables, schema.GPUS, _GPU)))
+    return tuple(dict.fromkeys(map(_gpu, _present(tables, schema.GPUS_2020, _GPU_2020))))
 
 
 def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int], int]:
@@ -92,52 +91,43 @@ def gpu_of(tables: SqliteTables, listed: tuple[Gpu, ...]) -> dict[tuple[int, int
     3.20.3).
     """
     place = {gpu.gpu_id: index for index, gpu in enumerate(listed)}
-    rows = _present(tables, schema.CUDA_DEVICES, ("pid", "cudaId", "gpuId"))
-    return {
-        (pid, device): place[gpu_id]
-        for pid, device, gpu_id in rows
-        if isinstance(pid, int) and isinstance(device, int) and gpu_id in place
-    }
+    rows = tables.typed(schema.CUDA_DEVICES, {"pid": int, "cudaId": int, "gpuId": int})
+    return {(pid, device): place[gpu_id] for pid, device, gpu_id in rows if gpu_id in place}
 
 
-def own_names(tables: SqliteTables) -> tuple[str, ...]:
+def own_names(tables: SqliteTables) -> Texts:
     """The machine's name, whole and without its domain, and the user's: for what is not to be
     told.
     """
-    rows = _present(tables, *schema.SYSTEM)
-    texts = [
-        (name, value) for name, value in rows if isinstance(name, str) and isinstance(value, str)
-    ]
-    hosts = [value for name, value in texts if name == schema.HOST_NAME]
-    users = (_USER.findall(value[: int(ENVIRONMENT.value)]) for _, value in texts)
-    return own_words([*hosts, *chain.from_iterable(users)])
+    hosts, users = list[str](), list[str]()
+    for name, value in tables.typed(schema.SYSTEM, {"name": str, "value": str}):
+        users += _USER.findall(value[: int(ENVIRONMENT.value)])
+        if name == schema.HOST_NAME:
+            hosts.append(value)
+    return own_words([*hosts, *users])
 
 
 def mpi_ranks(tables: SqliteTables) -> dict[int, int]:
     """Process id -> MPI rank, where MPI was traced."""
-    rows = _present(tables, schema.MPI_RANKS, ("globalTid", "rank"))
-    return {
-        process_of(thread): rank
-        for thread, rank in rows
-        if isinstance(thread, int) and isinstance(rank, int)
-    }
+    rows = tables.typed(schema.MPI_RANKS, {"globalTid": int, "rank": int})
+    return {process_of(thread): rank for thread, rank in rows}
 
 
 def session_start_ns(tables: SqliteTables) -> int | None:
     """UNIX time of the trace's zero, where the export tells it."""
-    rows = _present(tables, *schema.SESSION_START)
-    return next((start_ns for (start_ns,) in rows if isinstance(start_ns, int)), None)
+    return next(chain.from_iterable(tables.typed(schema.SESSION_START, {"utcEpochNs": int})), None)
 
 
-def _present(tables: SqliteTables, table: str, wanted: tuple[str, ...]) -> list[list[object]]:
+def _present(tables: SqliteTables, table: str, wanted: Texts) -> list[list[object]]:
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has
     none.
     """
-    asked = [name for name in dict.fromkeys(wanted) if name in tables.columns_of(table)]
-    found = (
-        dict(zip(asked, row, strict=True)) for row in (tables.rows(table, asked) if asked else ())
-    )
-    return [[row.get(name) for name in wanted] for row in found]
+    asked = [*filter(tables.columns_of(table).__contains__, dict.fromkeys(wanted))]
+    found = []
+    for row in tables.rows(table, asked) if asked else ():
+        value_of = dict(zip(asked, row, strict=True))
+        found.append([*map(value_of.get, wanted)])
+    return found
 
 
 def _gpu(row: list[object]) -> Gpu:
@@ -163,7 +153,7 @@ def _whole(value: object) -> int | None:
 _DOMAIN_TYPES: Final = (75, 76)
 """NVTX_EVENTS.eventType where a domain begins and ends: all that is kept of an NVTX that nsys
 cannot read."""
-_SESSION: Final = ("ANALYSIS_DETAILS", ("duration",))
+_SESSION: Final = "ANALYSIS_DETAILS"
 _CPU: Final = ("COMPOSITE_EVENTS", "SCHED_EVENTS")
 _PARTIAL: Final = ("EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT")
 _NCCL: Final = (
@@ -190,7 +180,7 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
             yield Trap.UNREAD_RANGES, domains
         ranges = np.isin(kept["eventType"], schema.RANGE_TYPES) & (kept["start"] != NULL)
         # nsys gives the recording's own end to a range that no one closed
-        ends = [end for (end,) in _present(tables, *_SESSION) if isinstance(end, int)]
+        ends = chain.from_iterable(tables.typed(_SESSION, {"duration": int}))
         if unclosed := summed(ranges & np.isin(kept["end"], (NULL, *ends))):
             yield Trap.OPEN_RANGES, unclosed
     of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]

@@ -13,7 +13,8 @@ import numpy as np
 from traces.arrays import NOWHERE, IntArray, distinct, ints
 from traces.columns import NULL, GpuSamples
 from traces.formats.nsys_columns import read_present
-from traces.formats.sqlite_tables import RowFilter, SqliteTables
+from traces.formats.sqlite_tables import SqliteTables
+from traces.groups import places_of_each
 
 METRICS: Final = "GPU_METRICS"
 METRIC_NAMES: Final = "TARGET_INFO_GPU_METRICS"
@@ -37,8 +38,8 @@ def read_gpu_samples(tables: SqliteTables) -> tuple[GpuSamples, ...]:
     found = _metric_rows if tables.columns_of(METRICS) else _generic_rows
     stamps, gpus, metric, percent = found(tables)
     return tuple(
-        _of_gpu(int(gpu), stamps[gpus == gpu], metric[gpus == gpu], percent[gpus == gpu])
-        for gpu in distinct(gpus)
+        _of_gpu(gpu, stamps[rows], metric[rows], percent[rows])
+        for gpu, rows in places_of_each(gpus)
     )
 
 
@@ -50,7 +51,7 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
     named = _named_metrics(tables)
     ids = sorted({metric_id for _, metric_id, _ in named})
-    wanted: RowFilter = {"metricId": ids or [NULL], "value": None}
+    wanted = {"metricId": ids or [NULL], "value": None}
     column = read_present(
         tables, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted
     )
@@ -64,13 +65,10 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
 
 def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
     """(typeId, metricId, place in _WANTED) of the metrics we want, in the unit we want."""
-    wanted = ("typeId", "metricId", "metricName")
-    if not tables.columns_of(METRIC_NAMES) >= set(wanted):
-        return []
     found = []
-    for type_id, metric_id, name in tables.rows(METRIC_NAMES, wanted):
-        place = _place_of(name)
-        if place is not None and isinstance(type_id, int) and isinstance(metric_id, int):
+    rows = tables.typed(METRIC_NAMES, {"typeId": int, "metricId": int, "metricName": object})
+    for type_id, metric_id, name in rows:
+        if (place := _place_of(name)) is not None:
             found.append((type_id, metric_id, place))
     return found
 
@@ -94,7 +92,7 @@ def _generic_rows(tables: SqliteTables) -> _Rows:
     )
     text = column.texts["data"]
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
-    values = ints([_values_of(data) for data in text.values] + [(NULL,) * len(_WANTED)])
+    values = ints([*map(_values_of, text.values), (NULL,) * len(_WANTED)])
     by_row = values[text.codes]
     row, metric = np.nonzero((by_row != NULL) & (stamps != NULL)[:, None])
     return stamps[row], column["typeId"][row] & 0xFF, metric, by_row[row, metric]

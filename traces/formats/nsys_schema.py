@@ -30,10 +30,10 @@ MPI_RANKS: Final = "MPI_RANKS"
 GPUS: Final = "TARGET_INFO_GPU"
 GPUS_2020: Final = "TARGET_INFO_CUDA_GPU"  # 2020.3 only
 CUDA_DEVICES: Final = "TARGET_INFO_CUDA_DEVICE"  # (pid, CUDA ordinal) -> GPU, from 3.20.3
-SYSTEM: Final = ("TARGET_INFO_SYSTEM_ENV", ("name", "value"))
+SYSTEM: Final = "TARGET_INFO_SYSTEM_ENV"
 HOST_NAME: Final = "Hostname"
 """A row of `SYSTEM`; another one holds the whole environment of the process."""
-SESSION_START: Final = ("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
+SESSION_START: Final = "TARGET_INFO_SESSION_START_TIME"
 EXPORT_TABLES: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 3.4.0, before
 
 USED_TABLES: Final = (KERNELS, MEMCPY, MEMSET, GRAPHS, CALLS, NVTX, STRINGS, GPUS)

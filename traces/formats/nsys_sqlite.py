@@ -1,5 +1,7 @@
 """nsys SQLite export -> Columns: every table and column by name, of any schema from 2020.3 on."""
 
+from itertools import filterfalse
+
 import numpy as np
 
 from traces.arrays import PLACE, codes_of
@@ -21,18 +23,17 @@ from traces.formats.nccl_payloads import read_nccl_calls
 from traces.formats.nsys_columns import named, process_ids, read_memory_use, read_present, timed
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_stacks import read_frames
-from traces.formats.sqlite_tables import RowFilter, SqliteTables
-from traces.formats.tables import Table, copies_of
+from traces.formats.sqlite_tables import SqliteTables
+from traces.formats.tables import Table, copies_of, left_out
 from traces.launches import distinct_shapes
 from traces.names.file_names import told_path
+from traces.texts import Texts
 
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
 _LAUNCH_SHAPE = (
-    *(f"{part}{axis}" for part in ("grid", "block") for axis in "XYZ"),
-    "registersPerThread",
-    "staticSharedMemory",
-    "dynamicSharedMemory",
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
 )
 
 
@@ -72,7 +73,6 @@ def read_export(tables: SqliteTables, kind: str = "nsys-sqlite") -> Columns:
 
 
 def _info(tables: SqliteTables, kind: str, gpus: tuple[Gpu, ...], untimed: int) -> TraceInfo:
-    left_out = (f"host rows without times, left out: {untimed}",) if untimed else ()
     export = nsys_info.metadata(tables)
     return TraceInfo(
         name=told_path(tables.path),
@@ -81,18 +81,21 @@ def _info(tables: SqliteTables, kind: str, gpus: tuple[Gpu, ...], untimed: int) 
         schema=known_texts.version(export.get("EXPORT_SCHEMA_VERSION")),
         reader=tables.reader,
         gpus=gpus,
-        missing_tables=tuple(name for name in schema.USED_TABLES if not tables.columns_of(name)),
-        diagnostics=(*nsys_info.diagnostics(tables), *left_out),
+        missing_tables=tuple(filterfalse(tables.columns_of, schema.USED_TABLES)),
+        diagnostics=(
+            *nsys_info.diagnostics(tables),
+            *left_out("host rows without times", untimed),
+        ),
         own_names=nsys_info.own_names(tables),
     )
 
 
-def _kernels(tables: SqliteTables) -> tuple[Kernels, tuple[str, ...]]:
+def _kernels(tables: SqliteTables) -> tuple[Kernels, Texts]:
     optional = (*_GPU_OPTIONAL, "graphNodeId", *_LAUNCH_SHAPE, *schema.NAME_COLUMNS)
     column = read_present(tables, schema.KERNELS, _GPU_REQUIRED, optional)
-    name_id, names = named(tables, [column[name] for name in schema.NAME_COLUMNS])
-    grid, block = ([column[f"{part}{axis}"] for axis in "XYZ"] for part in ("grid", "block"))
-    shape, shapes = distinct_shapes(grid, block, *(column[name] for name in _LAUNCH_SHAPE[6:]))
+    name_id, names = named(tables, column.columns(schema.NAME_COLUMNS))
+    launch = column.columns(_LAUNCH_SHAPE)
+    shape, shapes = distinct_shapes(launch[:3], launch[3:6], *launch[6:])
     in_graph = column["graphNodeId"] != NULL
     return Kernels(_gpu_rows(column), name_id, in_graph, shape, shapes), names
 
@@ -111,7 +114,7 @@ def _copies(tables: SqliteTables) -> Copies:
     return copies_of(memcpy, memset, _gpu_rows, kind, memcpy["srcKind"])
 
 
-def _calls(tables: SqliteTables) -> tuple[Calls, tuple[str, ...], int]:
+def _calls(tables: SqliteTables) -> tuple[Calls, Texts, int]:
     optional = ("globalTid", "correlationId", "nameId")
     table = read_present(tables, schema.CALLS, ("start", "end"), optional)
     column = timed(table)
@@ -122,10 +125,10 @@ def _calls(tables: SqliteTables) -> tuple[Calls, tuple[str, ...], int]:
     return calls, names, len(table) - len(calls)
 
 
-def _ranges(tables: SqliteTables) -> tuple[Ranges, tuple[str, ...]]:
+def _ranges(tables: SqliteTables) -> tuple[Ranges, Texts]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
-    closed: RowFilter = {"eventType": schema.RANGE_TYPES, "end": None}
+    closed = {"eventType": schema.RANGE_TYPES, "end": None}
     column = read_present(tables, schema.NVTX, ("start", "end"), optional, ("text",), closed)
     text = column.texts["text"]
     keep = (
@@ -137,12 +140,12 @@ def _ranges(tables: SqliteTables) -> tuple[Ranges, tuple[str, ...]]:
     code = np.where(
         text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1)
     )
-    start, end, thread = (column[name][keep] for name in ("start", "end", "globalTid"))
-    ranges = Ranges(start, end, thread, code[keep].astype(PLACE))
+    start, end, thread = column.columns(("start", "end", "globalTid"))
+    ranges = Ranges(start[keep], end[keep], thread[keep], code[keep].astype(PLACE))
     return ranges, (*text.values, *names)
 
 
 def _gpu_rows(column: Table) -> GpuRows:
-    names = ("start", "end", "deviceId", "streamId", "correlationId")
-    start, end, device, stream, correlation = (column[name] for name in names)
-    return GpuRows(start, end, device, stream, correlation, process_ids(column["globalPid"]))
+    names = (*_GPU_REQUIRED, *_GPU_OPTIONAL)
+    start, end, device, stream, correlation, process = column.columns(names)
+    return GpuRows(start, end, device, stream, correlation, process_ids(process))

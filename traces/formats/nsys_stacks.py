@@ -7,7 +7,8 @@ stand with those of the CPU, a frame of Python as one whose module is a file of 
 """
 
 from collections.abc import Iterator
-from itertools import chain
+from functools import partial
+from itertools import chain, starmap
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from traces.formats.nsys_columns import named, read_present
 from traces.formats.sqlite_tables import SqliteTables
 from traces.groups import begins
 from traces.names.frames import FrameKind, public_frame
+from traces.texts import Texts
 
 _SOURCES: Final = (
     # stacks, what they were taken at, and the column there that joins them
@@ -31,7 +33,7 @@ _KINDS: Final = (FrameKind.FUNCTION, FrameKind.NATIVE)
 
 def read_frames(tables: SqliteTables) -> HostSpans | None:
     """Functions by thread; None where no stack was recorded."""
-    parts = [*chain.from_iterable(_spans(tables, *source) for source in _SOURCES)]
+    parts = [*chain.from_iterable(starmap(partial(_spans, tables), _SOURCES))]
     if not parts:
         return None
     names: dict[str, int] = {}
@@ -52,14 +54,12 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
         return
     wanted = ("start", "globalTid", *dict.fromkeys((joined_by, "end")))
     at = read_present(tables, taken_at, (), wanted)
-    told = np.flatnonzero(
-        (at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL)
-    )
-    start, thread, chain = (at[name][told] for name in ("start", "globalTid", joined_by))
+    at = at.only((at["start"] != NULL) & (at["globalTid"] != NULL) & (at[joined_by] != NULL))
+    start, thread, chain = at.columns(("start", "globalTid", joined_by))
     if taken_at == schema.SAMPLES:
         start, end = _nearest(start, thread)
     else:
-        end = np.maximum(at["end"][told], start)
+        end = np.maximum(at["end"], start)
     chain_id, kind, code, names = _frames(tables, stacks)
     for place in range(len(_KINDS)):
         mine = kind == place
@@ -71,18 +71,15 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
         yield HostSpans(start[here], end[here], thread[here], codes[found[here]], names)
 
 
-def _frames(
-    tables: SqliteTables, stacks: str
-) -> tuple[IntArray, IntArray, IntArray, tuple[str, ...]]:
+def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntArray, Texts]:
     """Of each stack, in order of id, its innermost frame of each kind: stack, kind, text, and all
     texts.
     """
     column = read_present(
         tables, stacks, (), ("id", "symbol", "module", "stackDepth", "unresolved")
     )
-    (symbol, symbols), (module, modules) = (
-        named(tables, [column[name]]) for name in ("symbol", "module")
-    )
+    symbol, symbols = named(tables, [column["symbol"]])
+    module, modules = named(tables, [column["module"]])
     pair = ints(symbol) * (len(modules) + 1) + module + 1
     distinct, of = np.unique(
         np.where((symbol < 0) | (column["unresolved"] > 0), -1, pair), return_inverse=True

@@ -145,7 +145,7 @@ def _named(source: str, given: str) -> Nsys:
     """The one nsys the user named, or an error that repeats what was typed."""
     folder = Path(given)
     choices = [str(folder / "nsys"), str(folder / "bin" / "nsys")] if folder.is_dir() else [given]
-    path = next((found for choice in choices if (found := shutil.which(choice))), None)
+    path = next(filter(None, map(shutil.which, choices)), None)
     if path is None:
         raise NsysUnavailable(
             f"{source} names {given}, where no nsys that can be run is. Check the path."
@@ -172,11 +172,8 @@ def _candidates() -> list[Path]:
     named = os.environ.get("PATH", os.defpath).split(os.pathsep)
     # others lead into the working folder
     places = [one for one in named if Path(one).is_absolute()]
-    return [
-        Path(path)
-        for path in (shutil.which("nsys", path=os.pathsep.join(places)), *installed)
-        if path
-    ]
+    on_path = shutil.which("nsys", path=os.pathsep.join(places))
+    return [*map(Path, filter(None, (on_path, *installed)))]
 
 
 def _version_in_path(path: str) -> list[int]:
@@ -234,8 +231,7 @@ def run_export(nsys: Nsys, report: Path, output: Path, progress: Progress) -> En
     except TookTooLong:
         raise ExportFailed(
             f"nsys {nsys.release} did not finish {report} within {EXPORT_LIMIT.value / 3600:.0f} h "
-            f"and was "
-            "stopped. Export it by hand, and give moe-diag analyze the .sqlite."
+            "and was stopped. Export it by hand, and give moe-diag analyze the .sqlite."
         ) from None
 
 

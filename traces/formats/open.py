@@ -103,8 +103,7 @@ def _head(path: Path) -> bytes:
     except FileNotFoundError:
         # nsys ends without an error where no range of its capture began
         no_report = (
-            " With -c cudaProfilerApi, nsys writes no report where the program never "
-            "calls "
+            " With -c cudaProfilerApi, nsys writes no report where the program never calls "
             "cudaProfilerStart."
         )
         more = no_report if path.suffix == ".nsys-rep" else ""

@@ -19,8 +19,7 @@ PAGES_FROM: Final = Limit(
     8_000_000,
     "bytes",
     "ours: a megabyte of event tables takes sqlite3 0.043 s of CPU and compiled loops 0.002 s; "
-    "numba and the "
-    "loops take 0.32 s once (medians of 5, 2026-11-22)",
+    "numba and the loops take 0.32 s once (medians of 5, 2026-11-22)",
 )
 
 

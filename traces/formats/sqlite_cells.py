@@ -31,7 +31,7 @@ def varint_bytes(data: _Bytes, at: int) -> int:
 @loop()
 def varint(data: _Bytes, at: int) -> int:
     """Value of the varint at `at`, as signed 64 bits."""
-    value: int = 0
+    value = 0
     for place in range(8):
         byte = data[at + place] + 0
         value = value * 128 + (byte & 127)
@@ -46,7 +46,7 @@ def varint(data: _Bytes, at: int) -> int:
 @loop()
 def integer(data: _Bytes, at: int, size: int) -> int:
     """The big-endian signed integer of 1, 2, 3, 4, 6 or 8 bytes at `at`."""
-    value: int = data[at] + 0
+    value = data[at] + 0
     if value >= 128:
         value -= 256
     if size == 1:

@@ -9,14 +9,14 @@ the same order.
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, codes_of, ints
 from traces.errors import DamagedTrace
 from traces.files.beneath import descriptor
 from traces.formats.readers import PAGES_FROM, Reader
@@ -208,15 +208,10 @@ class TableReader:
             for column, slot in zip(columns, slots, strict=True):
                 column.append(out[slot * capacity : slot * capacity + rows], len(leaves) / done)
             progress(f"reading {self._table}", done / len(leaves), columns[0].used)
-        whole = [column.finished() for column in columns]
+        whole = [*map(_Growing.finished, columns)]
         numbers_of = dict(zip(self._integers, whole, strict=False))
-        coded = {
-            name: store.coded(codes)
-            for name, codes, store in zip(
-                self._texts, whole[len(self._integers) :], stores, strict=True
-            )
-        }
-        return self._with_left(Table(numbers_of, coded), left)
+        coded = map(TextStore.coded, stores, whole[len(self._integers) :])
+        return self._with_left(Table(numbers_of, dict(zip(self._texts, coded, strict=True))), left)
 
     def _cells(self, data: NDArray[np.uint8], pages: int, is_alone: bool) -> int:
         heads = data[: pages * self._pages.page_size].reshape(pages, -1)
@@ -240,7 +235,7 @@ class TableReader:
             self._slot_of,
             len(self._integers),
             self._slots,
-            np.array([self._integers.index(name) for name in self._only], dtype=np.int64),
+            np.array([*map(self._integers.index, self._only)], dtype=np.int64),
             np.cumsum([0, *map(len, numbers)], dtype=np.int64),
             np.fromiter(chain.from_iterable(numbers), dtype=np.int64),
             capacity,
@@ -256,10 +251,7 @@ class TableReader:
         if not left:
             return found
         keep = np.ones(len(found), dtype=np.bool_)
-        known = {
-            name: {text: code for code, text in enumerate(found.texts[name].values)}
-            for name in self._texts
-        }
+        known = {name: codes_of(found.texts[name].values) for name in self._texts}
         for row, rowid in left:
             read = self._sql.row_at(self._table, rowid, self._integers, self._texts, self._only)
             if read is None:
@@ -293,26 +285,24 @@ def _slots(
     """Of each stored column up to the last wanted one, the slot that takes it, -1 where it is not
     wanted.
     """
-    slot = {name: place for place, name in enumerate(integers)}
-    slot |= {name: len(integers) + 2 * place for place, name in enumerate(texts)}
-    columns = {column.name: column for column in stored}
-    if any(column.is_hidden for column in stored) or not slot.keys() <= columns.keys():
+    slot = dict(zip(integers, count(), strict=False))
+    slot |= zip(texts, count(len(integers), 2), strict=False)
+    places = []
+    for column in stored:
+        is_odd = column.is_key or (column.name in integers and _is_real(column.type))
+        if column.is_hidden or (column.name in slot and is_odd):
+            raise Unusual
+        places.append(slot.pop(column.name, -1))
+    if slot:
         raise Unusual
-    if any(columns[name].is_key for name in slot) or any(
-        _is_real(columns[name].type) for name in integers
-    ):
-        raise Unusual
-    places = [slot.get(column.name, -1) for column in stored]
-    return np.array(
-        places[: max(place for place, value in enumerate(places) if value >= 0) + 1], dtype=np.int64
-    )
+    while places[-1] < 0:
+        places.pop()
+    return ints(places)
 
 
 def _is_real(declared: str) -> bool:
     upper = declared.upper()
-    return any(word in upper for word in _REAL) and not any(
-        word in upper for word in _TEXT_OR_WHOLE
-    )
+    return any(map(upper.__contains__, _REAL)) and not any(map(upper.__contains__, _TEXT_OR_WHOLE))
 
 
 class _Growing:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -39,8 +40,7 @@ EVERY_ROW: Final[RowFilter] = MappingProxyType({})
 
 def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> Table:
     """Columns of no row."""
-    nothing = NOWHERE
-    return Table(dict.fromkeys(integers, nothing), {name: Texts(nothing, ()) for name in texts})
+    return Table(dict.fromkeys(integers, NOWHERE), dict.fromkeys(texts, Texts(NOWHERE, ())))
 
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -88,8 +88,7 @@ STEPS: Final = Limit(
     100,
     "steps of SQLite's machine for a byte of the file",
     "ours: a row takes some 4 a column and has at least 6 bytes; what takes more is a view, or "
-    "pages that "
-    "stand in several places, and may have no end",
+    "pages that stand in several places, and may have no end",
 )
 _STEPS_AT_ONCE: Final = 100_000
 """Some ms, after which Python counts, and may take a signal."""
@@ -185,15 +184,14 @@ class SqliteTables:
             cursor = self._db.execute(f"SELECT {_selected(integers, texts)} FROM {source}")
             while rows := cursor.fetchmany(_CHUNK_ROWS):
                 columns = list(zip(*rows, strict=True))
-                numbers = (self._whole(table, *one) for one in zip(integers, columns, strict=False))
+                numbers = map(partial(self._whole, table), integers, columns)
                 chunks.append([*numbers, *map(_encoded, columns[count:], known)])
                 done += len(rows)
                 self._progress(f"reading {table}", min(1.0, done / most) if most else None, done)
         if not chunks:
             return empty_columns(integers, texts)
-        whole = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-        values = (tuple(str(text) for text in each if text is not None) for each in known)
-        coded = map(names, whole[count:], values)
+        whole = [*map(np.concatenate, zip(*chunks, strict=True))]
+        coded = map(names, whole[count:], map(_without_null, known))
         return Table(dict(zip(integers, whole, strict=False)), dict(zip(texts, coded, strict=True)))
 
     def _most_rows(self, table: str) -> int | None:
@@ -221,21 +219,17 @@ class SqliteTables:
                 rows = self._db.execute(
                     f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some
                 )
-                known = (
-                    (key, value)
-                    for key, value in rows
-                    if value is not None and isinstance(key, int)
-                )
-                found |= {key: cut_name(str(value)) for key, value in known}
+                for key, value in rows:
+                    if value is not None and isinstance(key, int):
+                        found[key] = cut_name(str(value))
         return found
 
     def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
         """Rows where `blob` is not NULL; nsys declares the column TEXT and stores blobs in it."""
-        selected = ", ".join(f"ifnull({_quoted(name)}, {NULL})" for name in integers)
         with self._reading(table):
             rows = self._db.execute(
-                f"SELECT {selected}, CAST({_quoted(blob)} AS BLOB) FROM {_quoted(table)} "
-                f"WHERE {_quoted(blob)} IS NOT NULL"
+                f"SELECT {_selected(integers, ())}, CAST({_quoted(blob)} AS BLOB) FROM "
+                f"{_quoted(table)} WHERE {_quoted(blob)} IS NOT NULL"
             ).fetchall()
         numbers = ints([row[:-1] for row in rows]).reshape(-1, len(integers))
         return numbers, [row[-1] for row in rows]
@@ -243,8 +237,17 @@ class SqliteTables:
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
         """Rows of a small table, with NULL as None."""
         with self._reading(table):
-            names = ", ".join(_quoted(name) for name in columns)
+            names = ", ".join(map(_quoted, columns))
             return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
+
+    def typed(self, table: str, kinds: Mapping[str, type]) -> list[Sequence[Any]]:
+        """Rows of a small table in which each column has a value of its type; no rows where the
+        table lacks one of the columns.
+        """
+        if not self.columns_of(table) >= kinds.keys():
+            return []
+        types = kinds.values()
+        return [row for row in self.rows(table, [*kinds]) if all(map(isinstance, row, types))]
 
     def stored(self, table: str) -> tuple[int, list[StoredColumn]] | None:
         """Page where the rows are, and the columns in the order of records; None where there are
@@ -322,7 +325,11 @@ def _encoded(texts: Sequence[Any], known: dict[str | None, int]) -> IntArray:
     for text in texts:
         if text not in known:
             known[text] = len(known) - 1
-    return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
+    return np.fromiter(map(known.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+def _without_null(known: Iterable[str | None]) -> list[str]:
+    return [str(text) for text in known if text is not None]
 
 
 def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
@@ -331,12 +338,12 @@ def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
 
 
 def _condition(only: RowFilter) -> str:
-    parts = (
-        f"{_quoted(name)} > {NULL}"  # a number that reads as NULL is none
-        if values is None
-        else f"{_quoted(name)} IN ({', '.join(str(value) for value in values if value != NULL)})"
-        for name, values in only.items()
-    )
+    parts = []
+    for name, values in only.items():
+        asked = f"> {NULL}"  # a number that reads as NULL is none
+        if values is not None:
+            asked = f"IN ({', '.join(str(value) for value in values if value != NULL)})"
+        parts.append(f"{_quoted(name)} {asked}")
     return " AND ".join(parts) or "1"
 
 

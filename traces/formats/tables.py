@@ -45,6 +45,10 @@ class Table:
     def __getitem__(self, name: str) -> IntArray:
         return self.integers[name]
 
+    def columns(self, names: Iterable[str]) -> list[IntArray]:
+        """The columns of these names, in their order."""
+        return [*map(self.integers.__getitem__, names)]
+
     def only(self, wanted: BoolArray) -> "Table":
         """The rows that are wanted, with the texts that these have."""
         if wanted.all():
@@ -53,6 +57,13 @@ class Table:
             name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()
         }
         return Table({name: each[wanted] for name, each in self.integers.items()}, texts)
+
+
+def left_out(what: str, count: int) -> tuple[str, ...]:
+    """What is said of rows that are left out; nothing where there are none."""
+    if count:
+        return (f"{what}, left out: {count}",)
+    return ()
 
 
 def copies_of(

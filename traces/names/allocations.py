@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from traces.names.frames import public_file
 from traces.patterns import Pattern, compiled
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 Taken = Literal["optimizer", "gradients", "backward", "parameters", "forward"]
@@ -39,7 +40,7 @@ def taken(frames: tuple[tuple[str, str], ...]) -> Taken | None:
 
 
 @cache
-def shown(frames: tuple[tuple[str, str], ...], most: int) -> tuple[str, ...]:
+def shown(frames: tuple[tuple[str, str], ...], most: int) -> Texts:
     """Frames of known packages as package path and function, innermost first; all else is own code,
     once.
     """

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from traces.patterns import Pattern, compiled
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 WITHHELD: Final = "WITHHELD"
@@ -50,7 +51,7 @@ def _table() -> _Table:
 
 @cache
 def _words() -> frozenset[str]:
-    return frozenset(word for several in _table().words.values() for word in several.split())
+    return frozenset(" ".join(_table().words.values()).split())
 
 
 @cache
@@ -100,7 +101,7 @@ _MOST_OWN: Final = 16
 """A recording is of one machine and one user, whatever its tables say."""
 
 
-def recorder_of(path: PurePath) -> tuple[str, ...]:
+def recorder_of(path: PurePath) -> Texts:
     """The machine after which the PyTorch profiler names a file by itself:
     HOST_PID.TIME.pt.trace.json.
     """
@@ -110,12 +111,13 @@ def recorder_of(path: PurePath) -> tuple[str, ...]:
     return ()
 
 
-def own_words(names: Iterable[str]) -> tuple[str, ...]:
+def own_words(names: Iterable[str]) -> Texts:
     """Hosts and users by which a recorded name may be told apart; words of the field are none."""
-    parts = (part for name in names for part in (name, name.partition(".")[0]))
-    found = dict.fromkeys(
-        one for one in parts if len(one) >= _SHORTEST and one.lower() not in _words()
-    )
+    found = dict[str, None]()
+    for name in names:
+        for one in (name, name.partition(".")[0]):
+            if len(one) >= _SHORTEST and one.lower() not in _words():
+                found[one] = None
     return tuple(islice(found, _MOST_OWN))
 
 
@@ -126,7 +128,7 @@ def is_file(name: str) -> bool:
 
 def _ending(name: str) -> str:
     """The longest ending that is known; empty where there is none."""
-    known = (one for one in _table().endings.split() if name.lower().endswith(one))
+    known = filter(name.lower().endswith, _table().endings.split())
     return name[len(name) - max(map(len, known), default=0) :]
 
 

@@ -12,8 +12,7 @@ LONGEST: Final = Limit(
     16_384,
     "characters",
     "ours: three times the longest of all recordings at hand, an ATen kernel of 5,123; a word that "
-    "decides "
-    "the class of a kernel stands at its head or at its tail",
+    "decides the class of a kernel stands at its head or at its tail",
 )
 _MARK: Final = "..."
 

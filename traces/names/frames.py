@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from traces.names.ranges import family, is_optimizer_name, is_step_name, public_range
 from traces.patterns import LETTERS, compiled
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 
@@ -36,7 +37,7 @@ class Frame(NamedTuple):
 class _Plumbing(TableRow, frozen=True):
     file: str
     because: str
-    functions: tuple[str, ...] = ()
+    functions: Texts = ()
 
 
 class _Words(TableRow, frozen=True):
@@ -170,7 +171,7 @@ def _of_library(path: str, symbol: str) -> str | None:
     if library is None or library[1] not in _known("native"):
         return None
     name = _without_brackets(symbol).strip().rpartition(" ")[2]
-    parts = [part for part in name.split("::") if part]
+    parts = [*filter(None, name.split("::"))]
     if parts and all(map(_is_name, parts)):
         return "::".join(parts)
     return None

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from traces.patterns import Pattern
 from traces.toml_tables import TableRow, read_table
 
 Framework = Literal["megatron", "pytorch", "jax", "tensorflow", "none"]
-FRAMEWORKS: Final[tuple[Framework, ...]] = ("megatron", "pytorch", "jax", "tensorflow", "none")
+FRAMEWORKS: Final[tuple[Framework, ...]] = get_args(Framework)
 """`megatron`: Megatron-Core, or Transformer Engine, on whatever it stands; `none`: no name shows
 any."""
 
@@ -33,8 +33,10 @@ def framework_by_names(names: Mapping[str, Iterable[str]]) -> Framework:
     native = any(
         _shows(row, names) for row in _rows() if (row.framework, row.what) == ("pytorch", "kernels")
     )
-    rows = (row for row in _rows() if not (native and row.framework == "jax"))
-    return next((row.framework for row in rows if _shows(row, names)), "none")
+    for row in _rows():
+        if not (native and row.framework == "jax") and _shows(row, names):
+            return row.framework
+    return "none"
 
 
 def _shows(row: _Row, names: Mapping[str, Iterable[str]]) -> bool:

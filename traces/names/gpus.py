@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.patterns import Pattern, compiled, literal
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 if TYPE_CHECKING:  # loads numpy, which a page of help needs not
@@ -67,8 +68,7 @@ def memory_rate(name: str | None, memory_bytes: int | None) -> float | None:
     product = product_named(name) if name and _LAPTOP not in name else None
     if product is None or product.memory_bytes is None:
         return None
-    smaller = memory_bytes is not None and memory_bytes < NEARLY_ALL.value * product.memory_bytes
-    if smaller:
+    if memory_bytes is not None and memory_bytes < NEARLY_ALL.value * product.memory_bytes:
         return None
     return product.memory_gb_per_s
 
@@ -86,12 +86,12 @@ _FORMS: Final = r"SXM|PCIE|NVL|OAM|HBM|DGXS"
 
 
 def _words_of(product: str) -> Pattern:
-    words = r"[ _-]?".join(literal(word) for word in product.split())
+    words = r"[ _-]?".join(map(literal, product.split()))
     return compiled(rf"(?i)(?:^|[^A-Z0-9]){words}(?:[^A-Z0-9]|{_FORMS}|$)")
 
 
 @cache
-def longest_within(name: str, known: tuple[str, ...]) -> str | None:
+def longest_within(name: str, known: Texts) -> str | None:
     """The longest known product whose words stand in a name: `H100 PCIe` before `H100`."""
     found = [one for one in known if _words_of(one).search(name)]
     return max(found, key=len, default=None)

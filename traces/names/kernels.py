@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from traces.names.mangled import readable
 from traces.patterns import Pattern, compiled, compiled_rows, first_found
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table, written
 
 
@@ -117,7 +118,7 @@ def compute_class(kernel: KernelClass) -> str:
 
 
 @cache
-def compute_classes() -> tuple[str, ...]:
+def compute_classes() -> Texts:
     """Every key `compute_by_class_ns` can have, sorted."""
     rules = written(_PACKAGE, _RULES)["rules"]  # without their patterns, which take 9 ms to compile
     classes = {UNNAMED.class_, *(one["class"] for one in rules)} - {"comm"}

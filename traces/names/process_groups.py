@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from traces.patterns import Pattern, compiled
+from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 EVERYBODY: Final = "default_pg"
@@ -15,7 +16,7 @@ EVERYBODY: Final = "default_pg"
 
 class _Row(TableRow, frozen=True):
     pattern: Pattern
-    settings: tuple[str, ...]
+    settings: Texts
 
 
 @cache
@@ -34,7 +35,7 @@ def known_group(description: str) -> str | None:
     return None
 
 
-def settings_of(description: str) -> tuple[str, ...]:
+def settings_of(description: str) -> Texts:
     """The settings, by Megatron-Core's names, that make a group as large as it is."""
     found = _row(description)
     if found:

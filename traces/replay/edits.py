@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import field
 from typing import Final
 
@@ -144,16 +143,13 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     return allocating & (calls.start_ns >= (freed[place[0]] if full else since[1]))
 
 
+@frozen
 class Edits:
     """Edits of one graph's timing; each method gives it without an overhead."""
 
-    def __init__(self, subject: Subject, graph: Graph, timing: Timing) -> None:
-        self._subject, self._graph, self._timing = subject, graph, timing
-
-    def on(self, timing: Timing) -> Edits:
-        other = copy(self)
-        other._timing = timing
-        return other
+    subject: Subject
+    graph: Graph
+    timing: Timing
 
     def walls(self) -> dict[str, tuple[Callable[[], Timing], Callable[[], Mapping[str, Timing]]]]:
         """What gives the timing without each wall's overhead, and without each of its kinds alone.
@@ -166,28 +162,28 @@ class Edits:
             "host_overhead": (self.host, self.host_kinds),
             "memory": (self.memory, self.memory_kinds),
         }
-        priced = self._subject.prices_compute
+        priced = self.subject.prices_compute
         return found | ({"compute": (self.compute, self.compute_kinds)} if priced else {})
 
     def communication(self) -> Timing:
         """Communication takes no time on the GPU, and compute beside it is no longer stretched."""
-        return self._silent(self._graph.rows.is_comm)
+        return self._silent(self.graph.rows.is_comm)
 
     def communication_kinds(self) -> Mapping[str, Timing]:
-        rows = self._graph.rows
+        rows = self.graph.rows
         mine = rows.is_comm
         codes = sorted(set(rows.key[mine].tolist()))
         return {KEYS[Bucket.COMM][code]: self._silent(mine & (rows.key == code)) for code in codes}
 
     def host(self) -> Timing:
         """The host takes no time; the profiler's own work and allocator calls stay."""
-        every = ~none_of(len(self._graph.calls))
+        every = ~none_of(len(self.graph.calls))
         return without_arrival(
-            without_host(self._graph, self._timing, self._graph.pauses.profiler_ns, every)
+            without_host(self.graph, self.timing, self.graph.pauses.profiler_ns, every)
         )
 
     def host_kinds(self) -> Mapping[str, Timing]:
-        graph, timing = self._graph, self._timing
+        graph, timing = self.graph, self.timing
         calls, pauses = graph.calls, graph.pauses
         none = none_of(len(calls))
         said = pauses.said_ns + pauses.cold_ns
@@ -223,14 +219,14 @@ class Edits:
         """Recomputed stretches, copies from and to host memory with their calls, and allocator
         calls go.
         """
-        graph, subject = self._graph, self._subject
+        graph, subject = self.graph, self.subject
         copies = subject.mask(subject.offloaded) | subject.mask(subject.resident)
-        without = without_copies(graph, self._timing, copies)
+        without = without_copies(graph, self.timing, copies)
         without = without_allocator(without, steady_allocator_calls(subject, graph))
         return without_activities(graph, without, subject.mask(subject.recomputed))
 
     def memory_kinds(self) -> Mapping[str, Timing]:
-        graph, timing, subject = self._graph, self._timing, self._subject
+        graph, timing, subject = self.graph, self.timing, self.subject
         return {
             "recompute": without_activities(graph, timing, subject.mask(subject.recomputed)),
             "offload": without_copies(graph, timing, subject.mask(subject.offloaded)),
@@ -242,42 +238,42 @@ class Edits:
         """Under-filled kernels take blocks / SMs of their time, matrix work its share in a faster
         format.
         """
-        subject = self._subject
+        subject = self.subject
         faster = subject.tensor_share() * subject.narrow_share()
-        return with_shares(self._timing, subject.filled_share() * faster)
+        return with_shares(self.timing, subject.filled_share() * faster)
 
     def compute_kinds(self) -> Mapping[str, Timing]:
         """Of each class of compute filled grids alone, and each faster format alone."""
-        rows = self._graph.rows
-        filled = self._subject.filled_share()
-        tensor = self._subject.tensor_share()
+        rows = self.graph.rows
+        filled = self.subject.filled_share()
+        tensor = self.subject.tensor_share()
         codes = sorted(set(rows.key[filled < 1].tolist()))
         kinds = {
             KEYS[Bucket.COMPUTE][code]: with_shares(
-                self._timing, np.where(rows.key == code, filled, 1.0)
+                self.timing, np.where(rows.key == code, filled, 1.0)
             )
             for code in codes
         }
-        faster = {"no_tensor_cores": tensor, "low_precision_unused": self._subject.narrow_share()}
+        faster = {"no_tensor_cores": tensor, "low_precision_unused": self.subject.narrow_share()}
         return kinds | {
-            kind: with_shares(self._timing, share)
+            kind: with_shares(self.timing, share)
             for kind, share in faster.items()
             if (share < 1).any()
         }
 
     def _silent(self, which: BoolArray) -> Timing:
-        rows, stretch = self._graph.rows, self._subject.stretch_frac
-        timing = without_work(self._timing, which)
+        rows, stretch = self.graph.rows, self.subject.stretch_frac
+        timing = without_work(self.timing, which)
         if not stretch or stretch < 0:
             return timing
         beside = ns_in(rows, instants_of(rows, which))
         # work that an earlier edit made shorter was beside it for as much less
-        beside = beside * self._timing.duration_ns // np.maximum(rows.length_ns, 1)
-        return without_stretch(timing, np.where(self._subject.crowded(), beside, 0), stretch)
+        beside = beside * self.timing.duration_ns // np.maximum(rows.length_ns, 1)
+        return without_stretch(timing, np.where(self.subject.crowded(), beside, 0), stretch)
 
     def _long_pauses(self, pause_ns: IntArray) -> BoolArray:
         """Pauses far longer than nearly all others of their thread: garbage collection, perhaps."""
-        calls, long = self._graph.calls, none_of(len(pause_ns))
+        calls, long = self.graph.calls, none_of(len(pause_ns))
         for thread in distinct(calls.thread).tolist():
             mine = calls.thread == thread
             long[mine] = pause_ns[mine] > APART.value * np.percentile(pause_ns[mine], 99)

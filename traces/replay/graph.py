@@ -16,7 +16,7 @@ from traces.account.waits import Poll, find_polls
 from traces.arrays import PLACE, BoolArray, IntArray, distinct, order_of, zeros
 from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
 from traces.frozen import frozen
-from traces.intervals import Spans, covered_ns, spans, union
+from traces.intervals import Spans, covered_ns, union
 from traces.launches import of_call
 from traces.limits import LATENCY
 from traces.loops import loop
@@ -149,10 +149,10 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
     more.
     """
     rows, first_ns = rank.activities, int(stretches.start_ns[0])
-    happens = happens_in(rows, stretches)
+    happens = happens_in(rows, stretches.pairs())
     since = []  # from when on calls matter to what runs in each stretch
     for start, end in stretches.pairs():
-        launched = happens_in(rows, spans((start, end))) & rows.is_launched
+        launched = happens_in(rows, [(start, end)]) & rows.is_launched
         since.append((int(rows.launch_ns[launched].min(initial=start)) - 1, end))
     calls = host_calls(rank, *since)
     launched_by = launching_call(rows, calls)
@@ -187,19 +187,15 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         waits=waits.waits.take(begins[waits.waits.work] < calls.end_ns[waits.waits.call]),
         polled=polled,
     )
-    called = reduce(
-        np.logical_or, ((calls.end_ns > one) & (calls.start_ns < end) for one, end in since)
-    )
-    events = _events(calls, begins, happens, called)
+    events = _events(calls, begins, happens, happens_in(calls, since))
     feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(
         rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses
     )
 
 
-def happens_in(rows: Activities, stretches: Spans) -> BoolArray:
-    """Which activities run in some stretches, a mask of shape (n,)."""
-    pairs = stretches.pairs()
+def happens_in(rows: Activities | HostCalls, pairs: Iterable[Sequence[int]]) -> BoolArray:
+    """Which activities or calls run in some stretches, a mask of shape (n,)."""
     return reduce(
         np.logical_or, ((rows.end_ns > start) & (rows.start_ns < end) for start, end in pairs)
     )

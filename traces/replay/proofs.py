@@ -20,6 +20,7 @@ from traces.limits import NEARLY_ALL, WALL, Limit
 from traces.missing import Missing
 from traces.replay.graph import Graph
 from traces.spelling import percent
+from traces.texts import Texts
 from traces.timeline import Activities, RankTimeline
 
 
@@ -36,7 +37,7 @@ class Cost:
     by_kind_ns: Mapping[str, int]
     step_ns: tuple[int, ...]
 
-    def of_kinds_ns(self, kinds: tuple[str, ...]) -> int:
+    def of_kinds_ns(self, kinds: Texts) -> int:
         """What some of its kinds cost together, at most all of it; all of it where it was not
         split.
         """
@@ -67,7 +68,7 @@ def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
     """
     asking = passing(lambda name: any(word in name for word in _ASKING), rank.columns.call_names)
     mine = asking[rank.columns.calls.name[calls.row]]
-    result: BoolArray = mine & (calls.before != NONE)
+    result = mine & (calls.before != NONE)
     result[result] = mine[calls.before[result]]
     return result
 
@@ -80,9 +81,7 @@ def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolAr
     launched_ns = rows.launched_ns[by_end]
     ended_ns = rows.end_ns[by_end]
     last = last_at(ended_ns, ends_ns)
-    found: BoolArray = (last >= 0) & (
-        ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value)
-    )
+    found = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value))
     found &= launched_ns[last] < begins_ns
     return found
 
@@ -91,8 +90,7 @@ ELASTIC: Final = Limit(
     0.4,
     "fraction saved when all GPU work halves",
     "measurement.md: where a busy window shrinks less, the host's waits are not understood; real "
-    "recordings "
-    "gave 0.43 to 0.50 where they were, 0.06 where not",
+    "recordings gave 0.43 to 0.50 where they were, 0.06 where not",
 )
 
 
@@ -128,9 +126,8 @@ def refusal(proofs: Proofs, kind: str) -> Missing | None:
     if proofs.residual_free_error_frac <= WALL.value:
         return None
     reason = (
-        f"a replay without unexplained waits misses the window by "
-        f"{percent(proofs.residual_free_error_frac)}"
-        ": what GPU work waits for is not in the trace"
+        "a replay without unexplained waits misses the window by "
+        f"{percent(proofs.residual_free_error_frac)}: what GPU work waits for is not in the trace"
     )
     return Missing("replay", reason, cure("events", kind))
 

@@ -5,7 +5,7 @@ A step lasts from border to border, by the work done until each.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Final
 
 import numpy as np
@@ -163,7 +163,7 @@ class Borders:
         ends = rows.end_ns[self._by_end]
         self._ended = last_at(ends, at_ns)
         parts = (0, *np.searchsorted(ends, apart_ns).tolist(), len(ends))
-        self._parts = [slice(*part) for part in pairwise(parts)]
+        self._parts = [*starmap(slice, pairwise(parts))]
         self._at_ns, self._part = at_ns, np.searchsorted(apart_ns, at_ns)
         self._begun = self._ended >= np.array(parts)[self._part]
         self._across = [
@@ -172,7 +172,7 @@ class Borders:
         self._done_ns = [
             at - rows.start_ns[work] for at, work in zip(at_ns, self._across, strict=True)
         ]
-        self._length_ns = [rows.length_ns[work] for work in self._across]
+        self._length_ns = [*map(rows.length_ns.__getitem__, self._across)]
 
     def lengths_ns(self, done: Replayed) -> IntArray:
         """From the first to the second border of each pair, shape (k,), for all that it stands

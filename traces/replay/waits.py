@@ -157,7 +157,7 @@ class Finder:
         """
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
         held = [work for work in works if self._rows.end_ns[work] <= back + SKEW.value]
-        last = max((int(self._rows.end_ns[work]) for work in held), default=begin)
+        last = int(self._rows.end_ns[held].max(initial=begin))
         if last > begin:
             self._own[call] = max(0, back - last)
         after = back - last if last > begin else int(self._own[call])
@@ -168,8 +168,11 @@ class Finder:
         call.
         """
         begin_ns = self._calls.start_ns[call]
-        before = ((one, int(np.searchsorted(self._launched[one], begin_ns))) for one in streams)
-        return [int(places[count - 1]) for places, count in before if count]
+        found = []
+        for places in streams:
+            if count := int(np.searchsorted(self._launched[places], begin_ns)):
+                found.append(int(places[count - 1]))
+        return found
 
     def _ended_within(self, call: int) -> list[int]:
         """The work launched before the call that ended last within it; a small copy just before

@@ -148,7 +148,7 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     own.
     """
     stays = _launches(graph, ~which)
-    gone: BoolArray = _launches(graph) & ~stays
+    gone = _launches(graph) & ~stays
     for thread in set(graph.calls.thread.tolist()):
         mine = np.flatnonzero(graph.calls.thread == thread)
         goes, marked = np.append(gone[mine], False), gone[mine] | stays[mine]

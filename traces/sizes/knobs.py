@@ -27,7 +27,7 @@ class Knobs(KnobView):
             self.missing.append(knob)
         return 1
 
-    def whole(self, knob: str, default: int) -> int:
+    def whole(self, knob: str, default: int = 1) -> int:
         """A whole number; the default where the knob is null or was not said, which is then
         assumed.
         """
@@ -51,12 +51,10 @@ class Knobs(KnobView):
             return default
         return min(1.0, max(0.0, float(value)))
 
-    def dtype_bytes(self, knob: str, default: float) -> float:
+    def dtype_bytes(self, knob: str) -> float:
+        """Those of a type; of FP32 where it was not said."""
         word = self.word(knob) or ""
-        bits = bits_of(DTYPES.get(word, word))
-        if bits is None:
-            return default
-        return bits / 8
+        return (bits_of(DTYPES.get(word, word)) or 32) / 8
 
     def gap(self, path: str) -> Missing | None:
         """What is missing, naming the knobs; None where nothing is."""

@@ -7,10 +7,12 @@ from typing import Final
 
 from traces.frozen import frozen
 from traces.missing import Missing
+from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import Settings
 from traces.settings.values import unrolled
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import Layers, ModelSize
+from traces.texts import Texts
 
 _PATH: Final = "sizes.layout"
 
@@ -26,6 +28,10 @@ class Chunk:
     mtp: int = 0
     embedding: bool = False
     output: bool = False
+
+    @property
+    def layer_count(self) -> int:
+        return self.dense + self.moe + self.mtp
 
 
 @frozen
@@ -50,7 +56,7 @@ class Layout:
     micro_batch: int
     microbatch_count: int
     stages: tuple[tuple[Chunk, ...], ...]
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
 
 def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing:
@@ -58,11 +64,8 @@ def layout_of(settings: Settings, model: ModelSize | Layers) -> Layout | Missing
     divide.
     """
     knobs = Knobs(settings)
-    tp, cp, pp, ep = (
-        knobs.whole(f"{axis}_parallel_size", 1)
-        for axis in ("tensor_model", "context", "pipeline_model", "expert_model")
-    )
-    etp = knobs.whole("expert_tensor_parallel_size", tp)
+    tp, cp, pp, ep = map(knobs.whole, (TP, CP, PP, EP))
+    etp = knobs.whole(ETP, tp)
     world = knobs.need("world_size")
     micro_batch = knobs.need("train.micro_batch_size")
     batch = knobs.need("train.global_batch_size")
@@ -115,8 +118,7 @@ def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple
     nothing here.
     """
     if layout.vpp is None:
-        held = min(layout.pp - rank, layout.microbatch_count)
-        return (held,) * len(weights)
+        return (min(layout.pp - rank, layout.microbatch_count),) * len(weights)
     pp, chunks = layout.pp, len(weights)
     total = min(layout.microbatch_count, 4 * pp) * chunks
     warm_up = min(total, (pp - rank - 1) * 2 + (chunks - 1) * pp)
@@ -155,7 +157,7 @@ def _stages(
         return Missing(
             _PATH, why, "give pipeline_model_parallel_layout, or the layers of first and last stage"
         )
-    if len(letters) % pp or sum(stage.count("t") for stage in letters) != len(model.is_moe):
+    if len(letters) % pp or "".join(letters).count("t") != len(model.is_moe):
         return _illegal(
             "pipeline_model_parallel_layout does not fit num_layers and the pipeline size"
         )
@@ -174,7 +176,7 @@ def _even(knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int) -> list[st
     last = knobs.positive("num_layers_in_last_pipeline_stage")
     embedding = knobs.value("account_for_embedding_in_pipeline_split") is True
     loss = knobs.value("account_for_loss_in_pipeline_split") is True
-    ends = [one for one in (first, last) if one is not None]
+    ends = [*filter(None, (first, last))]
     if ends and pp > 1:
         middle = (layers - sum(ends)) // (pp - len(ends)) if pp > len(ends) else 0
         by_rank = [first or middle, *[middle] * (pp - 2), last or middle]

@@ -37,8 +37,7 @@ ERROR: Final = Limit(
     0.15,
     "of the estimate, or of an estimated change",
     "ours: published parts and savings come out within 15 %; of 264 recipes of Megatron-Bridge "
-    "without PEFT, "
-    "none is estimated at more than 1.13 times what its GPU has",
+    "without PEFT, none is estimated at more than 1.13 times what its GPU has",
 )
 _PATH: Final = "sizes.memory"
 _FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
@@ -145,7 +144,7 @@ def _of_rank(
 ) -> MemoryEstimate:
     """`held`: what each chunk keeps of one micro-batch."""
     chunks = layout.stages[rank]
-    parts = [held[chunk] for chunk in chunks]
+    parts = [*map(held.__getitem__, chunks)]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
     by_part = _sums(zip(parts, flying, strict=True))
     parameters, gradients, optimizer = states(model, layout, state, rank)
@@ -159,7 +158,7 @@ def _of_rank(
         activations_bytes=activations,
         logits_bytes=logits,
         by_part=by_part,
-        layer_microbatches=sum(n * _layer_count(c) for n, c in zip(flying, chunks, strict=True)),
+        layer_microbatches=sum(n * c.layer_count for n, c in zip(flying, chunks, strict=True)),
         assumed=(*model.assumed, *layout.assumed, *state.assumed, *_ASSUMED),
         rest_bytes=_UNMEASURED,
         calibrated_by="",
@@ -176,7 +175,7 @@ def _chunk_bytes(
     moe_count = chunk.moe + chunk.mtp * model.mtp_is_moe
     dense = layer_bytes(model, layout, kept, moe=False)
     moe = layer_bytes(model, layout, kept, moe=True) if moe_count else {}
-    held = _sums(((dense, _layer_count(chunk) - moe_count), (moe, moe_count)))
+    held = _sums(((dense, chunk.layer_count - moe_count), (moe, moe_count)))
     if settings.value("recompute_granularity") == "full":
         held = _full_recompute(settings, model, layout, chunk, held)
     if settings.value("cpu_offloading") is True:
@@ -201,27 +200,27 @@ def _full_recompute(
     """Full recompute keeps a layer's input: of every n-th layer (uniform), or of the first n
     (block).
     """
-    layers = _layer_count(chunk)
+    layers = chunk.layer_count
     said = settings.value("recompute_num_layers")
     each = said if isinstance(said, int) and said > 0 else 1
     stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
     if settings.value("recompute_method") != "block":
         return {"residual": -(-layers // each) * stream}
     saved = min(each, layers)
-    rest = {name: whole * (layers - saved) // max(1, layers) for name, whole in held.items()}
+    rest = _without_layers(chunk, saved, held)
     return rest | {"residual": rest["residual"] + saved * stream}
 
 
 def _layers_offloaded(settings: Settings, chunk: Chunk, held: dict[str, int]) -> dict[str, int]:
-    said, layers = settings.value("cpu_offloading_num_layers"), _layer_count(chunk)
-    sent = min(said, layers) if isinstance(said, int) else 0
-    if settings.value("cpu_offloading_activations") is False:
+    said = settings.value("cpu_offloading_num_layers")
+    if settings.value("cpu_offloading_activations") is False or not isinstance(said, int):
         return held
-    return {name: whole * (layers - sent) // max(1, layers) for name, whole in held.items()}
+    return _without_layers(chunk, min(said, chunk.layer_count), held)
 
 
-def _layer_count(chunk: Chunk) -> int:
-    return chunk.dense + chunk.moe + chunk.mtp
+def _without_layers(chunk: Chunk, gone: int, held: dict[str, int]) -> dict[str, int]:
+    layers = chunk.layer_count
+    return {name: whole * (layers - gone) // max(1, layers) for name, whole in held.items()}
 
 
 def _logits(settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk) -> int:

@@ -11,6 +11,7 @@ from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.recognised import filled_in
 from traces.spelling import gigabytes
+from traces.texts import Texts
 
 _PATH: Final = "sizes.model"
 _MOST_LAYERS: Final = 2_000
@@ -66,7 +67,7 @@ class Layers:
     is_moe: tuple[bool, ...]
     mtp_layers: int
     expert_count: int
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
 
 @frozen
@@ -96,8 +97,7 @@ class ModelSize:
     bias: bool = False
     qk_norm: bool = False
     output_gate: bool = False
-    silu: bool = True
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
     @property
     def expert_count(self) -> int | None:
@@ -166,9 +166,8 @@ def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | 
     settings, taken = filled_in(settings)
     knobs = Knobs(settings)
     knobs.assumed += taken
-    layers, hidden, heads = (
-        knobs.need(k) for k in ("num_layers", "hidden_size", "num_attention_heads")
-    )
+    needed = ("num_layers", "hidden_size", "num_attention_heads")
+    layers, hidden, heads = map(knobs.need, needed)
     if layers > _MOST_LAYERS:
         return _TOO_MANY
     experts = _experts(knobs, hidden)
@@ -193,7 +192,6 @@ def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | 
         bias=settings.value("add_bias_linear") is True,
         qk_norm=settings.value("qk_layernorm") is True,
         output_gate=settings.value("attention_output_gate") is True,
-        silu=settings.value("activation_func") in (None, "silu"),
         assumed=tuple(knobs.assumed),
     )
     return unless(knobs.gap(_PATH), size)
@@ -212,8 +210,8 @@ _STATE_BYTES: Final = 6
 def _vocabulary(knobs: Knobs, knob: str, hidden: int, any_size: bool) -> int:
     if knobs.positive(knob) is not None or not any_size:
         return knobs.need(knob)
-    least, most = (gigabytes(size * hidden * _STATE_BYTES) for size in (_SMALLEST, _LARGEST))
-    taken = int(VOCABULARY.value)
+    word, taken = hidden * _STATE_BYTES, int(VOCABULARY.value)
+    least, most = gigabytes(_SMALLEST * word), gigabytes(_LARGEST * word)
     knobs.assumed.append(
         f"vocab_size {taken:,} (not given; an embedding takes {least} to {most} before TP)"
     )
@@ -244,11 +242,11 @@ def _experts(knobs: Knobs, hidden: int) -> Experts | None:
 def _pattern(knobs: Knobs, layers: int) -> tuple[bool, ...]:
     freq = knobs.value("moe_layer_freq")
     if isinstance(freq, tuple):
-        if len(freq) != layers or not all(kind in (0, 1) for kind in freq):
+        if len(freq) != layers or not {*freq} <= {0, 1}:
             knobs.missing.append("moe_layer_freq with one 0 or 1 for each layer")
             return (True,) * layers
-        return tuple(bool(kind) for kind in freq)
-    every = max(1, knobs.whole("moe_layer_freq", 1))
+        return tuple(map(bool, freq))
+    every = max(1, knobs.whole("moe_layer_freq"))
     return tuple(layer % every == 0 for layer in range(layers))
 
 
@@ -267,16 +265,10 @@ def _latent(knobs: Knobs) -> Latent | None:
 
 
 def _window(settings: Settings) -> Window | None:
-    knobs = Knobs(settings)
-    size = knobs.value("window_size")
-    if (
-        isinstance(size, tuple)
-        and len(size) == 2
-        and all(isinstance(n, int) and n >= 0 for n in size)
-    ):
-        seen = sum(int(n) for n in size if n is not None) + 1
-    elif (whole := knobs.positive("window_size")) is not None:
-        seen = whole
-    else:
-        return None
-    return Window(seen, knobs.positive("window_attn_skip_freq"))
+    every = Knobs(settings).positive("window_attn_skip_freq")
+    match settings.value("window_size"):
+        case (int(before), int(after)) if min(before, after) >= 0:
+            return Window(before + after + 1, every)
+        case int(whole) if whole > 0 and whole is not True:
+            return Window(whole, every)
+    return None

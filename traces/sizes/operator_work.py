@@ -61,13 +61,17 @@ def _shape(problem: Problem, place: int, sides: int = 0) -> Shape:
     return shape
 
 
+def _shapes(problem: Problem, at: tuple[int, ...], sides: int = 0) -> list[Shape]:
+    return [_shape(problem, place, sides) for place in at]
+
+
 def _matrix(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
-    (m, k), (same, n) = (_shape(problem, place, 2) for place in at)
+    (m, k), (same, n) = _shapes(problem, at, 2)
     return _product(1, m, k, same, n)
 
 
 def _batched(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
-    (count, m, k), (batch, same, n) = (_shape(problem, place, 3) for place in at)
+    (count, m, k), (batch, same, n) = _shapes(problem, at, 3)
     if count != batch:
         raise _Unknown
     return _product(count, m, k, same, n)
@@ -103,7 +107,7 @@ def _scores(problem: Problem, at: tuple[int, ...]) -> tuple[int, int, int]:
     With a causal mask the pairs under it alone, where queries and keys are as many: else where it
     lies differs between kernels.
     """
-    (batch, heads, queries, size), key, value = (_shape(problem, place, 4) for place in at[:3])
+    (batch, heads, queries, size), key, value = _shapes(problem, at[:3], 4)
     keys, causal = key[2], _is_true(problem, at[3])
     if key[3] != size or value[2] != keys or key[0] != batch or (causal and queries != keys):
         raise _Unknown
@@ -114,7 +118,7 @@ def _scores(problem: Problem, at: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
-    given, weight = (_shape(problem, place) for place in at[:2])
+    given, weight = _shapes(problem, at[:2])
     stride, padding, dilation = (_numbers(problem, place, len(weight) - 2) for place in at[2:5])
     if len(given) != len(weight) or 0 in stride or _is_true(problem, at[5]):
         raise _Unknown
@@ -135,7 +139,7 @@ def _convolution_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, i
     """A product as large as the forward one for each gradient that is asked for: of input, of
     weight.
     """
-    output, given, weight = (_shape(problem, place) for place in at[:3])
+    output, given, weight = _shapes(problem, at[:3])
     asked = compiled(r"True|False").findall(_value(problem, at[5]))
     if (
         len(asked) != 3
@@ -146,13 +150,8 @@ def _convolution_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, i
         raise _Unknown
     _same_channels(problem, given, weight, at[4])
     count = asked[:2].count("True")
-    read = count * prod(output)
-    moved = sum(
-        prod(one) + prod(other)
-        for one, other, is_asked in ((given, weight, asked[0]), (weight, given, asked[1]))
-        if is_asked == "True"
-    )
-    return count * 2 * prod(output) * prod(weight[1:]), read + moved
+    moved = prod(output) + prod(given) + prod(weight)
+    return count * 2 * prod(output) * prod(weight[1:]), count * moved
 
 
 def _same_channels(problem: Problem, given: Shape, weight: Shape, groups: int) -> None:
@@ -185,7 +184,7 @@ def _numbers(problem: Problem, place: int, count: int) -> list[int]:
     value = _value(problem, place)
     if not compiled(r"\[\d{1,7}(?:, \d{1,7})*\]").fullmatch(value):
         raise _Unknown
-    found = [int(one) for one in compiled(r"\d+").findall(value)]
+    found = [*map(int, compiled(r"\d+").findall(value))]
     if len(found) not in (1, count):
         raise _Unknown
     if len(found) == 1:

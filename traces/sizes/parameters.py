@@ -10,6 +10,7 @@ from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.layout import Chunk, Layout
 from traces.sizes.model import ModelSize
+from traces.texts import Texts
 
 Part = Literal[
     "embedding",
@@ -52,7 +53,7 @@ def chunk_counts(model: ModelSize, chunk: Chunk, cut: Cut, *, both_ends: bool) -
     Apart from it, a tied output and multi-token prediction hold their own copy of the embedding.
     """
     moe = chunk.moe + chunk.mtp * model.mtp_is_moe
-    layers = chunk.dense + chunk.moe + chunk.mtp
+    layers = chunk.layer_count
     table = model.vocab_size * model.hidden_size // cut.tp
     copies = int(chunk.embedding)
     if not both_ends:
@@ -87,7 +88,7 @@ def chunk_counts(model: ModelSize, chunk: Chunk, cut: Cut, *, both_ends: bool) -
 
 def total_counts(model: ModelSize) -> Mapping[Part, int]:
     """Parameters of the whole model, by part; those of multi-token prediction are no part of it."""
-    dense = sum(not is_moe for is_moe in model.is_moe)
+    dense = model.is_moe.count(False)
     whole = Chunk(dense, len(model.is_moe) - dense, 0, embedding=True, output=True)
     return chunk_counts(model, whole, Cut(), both_ends=True)
 
@@ -131,6 +132,13 @@ _QUANTISED: Final[frozenset[Part]] = frozenset(
 they are."""
 
 
+_STATES: Final = (
+    "optimizer.main_params_dtype",
+    "optimizer.exp_avg_dtype",
+    "optimizer.exp_avg_sq_dtype",
+)
+
+
 @frozen
 class StateBytes:
     """Bytes of one parameter's state. `moments`: both of Adam's; `kept_frac`: what the GPU keeps of
@@ -145,7 +153,7 @@ class StateBytes:
     kept_frac: float
     sharded: bool
     instances: int
-    assumed: tuple[str, ...] = ()
+    assumed: Texts = ()
 
 
 def state_bytes(settings: Settings, low: float | None) -> StateBytes:
@@ -163,14 +171,10 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
         settings.value(knob) is True
         for knob in ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
     )
-    main = knobs.dtype_bytes("optimizer.main_params_dtype", 4.0) if aware else 4.0
+    main, *moments = map(knobs.dtype_bytes, _STATES) if aware else (4.0,) * 3
     remainders = aware and settings.value("optimizer.store_param_remainders") is not False
     if remainders and main == 4.0 and low is None:
         main = 2.0
-    moments = sum(
-        knobs.dtype_bytes(f"optimizer.{moment}_dtype", 4.0) if aware else 4.0
-        for moment in ("exp_avg", "exp_avg_sq")
-    )
     offload = settings.value("optimizer.optimizer_cpu_offload") is True
     # of OptimizerConfig; of Megatron-LM
     unsaid = 0.0 if settings.framework == "megatron_bridge" else 1.0
@@ -185,7 +189,7 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
         quantised_weight=quantised,
         gradient=4.0 if is_wide else 2.0,
         main=main,
-        moments=moments,
+        moments=sum(moments),
         kept_frac=1.0 - sent,
         sharded=knobs.flag("ddp.use_distributed_optimizer", True),
         instances=max(1, knobs.positive("ddp.num_distributed_optimizer_instances") or 1),
@@ -197,7 +201,7 @@ def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> t
     """Bytes of parameters, gradients and optimizer state on a rank of a pipeline stage."""
     counts = rank_counts(model, layout, stage)
     total, experts = sum(counts.values()), counts["experts"]
-    quantised = sum(count for part, count in counts.items() if part in _QUANTISED)
+    quantised = sum(map(counts.__getitem__, _QUANTISED))
     parameters = quantised * state.quantised_weight + (total - quantised) * state.weight
     # The distributed optimizer shards over data parallel ranks, an expert's state over its own
     # fewer ones.

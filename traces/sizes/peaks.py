@@ -60,7 +60,7 @@ def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
 
 def fastest(gpu: str | None) -> Peak | None:
     """The highest peak of a GPU family at any precision; None where none is published."""
-    found = [one for (family, _), one in peaks().items() if family == gpu]
+    found = [one for one in peaks().values() if one.gpu == gpu]
     return max(found, key=lambda one: one.tflops, default=None)
 
 
@@ -94,11 +94,15 @@ def most_to_16_bits_frac(
     bounds it. The product of which this is true gains least, so this GPU gains as much or more.
     None where no rate is known.
     """
-    alike = [one for one in products().values() if one.capability and since <= one.capability]
-    alike = [one for one in alike if one.capability and (until is None or one.capability <= until)]
-    same = [one for one in alike if one.sm_count == sm_count] or alike
-    fracs = (_to_16_bits(one.name, wide) for one in same)
-    return max((frac for frac in fracs if frac is not None), default=None)
+    alike, same = list[float | None](), list[float | None]()
+    for one in products().values():
+        newest = until or one.capability
+        if one.capability and newest and since <= one.capability <= newest:
+            frac = _to_16_bits(one.name, wide)
+            alike.append(frac)
+            if one.sm_count == sm_count:
+                same.append(frac)
+    return max(filter(None, same or alike), default=None)
 
 
 def _to_16_bits(gpu: str | None, wide: WideFormat) -> float | None:

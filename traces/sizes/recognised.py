@@ -5,45 +5,40 @@ from functools import cache
 from typing import Final
 
 from traces.settings.harness_recipes import models
-from traces.settings.settings import Settings, Value, settings
+from traces.settings.settings import Settings, Value, Values, settings
+from traces.texts import Texts
 
 _SHAPE: Final = ("num_layers", "hidden_size", "num_moe_experts")
+_TELLING: Final = (
+    *("num_attention_heads", "ffn_hidden_size", "moe_ffn_hidden_size"),
+    *("moe_router_topk", "vocab_size"),
+)
+"""What tells models of one shape from each other."""
 _CHOSEN: Final = ("mtp_num_layers",)
 """What a run of the same model may leave out: the recipe of its pre-training alone has it."""
 
 
 @cache
-def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Mapping[str, Value]]]:
+def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Values]]:
     """Models by layers, hidden size and experts; none of which there are two."""
-    found: dict[tuple[Value, ...], tuple[str, Mapping[str, Value]]] = {}
+    found: dict[tuple[Value, ...], tuple[str, Values]] = {}
     for name, values in models().items():
-        found[tuple(values.get(knob) for knob in _SHAPE)] = (name, values)
+        found[tuple(map(values.get, _SHAPE))] = (name, values)
     return found
 
 
-def filled_in(known: Settings) -> tuple[Settings, tuple[str, ...]]:
+def filled_in(known: Settings) -> tuple[Settings, Texts]:
     """The settings with what the model of these sizes has, and what was taken so; what is said
     stays.
 
     Of a model without experts the heads tell it too.
     """
-    name, values = _by_shape().get(tuple(known.value(knob) for knob in _SHAPE), ("", {}))
-    same = all(knob not in known or known.value(knob) == values[knob] for knob in _telling(values))
-    if not name or not same:
-        return known, ()
+    name, values = _by_shape().get(tuple(map(known.value, _SHAPE)), ("", {}))
+    for knob in filter(values.__contains__, _TELLING):
+        if knob in known and known.value(knob) != values[knob]:
+            return known, ()
     added = {
         knob: value for knob, value in values.items() if knob not in known and knob not in _CHOSEN
     }
     said = tuple(f"{knob} as {name} has it (not given)" for knob in added)
     return (settings(added, name).under(known) if added else known), said
-
-
-def _telling(values: Mapping[str, Value]) -> tuple[str, ...]:
-    told = (
-        "num_attention_heads",
-        "ffn_hidden_size",
-        "moe_ffn_hidden_size",
-        "moe_router_topk",
-        "vocab_size",
-    )
-    return tuple(knob for knob in told if knob in values)

@@ -129,7 +129,8 @@ def nearest_references(
 
     def distance(row: Reference) -> tuple[int, ...]:
         differ = {one.what for one in _differs(here, _of_row(row))}
-        return (*(what in differ for what in _GRAVE), round(_times(here, row) * 1000), len(differ))
+        grave = map(differ.__contains__, _GRAVE)
+        return (*grave, round(_times(here, row) * 1000), len(differ))
 
     return tuple(sorted((row for row in references() if row.model == name), key=distance))
 
@@ -157,12 +158,12 @@ def _times(here: Aspects, row: Reference) -> float:
 
 
 def _differs(here: Aspects, published: Aspects) -> tuple[Differs, ...]:
-    pairs = ((what, one, published[what]) for what, one in here.items())
-    return tuple(
-        Differs(what, one, other)
-        for what, one, other in pairs
-        if one is not None and other is not None and not _same(what, one, other)
-    )
+    found = []
+    for what, one in here.items():
+        other = published[what]
+        if one is not None and other is not None and not _same(what, one, other):
+            found.append(Differs(what, one, other))
+    return tuple(found)
 
 
 def _same(what: Aspect, here: str | int, published: str | int) -> bool:

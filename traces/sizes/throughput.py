@@ -15,11 +15,6 @@ from traces.sizes.model import Experts, ModelSize, model_size
 from traces.sizes.peaks import Peak, fastest, peak, peak_precision
 from traces.spelling import percent, rounded
 
-Convention = Literal["newest", "bridge_0.4"]
-"""`newest`: Megatron-Bridge from 0.5 on. `bridge_0.4`: Bridge up to 0.4 counted a gated MLP's third
-matrix only with SiLU, and sliding windows as if they saw everything (flop_utils.py at v0.4.0 and
-v0.5.0)."""
-
 Part = Literal[
     "attention", "core_attention", "dense_mlp", "experts", "shared_experts", "mtp", "logits"
 ]
@@ -28,16 +23,15 @@ _TRAINING: Final = 3 * 2
 """Forward, and twice that backward; a multiply-add is two operations."""
 
 
-def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapping[Part, float]:
+def flops_per_token(model: ModelSize) -> Mapping[Part, float]:
     """Floating-point operations for one token of a training step, by part.
 
     As in both sources, of router and norms only those of MLA and multi-token prediction are
     counted. Megatron-LM counts windows as full attention; Bridge from 0.5 on does not, and we
     follow it.
     """
-    old = convention == "bridge_0.4"
     layers, hidden = len(model.is_moe) + model.mtp_layers, model.hidden_size
-    matrices = 3 if model.gated and (model.silu or not old) else 2
+    matrices = 3 if model.gated else 2
     dense = model.ffn_size * matrices * model.dense_layer_count
     routed, shared = 0.0, 0.0
     if experts := model.experts:
@@ -46,7 +40,7 @@ def flops_per_token(model: ModelSize, convention: Convention = "newest") -> Mapp
         routed = (routed + 2 * experts.hidden_size * experts.latent) * model.moe_layer_count
     forward: dict[Part, float] = {
         "attention": float(layers * _projections(model)),
-        "core_attention": _core(model, layers, windows=not old),
+        "core_attention": _core(model, layers),
         "dense_mlp": float(dense * hidden),
         "experts": routed * hidden,
         "shared_experts": shared * hidden,
@@ -87,16 +81,11 @@ def _passes(settings: Settings) -> int | None:
     """Forward passes of experts' GEMMs in a step, a backward one counted as two; None where layers
     differ.
     """
-    granularity, modules = (
-        settings.value(f"recompute_{name}") for name in ("granularity", "modules")
-    )
-    if granularity == "full":
-        every = settings.value("recompute_method") == "uniform"
-        if every:
-            return 4
+    granularity, modules = map(settings.value, ("recompute_granularity", "recompute_modules"))
+    if granularity == "full" and settings.value("recompute_method") != "uniform":
         return None
-    again = granularity == "selective" and isinstance(modules, tuple | list) and "moe" in modules
-    if again:
+    again = granularity == "selective" and isinstance(modules, tuple) and "moe" in modules
+    if granularity == "full" or again:
         return 4
     return 3
 
@@ -120,11 +109,11 @@ def _projections(model: ModelSize) -> int:
     return queries + values + hidden * latent.qk_pos_dim + model.v_size * hidden
 
 
-def _core(model: ModelSize, layers: int, *, windows: bool) -> float:
+def _core(model: ModelSize, layers: int) -> float:
     seen = model.seq_length
     full = (model.qk_size + model.v_size) * seen / 2
     window = model.window
-    if not windows or window is None or window.token_count >= seen:
+    if window is None or window.token_count >= seen:
         return layers * full
     every = window.full_every
     full_layers = layers // every if every else 0
@@ -199,7 +188,6 @@ def _impossible(settings: Settings, logged: Settings, mfu_frac: float, ceiling: 
     return Missing(
         "throughput",
         f"MFU would be {percent(mfu_frac)} of the {rounded(ceiling.tflops)} TFLOP/s of "
-        f"{ceiling.gpu} in "
-        f"{ceiling.precision}, which no GPU reaches: {cause} is not this run's",
+        f"{ceiling.gpu} in {ceiling.precision}, which no GPU reaches: {cause} is not this run's",
         "give the log and the configuration of the same run",
     )

@@ -93,7 +93,7 @@ class Blocks:
         """What the blocks say together, in Megatron-Core's version; None where the log holds
         none.
         """
-        told: Settings | None = None
+        told = None
         if self._arguments:
             text = "\n".join(line for _, line in self._arguments)
             found = configuration_of(text, self._name, core_version).settings

@@ -125,8 +125,7 @@ FIRST: Final = Limit(
     3,
     "iterations",
     "ours: a first step builds and compiles, its neighbours fill caches; Megatron-Core warms "
-    "graphs up for 3 "
-    "(cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
+    "graphs up for 3 (cuda_graph_warmup_steps, core_v0.16.1 to d98e8a64)",
 )
 EXCERPT_FROM: Final = Limit(
     10,
@@ -184,20 +183,16 @@ def steady_step(log: TrainingLog | None) -> SteadyStep | None:
     """The steady step; None where there is no log, or it holds no steady iteration."""
     if log is None:
         return None
-    reasons = tuple(_reasons(log))
-    kept = [
-        iteration
-        for iteration, reason in zip(log.iterations, reasons, strict=True)
-        if reason is None
-    ]
-    if not kept:
+    told = [*zip(log.iterations, _reasons(log), strict=True)]
+    kept_ns = [iteration.length_ns for iteration, reason in told if reason is None]
+    if not kept_ns:
         return None
-    longest_ns = median(iteration.length_ns for iteration in kept) * FAR_ABOVE.value
+    longest_ns = median(kept_ns) * FAR_ABOVE.value
     checkpoints = _lines(log, "checkpoint")
     used: list[Iteration] = []
     left_out: list[LeftOut] = []
     before = 0
-    for iteration, reason in zip(log.iterations, reasons, strict=True):
+    for iteration, reason in told:
         if reason is None and iteration.length_ns > longest_ns:
             reason = "checkpoint" if _between(checkpoints, before, iteration.line) else "far_above"
         if reason is None:
@@ -295,7 +290,7 @@ def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
 
 
 def _lines(log: TrainingLog, *ids: str) -> list[int]:
-    return [message.line for message in log.messages if message.id in ids]
+    return [message.line for message in log.those(*ids)]
 
 
 def _between(lines: list[int], after: int, before: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from traces.patterns import Pattern
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 from traces.training_log.log import Message
 
@@ -25,7 +26,7 @@ class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
     words.
     """
 
-    texts: tuple[str, ...]
+    texts: Texts
     source: str
     id: str
     key: str = RAISED
@@ -48,7 +49,7 @@ class KnownLines:
             self._by_key.setdefault(line.key, []).extend((text, line) for text in line.texts)
 
     def words(self) -> tuple[bytes, ...]:
-        return tuple(key.encode() for key in self._by_key)
+        return tuple(map(str.encode, self._by_key))
 
     def message(self, number: int, text: str) -> Message | None:
         """The line as the first known one; None where it is none."""

@@ -2,7 +2,7 @@
 for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -47,18 +47,6 @@ class LoggedMemory:
     reserved_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     inactive_bytes: int | None = None
-
-
-@frozen
-class TheoreticalMemory:
-    """What the trainer computes that a rank needs, before it measures; None where it computes
-    none.
-    """
-
-    line: int
-    weight_and_optimizer_bytes: int
-    activation_bytes: int | None = None
-    total_bytes: int | None = None
 
 
 @frozen
@@ -120,12 +108,15 @@ class TrainingLog:
     messages: tuple[Message, ...] = ()
     skipped: tuple[int, ...] = ()
     stopped: bool | None = None
-    theoretical: tuple[TheoreticalMemory, ...] = ()
+    theoretical: tuple[int, ...] = ()
     skipped_count: int = 0
     planned_iterations: int | None = None
     unknown_error: Message | None = None
     loading_fracs: tuple[float, ...] = ()
     batch_ns: tuple[int, ...] = ()
 
+    def those(self, *ids: str) -> Iterator[Message]:
+        return (message for message in self.messages if message.id in ids)
+
     def first(self, *ids: str) -> Message | None:
-        return next((message for message in self.messages if message.id in ids), None)
+        return next(self.those(*ids), None)

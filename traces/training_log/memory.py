@@ -13,7 +13,7 @@ runs a forward inside a backward and optimizers make their state inside a step, 
 of those passed through counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import sub
 from typing import Final
 
@@ -21,7 +21,7 @@ from traces.frozen import frozen
 from traces.missing import of_known
 from traces.patterns import Pattern, compiled
 from traces.training_log.iterations import KEPT
-from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TheoreticalMemory, TrainingLog
+from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TrainingLog
 
 _FRAME: Final = compiled(r'File "([^"]*)", line [0-9]+, in (\w+)')
 _RANK: Final = compiled(r"(?i)^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ")
@@ -109,10 +109,7 @@ _FIELDS: Final = {
     "mem-inactive-gigabytes": "inactive_bytes",
 }
 _PART: Final = compiled(rf"\| ({'|'.join(_FIELDS)}): ({_NUMBER})(?: |$)")
-_THEORETICAL: Final = compiled(
-    rf"Theoretical memory footprints: weight and optimizer=({_NUMBER}) MB"
-    rf"(?:, activation=({_NUMBER}) MB, total=({_NUMBER}) MB)?"
-)
+_THEORETICAL: Final = compiled(rf"Theoretical memory footprints: weight and optimizer={_NUMBER} MB")
 
 _OUT: Final = compiled(
     r"(?:CUDA|HIP) out of memory|(?:CUDA|HIP) error: out of memory|Cuda failure [0-9 ]*'out of "
@@ -166,20 +163,16 @@ def logged_memory(number: int, text: str) -> LoggedMemory | None:
     return LoggedMemory(number, int(found[1]), **told)
 
 
-def theoretical_memory(number: int, text: str) -> TheoreticalMemory | None:
-    """The trainer's own sum; None where the line is none."""
-    found = _THEORETICAL.search(text) if "Theoretical" in text else None
-    if found is None:
-        return None
-    weights, activation, total = (
-        None if part is None else round(float(part) * _UNIT_BYTES["MB"]) for part in found.groups()
-    )
-    return TheoreticalMemory(number, weights or 0, activation, total)
+def theoretical_memory(number: int, text: str) -> int | None:
+    """The number of a line that has the trainer's own sum; None where the line has none."""
+    if "Theoretical" in text and _THEORETICAL.search(text):
+        return number
+    return None
 
 
 def is_out_of_memory(text: str) -> bool:
     """Whether the line says that the GPU's memory ran out."""
-    return any(word in text for word in _OUT_WORDS) and _OUT.search(text) is not None
+    return any(map(text.__contains__, _OUT_WORDS)) and _OUT.search(text) is not None
 
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
@@ -207,14 +200,12 @@ def _bytes(size: str) -> int:
 class PeakMemory:
     """The largest that any rank reports, in bytes; a figure that none reports is None.
 
-    `rank`: of the largest allocation. `ranks_count`: ranks that report, often one of each
-    data-parallel group only.
+    `rank`: of the largest allocation.
     """
 
     allocated_bytes: int | None
     reserved_bytes: int | None
     rank: int | None
-    ranks_count: int
 
 
 @frozen
@@ -250,33 +241,30 @@ def peak_memory(log: TrainingLog) -> PeakMemory | None:
         one.peak_reserved_bytes for one in log.memory if one.peak_reserved_bytes is not None
     ]
     most, rank = max(allocated, key=lambda one: one[0], default=(None, None))
-    return PeakMemory(
-        most, max(reserved, default=None), rank, len({one.rank for one in log.memory})
-    )
+    return PeakMemory(most, max(reserved, default=None), rank)
 
 
 def most_unallocated(log: TrainingLog) -> Unallocated | None:
     """The report or error with the largest part of its reserved memory not allocated; None without
     one.
     """
-    found = [
-        Unallocated(one.line, one.rank, one.peak_reserved_bytes, one.peak_allocated_bytes)
-        for one in log.memory
-        if one.peak_reserved_bytes and one.peak_allocated_bytes is not None
-    ]
-    found += [
-        Unallocated(one.line, one.rank, one.reserved_bytes, one.reserved_bytes - one.inactive_bytes)
-        for one in log.memory
-        if one.reserved_bytes
-        and one.inactive_bytes is not None
-        and one.inactive_bytes <= one.reserved_bytes
-    ]
-    found += [
-        Unallocated(one.line, one.rank, one.reserved_bytes, one.allocated_bytes)
-        for one in log.out_of_memory
-        if one.reserved_bytes and one.allocated_bytes is not None
-    ]
+    found = []
+    for one, reserved, allocated in _held(log):
+        if reserved and allocated is not None and allocated >= 0:
+            found.append(Unallocated(one.line, one.rank, reserved, allocated))
     return max(found, key=lambda one: one.unallocated_frac, default=None)
+
+
+def _held(
+    log: TrainingLog,
+) -> Iterator[tuple[LoggedMemory | OutOfMemory, int | None, int | None]]:
+    """Reports and errors, each with what was reserved and what of it was allocated."""
+    for one in log.memory:
+        yield one, one.peak_reserved_bytes, one.peak_allocated_bytes
+    for one in log.memory:
+        yield one, one.reserved_bytes, of_known(sub, one.reserved_bytes, one.inactive_bytes)
+    for error in log.out_of_memory:
+        yield error, error.reserved_bytes, error.allocated_bytes
 
 
 def inactive_memory(log: TrainingLog) -> LoggedMemory | None:
@@ -292,8 +280,11 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
 
     None where no error has the numbers.
     """
-    rooms = [(one.requested_bytes, _room(one)) for one in log.out_of_memory]
-    held = [asked <= room for asked, room in rooms if asked and room]
+    held = []
+    for one in log.out_of_memory:
+        asked, room = one.requested_bytes, _room(one)
+        if asked and room:
+            held.append(asked <= room)
     if held:
         return all(held)
     return None

@@ -18,7 +18,7 @@ from traces.training_log.log import Message, TrainingLog
 
 _OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
 _BATCH_TIMER: Final = "batch-generator ."
-WORDS: Final = (*(word.encode() for word in (*_OF_SIZES, _BATCH_TIMER)), b"Error: ", b"Exception: ")
+WORDS: Final = (*map(str.encode, (*_OF_SIZES, _BATCH_TIMER)), b"Error: ", b"Exception: ")
 _BATCH: Final = compiled(r"batch-generator \.{2,60}: \(([0-9.]{1,20}), ([0-9.]{1,20})\)")
 _SIZES: Final = {
     "world_size": compiled(
@@ -51,11 +51,13 @@ _TORCH: Final = frozenset(
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
     """Ranks in all and of each parallel group, as one line says them; `where`: such as
     `run.log:7`."""
-    if not any(word in text for word in _OF_SIZES):
-        return {}
-    own = _OF_ENCODER.sub("", text)
-    found = {knob: pattern.search(own) for knob, pattern in _SIZES.items()}
-    return {knob: Setting(int(one[1]), where) for knob, one in found.items() if one}
+    found: dict[str, Setting] = {}
+    if any(map(text.__contains__, _OF_SIZES)):
+        own = _OF_ENCODER.sub("", text)
+        for knob, pattern in _SIZES.items():
+            if size := pattern.search(own):
+                found[knob] = Setting(int(size[1]), where)
+    return found
 
 
 def batch_ns_in(text: str) -> int | None:

@@ -9,7 +9,7 @@ import gzip
 import os
 import zlib
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -124,7 +124,7 @@ class _Reading:
         self.versions: dict[str, str] = {}
         self.loading_fracs: deque[float] = deque(maxlen=int(iterations.KEPT.value))
         self.batch_ns: deque[int] = deque(maxlen=int(iterations.KEPT.value))
-        self._kept: dict[str, list[Any]] = {field: [] for field in _KEPT}
+        self._kept: dict[str, list[Any]] = defaultdict(list)
         self._known, self._iterations = known, iterations.IterationLines()
         self._tracebacks, self._blocks = memory.Tracebacks(), blocks.Blocks(name)
         self._titan = titan.TitanLines()
@@ -175,7 +175,7 @@ class _Reading:
         if self._blocks.open:
             self._blocks.take(number, text)
         elif self._iterations.take(number, text):
-            if any(word in text for word in _NOT_A_NUMBER):
+            if any(map(text.__contains__, _NOT_A_NUMBER)):
                 self._known_line(number, text)
         elif not (
             self._traceback(text) or self._memory_report(number, text) or self._waited(number, text)
@@ -279,7 +279,7 @@ def _has_long_line(chunk: bytes) -> bool:
 
 def _line_starts(chunk: bytes, words: tuple[bytes, ...]) -> list[int]:
     """Where lines begin that hold one of the words, in order."""
-    starts: set[int] = set()
+    starts = set()
     for word in words:
         at = chunk.find(word)
         while at >= 0:

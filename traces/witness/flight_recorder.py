@@ -84,7 +84,7 @@ def _text(value: object) -> str:
 def _ranks(said: object) -> tuple[int, ...]:
     text = _mapping(said).get("ranks")
     if isinstance(text, str) and _RANKS.fullmatch(text):
-        return tuple(sorted({int(one) for one in compiled(r"\d+").findall(text)}))
+        return tuple(sorted({*map(int, compiled(r"\d+").findall(text))}))
     return ()
 
 
@@ -107,16 +107,14 @@ def _entered(entry: Mapping[str, Any], key: GroupKey) -> Entered | None:
     sequence = _count(entry.get("collective_seq_id"))
     if sequence is None:
         return None
-    times = [
-        _count(entry.get(f"time_discovered_{which}_ns")) or None
-        for which in ("started", "completed")
-    ]
+    started_ns = _count(entry.get("time_discovered_started_ns"))
+    ended_ns = _count(entry.get("time_discovered_completed_ns"))
     took = entry.get("duration_ms")
     duration_ns = None
     if isinstance(took, int | float) and 0 < took < 1e12:
         duration_ns = round(took * _NS_PER_MS)
-    elif times[0] and times[1] and times[1] >= times[0]:
-        duration_ns = times[1] - times[0]
+    elif started_ns and ended_ns and ended_ns >= started_ns:
+        duration_ns = ended_ns - started_ns
     return Entered(
         key,
         sequence,

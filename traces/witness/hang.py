@@ -7,6 +7,8 @@ one comes first: it is followed until a rank waits nowhere, or the ranks wait fo
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import partial
+from itertools import chain, combinations, filterfalse
 from typing import Final
 
 from traces.frozen import frozen
@@ -34,7 +36,7 @@ class _Group:
 
     @property
     def name(self) -> str:
-        return self.said.description or f"process group {_number(self.key)}"
+        return _name(self.said, self.key)
 
 
 @frozen
@@ -72,19 +74,17 @@ def find_hang(dumps: Sequence[Dump]) -> Hang | None:
     Other dumps hold finished collectives alone.
     """
     by_rank = {one.rank: one for one in dumps if one.source is WitnessSource.FLIGHT_RECORDER}
-    stuck = [
-        one for group in _groups(by_rank) if (one := _first_stuck(group, {*by_rank})) is not None
-    ]
+    stuck = [*filter(None, map(partial(_first_stuck, present={*by_rank}), _groups(by_rank)))]
     if not stuck:
         return None
     first = min(stuck, key=lambda one: (one.certainty, one.since_ns, one.group.key))
     return _hang(*_root(first, stuck), by_rank)
 
 
-def _number(key: GroupKey) -> str:
-    if key[0].isascii() and key[0].isdigit() and len(key[0]) < 8:
-        return key[0]
-    return "without a known name"
+def _name(said: GroupSaid, key: GroupKey) -> str:
+    is_number = key[0].isascii() and key[0].isdigit() and len(key[0]) < 8
+    number = key[0] if is_number else "without a known name"
+    return said.description or f"process group {number}"
 
 
 def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
@@ -107,9 +107,9 @@ def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
 
 def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
     """The first collective of a group that was not entered alike and holds somebody up."""
-    here = [rank for rank in group.members if rank in present]
-    silent = tuple(rank for rank in group.members if rank not in present)
-    for sequence in sorted({one for entries in group.by_rank.values() for one in entries}):
+    here = [*filter(present.__contains__, group.members)]
+    silent = tuple(filterfalse(present.__contains__, group.members))
+    for sequence in sorted({*chain.from_iterable(group.by_rank.values())}):
         entered = {
             rank: entries[sequence]
             for rank, entries in group.by_rank.items()
@@ -179,9 +179,7 @@ def _crossed(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bo
     now = {rank: _what(one) for rank, one in entered.items()}
     return any(
         now[one] != now[other] and now[one] in later(other) and now[other] in later(one)
-        for one in now
-        for other in now
-        if one < other
+        for one, other in combinations(now, 2)
     )
 
 
@@ -220,7 +218,7 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
     missing = tuple(sorted({*root.missing, *root.others}))
     elsewhere = [
         *_at(group, root.others),
-        *(at for one in circle if one is not root for at in _at_of(one)),
+        *chain.from_iterable(_at(one.group, one.here) for one in circle if one is not root),
     ]
     return Hang(
         kind=HangKind.OTHER_ORDER if circle else root.kind,
@@ -238,13 +236,9 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
     )
 
 
-def _at_of(one: _Stuck) -> Iterator[RanksAt]:
-    return _at(one.group, one.here)
-
-
 def _at(group: _Group, entered: Mapping[int, Entered]) -> Iterator[RanksAt]:
     """Ranks in collectives of a group, those in one together."""
-    together: dict[tuple[str, int, str, bool], list[int]] = defaultdict(list)
+    together = defaultdict(list)
     for rank, one in sorted(entered.items()):
         together[one.operation, one.sequence, one.elements, one.finished].append(rank)
     for (operation, sequence, elements, finished), ranks in together.items():
@@ -258,6 +252,5 @@ def _last_of(ranks: Sequence[int], by_rank: Mapping[int, Dump]) -> Iterator[Rank
         if not dump.entered:
             continue
         last = max(dump.entered, key=lambda one: (one.created_ns, one.sequence))
-        said = dump.groups[last.group]
-        name = said.description or f"process group {_number(last.group)}"
+        name = _name(dump.groups[last.group], last.group)
         yield RanksAt((rank,), name, last.operation, last.sequence, last.finished, last.elements)

@@ -33,7 +33,7 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
         size = _count(header.get("n_ranks"))
         if rank is None or size is None:
             continue
-        key: GroupKey = (communicator, ())
+        key = (communicator, ())
         ranks.setdefault(process, {})[communicator] = (size, rank)
         name = known_group(cut_name(str(header.get("comm_name", "")))) or ""
         groups.setdefault(process, {})[key] = GroupSaid(name, size)

@@ -9,6 +9,7 @@ from traces.missing import gap
 from traces.names.process_groups import EVERYBODY, known_group, operation_named, settings_of
 from traces.sections.hang import Hang, HangKind, WitnessSource
 from traces.settings.settings import KnobView, Settings
+from traces.texts import Texts
 from traces.training_log.log import Message, TrainingLog
 
 TIMEOUT = "collective-timeout"
@@ -29,7 +30,7 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
     lines = [one for one in log.messages if one.id == TIMEOUT and "operation" in one.said]
     if not lines:
         return None
-    alike: dict[tuple[str, ...], list[Message]] = {}
+    alike: dict[Texts, list[Message]] = {}
     for one in lines:
         alike.setdefault(_what(one), []).append(one)
     several = max(alike.values(), key=len)

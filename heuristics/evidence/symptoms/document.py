@@ -296,7 +296,7 @@ def _unread(kind: type[Part], values: Mapping[str, object], place: str) -> Itera
 
 def no_symptom(key: str, known: Collection[str], place: str) -> str:
     """A sentence of a key that is none of the known, with what is likely meant."""
-    shown = "".join(one for one in key[:SHOWN_LENGTH] if one.isprintable())
+    shown = "".join(filter(str.isprintable, key[:SHOWN_LENGTH]))
     near = nearest(key, known)
     all_known = say("evidence.known-here", keys=", ".join(sorted(known)))
     hint = say("evidence.did-you-mean", key=repr(near)) if near else all_known

@@ -100,8 +100,11 @@ def _window_ns(walls: Walls) -> int:
     """The windows in which a wall's cost is so much time: an earlier result's own, else those we
     give.
     """
-    costs = ((known(wall.cost_ns), known(wall.cost_frac)) for wall in walls)
-    told = [round(ns / frac) for ns, frac in costs if ns and frac]
+    told = []
+    for wall in walls:
+        ns, frac = known(wall.cost_ns), known(wall.cost_frac)
+        if ns and frac:
+            told.append(round(ns / frac))
     return max(told, default=WINDOW_NS)
 
 

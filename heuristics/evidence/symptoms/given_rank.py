@@ -1,6 +1,8 @@
 """One rank as a user gives it -> the figures that a trace of it would give."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import filterfalse
 from typing import Final, get_args
 
 from msgspec import structs
@@ -9,7 +11,8 @@ from heuristics.config.hardware import gpu_named
 from heuristics.config.logic import first_known
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import Detected, Latency, Rank, no_symptom
-from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, Parts, added, compute_again_ns
+from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, added, compute_again_ns
+from heuristics.guides.situation import of_experts_ns
 from heuristics.result.judged import Bucket
 from heuristics.words import say
 from traces.account.pieces import CAUSES
@@ -54,9 +57,10 @@ def figures_given(told: Rank) -> Figures:
     """What an object tells of a rank. Raises InputError for parts that nobody knows or that are too
     much.
     """
-    absent, memory = told.absent_frac, _memory(told)
-    parts = {name: _ns(getattr(told.budget_frac, name)) for name in get_args(Bucket)}
-    budget = {name: ns for name, ns in parts.items() if ns is not None}
+    absent, memory, budget = told.absent_frac, _memory(told), dict[str, int]()
+    for name in get_args(Bucket):
+        if (ns := _ns(getattr(told.budget_frac, name))) is not None:
+            budget[name] = ns
     exposed = _times(told.exposed_comm_by_kind_frac, COMM_KINDS, "exposed_comm_by_kind_frac")
     hidden = _times(told.hidden_comm_by_kind_frac, COMM_KINDS, "hidden_comm_by_kind_frac")
     classes = _times(told.compute_by_class_frac, compute_classes(), "compute_by_class_frac")
@@ -65,17 +69,15 @@ def figures_given(told: Rank) -> Figures:
     latency = absent.launch_latency
     if memory.allocator_ns is None and starved is not None:
         memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
-    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), of_experts_ns(exposed))
-    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), of_experts_ns(hidden))
+    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), of_known(of_experts_ns, exposed))
+    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), of_known(of_experts_ns, hidden))
     found = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
         memory=memory,
         rank=told.rank,
         budget_ns=budget,
-        comm_kinds=frozenset(
-            kind for one in (exposed, hidden, blocking) for kind, ns in (one or {}).items() if ns
-        ),
+        comm_kinds=frozenset(+added((exposed, hidden, blocking))),
         exposed_by_kind_ns=exposed,
         hidden_comm_ns=first_known(
             _ns(told.hidden_comm_frac), None if hidden is None else sum(hidden.values())
@@ -115,14 +117,14 @@ def _times(
 ) -> dict[str, int] | None:
     if told is None:
         return None
-    return {key: ns for key, ns in _parts(told, known, place).items() if ns}
+    return +Counter(_parts(told, known, place))
 
 
 def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
     """Lengths by key. Raises InputError for one that is none of `known`: it would change the
     whole.
     """
-    if unknown := next((key for key in told if key not in known), None):
+    if unknown := next(filterfalse(known.__contains__, told), None):
         raise InputError(no_symptom(unknown, known, f"{place}."))
     return {key: round(part * WINDOW_NS) for key, part in told.items()}
 
@@ -138,12 +140,6 @@ def _split(
     if told is None:
         return None
     return {plain: round(told * WINDOW_NS)}
-
-
-def of_experts_ns(kinds: Parts | None) -> int | None:
-    if kinds is None:
-        return None
-    return sum(ns for kind, ns in kinds.items() if kind.startswith("ep_"))
 
 
 def _memory(told: Rank) -> Memory:
@@ -199,7 +195,7 @@ def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | N
             again = {
                 RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count
             }
-            return tuple(sorted(label for label in again if label)), None
+            return tuple(sorted(filter(None, again))), None
 
 
 def _check_sums(found: Figures) -> None:

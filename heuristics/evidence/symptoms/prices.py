@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.evidence.symptoms.document import Late
-from heuristics.evidence.symptoms.given_rank import WINDOW_NS, of_experts_ns, to_give
+from heuristics.evidence.symptoms.given_rank import WINDOW_NS, to_give
 from heuristics.evidence.symptoms.symptoms import Symptoms
 from heuristics.figures.figures import Figures, Parts, frac_of
 from heuristics.fixes.circumstances import ROUTER_KERNELS
+from heuristics.guides.situation import of_experts_ns
 from heuristics.walls.price import Price, Priced, Unpriced
 from heuristics.words import say
 from traces.cures import cure
@@ -26,8 +27,7 @@ REPLAYED: Final = Limit(
     1 / 3,
     "fraction of expert all-to-all",
     "of six collectives of a layer and microbatch, two forward and two backward, two are sent "
-    "again where "
-    "moe is recomputed: Megatron-Core's MoE layer",
+    "again where moe is recomputed: Megatron-Core's MoE layer",
 )
 FILLED: Final = Limit(
     0.8,
@@ -149,7 +149,7 @@ def _recomputed_ns(rank: Figures) -> int:
     whole = seen.recompute_full or "moe" in (seen.recompute_modules or ())
     if known(rank.memory.recompute_modules) is not None or not whole or not ns:
         return ns
-    return ns + round(REPLAYED.value * (of_experts_ns(_exposed(rank)) or 0))
+    return ns + round(REPLAYED.value * of_experts_ns(_exposed(rank) or {}))
 
 
 def _compute(symptoms: Symptoms) -> Priced:

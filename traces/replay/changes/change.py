@@ -5,7 +5,7 @@ What several give together is one replay of all their edits, and no sum of what 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from traces.progress import report
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
 from traces.replay.run import Borders, replay
+from traces.texts import Texts
 from traces.timeline import Activities
 
 Edit = Callable[[Timing], Timing]
@@ -35,7 +36,7 @@ class Draft:
     """
 
     kind: str
-    acts_on: Mapping[str, tuple[str, ...]]
+    acts_on: Mapping[str, Texts]
     low: Edit | str
     high: Edit | None = None
 
@@ -51,7 +52,7 @@ class Change:
     """
 
     kind: str
-    acts_on: Mapping[str, tuple[str, ...]]
+    acts_on: Mapping[str, Texts]
     low_ns: int | None
     high_ns: int
     because: str | None
@@ -70,7 +71,7 @@ class Recorded:
     @cached_property
     def classes(self) -> list[KernelClass]:
         """Of each activity what its name says; copies and graph replays are unnamed."""
-        return [self.rank.classes[name] for name in self.rows.name.tolist()]
+        return [*map(self.rank.classes.__getitem__, self.rows.name.tolist())]
 
     @cached_property
     def launch_count(self) -> IntArray:
@@ -81,7 +82,7 @@ class Recorded:
     def call_names(self) -> list[str]:
         columns = self.rank.columns
         names = (*columns.call_names, "")
-        return [names[name] for name in columns.calls.name[self.graph.calls.row].tolist()]
+        return [*map(names.__getitem__, columns.calls.name[self.graph.calls.row].tolist())]
 
 
 MOST_EVENTS: Final = Limit(
@@ -108,36 +109,38 @@ class Joint:
     beyond_ns: int
 
 
+@frozen
 class Savings:
     """What edits of one graph save against a replay without them, `bases` first without unexplained
     waits.
     """
 
-    def __init__(self, graph: Graph, bases: Sequence[Base], borders: Borders) -> None:
-        self._graph, self._bases, self._borders = graph, bases, borders
+    graph: Graph
+    bases: Sequence[Base]
+    borders: Borders
 
     @property
     def whole_ns(self) -> int:
-        return self._bases[0][1]
+        return self.bases[0][1]
 
     def sure_ns(self, edits: Sequence[Edit]) -> int:
         """What pessimistic edits save together on any base, nearly all of it: replays are off by a
         little.
         """
-        low_ns = min(self._saved_ns(edits, base) for base in self._bases)
+        low_ns = min(map(partial(self._saved_ns, edits), self.bases))
         if low_ns > 0:
             return int(low_ns * NEARLY_ALL.value)
         return low_ns
 
     def most_ns(self, edits: Sequence[Edit]) -> int:
         """What optimistic edits save together."""
-        return max(0, self._saved_ns(edits, self._bases[0]))
+        return max(0, self._saved_ns(edits, self.bases[0]))
 
     def _saved_ns(self, edits: Sequence[Edit], base: Base) -> int:
         report("replaying changes of the run")
         timing, length_ns = base
         edited: Timing = reduce(lambda before, edit: edit(before), edits, timing)
-        return length_ns - summed(self._borders.lengths_ns(replay(self._graph, edited)))
+        return length_ns - summed(self.borders.lengths_ns(replay(self.graph, edited)))
 
 
 class Together:
@@ -158,7 +161,7 @@ class Together:
         if not drafts:
             return Joint(0, 0, 0)
         high_ns = self._savings.most_ns([*filter(None, map(_most, drafts))])
-        alone_ns = sum(self._alone(one) for one in drafts)
+        alone_ns = sum(map(self._alone, drafts))
         low_ns = self._savings.sure_ns([one.low for one in drafts if not isinstance(one.low, str)])
         return Joint(min(low_ns, high_ns), high_ns, max(0, high_ns - alone_ns))
 

@@ -37,7 +37,7 @@ def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Sub
     """A subject with only what happens in some stretches, and what that waits for; places are among
     those.
     """
-    happens, producers = happens_in(subject.rank.activities, stretches), queueing.producers
+    happens, producers = happens_in(subject.rank.activities, stretches.pairs()), queueing.producers
     mask = np.append(happens, False)
     for places in (*producers.place[happens].T, producers.room[happens]):
         mask[places] = True
@@ -163,25 +163,24 @@ class _Pricing:
 
     def costs(self) -> Costs:
         edits, proofs = self._edits, self._proofs()
-        walls = edits.walls()
-        left = {wall: self._lengths_ns(whole()) for wall, (whole, _) in walls.items()}
-        found = {wall: self._split(after, walls[wall][1]) for wall, after in left.items()}
+        walls, left, found = edits.walls(), dict[str, IntArray](), dict[str, Cost]()
+        for wall, (whole, kinds) in walls.items():
+            left[wall] = self._lengths_ns(whole())
+            found[wall] = self._split(left[wall], kinds)
         capped, whole_ns = self._capped(found["host_overhead"]), self._window_ns
         worth = {wall for wall, cost in found.items() if cost.ns >= WALL.value * whole_ns}
         if found["host_overhead"].ns - capped.ns >= HALF_A_WALL.value * whole_ns:
             worth -= {"host_overhead"}  # what is left is not what was replayed
         found["host_overhead"] = capped
-        changed = self._changes(found)
+        changed, without = self._changes(found), dict[str, Without]()
+        for wall in filter(worth.__contains__, found):
+            without[wall] = self._without(wall, walls[wall][0](), left[wall])
         return Costs(
             found["communication"],
             found["host_overhead"],
             found["memory"],
             found.get("compute"),
-            {
-                wall: self._without(wall, walls[wall][0](), left[wall])
-                for wall in found
-                if wall in worth
-            },
+            without,
             self._windows.total_ns,
             proofs,
             refusal(proofs, self._subject.rank.columns.info.kind),
@@ -205,15 +204,16 @@ class _Pricing:
         cost = self._cost(self._lasting, left)
         if cost.ns < HALF_A_WALL.value * summed(self._lasting):
             return cost
-        alone = {kind: self._cost_of(timing, self._lasting).ns for kind, timing in kinds().items()}
-        return replace(
-            cost, by_kind_ns={kind: min(ns, cost.ns) for kind, ns in alone.items() if ns > 0}
-        )
+        by_kind_ns = {}
+        for kind, timing in kinds().items():
+            if alone_ns := self._cost_of(timing, self._lasting).ns:
+                by_kind_ns[kind] = min(alone_ns, cost.ns)
+        return replace(cost, by_kind_ns=by_kind_ns)
 
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
         others = {
             other: self._cost_of(whole(), left)
-            for other, (whole, _) in self._edits.on(timing).walls().items()
+            for other, (whole, _) in replace(self._edits, timing=timing).walls().items()
             if other != wall
         }
         return Without(summed(left), others)

@@ -21,6 +21,7 @@ from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 from traces.replay.waits import Waits
 from traces.replay.without import without_activities, without_stretch, zeroed
+from traces.texts import Texts
 from traces.timeline import Activities
 from traces.training import roles_of
 
@@ -42,10 +43,10 @@ class Exchange:
     backward: bool
 
 
-def of_kinds(recorded: Recorded, kinds: tuple[str, ...]) -> BoolArray:
+def of_kinds(recorded: Recorded, kinds: Texts) -> BoolArray:
     """Mask of communication of some kinds, shape (n,)."""
     rows = recorded.rows
-    return rows.is_comm & np.isin(rows.key, [COMM_KINDS.index(kind) for kind in kinds])
+    return rows.is_comm & np.isin(rows.key, [*map(COMM_KINDS.index, kinds)])
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.arrays import NOWHERE, IntArray, ints, last_at
+from traces.arrays import NOWHERE, IntArray, distinct, ints, last_at
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.graph import Timing
 
@@ -58,8 +58,8 @@ def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:
     if not firsts:
         return NOWHERE
     collected = last_at(np.array(firsts), np.flatnonzero(gc_ns))
-    edges = sorted({firsts[max(place, 0)] for place in collected.tolist()})
-    return ints([edge for edge in edges if edge < len(calls)])
+    edges = distinct(ints(firsts)[np.maximum(collected, 0)])
+    return edges[edges < len(calls)]
 
 
 QUARTER: Final = 4

@@ -7,16 +7,17 @@ one stream.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import partial
+from itertools import chain, groupby
 from math import ceil
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import NONE, CallKind
-from traces.arrays import IntArray, distinct, ints, row_by_row, summed
+from traces.arrays import IntArray, ints, summed
 from traces.frozen import frozen
-from traces.groups import mask_of
+from traces.groups import mask_of, places_of_each
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import Draft, Recorded
 from traces.replay.changes.dispatcher import PAYLOAD, of_kinds
@@ -54,10 +55,10 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
         elif last is not None and (
             apart[call]
             or recorded.launch_count[call]
-            or any(event in names[call] for event in _EVENTS)
+            or any(map(names[call].__contains__, _EVENTS))
         ):
             found.append([])
-    return [run for run in found if run]
+    return [*filter(None, found)]
 
 
 def _single(recorded: Recorded) -> list[int]:
@@ -91,15 +92,15 @@ def merge(recorded: Recorded, runs: Sequence[Sequence[int]]) -> Merged:
     """
     graph = recorded.graph
     by, thread = graph.launched_by, graph.calls.thread
-    gone: list[int] = []
-    order = {one: np.flatnonzero(thread == one) for one in distinct(thread).tolist()}
+    first, gone, followers = list[int](), list[int](), list[int]()
+    order = dict(places_of_each(thread))
     for run in runs:
         mine = order[int(thread[by[run[0]]])]
         begin, end = np.searchsorted(mine, (by[run[0]], by[run[-1]]), side="right")
+        first.append(by[run[0]])
         gone += mine[begin:end].tolist()
-    first = ints([by[run[0]] for run in runs])
-    followers = ints([*chain.from_iterable(run[1:] for run in runs)])
-    return Merged(first, ints(gone), np.array([len(run) for run in runs]), followers)
+        followers += run[1:]
+    return Merged(ints(first), ints(gone), np.array([*map(len, runs)]), ints(followers))
 
 
 def launched_at_once(
@@ -128,20 +129,6 @@ def back_to_back(timing: Timing, merged: Merged) -> Timing:
     return replace(timing, gap_ns=gap, arrival_ns=arrival)
 
 
-def runs_of(places: Sequence[int], wanted: Sequence[bool]) -> Iterator[list[int]]:
-    """Stretches of at least two neighbours that are wanted."""
-    run: list[int] = []
-    for place, want in zip(places, wanted, strict=True):
-        if want:
-            run.append(place)
-            continue
-        if len(run) > 1:
-            yield run
-        run = []
-    if len(run) > 1:
-        yield run
-
-
 def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     """`fused_kernels`: of each run of kernels that a fusion exists for, only the first is launched.
 
@@ -149,12 +136,12 @@ def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
     with the quantisation that follows. What the kernels do still takes its time in the pessimistic
     end.
     """
-    stretches, runs = uninterrupted(recorded), list[list[int]]()
-    for places in stretches:
-        families = [_family(recorded.classes[place]) for place in places]
-        for family in range(2):
-            runs += runs_of(places, [one == family for one in families])
-    for places in stretches:
+    runs = list[list[int]]()
+    for places in uninterrupted(recorded):
+        for family, neighbours in groupby(places, lambda place: _family(recorded.classes[place])):
+            run = [*neighbours]
+            if family is not None and len(run) > 1:
+                runs.append(run)
         runs += _quantised(recorded, places)
     if runs:
         yield merged_draft(recorded, "fused_kernels", merge(recorded, runs))
@@ -252,8 +239,7 @@ def _by_waves(
         sizes = blocks[run.gemms]
         if count is None or not (sizes > 0).all():
             continue
-        lengths = row_by_row(duration_ns[run.gemms], sizes)
-        wave_ns = max(ns / ceil(size / count) for ns, size in lengths)
+        wave_ns = float((duration_ns[run.gemms] / np.ceil(sizes / count)).max())
         _shrink(result, run.gemms, ceil(summed(sizes) / count) * wave_ns)
     return result
 
@@ -292,9 +278,7 @@ def _expert_runs(recorded: Recorded) -> list[_Experts]:
     exchanges = rows.start_ns[of_kinds(recorded, PAYLOAD)]
     attention = rows.start_ns[recorded.rank.of_class("attention")]
     found = []
-    for run in chain.from_iterable(
-        _rows_of_gemms(recorded, one) for one in uninterrupted(recorded)
-    ):
+    for run in chain.from_iterable(map(partial(_rows_of_gemms, recorded), uninterrupted(recorded))):
         if len(run.gemms) > 1 and _between_exchanges(
             rows.start_ns[run.gemms[0]], exchanges, attention
         ):

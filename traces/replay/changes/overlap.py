@@ -61,8 +61,8 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
         yield Draft("expert_overlap", acts_on, why, high)
         return
     handed_ns = _handover_ns(recorded) * 2 * NODES
-    exchanges = chain.from_iterable(one.exchanges for one in chain.from_iterable(pairs))
-    handing = recorded.graph.launched_by[ints([one.works[0] for one in exchanges])]
+    begins = chain.from_iterable(map(_begins, chain.from_iterable(pairs)))
+    handing = recorded.graph.launched_by[ints([*begins])]
     handing = handing[handing != NONE]
     drained, drain_ns = _drains(recorded, pairs)
 
@@ -148,10 +148,13 @@ def _covers(
     yield from zip(forward.exchanges, after.tolist(), strict=True)
 
 
+def _begins(one: _Pass) -> list[int]:
+    return [exchange.works[0] for exchange in one.exchanges]
+
+
 def _times(recorded: Recorded, one: _Pass) -> tuple[IntArray, IntArray]:
-    rows = recorded.rows
-    start = rows.start_ns[[exchange.works[0] for exchange in one.exchanges]]
-    return start, rows.end_ns[[exchange.works[-1] for exchange in one.exchanges]]
+    ends = [exchange.works[-1] for exchange in one.exchanges]
+    return recorded.rows.start_ns[_begins(one)], recorded.rows.end_ns[ends]
 
 
 def _handover_ns(recorded: Recorded) -> int:

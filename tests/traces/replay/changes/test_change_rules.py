@@ -19,7 +19,7 @@ from traces.replay.changes import launches
 from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
 from traces.replay.changes.graphs import _call_ns, find_scopes
-from traces.replay.changes.launches import runs_of, uninterrupted
+from traces.replay.changes.launches import uninterrupted
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost
@@ -134,14 +134,6 @@ def test_a_call_that_launches_several_kernels_is_no_single_launch() -> None:
         run.work("norm", 115 + 2 * node, 116 + 2 * node, of=number, node=node)
     run.work("norm", 130, 132, launch=(126, 130))
     assert uninterrupted(recorded(run.rank())) == [[0, 1], [4]]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "runs"),
-    [("xx-x-xxx", [[0, 1], [5, 6, 7]]), ("--", []), ("xxx", [[0, 1, 2]]), ("x-x", []), ("-xx-", [[1, 2]])],
-)
-def test_neighbours_that_are_wanted_are_runs_of_two_at_least(wanted: str, runs: list[list[int]]) -> None:
-    assert list(runs_of(range(len(wanted)), [one == "x" for one in wanted])) == runs
 
 
 def test_where_few_graphs_launch_all_a_launch_takes_what_its_nodes_do() -> None:
