@@ -281,7 +281,7 @@ def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int
     islands = [np.flatnonzero(island == one).tolist() for one in dict.fromkeys(island.tolist())]
     for apart in range(1, len(islands)):
         for mine, theirs in zip(islands, islands[apart:], strict=False):
-            if island[mine[0]] != island[theirs[0]]:
+            if set(island[mine]) != set(island[theirs]):
                 yield from islice(_between(ranks, mine, theirs, island), _ENOUGH)
 
 

@@ -126,5 +126,6 @@ def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_nam
         groups = [Group(GroupSource.ORDER, 5), Group(GroupSource.COMMUNICATOR, 9, 4)]
         ranks.append(shifted(summary_of(rank, parts, groups), 3_000_000 * rank, 20.0 * rank))
     matched = put_together(ranks).matched
+    assert (matched.clocks, matched.agreed) == (None, True)
     members = {tuple(each.tolist()) for each in np.split(matched.place, matched.first[1:-1])}
     assert members == {(0, 1), (2, 3), (0, 1, 2, 3)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from traces.ranks.summaries.summary import (
 from traces.ranks.waiting.charge import by_kind, charge, complete_frac, exposed_ns, lay_by_step
 from traces.ranks.waiting.experts import experts_of
 from traces.ranks.waiting.peers import _pairs
-from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last
+from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last, _vote
 from traces.ranks.waiting.routing import Routing
 from traces.ranks.waiting.side_by_side import device_factors, grid_of, groups_alike, step_of
 from traces.ranks.waiting.waits import measure_waits
@@ -148,6 +149,17 @@ def test_of_fewer_than_four_like_ranks_kernels_are_held_beside_all() -> None:
     found = device_factors(alone, groups_alike(alone))
     assert found[:4].tolist() == [1.2, 10 / 12, 10 / 12, 1.2]
     assert np.isnan(found[4])
+
+
+def test_neighbours_in_a_communicator_vote_for_who_is_earlier() -> None:
+    votes: dict[tuple[int, int], int] = defaultdict(int)
+    _vote(votes, [0, 1], [0, 1])
+    _vote(votes, [1, 2, 4], [5, 3, 4])
+    assert votes == {(0, 1): 1, (2, 4): 1, (1, 4): -1}
+    _vote(votes, [0, 1], [1, 0])  # another communicator contradicts
+    _vote(votes, [3, 2], [0, None])
+    _vote(votes, [1, 2, 5], [0, None, 1])
+    assert votes == {(0, 1): 0, (2, 4): 1, (1, 4): -1, (2, 3): 0}
 
 
 def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:

@@ -131,6 +131,8 @@ def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothin
     assert found.stage_size() is None
     assert set(pairs(found, {(0, 1), (2, 3)})) in ({(0, 2), (1, 3)}, {(1, 2), (0, 3)})
     assert {*pairs(found)} & {(0, 1), (2, 3)}
+    apart = [[one + us for one in times] for us in (0, 300, 600, 0)]  # three places, which four ranks are not
+    assert exchanges(apart).stage_size() is None
 
 
 def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:

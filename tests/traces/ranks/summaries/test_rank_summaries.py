@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -88,6 +89,57 @@ def test_what_does_not_fit_is_rounded_then_left_out_from_the_middle_and_named(
     assert len(read.steps) == 10
     assert given.instances.step[read.messages.sends].tolist() == read.instances.step.tolist()
     assert set(read.experts.step.tolist()) == set(read.instances.step.tolist())
+
+
+def test_times_are_as_fine_as_the_goal_allows_and_no_finer_than_they_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (one, *_) = together([[Work(compute=9.5)] * 300] * 2, per_step=100)
+    times = np.random.default_rng(1).integers(0, 1 << 30, 300)
+    one = replace(one, instances=replace(one.instances, host_ns=times, step=np.full(300, -1)))
+    for count, ns in product((0, 3), (1, 16, 128, 1024)):
+        given = replace(one, steps=one.steps.take(np.arange(count)))
+        size = len(codec._bytes_of(given, ns))
+        monkeypatch.setattr(codec, "GOAL", replace(codec.GOAL, value=size / max(1, count)))
+        read = decode(encode(given), "a")
+        assert (read.dropped.resolution_ns, len(read.instances)) == (ns, 300)
+        assert same(decode(codec._bytes_of(read, 1), "a"), read)
+    for most, left in ((size, 300), (size - 1, 150)):
+        monkeypatch.setattr(codec, "MOST", replace(codec.MOST, value=most))
+        assert len(decode(encode(given), "a").instances) == left
+
+
+def test_of_more_steps_than_there_is_room_for_the_last_are_told() -> None:
+    parts = [Part(0, n, n, n + 0.5, step=step) for n, step in enumerate((-1, 0, 3_976, 4_999))]
+    given = summary_of(0, parts, steps=[{"start": n, "end": n + 1} for n in range(5_000)])
+    given = replace(given, experts=ExpertWork(*[array([3_975, 3_976])] * 3))
+    longer = type(given.first_step).LONGER
+    given = replace(given, dropped=replace(given.dropped, steps=1), first_step=longer)
+    read = decode(encode(given), "a")
+    assert read.steps.start_ns.tolist() == given.steps.start_ns[3_976:].tolist()
+    assert (read.instances.step.tolist(), read.dropped.steps) == ([-1, -1, 0, 1_023], 1 + 3_976)
+    assert (read.experts.step.tolist(), read.experts.layer.tolist()) == ([0], [3_976])
+    assert read.first_step.name == "USUAL"
+
+
+@pytest.mark.parametrize(
+    ("steps", "left", "gone"),
+    [
+        ([-1] * 9, [0, 1, 7, 8], 0),
+        ([0] * 4 + [1] * 4, [0, 1, 6, 7], 0),
+        (sorted([*range(8)] * 3), [0, 1, 2, 21, 22, 23], 6),  # two of the six were cut
+        ([0, 1] + [2] * 10 + [3] * 4, [0, 1], 2),
+    ],
+)
+def test_of_a_summary_the_outer_quarters_stay_without_steps_that_are_cut(
+    steps: list[int], left: list[int], gone: int
+) -> None:
+    given = summary_of(0, [Part(0, n, n, n + 0.5, step=step) for n, step in enumerate(steps)])
+    given = replace(given, experts=ExpertWork(*[array(sorted({*steps} - {-1}))] * 3))
+    found = codec._without_middle(replace(given, dropped=replace(given.dropped, instances=5, steps=7)))
+    assert found.instances.sequence.tolist() == left
+    assert (found.dropped.instances, found.dropped.steps) == (5 + len(steps) - len(left), 7 + gone)
+    assert {*found.experts.step.tolist()} == {steps[n] for n in left} - {-1}
 
 
 def test_times_are_rounded_down_to_the_resolution_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
