@@ -250,6 +250,8 @@ def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
 
 
 def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
+    listed = ledger({(0, layer): (200 + layer, 100, 9, 9) for layer in range(70)}).uneven_layers
+    assert [one.layer for one in listed] == [*range(6, 70)]  # 64 of 140
     assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
 
 
@@ -266,10 +268,13 @@ def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
     assert charged.caused_ns.tolist() == [10 * US, 120 * US]
     assert charged.last.tolist() == [1, 1, 1, 0]
     assert by_kind(matched.kind, waits.wait_ns) == {"all_reduce": 130 * US}
+    assert by_kind(array([UNKNOWN, 6, 5]), array([7, 8, 0])) == {"all_reduce": 8}
     table = lay_by_step(matched, waits, charged, grid)
     assert (table.waited_ns / US).tolist() == [[80, 40], [0, 10]]
     assert (table.caused_ns / US).tolist() == [[0, 10], [80, 40]]
     assert (exposed_ns(ranks, matched), complete_frac(matched, all_ranks_seen=True)) == (210 * US, 1.0)
+    short = replace(matched, groups=(replace(matched.groups[0], size=3),))  # nobody recorded the third
+    assert [complete_frac(short, all_ranks_seen=seen) for seen in (False, True)] == [0.0, 1.0]
     run = SimpleNamespace(together=SimpleNamespace(matched=matched), waits=waits)
     judged: Any = SimpleNamespace(measured=run, of_cause=charged.last == 1)
     assert _late_exposed_ns(judged) == {"all_reduce": 120 * US}
@@ -306,3 +311,5 @@ def test_bytes_to_a_peer_are_of_a_step_without_a_longer_first_one() -> None:
     ranks = [sends(0, 90, 1), sends(1, 80, 0, 2), sends(2, 70, 2), sends(UNKNOWN, 60, 0), summary_of(4, [])]
     found = [(one.sender, one.receiver, one.size_bytes) for one in _pairs(ranks, array([3, 2, 1, 1, 1]))]
     assert found == [(3, 0, 60), (1, 0, 40), (0, 1, 30)]
+    ring = [sends(rank, 10 + rank, (rank + 1) % 40) for rank in range(40)]
+    assert [one.sender for one in _pairs(ring, array([1] * 40))] == [*range(39, 7, -1)]

@@ -245,7 +245,7 @@ def whole() -> RankSummary:
     )
 
 
-FAR = 1 << 61
+FAR, GROUPED = 1 << 61, GroupSource.COMMUNICATOR
 
 
 @pytest.mark.parametrize(
@@ -306,6 +306,10 @@ def test_ranks_and_sizes_that_no_run_has_are_damage() -> None:
         else:
             with pytest.raises(DamagedTrace):
                 decode(codec._bytes_of(given, 1), "a")
+    far = replace(whole().dropped, resolution_ns=1 << 30)
+    for bent in (replace(whole(), dropped=far), replace(whole(), groups=(Group(GROUPED, 7, most + 1),))):
+        with pytest.raises(DamagedTrace):
+            decode(codec.encode(bent), "a")
     for length in (1, 3):
         messages = Messages(*(array([0] * length) for _ in range(3)))
         with pytest.raises(DamagedTrace):

@@ -16,6 +16,7 @@ from traces.errors import DamagedTrace, InputError, NotATrace
 from traces.ranks.summaries import codec
 from traces.ranks.summaries.codec import encode, is_summary
 from traces.ranks.summaries.decoding import decode
+from traces.ranks.summaries.identity import fingerprint_of_columns
 from traces.ranks.summaries.summary import ExpertWork, Group, GroupSource, Messages, Peers, RankSummary
 
 GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
@@ -151,6 +152,13 @@ def test_times_are_rounded_down_to_the_resolution_that_is_named(monkeypatch: pyt
     assert read.instances.compute_ns.tolist() == [-1, 992, 992]
 
 
+def test_a_table_is_known_by_its_length_and_its_first_rows() -> None:
+    early, rows, late = (np.arange(5_000) * (np.arange(5_000) != one) for one in (4_095, 0, 4_096))
+    known = fingerprint_of_columns(rows)
+    assert fingerprint_of_columns(late) == known
+    assert known not in {fingerprint_of_columns(early), fingerprint_of_columns(rows[:-1])}
+
+
 def test_other_files_other_versions_and_broken_ones_are_told_apart() -> None:
     blob = encode(summary_of(0, [Part(0, 0, 1, 2, step=-1)]))
     assert is_summary(blob)
@@ -161,7 +169,9 @@ def test_other_files_other_versions_and_broken_ones_are_told_apart() -> None:
     mark = blob.index(b"\x00") + 1
     with pytest.raises(NotATrace, match="version 9"):
         decode(blob[:mark] + b"\x09" + blob[mark + 1 :], "a.rank")
-    for bent in (blob[:-3], blob + b"x"):
+    with pytest.raises(NotATrace, match="version None"):
+        decode(blob[:mark], "a.rank")
+    for bent in (blob[:-3], blob + b"x", blob[: mark + 1]):
         with pytest.raises(DamagedTrace, match=r"^a\.rank is a damaged summary"):
             decode(bent, "a.rank")
 
