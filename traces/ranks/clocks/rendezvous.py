@@ -228,11 +228,8 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
         whole = count >= max(_SEQUENCE, WHOLE.value * in_common)
         is_rare = max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps)
         rare |= whole and is_rare
-        part = (
-            WHOLE.value
-            if own.operation[own.of_number[one][0]] != Operation.EXCHANGE
-            else PART.value
-        )
+        sends = Operation.EXCHANGE in own.operation[own.of_number[one]]
+        part = PART.value if sends else WHOLE.value
         often |= not is_rare and count >= max(_LEAST, part * in_common)
     return rare and often
 

@@ -209,7 +209,7 @@ def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
     for some in (which & begins(matched.group), which):  # one of each group holds most together
         rows = np.flatnonzero(some[matched.instance])
         number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
-        if (number == 0).all():
+        if not number.any():
             break
     return number
 
