@@ -45,11 +45,8 @@ SEND, SCATTER = Operation.EXCHANGE, Operation.REDUCE_SCATTER
 
 def sequences(steps: int, *each: tuple[Operation, int]) -> Sequences:
     """So many ends of each operation, 1 ms apart, of a stream each."""
-    rows = [
-        (number * 1_000_000 + 100_000 * stream, int(operation), stream)
-        for stream, (operation, count) in enumerate(each)
-        for number in range(count)
-    ]
+    rows = [(number * 1_000_000 + 100_000 * stream, int(operation), stream)
+            for stream, (operation, count) in enumerate(each) for number in range(count)]  # fmt: skip
     ends, operations, streams = (array(column) for column in zip(*rows, strict=True))
     return sequences_of(ends, operations, streams, steps)
 
@@ -167,10 +164,8 @@ def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:
     assert isinstance(_by_longest_way([(0, 1), (1, 2), (2, 0)]), Missing)
     ranks = [summary_of(rank, []) for rank in range(5)]
     assert _by_ends([(1, 0), (2, 1), (3, 4)], ranks) == {0: 0, 1: 1, 2: 2, 3: 0, 4: 1}
-    loss = [
-        replace(each, fingerprint=replace(ALIKE, has_loss=place == 0)) for place, each in enumerate(ranks)
-    ]
-    assert _by_ends([(1, 0), (2, 1)], loss) == {2: 0, 1: 1, 0: 2}
+    first_has = [replace(ranks[0], fingerprint=replace(ALIKE, has_loss=True)), *ranks[1:]]
+    assert _by_ends([(1, 0), (2, 1)], first_has) == {2: 0, 1: 1, 0: 2}
     assert isinstance(_by_ends([(0, 1), (0, 2), (0, 3)], ranks), Missing)  # one of three
     assert isinstance(_by_ends([(0, 1), (1, 2), (2, 0)], ranks), Missing)  # a ring has no end
     nobody = [replace(each, identity=replace(each.identity, rank=None)) for each in ranks]
@@ -206,16 +201,8 @@ def ledger(
         )
         kind = one.instances.kind * 0 + COMM_KINDS.index("ep_a2a")
         cells = sorted(work_us)
-        work = ExpertWork(
-            *map(
-                array,
-                (
-                    [step for step, _ in cells],
-                    [layer for _, layer in cells],
-                    [work_us[cell][rank] * US for cell in cells],
-                ),
-            )
-        )
+        steps_and_layers = zip(*cells, strict=True)
+        work = ExpertWork(*map(array, (*steps_and_layers, [work_us[cell][rank] * US for cell in cells])))
         ranks.append(replace(one, instances=replace(one.instances, kind=kind), experts=work))
     matched = match(ranks)
     routing = Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))

@@ -216,16 +216,11 @@ def test_a_rank_that_met_nobody_has_layers_of_its_own_and_is_no_error() -> None:
     assert own_ns.shape == moving_ns.shape == matched.place.shape
 
 
-@pytest.mark.parametrize(
-    ("counts", "found"),
-    [
-        ([{0: 4, 1: 4}], (3, 2)),  # one kernel for each of three and one more, or one each way of two
-        ([{0: 5, 1: 5, 2: 9, UNKNOWN: 20}], (4,)),  # the median step
-        ([{0: 1}], ()),
-        ([{UNKNOWN: 4}], ()),
-        ([{0: 4}, {0: 4}], ()),  # the middle one of three exchanges with two
-    ],
-)
+@pytest.mark.parametrize(("counts", "found"), [
+    ([{0: 4, 1: 4}], (3, 2)),  # one kernel for each of three and one more, or one each way of two
+    ([{0: 5, 1: 5, 2: 9, UNKNOWN: 20}], (4,)), ([{0: 1}], ()), ([{UNKNOWN: 4}], ()),
+    ([{0: 4}, {0: 4}], ()),  # the middle one of three exchanges with two
+])  # fmt: skip
 def test_how_many_microbatches_two_stages_may_have_follows_from_the_messages_of_a_step(
     counts: list[dict[int, int]], found: tuple[int, ...]
 ) -> None:

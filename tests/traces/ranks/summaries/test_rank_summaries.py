@@ -45,16 +45,10 @@ def test_a_summary_comes_back_as_it_was() -> None:
     assert same(decode(encode(given), "a"), given)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("run.toml:7", "run.toml:7"),
-        ("given", "given"),
-        ("a\x1b[31m:7", "WITHHELD[31m:7"),
-        ("run.toml:x", "x"),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("given", "told"), [
+    ("run.toml:7", "run.toml:7"), ("given", "given"), ("a\x1b[31m:7", "WITHHELD[31m:7"), ("run.toml:x", "x"),
+    (None, None),
+])  # fmt: skip
 def test_where_the_size_was_given_is_told_by_file_and_line_without_what_a_terminal_obeys(
     given: str | None, told: str | None
 ) -> None:
@@ -123,15 +117,10 @@ def test_of_more_steps_than_there_is_room_for_the_last_are_told() -> None:
     assert read.first_step.name == "USUAL"
 
 
-@pytest.mark.parametrize(
-    ("steps", "left", "gone"),
-    [
-        ([-1] * 9, [0, 1, 7, 8], 0),
-        ([0] * 4 + [1] * 4, [0, 1, 6, 7], 0),
-        (sorted([*range(8)] * 3), [0, 1, 2, 21, 22, 23], 6),  # two of the six were cut
-        ([0, 1] + [2] * 10 + [3] * 4, [0, 1], 2),
-    ],
-)
+@pytest.mark.parametrize(("steps", "left", "gone"), [
+    ([-1] * 9, [0, 1, 7, 8], 0), ([0] * 4 + [1] * 4, [0, 1, 6, 7], 0),
+    (sorted([*range(8)] * 3), [0, 1, 2, 21, 22, 23], 6), ([0, 1] + [2] * 10 + [3] * 4, [0, 1], 2),
+])  # fmt: skip
 def test_of_a_summary_the_outer_quarters_stay_without_steps_that_are_cut(
     steps: list[int], left: list[int], gone: int
 ) -> None:

@@ -241,16 +241,10 @@ def test_what_is_beneath_compute_is_not_exposed_and_what_was_before_is_since_the
     assert (found.fingerprint.has_experts, found.fingerprint.has_loss) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("loads_us", "thread", "ahead_us", "us"),
-    [
-        ((60, 60, 60), 1, 10, 0),
-        ((60, 30, 0), 0, 10, 60),  # a later step loads half as long again
-        ((60, 29, 29), 0, 10, 0),
-        ((60, 60, 60), 0, 102, 60),  # a launch takes 2 us, from whose end on 100 are at once
-        ((60, 60, 60), 0, 103, 0),
-    ],
-)
+@pytest.mark.parametrize(("loads_us", "thread", "ahead_us", "us"), [
+    ((60, 60, 60), 1, 10, 0), ((60, 30, 0), 0, 10, 60), ((60, 29, 29), 0, 10, 0),  # half as long again
+    ((60, 60, 60), 0, 102, 60), ((60, 60, 60), 0, 103, 0),  # at once is 100 us from the end of 2 us
+])  # fmt: skip
 def test_a_loader_counts_before_the_first_work_where_its_own_thread_launches_that_at_once(
     loads_us: tuple[int, ...], thread: int, ahead_us: float, us: int
 ) -> None:

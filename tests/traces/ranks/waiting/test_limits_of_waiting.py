@@ -52,13 +52,8 @@ def test_of_steps_that_share_a_column_the_mean_of_those_known_stands_in_it() -> 
 
 def test_numbers_are_counted_from_the_latest_step_in_which_a_group_begins() -> None:
     groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in (1, 2)]
-    parts = [
-        *(Part(0, 7 + number, 100 * number, 100 * number + 10, step=number // 2) for number in range(6)),
-        *(
-            Part(1, 3 + number, 100 * number + 50, 100 * number + 60, step=number // 2)
-            for number in range(3, 6)
-        ),
-    ]
+    parts = [Part(0, 7 + n, 100 * n, 100 * n + 10, step=n // 2) for n in range(6)]
+    parts += [Part(1, 3 + n, 100 * n + 50, 100 * n + 60, step=n // 2) for n in range(3, 6)]
     matched, _, _ = measured(parts, parts, groups=groups)
     step = matched.step[matched.first[:-1]]
     turned = counted_from_one_step(matched, grid_of(3, ranks=2), step)
