@@ -94,8 +94,10 @@ def encode(summary: RankSummary) -> bytes:
     its size asks for.
     """
     before = max(0, len(summary.steps) - _STEPS)  # as many would fill it alone
-    dropped = replace(summary.dropped, steps=summary.dropped.steps + before)
-    summary = replace(without_steps(summary, before), dropped=dropped)
+    if before:
+        dropped = replace(summary.dropped, steps=summary.dropped.steps + before)
+        experts = summary.experts.take(summary.experts.step >= before)
+        summary = without_steps(replace(summary, dropped=dropped, experts=experts), before)
     goal = min(MOST.value, GOAL.value * max(1, len(summary.steps)))
     blob = b""
     for rounding_ns in _ROUNDINGS_NS:
