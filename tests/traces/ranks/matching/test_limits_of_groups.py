@@ -295,7 +295,7 @@ def test_bytes_to_a_peer_are_of_a_step_without_a_longer_first_one() -> None:
         columns = [[UNKNOWN, kind], [7, 7], [rank, rank], [peer, peer], [size, size], [0, 0]]
         return replace(summary_of(rank, []), peers=Peers(*map(array, columns)))
 
-    ranks = [sends(0, 90, 1), sends(1, 80, 0, 2), sends(2, 70, 2), sends(UNKNOWN, 60, 0), summary_of(4, [])]
+    ranks = [sends(0, 90, 1), sends(1, 80, 0, 2), sends(2, 70, 2), sends(UNKNOWN, 60, 0), sends(4, 0, 0)]
     found = [(one.sender, one.receiver, one.size_bytes) for one in _pairs(ranks, array([3, 2, 1, 1, 1]))]
     assert found == [(3, 0, 60), (1, 0, 40), (0, 1, 30)]
     ring = [sends(rank, 10 + rank, (rank + 1) % 40) for rank in range(40)]
