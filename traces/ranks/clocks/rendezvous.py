@@ -228,11 +228,8 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
         whole = count >= max(_SEQUENCE, WHOLE.value * in_common)
         is_rare = max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps)
         rare |= whole and is_rare
-        part = (
-            WHOLE.value
-            if own.operation[own.of_number[one][0]] != Operation.EXCHANGE
-            else PART.value
-        )
+        sends = Operation.EXCHANGE in own.operation[own.of_number[one]]
+        part = PART.value if sends else WHOLE.value
         often |= not is_rare and count >= max(_LEAST, part * in_common)
     return rare and often
 
@@ -281,7 +278,7 @@ def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int
     islands = [np.flatnonzero(island == one).tolist() for one in dict.fromkeys(island.tolist())]
     for apart in range(1, len(islands)):
         for mine, theirs in zip(islands, islands[apart:], strict=False):
-            if island[mine[0]] != island[theirs[0]]:
+            if set(island[mine]) != set(island[theirs]):
                 yield from islice(_between(ranks, mine, theirs, island), _ENOUGH)
 
 

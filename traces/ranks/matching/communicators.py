@@ -178,7 +178,7 @@ def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[
         first = parts.begins_of(place[mine], group[mine])
         rows, turns = np.split(mine, first[1:-1]), group[mine[first[:-1]]].tolist()
         count = Counter(turns)
-        if any_turn and len(count) > 1 and len({*count.values()}) > 1:
+        if any_turn and len({*count.values()}) > 1:
             yield rows  # some have more streams than others
             continue
         for turn in sorted(count):

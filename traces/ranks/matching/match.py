@@ -25,7 +25,6 @@ from traces.ranks.matching.communicators import MOST, Flat, flat_of, settled_ord
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import (
     ENDS_TOGETHER,
-    UNKNOWN,
     Group,
     GroupSource,
     Operation,
@@ -153,16 +152,12 @@ class Matched:
     @property
     def group_sizes(self) -> IntArray:
         """The ranks of each instance's group, shape (n,); 0 where that is not recorded."""
-        return np.array([group.size or 0 for group in self.groups] + [0], dtype=np.int64)[
-            self.group
-        ]
+        return np.array([group.size or 0 for group in self.groups], dtype=np.int64)[self.group]
 
     @property
     def purposes(self) -> IntArray:
         """Of each instance what its group is for, shape (n,), as in `Group`."""
-        return np.array([one.purpose for one in self.groups] + [UNKNOWN], dtype=np.int64)[
-            self.group
-        ]
+        return np.array([one.purpose for one in self.groups], dtype=np.int64)[self.group]
 
     @property
     def sizes(self) -> IntArray:
@@ -214,7 +209,7 @@ def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
     for some in (which & begins(matched.group), which):  # one of each group holds most together
         rows = np.flatnonzero(some[matched.instance])
         number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
-        if (number == 0).all():
+        if not number.any():
             break
     return number
 

@@ -315,9 +315,7 @@ def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> lis
     number: dict[Hashable, int] = {}
     clocks = [number.setdefault(key, len(number)) for key in keys]
     return [
-        one
-        if one.identity.clock == clock
-        else replace(one, identity=replace(one.identity, clock=clock))
+        replace(one, identity=replace(one.identity, clock=clock))
         for one, clock in zip(summaries, clocks, strict=True)
     ]
 

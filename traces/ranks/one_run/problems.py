@@ -144,9 +144,7 @@ def versions(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Prob
 def _most_common(values: Sequence[T | None]) -> T | None:
     """The value that most have; the first of equals, None where there is none."""
     counts = Counter(value for value in values if value is not None)
-    if counts:
-        return counts.most_common(1)[0][0]
-    return None
+    return max(counts, key=counts.__getitem__, default=None)
 
 
 def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:

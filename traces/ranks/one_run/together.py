@@ -166,7 +166,7 @@ def _held(matched: Matched, aligned: Aligned, count: int) -> int:
         return 0
     possible = matched.take(consistent(matched, aligned))
     number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
-    return len(possible.place) if (number == number[0]).all() else 0
+    return 0 if number.any() else len(possible.place)
 
 
 def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:

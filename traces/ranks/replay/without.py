@@ -113,7 +113,7 @@ def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
     total_ns = np.cumsum(beyond_ns[order])
     stretch = np.cumsum(begins) - 1
     before_ns = (total_ns - beyond_ns[order])[begins][stretch]
-    far_ns = int(np.abs(total_ns).max(initial=0)) * 2 + 1
+    far_ns = int(np.abs(total_ns).max()) * 2 + 1
     least_ns = (
         np.minimum.accumulate(np.minimum(total_ns, before_ns) - stretch * far_ns) + stretch * far_ns
     )

@@ -48,23 +48,17 @@ def spread(values: T, first: IntArray) -> T:
 
 def most(values: T, first: IntArray) -> T:
     """The largest value of each part; parts are never empty."""
-    if len(first) > 1:
-        return np.maximum.reduceat(values, first[:-1])
-    return values[:0]
+    return np.maximum.reduceat(values, first[:-1])
 
 
 def least(values: T, first: IntArray) -> T:
     """The smallest value of each part; parts are never empty."""
-    if len(first) > 1:
-        return np.minimum.reduceat(values, first[:-1])
-    return values[:0]
+    return np.minimum.reduceat(values, first[:-1])
 
 
 def total(values: T, first: IntArray) -> T:
     """The sum of each part; parts are never empty."""
-    if len(first) > 1:
-        return np.add.reduceat(values, first[:-1])
-    return values[:0]
+    return np.add.reduceat(values, first[:-1])
 
 
 def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -> IntArray:

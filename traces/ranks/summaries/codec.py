@@ -14,6 +14,7 @@ import numpy as np
 
 from traces.arrays import IntArray, Rows, distinct
 from traces.limits import Limit
+from traces.ranks.summaries.first_steps import without_steps
 from traces.ranks.summaries.summary import (
     UNKNOWN,
     Dropped,
@@ -39,6 +40,8 @@ SUFFIX: Final = ".rank"
 """How the name of a kept summary ends."""
 
 MARK: Final = b"moe-diag rank\x00"
+_STEPS: Final = 1_024
+"""Steps of which a summary tells: they take some 25 kB."""
 _ROUNDINGS_NS: Final = (1, 16, 128, 1024)
 """To what times are rounded, finest first; a wait worth a word is many times the coarsest."""
 
@@ -87,9 +90,14 @@ def is_summary(head: bytes) -> bool:
 
 
 def encode(summary: RankSummary) -> bytes:
-    """The summary as bytes, rounded, then without the middle of its steps, as far as its size asks
-    for.
+    """The summary as bytes, of its last steps, rounded, then without the middle of these, as far as
+    its size asks for.
     """
+    before = max(0, len(summary.steps) - _STEPS)  # as many would fill it alone
+    if before:
+        dropped = replace(summary.dropped, steps=summary.dropped.steps + before)
+        experts = summary.experts.take(summary.experts.step >= before)
+        summary = without_steps(replace(summary, dropped=dropped, experts=experts), before)
     goal = min(MOST.value, GOAL.value * max(1, len(summary.steps)))
     blob = b""
     for rounding_ns in _ROUNDINGS_NS:
@@ -149,10 +157,9 @@ def _without_middle(summary: RankSummary) -> RankSummary:
     keep = len(rows) // 4
     places = np.concatenate((np.arange(keep), np.arange(len(rows) - keep, len(rows))))
     # whole steps, unless one alone is too much
-    if len(distinct_steps := distinct(rows.step[places])) > 2:
-        cut = {int(rows.step[keep - 1]), int(rows.step[len(rows) - keep])}
-        whole = ~np.isin(rows.step[places], sorted(cut))
-        places = places[whole] if whole.any() and len(distinct_steps) > len(cut) else places
+    if len(distinct(rows.step[places])) > 2:
+        cut = rows.step[[keep - 1, len(rows) - keep]]
+        places = places[~np.isin(rows.step[places], cut)]
     left = rows.take(places)
     gone = len(np.setdiff1d(rows.step, left.step))
     dropped = replace(

@@ -48,7 +48,7 @@ def measure_collectives(
     inside = windows.hold(found.start_ns)
     if not inside.any():
         return ()
-    sizes = np.array([*(one.size or UNKNOWN for one in summary.groups), UNKNOWN])[found.group]
+    sizes = np.array([one.size or UNKNOWN for one in summary.groups])[found.group]
     told = (
         inside
         & _whole(summary)
@@ -71,9 +71,7 @@ def _whole(summary: RankSummary) -> BoolArray:
     """Instances that are one kernel each, and no messages between two."""
     found = summary.instances
     kernels = group_of(found.group, found.sequence)
-    of_peers = np.array([*(one.source == GroupSource.PEER for one in summary.groups), False])[
-        found.group
-    ]
+    of_peers = np.array([one.source == GroupSource.PEER for one in summary.groups])[found.group]
     among_all = np.isin(
         found.kind, [COMM_KINDS.index(name) for name in _AMONG_ALL if name in COMM_KINDS]
     )

@@ -26,7 +26,9 @@ def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     initialises = any(one.first_step is FirstStep.INITIALISES for one in summaries)
     if len(longer) > 1 and not initialises and np.median([*map(_own_frac, longer)]) <= MOST.value:
         return [*summaries]
-    return [_without_first(one) if one.first_step is FirstStep.LONGER else one for one in summaries]
+    return [
+        without_steps(one, 1) if one.first_step is FirstStep.LONGER else one for one in summaries
+    ]
 
 
 def _own_frac(one: RankSummary) -> float:
@@ -42,12 +44,13 @@ def _own_frac(one: RankSummary) -> float:
     return 1.0
 
 
-def _without_first(one: RankSummary) -> RankSummary:
+def without_steps(one: RankSummary, count: int) -> RankSummary:
+    """The summary without its first steps, so many, as if it was recorded later."""
     rows, experts = one.instances, one.experts
     return replace(
         one,
-        steps=one.steps.take(np.arange(1, len(one.steps))),
-        instances=replace(rows, step=np.where(rows.step > 0, rows.step - 1, UNKNOWN)),
-        experts=replace(experts, step=experts.step - 1),
+        steps=one.steps.take(np.arange(count, len(one.steps))),
+        instances=replace(rows, step=np.maximum(rows.step - count, UNKNOWN)),
+        experts=replace(experts, step=experts.step - count),
         first_step=FirstStep.USUAL,
     )

@@ -56,10 +56,8 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     mine = mine[order]
     lasts_ns = (rows.end_ns - rows.start_ns)[mine]
     total_ns, count = parts.total(lasts_ns, first), np.diff(first)
-    most = np.argsort(np.where(count >= _LEAST_KERNELS, -total_ns, 0), kind="stable")[
-        : int(KINDS.value)
-    ]
-    most = most[count[most] >= _LEAST_KERNELS]
+    enough = np.flatnonzero(count >= _LEAST_KERNELS)
+    most = enough[np.argsort(-total_ns[enough], kind="stable")[: int(KINDS.value)]]
     head = mine[first[most]]
     marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
     by_mark = np.argsort(marks, kind="stable")

@@ -87,7 +87,7 @@ def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
     if not whole_ns:
         return None
     whole = parts.spread(all_ranks_seen | complete(matched, False), matched.first)
-    return min(1.0, int((matched.end_ns - matched.start_ns)[whole].sum()) / whole_ns)
+    return int((matched.end_ns - matched.start_ns)[whole].sum()) / whole_ns
 
 
 @frozen

@@ -111,8 +111,7 @@ def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
     order = np.argsort(times, kind="stable")
     label[pairs[0][order]] = pairs[1][order]  # rising: the most often stays
     has = np.bincount(label[label != UNKNOWN], minlength=several.shape[1])
-    whole = (has == several[0]) & (has > 1)
-    return np.where((label != UNKNOWN) & np.append(whole, False)[label], label, UNKNOWN)
+    return np.where(np.append(has == several[0], False)[label], label, UNKNOWN)
 
 
 def _cells(
@@ -131,8 +130,8 @@ def _cells(
     mean = parts.total(work, first) / np.diff(first)
     most = parts.most(work, first)
     top = place[parts.first_where(work == parts.spread(most, first), first)]
-    size = np.append(np.bincount(label[label != UNKNOWN], minlength=1), 0)
-    whole: BoolArray = (group[head] != UNKNOWN) & (np.diff(first) == size[group[head]]) & (mean > 0)
+    size = np.append(np.bincount(label[label != UNKNOWN]), 0)
+    whole: BoolArray = (np.diff(first) == size[group[head]]) & (mean > 0)
     return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
 
 

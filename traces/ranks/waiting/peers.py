@@ -155,15 +155,12 @@ def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes
     place_of = {
         (key, own): place
         for place, one in enumerate(summaries)
-        if len(one.peers)
         for key, own in zip(one.peers.communicator.tolist(), one.peers.own.tolist(), strict=True)
         if own != UNKNOWN
     }
     sent: dict[tuple[str, int, int], int] = defaultdict(int)
     for place, one in enumerate(summaries):
         table = one.peers
-        if not len(table):
-            continue
         columns = table.kind, table.communicator, table.peer, table.sent_bytes
         for kind, key, peer, size in zip(*(column.tolist() for column in columns), strict=True):
             other = place_of.get((key, peer))

@@ -89,7 +89,7 @@ def pipelines_of(
     number[list(stage)] = list(stage.values())
     of_each = np.bincount(number[number != UNKNOWN], minlength=count)
     steps_by_one = all(abs(stage[one] - stage[other]) in (1, count - 1) for one, other in edges)
-    if count < 2 or (of_each != of_each[0]).any() or not steps_by_one:
+    if np.ptp(of_each) or not steps_by_one:
         return _UNEVEN
     return Pipelines(number, count)
 
@@ -268,7 +268,7 @@ def _per_step(sent: Sent, amount: IntArray, stage: int) -> int | None:
     sums = parts.total(amount, sent.first)[sent.stage[sent.first[:-1]] == stage]
     several = distinct(sums).tolist()
     if len(several) == 1:
-        return several[0]
+        return several.pop()
     return None
 
 
@@ -291,8 +291,9 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
         for stage, number in enumerate(numbers)
     ):
         return Schedule(microbatches, 1, _in_turn(sent, before, count, microbatches))
-    if len(distinct(np.array(numbers))) == 1 and not numbers[0] % 2:
-        return Schedule(numbers[0] // 2, 1, None)
+    each, *others = set(numbers)
+    if not others and not each % 2:
+        return Schedule(each // 2, 1, None)
     return _NO_FIT
 
 

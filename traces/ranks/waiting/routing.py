@@ -59,7 +59,7 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count
     for all it does, of each participation, is taken out.
     """
     first, worked = matched.first, _worked(matched, alike, count)
-    work = np.maximum(matched.grouped_ns, 0) / slow
+    work = matched.grouped_ns / slow
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
         return Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
@@ -108,7 +108,7 @@ def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
         matched.kind[first[:-1]], _GRADIENTS
     )
-    result: BoolArray = like & worked & tokens & (np.diff(first) > 1)
+    result: BoolArray = like & worked & tokens
     exchanges = result & np.isin(matched.operation, EXCHANGES)
     if exchanges.any():  # tokens travel by these; else by gathers and scatters
         of_them = np.isin(matched.group, matched.group[exchanges])

@@ -69,7 +69,7 @@ def _within(
     values: FloatArray, groups: Sequence[Alike], beside: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     result = np.full(values.shape, np.nan)
-    for places in (list(group.places) for group in groups if len(group.places) > 1):
+    for places in (list(group.places) for group in groups):
         result[places] = beside(values[places])
     return result
 

@@ -23,8 +23,6 @@ def counted_from_one_step(matched: Matched, grid: Grid, step: IntArray) -> Match
 
     `step`, shape (n,), of each instance. A group that has none in that step keeps its numbers.
     """
-    if not len(matched) or not grid.step_count:
-        return matched
     first = parts.begins_of(matched.group)  # groups rise, and numbers in them
     if _as_early(matched, first, grid):
         return matched

@@ -10,6 +10,7 @@ import pytest
 
 from tests.recordings.ranks import Part, shifted, summary_of
 from traces.ranks.clocks.rendezvous import Sequences, joined_clocks, meet, sequences_of
+from traces.ranks.one_run import together
 from traces.ranks.one_run.together import put_together
 from traces.ranks.summaries.summary import Group, GroupSource, Operation
 
@@ -116,7 +117,9 @@ def test_nodes_are_joined_where_most_of_their_ranks_agree_though_one_pair_meets_
     assert max(common) - min(common) < 6_000
 
 
-def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named() -> None:
+def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Tokens of 0 and 1, and of 2 and 3, end 60 us apart; all four meet in what a communicator names."""
     ranks = []
     for rank in range(4):
@@ -125,6 +128,7 @@ def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_nam
         parts += [Part(1, number, 400 * number + 190, 400 * number + 195) for number in range(1, 13)]
         groups = [Group(GroupSource.ORDER, 5), Group(GroupSource.COMMUNICATOR, 9, 4)]
         ranks.append(shifted(summary_of(rank, parts, groups), 3_000_000 * rank, 20.0 * rank))
+    monkeypatch.setattr(together, "by_joints", None)  # which is asked where nothing is named
     matched = put_together(ranks).matched
     members = {tuple(each.tolist()) for each in np.split(matched.place, matched.first[1:-1])}
     assert members == {(0, 1), (2, 3), (0, 1, 2, 3)}

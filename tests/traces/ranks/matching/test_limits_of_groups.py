@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from traces.ranks.summaries.summary import (
 from traces.ranks.waiting.charge import by_kind, charge, complete_frac, exposed_ns, lay_by_step
 from traces.ranks.waiting.experts import experts_of
 from traces.ranks.waiting.peers import _pairs
-from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last
+from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last, _vote
 from traces.ranks.waiting.routing import Routing
 from traces.ranks.waiting.side_by_side import device_factors, grid_of, groups_alike, step_of
 from traces.ranks.waiting.waits import measure_waits
@@ -44,11 +45,8 @@ SEND, SCATTER = Operation.EXCHANGE, Operation.REDUCE_SCATTER
 
 def sequences(steps: int, *each: tuple[Operation, int]) -> Sequences:
     """So many ends of each operation, 1 ms apart, of a stream each."""
-    rows = [
-        (number * 1_000_000 + 100_000 * stream, int(operation), stream)
-        for stream, (operation, count) in enumerate(each)
-        for number in range(count)
-    ]
+    rows = [(number * 1_000_000 + 100_000 * stream, int(operation), stream)
+            for stream, (operation, count) in enumerate(each) for number in range(count)]  # fmt: skip
     ends, operations, streams = (array(column) for column in zip(*rows, strict=True))
     return sequences_of(ends, operations, streams, steps)
 
@@ -150,15 +148,24 @@ def test_of_fewer_than_four_like_ranks_kernels_are_held_beside_all() -> None:
     assert np.isnan(found[4])
 
 
+def test_neighbours_in_a_communicator_vote_for_who_is_earlier() -> None:
+    votes: dict[tuple[int, int], int] = defaultdict(int)
+    _vote(votes, [0, 1], [0, 1])
+    _vote(votes, [1, 2, 4], [5, 3, 4])
+    assert votes == {(0, 1): 1, (2, 4): 1, (1, 4): -1}
+    _vote(votes, [0, 1], [1, 0])  # another communicator contradicts
+    _vote(votes, [3, 2], [0, None])
+    _vote(votes, [1, 2, 5], [0, None, 1])
+    assert votes == {(0, 1): 0, (2, 4): 1, (1, 4): -1, (2, 3): 0}
+
+
 def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:
     assert _by_longest_way([(0, 1), (2, 3), (1, 3), (0, 2)]) == {0: 0, 1: 1, 2: 1, 3: 2}
     assert isinstance(_by_longest_way([(0, 1), (1, 2), (2, 0)]), Missing)
     ranks = [summary_of(rank, []) for rank in range(5)]
     assert _by_ends([(1, 0), (2, 1), (3, 4)], ranks) == {0: 0, 1: 1, 2: 2, 3: 0, 4: 1}
-    loss = [
-        replace(each, fingerprint=replace(ALIKE, has_loss=place == 0)) for place, each in enumerate(ranks)
-    ]
-    assert _by_ends([(1, 0), (2, 1)], loss) == {2: 0, 1: 1, 0: 2}
+    first_has = [replace(ranks[0], fingerprint=replace(ALIKE, has_loss=True)), *ranks[1:]]
+    assert _by_ends([(1, 0), (2, 1)], first_has) == {2: 0, 1: 1, 0: 2}
     assert isinstance(_by_ends([(0, 1), (0, 2), (0, 3)], ranks), Missing)  # one of three
     assert isinstance(_by_ends([(0, 1), (1, 2), (2, 0)], ranks), Missing)  # a ring has no end
     nobody = [replace(each, identity=replace(each.identity, rank=None)) for each in ranks]
@@ -194,16 +201,8 @@ def ledger(
         )
         kind = one.instances.kind * 0 + COMM_KINDS.index("ep_a2a")
         cells = sorted(work_us)
-        work = ExpertWork(
-            *map(
-                array,
-                (
-                    [step for step, _ in cells],
-                    [layer for _, layer in cells],
-                    [work_us[cell][rank] * US for cell in cells],
-                ),
-            )
-        )
+        steps_and_layers = zip(*cells, strict=True)
+        work = ExpertWork(*map(array, (*steps_and_layers, [work_us[cell][rank] * US for cell in cells])))
         ranks.append(replace(one, instances=replace(one.instances, kind=kind), experts=work))
     matched = match(ranks)
     routing = Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
@@ -238,6 +237,8 @@ def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
 
 
 def test_of_one_step_another_rank_by_layer_is_no_pattern() -> None:
+    listed = ledger({(0, layer): (200 + layer, 100, 9, 9) for layer in range(70)}).uneven_layers
+    assert [one.layer for one in listed] == [*range(6, 70)]  # 64 of 140
     assert isinstance(ledger({(0, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}).pattern, Missing)
 
 
@@ -254,10 +255,13 @@ def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
     assert charged.caused_ns.tolist() == [10 * US, 120 * US]
     assert charged.last.tolist() == [1, 1, 1, 0]
     assert by_kind(matched.kind, waits.wait_ns) == {"all_reduce": 130 * US}
+    assert by_kind(array([UNKNOWN, 6, 5]), array([7, 8, 0])) == {"all_reduce": 8}
     table = lay_by_step(matched, waits, charged, grid)
     assert (table.waited_ns / US).tolist() == [[80, 40], [0, 10]]
     assert (table.caused_ns / US).tolist() == [[0, 10], [80, 40]]
     assert (exposed_ns(ranks, matched), complete_frac(matched, all_ranks_seen=True)) == (210 * US, 1.0)
+    short = replace(matched, groups=(replace(matched.groups[0], size=3),))  # nobody recorded the third
+    assert [complete_frac(short, all_ranks_seen=seen) for seen in (False, True)] == [0.0, 1.0]
     run = SimpleNamespace(together=SimpleNamespace(matched=matched), waits=waits)
     judged: Any = SimpleNamespace(measured=run, of_cause=charged.last == 1)
     assert _late_exposed_ns(judged) == {"all_reduce": 120 * US}
@@ -291,6 +295,8 @@ def test_bytes_to_a_peer_are_of_a_step_without_a_longer_first_one() -> None:
         columns = [[UNKNOWN, kind], [7, 7], [rank, rank], [peer, peer], [size, size], [0, 0]]
         return replace(summary_of(rank, []), peers=Peers(*map(array, columns)))
 
-    ranks = [sends(0, 90, 1), sends(1, 80, 0, 2), sends(2, 70, 2), sends(UNKNOWN, 60, 0), summary_of(4, [])]
+    ranks = [sends(0, 90, 1), sends(1, 80, 0, 2), sends(2, 70, 2), sends(UNKNOWN, 60, 0), sends(4, 0, 0)]
     found = [(one.sender, one.receiver, one.size_bytes) for one in _pairs(ranks, array([3, 2, 1, 1, 1]))]
     assert found == [(3, 0, 60), (1, 0, 40), (0, 1, 30)]
+    ring = [sends(rank, 10 + rank, (rank + 1) % 40) for rank in range(40)]
+    assert [one.sender for one in _pairs(ring, array([1] * 40))] == [*range(39, 7, -1)]

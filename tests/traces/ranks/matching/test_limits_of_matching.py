@@ -17,9 +17,11 @@ from traces.intervals import spans
 from traces.limits import MOST_RANKS
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.rendezvous import Sequences, _pairs, _strides, _within, sequences_of
+from traces.ranks.matching import communicators
+from traces.ranks.matching import match as matching
 from traces.ranks.matching.communicators import shift_between
 from traces.ranks.matching.gathered import OnClock, by_clock
-from traces.ranks.matching.match import match
+from traces.ranks.matching.match import by_joints, match
 from traces.ranks.one_run.align import align
 from traces.ranks.summaries import codec
 from traces.ranks.summaries.collectives import Spent, _before, _of_all, _sequences, _turns
@@ -58,12 +60,14 @@ def test_two_sequences_of_one_rank_are_in_no_one_group() -> None:
     assert by_clock([OnClock(0, ends - 5_000, ends)] * 2) == APART
 
 
-@pytest.mark.parametrize(("apart_us", "count"), [(3.3, 1), (3.4, 2)])
-def test_pairs_are_two_groups_where_they_lie_farther_apart_than_a_group_of_all_from_the_next(
-    apart_us: float, count: int
+@pytest.mark.parametrize(("each", "count"), [
+    ((0, 0.5, 3.3, 3.8), 1), ((0, 0.5, 3.4, 3.9), 2),
+    ((0, 0.5, 2.5, 3, 7, 7.5), 1), ((0, 0.5, 2.5, 3, 7.01, 7.51), 3),  # pairs 2 us apart, of all 4 us from 8
+])  # fmt: skip
+def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_the_next(
+    each: Sequence[float], count: int
 ) -> None:
     """Of a pair ends lie within the finest 1 us, and others may be 8 us away: 2.83 us is as far from both."""
-    each = (0, 0.5, apart_us, apart_us + 0.5)
     several = [[at + us for at in range(0, 800, 100)] for us in each]
     assert len(groups_by_clock(*several, lasts_us=50)) == count
 
@@ -90,12 +94,37 @@ def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
     assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
 
 
-def test_what_comes_twice_as_often_on_one_of_two_ranks_is_matched_by_its_number() -> None:
-    """One recording lost the first of four: its ends, not its numbers, say which they are."""
-    ends = [100.0, 230, 320, 570, 680, 755]
-    parts = [[Part(0, number, end - 10, end) for number, end in enumerate(ends[lost:])] for lost in (0, 1, 0)]
-    matched = match([summary_of(rank, each) for rank, each in enumerate(parts)])
-    assert matched.sizes.tolist() == [2, 3, 3, 3, 3, 3]
+ENDS = [100.0, 230, 320, 570, 680, 755]
+
+
+@pytest.mark.parametrize(("looked_at", "sizes"), [(6, [2, 3, 3, 3, 3]), (5, [3, 3, 3, 3, 3])])
+def test_where_a_recording_lost_the_first_its_ends_not_its_numbers_say_which_they_are(
+    monkeypatch: pytest.MonkeyPatch, looked_at: int, sizes: list[int]
+) -> None:
+    """Of another group each has five, the second rank the last ones: that is seen where all are looked at."""
+    monkeypatch.setattr(matching, "_LOOKED_AT", looked_at)
+    both = [Group(GroupSource.COMMUNICATOR, key, 3) for key in (7, 8)]
+    ranks = []
+    for rank, lost in enumerate((0, 1, 0)):
+        parts = [Part(0, number, end - 10, end) for number, end in enumerate(ENDS[lost:])]
+        parts += [Part(1, number, end + 15, end + 25) for number, end in enumerate(ENDS[lost : lost + 5])]
+        ranks.append(summary_of(rank, parts, both))
+    assert match(ranks).sizes.tolist() == [2, 3, 3, 3, 3, 3, *sizes]
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(3, [2, 3, 3, 3, 3, 3]), (2, [3, 3, 3, 3, 3, 2])])
+def test_of_more_ranks_than_can_be_compared_those_known_by_order_stay_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, most: int, sizes: list[int]
+) -> None:
+    for module in (communicators, matching):
+        monkeypatch.setattr(module, "MOST", replace(communicators.MOST, value=most))
+    parts = [[Part(0, number, end - 10, end) for number, end in enumerate(ENDS[lost:])] for lost in (0, 1, 0)]
+    ranks = [summary_of(rank, each, [Group(GroupSource.ORDER, 7)]) for rank, each in enumerate(parts)]
+    assert match(ranks).sizes.tolist() == sizes
+    other = replace(ranks[0], instances=replace(ranks[0].instances, operation=array([SEND] * 6)))
+    assert by_joints([*ranks[:2], other]) == (None, most < 3)  # which is of another program
+    assert by_joints([*ranks[:2], replace(other, instances=Instances.none())]) == (None, True)
+    assert by_joints([other]) == by_joints([]) == (None, True)
 
 
 def ends_of(*rows: tuple[float, Operation, int]) -> Sequences:
@@ -156,12 +185,8 @@ def test_collectives_are_numbered_as_recorded_where_all_of_a_group_are_else_in_o
 
 
 def test_what_a_call_names_for_one_rank_is_given_by_as_many_as_there_are() -> None:
-    sizes, ranks, of_one = (
-        array([5, 5, -1, 5, 0]),
-        array([4, 4, 4, 0, 4]),
-        np.array([1, 0, 1, 1, 1], dtype=bool),
-    )
-    assert _of_all(sizes, ranks, of_one).tolist() == [20, 5, UNKNOWN, UNKNOWN, 0]
+    sizes, ranks, of_one = (array(one) for one in ([5, 5, -1, 5, 0], [4, 4, 4, 0, 4], [1, 0, 1, 1, 1]))
+    assert _of_all(sizes, ranks, of_one > 0).tolist() == [20, 5, UNKNOWN, UNKNOWN, 0]
 
 
 @given(
@@ -211,7 +236,7 @@ def whole() -> RankSummary:
     )
 
 
-FAR = 1 << 61
+FAR, GROUPED = 1 << 61, GroupSource.COMMUNICATOR
 
 
 @pytest.mark.parametrize(
@@ -251,12 +276,7 @@ def test_a_summary_is_read_with_each_number_that_can_be_and_damaged_with_the_nex
 
 def test_ranks_and_sizes_that_no_run_has_are_damage() -> None:
     most = int(MOST_RANKS.value)
-    for rank, size, is_sound in (
-        (most, most, True),
-        (most + 1, 1, False),
-        (-1, 1, False),
-        (0, most + 1, False),
-    ):
+    for rank, size, is_sound in ((most, most, 1), (most + 1, 1, 0), (-1, 1, 0), (0, most + 1, 0)):
         given = whole()
         identity = replace(given.identity, rank=rank, world_size=size)
         blob = codec.encode(replace(given, identity=identity))
@@ -265,6 +285,17 @@ def test_ranks_and_sizes_that_no_run_has_are_damage() -> None:
         else:
             with pytest.raises(DamagedTrace):
                 decode(blob, "a")
+    for count, is_sound in ((333_328, True), (333_329, False)):  # with 16 of two steps a million numbers
+        given = replace(summary_of(0, [], steps=[{}, {}]), experts=ExpertWork(*[array([0] * count)] * 3))
+        if is_sound:
+            assert len(decode(codec._bytes_of(given, 1), "a").experts) == count
+        else:
+            with pytest.raises(DamagedTrace):
+                decode(codec._bytes_of(given, 1), "a")
+    far = replace(whole().dropped, resolution_ns=1 << 30)
+    for bent in (replace(whole(), dropped=far), replace(whole(), groups=(Group(GROUPED, 7, most + 1),))):
+        with pytest.raises(DamagedTrace):
+            decode(codec.encode(bent), "a")
     for length in (1, 3):
         messages = Messages(*(array([0] * length) for _ in range(3)))
         with pytest.raises(DamagedTrace):

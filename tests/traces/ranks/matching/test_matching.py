@@ -42,7 +42,7 @@ def ends_us(begin_us: float = 1000) -> list[float]:
     return ends
 
 
-def of_stage(rank: int | None, *peers: int) -> RankSummary:
+def of_stage(rank: int | None, *peers: int | None) -> RankSummary:
     """A stage of a pipeline that names whom it exchanges messages with, of a communicator of all stages."""
     groups = [Group(GroupSource.PEER, 6, 2, peer=peer) for peer in peers]
     parts = [
@@ -62,6 +62,7 @@ def test_messages_that_name_the_peer_only_are_paired_by_the_order_of_ranks() -> 
         [of_stage(8, 1), of_stage(None, 0, 2), of_stage(16, 1)],
         [of_stage(8, 1), of_stage(16, 1)],
         [of_stage(8, 1), of_stage(12, 2), of_stage(16, 1)],
+        [of_stage(8, None), of_stage(12, None)],
     ],
 )
 def test_messages_are_paired_with_nobody_where_ranks_are_unknown_or_missing(
@@ -131,6 +132,8 @@ def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothin
     assert found.stage_size() is None
     assert set(pairs(found, {(0, 1), (2, 3)})) in ({(0, 2), (1, 3)}, {(1, 2), (0, 3)})
     assert {*pairs(found)} & {(0, 1), (2, 3)}
+    apart = [[one + us for one in times] for us in (0, 300, 600, 0)]  # three places, which four ranks are not
+    assert exchanges(apart).stage_size() is None
 
 
 def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import ALIKE, array, drawn
+from tests.recordings.ranks import ALIKE, Part, array, drawn, summary_of
 from traces.arrays import IntArray
+from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.replay import chains as way
 from traces.ranks.replay.beneath import Slowed, comes_after
 from traces.ranks.replay.chains import NEVER, Chains, replayed
-from traces.ranks.replay.even_stages import _times, _to_come, even_stages
+from traces.ranks.replay.even_stages import _times, _to_come, even_stages, microbatches_of_two
 from traces.ranks.replay.without import _hidden
 from traces.ranks.rows.ends import NO_ROW, ByTime
-from traces.ranks.summaries.summary import UNKNOWN
+from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource
 from traces.ranks.waiting.side_by_side import Alike
 
 SEEDS = range(40)
@@ -213,3 +214,26 @@ def test_a_rank_that_met_nobody_has_layers_of_its_own_and_is_no_error() -> None:
     groups = (Alike(ALIKE, (0, 1, 2, 3)), Alike(replace(ALIKE, attention=4), (4,)))
     own_ns, moving_ns = even_stages(matched, chains, groups, ())
     assert own_ns.shape == moving_ns.shape == matched.place.shape
+
+
+@pytest.mark.parametrize(("counts", "found"), [
+    ([{0: 4, 1: 4}], (3, 2)),  # one kernel for each of three and one more, or one each way of two
+    ([{0: 5, 1: 5, 2: 9, UNKNOWN: 20}], (4,)), ([{0: 1}], ()), ([{UNKNOWN: 4}], ()),
+    ([{0: 4}, {0: 4}], ()),  # the middle one of three exchanges with two
+])  # fmt: skip
+def test_how_many_microbatches_two_stages_may_have_follows_from_the_messages_of_a_step(
+    counts: list[dict[int, int]], found: tuple[int, ...]
+) -> None:
+    """Of each pair of neighbours how many messages are in which step; beside them one collective of all."""
+    ranks = []
+    for rank in range(len(counts) + 1):
+        parts = [Part(len(counts), 0, 1_000, 1_005)]
+        for pair in {rank - 1, rank} & {*range(len(counts))}:
+            steps = [step for step, count in counts[pair].items() for _ in range(count)]
+            parts += [Part(pair, n, 10 * n, 10 * n + 5, step=step) for n, step in enumerate(steps)]
+        groups = [Group(GroupSource.COMMUNICATOR, key) for key in range(len(counts) + 1)]
+        one = summary_of(rank, parts, groups)
+        kind = np.where(one.instances.group < len(counts), COMM_KINDS.index("pp_p2p"), 6)
+        ranks.append(replace(one, instances=replace(one.instances, kind=kind)))
+    matched = match(ranks)
+    assert microbatches_of_two(matched, matched.step) == found

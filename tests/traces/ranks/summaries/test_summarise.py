@@ -19,6 +19,7 @@ from tests.recordings.ranks import US, array, measured
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS
+from traces.ranks.summaries import summarise as summaries
 from traces.ranks.summaries.collectives import Called, called_by, messages_of
 from traces.ranks.summaries.summarise import loading_ns, summarise
 from traces.ranks.summaries.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
@@ -173,7 +174,9 @@ def test_twelve_launches_that_follow_another_of_their_thread_tell_the_pace(
     assert summarised(run).steps.pace_ns.tolist() == [pace_ns] * 3
 
 
-def test_kernels_tell_of_a_gpu_by_name_and_shape_where_three_ran_alone_in_the_steps() -> None:
+def test_kernels_tell_of_a_gpu_by_name_and_shape_where_three_ran_alone_in_the_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = Run()
     for step in run.steps(3, every=400):
         step.work("gemm", 0, 20)
@@ -187,6 +190,9 @@ def test_kernels_tell_of_a_gpu_by_name_and_shape_where_three_ran_alone_in_the_st
     found = summarised(run).kernels
     rows = zip(found.median_ns.tolist(), found.count.tolist(), found.total_ns.tolist(), strict=True)
     assert sorted(rows) == [(10 * US, 3, 30 * US), (20 * US, 6, 120 * US), (30 * US, 3, 90 * US)]
+    run.work("gemm", 0, 155, blocks=32, stream=9)  # one says nothing, however long
+    monkeypatch.setattr(summaries, "KINDS", replace(summaries.KINDS, value=2))
+    assert sorted(summarised(run).kernels.median_ns.tolist()) == [20 * US, 30 * US]
     two = Run()
     for step in two.steps(2, every=400):
         step.work("gemm", 0, 20)
@@ -207,6 +213,11 @@ def test_each_process_of_a_recording_is_a_rank_of_its_own_work_on_one_clock() ->
     assert first.identity.clock == second.identity.clock
     assert first.identity.recording != second.identity.recording
     assert first.identity.process != second.identity.process
+    silent = [Run(), Run()]  # nothing was called that would tell of one clock
+    for end, run in enumerate(silent, start=50):
+        for step in run.steps(3, every=100):
+            step.work("gemm", 0, end, launched=False)
+    assert len({summarised(run).identity.clock for run in silent}) == 2
 
 
 def test_what_is_beneath_compute_is_not_exposed_and_what_was_before_is_since_the_last_of_its_group() -> None:
@@ -230,15 +241,18 @@ def test_what_is_beneath_compute_is_not_exposed_and_what_was_before_is_since_the
     assert (found.fingerprint.has_experts, found.fingerprint.has_loss) == (True, False)
 
 
-@pytest.mark.parametrize(("thread", "loads_us"), [(0, 60), (1, 0)])
-def test_a_loader_counts_before_the_first_work_where_its_own_thread_launches_that(
-    thread: int, loads_us: int
+@pytest.mark.parametrize(("loads_us", "thread", "ahead_us", "us"), [
+    ((60, 60, 60), 1, 10, 0), ((60, 30, 0), 0, 10, 60), ((60, 29, 29), 0, 10, 0),  # half as long again
+    ((60, 60, 60), 0, 102, 60), ((60, 60, 60), 0, 103, 0),  # at once is 100 us from the end of 2 us
+])  # fmt: skip
+def test_a_loader_counts_before_the_first_work_where_its_own_thread_launches_that_at_once(
+    loads_us: tuple[int, ...], thread: int, ahead_us: float, us: int
 ) -> None:
-    run = Run()
-    for start in (0, 300, 600):
-        run.range("data", start, start + 60, thread=thread)
-        step = run.step(start + 70, start + 290)
+    run = Run(ahead_us=ahead_us)
+    for start, loads in zip((0, 300, 600), loads_us, strict=True):
+        run.range("data", start, start + loads, thread=thread)
+        step = run.step(start + 180, start + 290)
         step.work("gemm", 0, 100)
-    assert summarised(run).steps.loader_ns.tolist()[0] == loads_us * US
+    assert summarised(run).steps.loader_ns.tolist()[0] == us * US
     steps = (Step(n, 300 * n * US, 300 * (n + 1) * US, None if n else "partial") for n in range(3))
     assert loading_ns(run.rank(0), from_steps("user", "steps", tuple(steps))) == 0

@@ -11,10 +11,10 @@ from traces.arrays import FloatArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource
-from traces.ranks.waiting.charge import _folded
+from traces.ranks.waiting.charge import _folded, charge, lay_by_step
 from traces.ranks.waiting.side_by_side import Alike, Grid
 from traces.ranks.waiting.turns import counted_from_one_step
-from traces.ranks.waiting.waits import Waits, measure_waits
+from traces.ranks.waiting.waits import Waits, ends_at_once, measure_waits
 
 ONE_CLOCK = Clocks(True, 0, ())
 EVERY = (Alike(ALIKE, (0, 1, 2, 3)),)
@@ -52,16 +52,24 @@ def test_of_steps_that_share_a_column_the_mean_of_those_known_stands_in_it() -> 
 
 def test_numbers_are_counted_from_the_latest_step_in_which_a_group_begins() -> None:
     groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in (1, 2)]
-    parts = [
-        *(Part(0, 7 + number, 100 * number, 100 * number + 10, step=number // 2) for number in range(6)),
-        *(
-            Part(1, 3 + number, 100 * number + 50, 100 * number + 60, step=number // 2)
-            for number in range(3, 6)
-        ),
-    ]
+    parts = [Part(0, 7 + n, 100 * n, 100 * n + 10, step=n // 2) for n in range(6)]
+    parts += [Part(1, 3 + n, 100 * n + 50, 100 * n + 60, step=n // 2) for n in range(3, 6)]
     matched, _, _ = measured(parts, parts, groups=groups)
     step = matched.step[matched.first[:-1]]
     turned = counted_from_one_step(matched, grid_of(3, ranks=2), step)
     assert turned.sequence.tolist() == [-2, -1, 0, 1, 2, 3, 0, 1, 2]
     nowhere = counted_from_one_step(matched, grid_of(3, ranks=2), step * 0 + UNKNOWN)
-    assert nowhere is matched is counted_from_one_step(matched, grid_of(0, ranks=2), step)
+    assert nowhere is matched
+
+
+def test_many_steps_share_columns_on_a_page_and_those_of_many_ranks_sooner() -> None:
+    matched, _, waits = measured([Part(0, 0, 0, 10, step=0)], [Part(0, 0, 5, 10, step=0)])
+    for steps, ranks, each in ((48, 4, 1), (49, 4, 2), (24, 2_730, 1), (25, 2_730, 2), (1, 70_000, 1)):
+        grid = grid_of(steps, ranks=ranks, step_us=0.5)
+        table = lay_by_step(matched, waits, charge(matched, waits, grid, array([0])), grid)
+        assert (table.steps_per_column, table.waited_ns.shape) == (each, (ranks, -(-steps // each)))
+
+
+def test_transfers_end_at_once_within_ten_microseconds_or_a_percent() -> None:
+    moving = array([0, 10_000, 0, 10_001, 2_000_000, 1_980_000, 2_000_000, 1_979_999])
+    assert ends_at_once(moving, array([0, 2, 4, 6, 8])).tolist() == [True, False, True, False]

@@ -16,14 +16,7 @@ from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.one_run.mixed import refuse_mixed
 from traces.ranks.summaries.collective_rates import _of_link, measure_collectives
-from traces.ranks.summaries.summary import (
-    UNKNOWN,
-    Group,
-    GroupSource,
-    Operation,
-    Peers,
-    RankSummary,
-)
+from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Operation, Peers, RankSummary
 from traces.sections.cause import ProblemKind
 from traces.sections.run import CollectiveSpeed, Run, Traffic
 

@@ -25,15 +25,8 @@ def sent(by_stage: list[list[Message]], *, shapes: bool = False) -> Sent:
     rows = [message for several in by_stage for message in several]
     peer, sends, receives = (array([row[column] for row in rows]) for column in range(3))
     first = np.cumsum([0, *map(len, by_stage)])
-    return Sent(
-        array(stage),
-        peer,
-        array([0] * len(rows)),
-        sends,
-        receives,
-        first,
-        shapes & (np.arange(len(rows)) % 2 == 0),
-    )
+    is_shape = shapes & (np.arange(len(rows)) % 2 == 0)
+    return Sent(array(stage), peer, array([0] * len(rows)), sends, receives, first, is_shape)
 
 
 def pipelines(count: int) -> Pipelines:
@@ -134,9 +127,7 @@ def test_what_each_silent_message_brings_follows_from_its_turn() -> None:
     assert "".join(map(str, phases)) == "00020000002012"
 
 
-def test_ranks_of_a_stage_that_have_more_messages_than_others_and_peers_nobody_knows_give_no_schedule() -> (
-    None
-):
+def test_ranks_of_a_stage_with_more_messages_than_others_and_unknown_peers_give_no_schedule() -> None:
     messages = sent([[(1, -1, -1)] * 4, [(1, -1, -1)] * 5, [(0, -1, -1)] * 4, [(1, -1, -1)] * 4])
     stage = np.repeat([0, 0, 1, 2], [4, 5, 4, 4])
     assert isinstance(schedule_of(replace(messages, stage=stage), pipelines(3)), Missing)
