@@ -79,7 +79,7 @@ def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chanc
 
 def match_at(codes: IntArray, lag: int, chance: float) -> float:
     """Match at one lag, 0 for what chance gives and 1 for all; 0 where chance alone gives all."""
-    if chance >= 1 or lag >= len(codes):
+    if chance >= 1:
         return 0.0
     return (float(np.mean(codes[lag:] == codes[:-lag])) - chance) / (1 - chance)
 

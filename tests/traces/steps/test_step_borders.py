@@ -11,7 +11,7 @@ import pytest
 from tests.by_hand.run import Run
 from tests.doubles.opinions import steps_of as lasting
 from traces.errors import EmptySelection, UsageError
-from traces.steps.found import Steps, drop, from_steps, one_window
+from traces.steps.found import Steps, from_steps, one_window
 from traces.steps.sample import STEPS, WHOLE, sample_of
 from traces.steps.selection import parse_selection
 
@@ -46,8 +46,9 @@ def test_a_helpers_work_makes_no_border_and_begins_no_step() -> None:
     assert run.steps_found() == FOUND
 
 
-def test_work_whose_launch_was_not_recorded_counts_when_it_starts() -> None:
-    run = three(clock=1_000)
+@pytest.mark.parametrize("clock", [0, 1_000])  # a first step may begin as the clock does
+def test_work_whose_launch_was_not_recorded_counts_when_it_starts(clock: int) -> None:
+    run = three(clock=clock)
     run.work("d2h", 170, 230, launched=False, stream=20, size_bytes=8)  # in step 1, and ends in step 2
     assert run.steps_found()[1:] == [(95, 210), (210, 295)]
     run.work(
@@ -256,11 +257,10 @@ def test_one_step_more_than_the_limit_makes_a_sample() -> None:
 
 
 def test_gaps_between_few_steps_are_replayed_too() -> None:
-    steps = lasting(100, 100, 100)
-    recorded = tuple(drop(one, "partial") if one.index == 1 else one for one in steps.recorded)
-    found = sample_of(from_steps("nvtx", "ranges", recorded))
-    assert found.pairs_ns == ((0, 100), (200, 300))
-    assert found.stretches.pairs() == [[0, 300]]
+    steps = lasting(*[100] * (int(STEPS.value) + 1))
+    found = sample_of(from_steps("nvtx", "ranges", (steps.recorded[0], *steps.recorded[2:])))
+    assert (len(found.steps), found.pairs_ns[:2]) == (STEPS.value, ((0, 100), (200, 300)))
+    assert found.stretches.pairs() == [[0, steps.recorded[-1].end_ns]]
 
 
 def test_the_others_are_spread_over_the_lengths_and_hold_the_median() -> None:

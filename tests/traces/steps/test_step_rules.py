@@ -241,6 +241,7 @@ def test_steps_alternate_where_a_quarter_is_far_or_every_so_many_th(
         ([100, 105, 100], [1], ()),
         ([100, 106, 100], [1], (1,)),
         ([300, 300, 100], [1], ()),  # not longer than one that holds no more
+        ([100, 300, 100], [0, 1, 2], ()),  # nor is there one that holds no more
         ([100] * 7 + [106], [], (7,)),  # of eight each is judged by its length
         ([100] * 7 + [105], [], ()),
         ([100] * 6 + [106], [], ()),
@@ -388,6 +389,20 @@ def test_what_the_host_does_alone_has_to_be_over_half_of_what_a_step_takes_more(
 @pytest.mark.parametrize(("at", "count"), [((1, 4), 7), ((0, 1, 2), 5), ((0, 1), 4)])
 def test_units_in_turn_or_in_half_of_the_steps_are_how_the_run_goes(at: tuple[int, ...], count: int) -> None:
     assert steps_with("memcpy", at, count).slow == ()
+
+
+@pytest.mark.parametrize(("mib", "slow"), [(21, ()), (22, (3,))])
+def test_what_the_host_does_behind_a_larger_copy_of_weights_is_a_unit_of_the_step_it_lies_in(
+    mib: int, slow: tuple[int, ...]
+) -> None:
+    """Each step copies 20 MiB, the third over a twentieth more; then its host writes for 300 us."""
+    run = Run()
+    for place in range(5):
+        at = 100 * place + 300 * (place > 2)
+        run.range(f"iteration {place}", at - 10, at + 90 + 300 * (place == 2))
+        run.work("gemm", at, at + 90, launch=at - 5)
+        run.work("d2h", at + 90, at + 100, launch=at + 70, size_bytes=(mib if place == 2 else 20) << 20)
+    assert run.measured().steps.slow == slow
 
 
 def test_a_copy_belongs_to_the_step_that_launched_it_not_to_the_one_in_which_it_runs() -> None:

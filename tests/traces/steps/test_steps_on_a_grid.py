@@ -85,7 +85,8 @@ def test_a_head_is_cut_where_what_is_left_is_most_like_a_step() -> None:
     for turn in TURNS:
         head, step = drawn(turn, 0, 40, 2)[0], drawn(turn + 1, 1, 25, 2)[0]
         if turn % 2:
-            head = np.concatenate((head, step))
+            end = drawn(turn + 2, 0, 9, 2)[0] if turn % 3 else step[16:]
+            head = np.concatenate((head, step[:16], end))
         shared = _shared(head, step).tolist()
         for place in range(len(head)):
             rest = head[place:].tolist()
