@@ -78,7 +78,7 @@ _SINGLE: Final = at_places(r"'([^']*)'?")
 _QUOTED_TEXT: Final = at_places(r"[^\\\"$`]+")
 _ESCAPED: Final = at_places(r"(?s)\\(.?)")
 _BACKTICKS: Final = at_places(r"`[^`]*`?")
-_VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
+_VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])")
 
 
 class Lexer:
@@ -193,9 +193,10 @@ class Lexer:
                 return Part("sum", inside[1:-1], line, quoted)
             return Part("unknown", "", line, quoted)
         found = self._eat(_VARIABLE)
-        name = found[1] if found else None
-        if name is None:
+        if found is None:
+            self.at += 1
             return Part("text", "$", line, quoted)
+        name = found[1]
         if name in ("@", "*"):
             return Part("arguments", "", line, quoted)
         if name.isidentifier():
