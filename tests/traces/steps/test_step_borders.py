@@ -90,6 +90,9 @@ def test_of_two_names_the_one_that_repeats_counts_and_one_alone_is_a_step() -> N
     assert (run.measured().steps.source, run.steps_found()) == ("nvtx", [(10, 95)])
     run = three()
     run.range("train_step", -10, 310)
+    for step in map(run.at, (0, 100, 200)):  # of as much work the fewer ranges
+        step.range("step", 0, 1.5)
+        step.range("step", 1.5, 98)
     assert run.steps_found() == FOUND
 
 
@@ -136,6 +139,7 @@ def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int
         ({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"),
         ({"steps": "5:9"}, "usable are 0 to 2"),
         ({"nvtx": "itteration"}, "'iteration N'"),
+        ({"nvtx": "qqq"}, "'iteration N'"),
     ],
 )
 def test_what_holds_nothing_is_refused_with_what_there_is(selection: dict[str, Any], words: str) -> None:
