@@ -100,8 +100,9 @@ def test_ranges_that_launch_nothing_themselves_are_no_steps_but_where_no_launch_
     assert three(thread=5).measured().steps.source == "none"
     run = Run()
     for number in range(3):
-        run.range(f"iteration {number}", 100 * number, 100 * number + 99)
+        run.range(f"iteration {number}", 100 * number, 100 * number + 99, thread=1)
         run.work("gemm", 100 * number + 10, 100 * number + 60, launched=False)
+    run.range("iteration 0", 0, 300)  # of a thread that has fewer of them
     assert run.steps_found() == [(10, 60), (60, 160), (160, 260)]
 
 

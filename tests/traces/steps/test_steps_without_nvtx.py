@@ -97,18 +97,19 @@ def test_what_comes_before_a_part_of_a_step_stays_with_it() -> None:
     assert "begins before its step" in str(steps.recorded[0].dropped)
 
 
-def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four() -> None:
+@pytest.mark.parametrize("layers", [100, 20])
+def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(layers: int) -> None:
     train = Train()
     for pause_us in (50, 50, 50, 20_000, 50, 50):
         train.step(wait=pause_us)
-    train.run(*LAYER_FORWARD * 100)
+    train.run(*LAYER_FORWARD * layers)
     for _ in range(3):
         train.step()
     found = train.steps()
     lengths = [step.length_ns // US for step in found.recorded]
     assert lengths == [850, 900, 900, 20_850, 900, 900, 900, 900, 900]
     assert found.outside is not None
-    assert found.outside.between_ns == 4_000 * US  # the evaluation, as it lies between two whole steps
+    assert found.outside.between_ns == 40 * layers * US  # the evaluation, as it lies between two whole steps
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,7 @@ def test_an_optimizer_nobody_knows_leaves_the_period(skip: int) -> None:
     steps = train.steps()
     assert steps.source == "period"
     assert steps.what.startswith("repeating sequence of kernel names and grids, 85 kernels long")
+    assert steps.what.endswith("; it may be a microbatch, as no optimizer kernel is known")
     # the part of the first step is left out, and every other step lasts from the wait before it to the next
     assert times_us(steps)[-2:] == [
         (4550 - 10 * skip - 1800, 3650 - 10 * skip),
@@ -163,6 +165,7 @@ def test_a_forward_pass_that_repeats_is_found_and_said_not_to_train() -> None:
         train.run(*LAYER_FORWARD * 20, "add", "add", "add")
     steps = train.steps()
     assert (steps.source, len(steps.used), steps.training) == ("period", 3, False)
+    assert "microbatch" not in steps.what
     assert (
         steps.training_evidence
         == "no optimizer kernel and no backward kernel beside 60 that are forward by name"
