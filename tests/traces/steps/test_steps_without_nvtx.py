@@ -16,8 +16,8 @@ from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps import period
 from traces.steps.borders import HostOrder
 from traces.steps.choose import choose_steps
-from traces.steps.found import Step, Steps
-from traces.steps.optimizer import _most_have
+from traces.steps.found import Found, Step, Steps
+from traces.steps.optimizer import _most_have, _without_parts
 from traces.steps.period import _judged, _model, matching_lags
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
@@ -191,13 +191,17 @@ def test_the_autograd_thread_shows_training() -> None:
     assert steps.training_evidence.endswith("1 launched by autograd threads, 0 optimizer ranges")
 
 
-@pytest.mark.parametrize(("process", "source"), [(0, "optimizer"), (1, "period")])
-def test_optimizer_ranges_of_another_process_end_no_step_of_this_one(process: int, source: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "source"), [({}, "optimizer"), ({"process": 1}, "period"), ({"thread": 1}, "period")]
+)
+def test_optimizer_ranges_of_another_process_or_of_who_launches_nothing_end_no_step(
+    where: dict[str, int], source: str
+) -> None:
     train = Train(first=950)
     for _ in range(3):
         train.step(optimizers=("mystery_update",) * 5)
-        train.said.range("optimizer", train.now - 50, train.now, process=process)
-    train.said.process(process, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
+        train.said.range("optimizer", train.now - 50, train.now, **where)
+    train.said.process(1, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
     assert train.steps().source == source
 
 
@@ -274,6 +278,14 @@ def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step
     assert len(recorded) == count
     cut = f"partial: the recording ends after {kernels} of 85 kernels"
     assert recorded[-1].dropped == (cut if count == 4 else None)
+
+
+def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves() -> None:
+    counts, at = [4, 85, 85, 5, 5, 6], np.arange(6)
+    steps = [Step(place, place, place + 1) for place in range(6)]
+    found = _without_parts(Found("", at, at + 1, steps, counts))
+    assert found.kernel_counts == counts[1:]
+    assert found.steps[-1].dropped == "partial: the recording ends after 6 of 85 kernels"
 
 
 @pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
