@@ -12,7 +12,7 @@ import numpy as np
 
 from traces.arrays import IntArray
 from traces.columns import NULL
-from traces.steps.borders import HostOrder, step_borders
+from traces.steps.borders import HostOrder, _running_sum, step_borders
 from traces.steps.found import Step, drop
 from traces.steps.optimizer import _gap_that_parts, _shared, _where_step_begins
 from traces.steps.period import _busiest_compute_stream, _cut, _least_divisor, _with_input, match_at
@@ -67,6 +67,10 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
         parted = any(3 <= launch[row] < 4 for row in compute)
         assert begin.tolist() == order.borders_ns(np.array([0, 4])).tolist()
         assert end[0] == (order.borders_ns(np.array([3]))[0] if parted else begin[1])
+
+
+def test_sums_of_times_are_beyond_what_counts_take() -> None:
+    assert _running_sum(np.array([1 << 31, 1 << 31])).tolist() == [0, 1 << 31, 1 << 32]
 
 
 def test_a_level_of_gaps_parts_what_is_a_tenth_of_a_period_and_jumps_most() -> None:
