@@ -287,6 +287,7 @@ def test_within_a_call_only_the_profiler_has_its_own_time() -> None:
         (110, 161, {"sync": 10 + 50, "python": 1}),
         (110, 159, {"sync": 10 + 49}),
         (100, 160, {"sync": 50, "python": 10}),  # returns as compute ends
+        (90, 160, {"python": 60}),  # while compute runs, nothing is cold
     ],
 )
 def test_a_cold_start_lasts_fifty_microseconds_at_most(
@@ -420,6 +421,7 @@ def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, thread: int = 
     [
         ({}, "data"),
         ({"pause": 2_000 - 1_980}, "python"),
+        ({"between": 16}, "data"),
         ({"between": 15}, "python"),  # too few kernels for a pass
     ],
 )
