@@ -141,8 +141,8 @@ def reading(routing: str = "permute", call: str = "sync", **copy: Any) -> Run:
     return run
 
 
-def later_copy(run: Run) -> Run:
-    run.work("h2d", 105, 110, launch=25, size_bytes=1 << 20)
+def later_copy(run: Run, start: float = 105, end: float = 110) -> Run:
+    run.work("h2d", start, end, launch=25, size_bytes=1 << 20)
     return run
 
 
@@ -156,6 +156,7 @@ def later_copy(run: Run) -> Run:
         (reading(launch=35, thread=1), "sync", 20),  # launched after the call began
         (later_copy(reading()), "sync", 11),  # of its stream a larger copy was the last
         (later_copy(reading(stream=20)), "token_count_sync", 11),  # of another stream it was the last
+        (later_copy(reading(), 103, 104), "token_count_sync", 16),  # of equals the read says more
         (reading(call="free"), "", 0),  # who frees waits for all work, and reads nothing
     ],
 )
