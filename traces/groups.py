@@ -93,7 +93,7 @@ def place_in_run(*keys: IntArray) -> IntArray:
     return places - np.maximum.accumulate(np.where(begins(*keys), places, 0))
 
 
-def begins(*keys: IntArray | BoolArray) -> BoolArray:
+def begins(*keys: IntArray) -> BoolArray:
     """Of each row whether it differs from the row before it in some key, shape (n,); the first
     does.
     """

@@ -65,7 +65,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
-    begin = np.flatnonzero(begins(out[order], back[order], thread))
+    begin = np.flatnonzero(begins(ints(out[order]), ints(back[order]), thread))
     total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
     first, several = order[begin], count > 1
     fits = (total[1:] <= APART.value * total[:-1]) & (total[:-1] <= APART.value * total[1:])

@@ -188,12 +188,10 @@ class Lexer:
             self._to(min(end + 1, len(self.text)))
             if opening == "{":
                 return _braced(inside, line, quoted)
-            is_sum = inside.startswith("(") and inside.endswith(")")
-            if is_sum:
+            if inside.startswith("(") and inside.endswith(")"):
                 return Part("sum", inside[1:-1], line, quoted)
             return Part("unknown", "", line, quoted)
-        found = self._eat(_VARIABLE)
-        if found is None:
+        if not (found := self._eat(_VARIABLE)):
             self.at += 1
             return Part("text", "$", line, quoted)
         name = found[1]
