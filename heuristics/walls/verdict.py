@@ -62,11 +62,7 @@ def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.
     the time goes is left open: all rest on what was recorded.
     """
     first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
-    told = [
-        wall
-        for wall in walls
-        if known(wall.cost_frac) is not None and wall.outcome != "unmeasurable"
-    ]
+    told = [wall for wall in walls if wall.outcome != "unmeasurable"]
     told.sort(key=lambda wall: -_frac(wall))
     found = [wall for wall in walls if wall.outcome == "finding"]
     found.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))

@@ -90,9 +90,7 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
         ended <= np.where(rows.is_launched, rows.launch_ns, BEGINNING)
     )
     onto_empty &= lead <= SOON.value
-    dependent = (
-        (ended > BEGINNING) & (ready < ended) & (ended <= rows.start_ns) & (ready > BEGINNING)
-    )
+    dependent = (ready > BEGINNING) & (ready < ended) & (ended <= rows.start_ns)
     order = np.lexsort((rows.start_ns, rows.call))
     dependent &= mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
     (arrival_ns, usual_arrival_ns), (gap_ns, usual_gap_ns) = (

@@ -29,7 +29,7 @@ from traces.arrays import (
     summed,
     zeros,
 )
-from traces.columns import COPY_KINDS, NULL, Columns, HostSpans, Ranges
+from traces.columns import NULL, Columns, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
@@ -58,20 +58,19 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     """
     rows, nothing = rank.activities, NOWHERE
     size, roles = _sizes(rank), roles_of(rank)
-    moves = rows.is_launched & ((size >= LARGE.value) | (rows.source != Source.COPY))
-    moves &= ~roles.optimizer
+    out, back = (rows.copies(f"memcpy_{way}") & (size >= LARGE.value) for way in ("d2h", "h2d"))
+    moves = rows.is_launched & (out | back | (rows.source != Source.COPY)) & ~roles.optimizer
     order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
-    way = np.where(size >= LARGE.value, rows.key, -1)[order]
     if not len(order) or judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
-    begin = np.flatnonzero(begins(way, thread))
+    begin = np.flatnonzero(begins(ints(out[order]), ints(back[order]), thread))
     total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
-    out, back = (way[begin] == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
-    several = count > 1
+    first, several = order[begin], count > 1
     fits = (total[1:] <= APART.value * total[:-1]) & (total[:-1] <= APART.value * total[1:])
-    fits &= (out & several)[:-1] & (back & several)[1:] & (thread[begin[1:]] == thread[begin[:-1]])
+    fits &= (out[first] & several)[:-1] & (back[first] & several)[1:]
+    fits &= thread[begin[1:]] == thread[begin[:-1]]
     then = begin[1:][fits]
     first, then = order[then - 1], order[then]
     start_ns = rows.launch_end_ns[first]
@@ -120,7 +119,8 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
     kind = call_kinds(columns.call_names)[calls.name[mine]]
     moves = np.flatnonzero(np.isin(kind, (CallKind.LAUNCH, CallKind.COPY)))
     start_ns, until_ns = calls.start_ns[mine], np.maximum.accumulate(calls.end_ns[mine])
-    began_ns = columns.ranges.start_ns[columns.ranges.thread_gid == thread].min(initial=start_ns[0])
+    ranges_ns = columns.ranges.start_ns[columns.ranges.thread_gid == thread]
+    began_ns = np.append(ranges_ns, start_ns).min()
     until_ns = np.concatenate(([began_ns], until_ns[:-1]))
     after = np.flatnonzero(start_ns - until_ns > PAUSE.value)
     after = after[after <= moves.max(initial=-1)]

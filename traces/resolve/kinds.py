@@ -170,7 +170,7 @@ def _still_open(
     result, rows, of_row = [], found.comm.rows, found.streams.of_row
     for number in distinct(of_row[which]):
         mine = which & (of_row == number)
-        duration_ns, stream = rows.length_ns[mine], int(rows.stream_id[mine][0])
+        duration_ns, stream = rows.length_ns[mine], int(found.streams.ids[number])
         work_ns, spread = summed(duration_ns), spread_frac(duration_ns)
         result.append(Unresolved(kind, stream, summed(mine), work_ns, spread, *why(mine)))
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))

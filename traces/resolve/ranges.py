@@ -110,9 +110,7 @@ def _phase(text: str) -> str | None:
     """Phase a text names, if it names one. Checkpointing recomputes forward within its own
     backward.
     """
-    if "Checkpoint" in text:
-        return None
     said = [phase for phase, pattern in _PHASES if pattern.search(text)]
-    if len(said) == 1:
-        return said[0]
-    return None
+    if "Checkpoint" in text or len(said) != 1:
+        return None
+    return said.pop()

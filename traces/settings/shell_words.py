@@ -78,7 +78,7 @@ _SINGLE: Final = at_places(r"'([^']*)'?")
 _QUOTED_TEXT: Final = at_places(r"[^\\\"$`]+")
 _ESCAPED: Final = at_places(r"(?s)\\(.?)")
 _BACKTICKS: Final = at_places(r"`[^`]*`?")
-_VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])?")
+_VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])")
 
 
 class Lexer:
@@ -188,14 +188,13 @@ class Lexer:
             self._to(min(end + 1, len(self.text)))
             if opening == "{":
                 return _braced(inside, line, quoted)
-            is_sum = inside.startswith("(") and inside.endswith(")")
-            if is_sum:
+            if inside.startswith("(") and inside.endswith(")"):
                 return Part("sum", inside[1:-1], line, quoted)
             return Part("unknown", "", line, quoted)
-        found = self._eat(_VARIABLE)
-        name = found[1] if found else None
-        if name is None:
+        if not (found := self._eat(_VARIABLE)):
+            self.at += 1
             return Part("text", "$", line, quoted)
+        name = found[1]
         if name in ("@", "*"):
             return Part("arguments", "", line, quoted)
         if name.isidentifier():

@@ -121,7 +121,7 @@ def _launched_ns(activities: Activities) -> IntArray:
     if not unknown.all():
         first_ns = int(activities.launch_ns[~unknown].min())
         queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())
-        launch[queued] = min(0, first_ns - 1)  # no recording begins earlier
+        launch[queued] = min(0, first_ns) - 1  # no recording begins earlier
     return launch
 
 

@@ -79,7 +79,7 @@ def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chanc
 
 def match_at(codes: IntArray, lag: int, chance: float) -> float:
     """Match at one lag, 0 for what chance gives and 1 for all; 0 where chance alone gives all."""
-    if chance >= 1 or lag >= len(codes):
+    if chance >= 1:
         return 0.0
     return (float(np.mean(codes[lag:] == codes[:-lag])) - chance) / (1 - chance)
 
@@ -230,7 +230,7 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     rows, places, codes = rank.activities, sequence.places, sequence.codes
     phase, why = _cut(rows.start_ns[places], rows.end_ns[places], lag)
     starts = np.arange(phase, len(places), lag)
-    if phase > HALF_A_WALL.value * lag:
+    if phase:
         starts = np.concatenate(([0], starts))
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))

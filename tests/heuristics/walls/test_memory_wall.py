@@ -40,7 +40,8 @@ def test_retries_in_half_of_the_steps_are_a_finding_where_they_cost_one_percent(
 
 
 @pytest.mark.parametrize(
-    ("peak_bytes", "outcome"), [(71, "clear"), (72, "finding"), (Missing("", "", ""), "unmeasurable")]
+    ("peak_bytes", "outcome"),
+    [(0, "clear"), (71, "clear"), (72, "finding"), (Missing("", "", ""), "unmeasurable")],
 )
 def test_retries_that_cost_nothing_are_a_finding_in_full_memory_alone_and_have_no_price(
     peak_bytes: object, outcome: str
@@ -82,7 +83,8 @@ def unseen(at_most_ns: int | None, priced: object = None, **what: object) -> Ran
 
 
 def test_memory_is_not_clear_where_nothing_bounds_recompute() -> None:
-    for ranks in ([unseen(None)], [rank(), unseen(None)], [unseen(0), unseen(None)]):
+    other = with_memory(unseen(None), recompute_ns=DOUBT)  # the first says why
+    for ranks in ([unseen(None), other], [rank(), unseen(None)], [unseen(0), unseen(None)]):
         found = judge_memory(ranks)
         assert (found.outcome, known(found.cost_ns), known(found.at_most_frac)) == (
             "unmeasurable",

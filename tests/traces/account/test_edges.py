@@ -141,18 +141,18 @@ def test_no_more_producers_than_are_kept_and_of_these_the_latest() -> None:
     assert not find_producers(rank).inferred.any()
 
 
-def repeated(count: int, gap: float = 2, between: int = 0, early: int = -1) -> Run:
+def repeated(count: int, gap: float = 2, between: int = 0, early: float = 0) -> Run:
     """So often a SendRecv on stream 20 and a norm that begins after it; a GEMM before each on stream 7.
 
-    `between`: small sends launched on stream 20 behind it, which go on while the norm runs; in one round of
-    them the norm begins `early`, before the exchange has ended.
+    `between`: small sends launched on stream 20 behind it, which go on while the norm runs. `early`: by how
+    much later the exchange ends in one round of them, where the norm begins as ever.
     """
     run = Run()
     for turn in range(count):
         at = run.at(1_000 * turn)
         at.work("gemm", 10, 100, launch=0)
         end = 150 + 7 * (turn % 3)
-        at.work("send_recv", 20, end + (50 if turn == early else 0), launch=2, stream=20)
+        at.work("send_recv", 20, end + (early if turn == 7 else 0), launch=2, stream=20)
         for number in range(between):
             at.work("all_reduce", 400 + 20 * number, 410 + 20 * number, launch=3 + 0.2 * number, stream=20)
         at.work("norm", end + gap, 300, launch=4)
@@ -164,7 +164,8 @@ def repeated(count: int, gap: float = 2, between: int = 0, early: int = -1) -> R
     [
         (repeated(16, gap=30), True),
         (repeated(15, gap=30), False),  # fewer agree by chance
-        (repeated(16, gap=30, early=7), False),  # once it began earlier: it does not wait
+        (repeated(16, gap=30, early=30), True),  # once it began as the exchange ended
+        (repeated(16, gap=30, early=30.001), False),  # once it began earlier: it does not wait
         (repeated(20, gap=30, between=2), True),
         (repeated(20, gap=30, between=3), False),  # of a stream the last three launched are tried
     ],
@@ -216,6 +217,20 @@ def tight(
 )
 def test_work_that_begins_as_other_work_ends_waited_for_it(run: Run, waits: bool) -> None:
     assert (20 in [stream for stream, _ in producers_of(run.rank(), "norm")]) is waits
+
+
+@pytest.mark.parametrize(
+    ("name", "back", "waits"),
+    [("d2h", 302.999, False), ("d2h", 303, True), ("d2h", 304, True), ("norm", 303, False)],
+)
+def test_a_copy_may_have_waited_within_its_own_call_that_returns_no_earlier_than_it_starts(
+    name: str, back: float, waits: bool
+) -> None:
+    run = tight(start=500)
+    run.work(name, 303, 310, launch=(8, back))
+    rank = run.rank()
+    place = find_producers(rank).place[2]
+    assert (20 in rank.activities.stream_id[place[place >= 0]]) is waits
 
 
 def test_work_that_was_told_of_no_event_did_not_wait_though_it_begins_as_other_work_ends() -> None:

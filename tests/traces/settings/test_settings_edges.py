@@ -174,7 +174,7 @@ def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
         ("A=1\nfi\nA=2\nrun $A", True), ("for A in 1 2; do run $A; done", False),
          ("while a; do A=2; done; run $A", True),
         ("A=1\nif a; then A=1; fi\nrun $A", True), ("if a; then A=2; fi\nrun $A", False),
-         ("A=$(date)\nrun $A", False),
+         ("A=$(date)\nrun $A", False), ("A=1\nrun $A >", True),
     ],
 )  # fmt: skip
 def test_a_word_is_told_unless_a_condition_of_the_script_decides_it(script: str, told: bool) -> None:
@@ -187,6 +187,7 @@ def test_lines_are_kept_through_quotes_arrays_and_nested_commands() -> None:
     words = [(word.text, word.line) for command in read_script(script).commands for word in command.words]
     first = [("run", 6), ("--a", 1), ("--b", 2), ("--c", 3), ("--d", 5), ("--e", 6)]
     assert words == [*first, ("run", 7), ("--f", 8)]
+    assert read_script("export A=' \n '").exported["A"].line == 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from tests.by_hand.run import Run
 from tests.doubles.opinions import steps_of as lasting
 from traces.errors import EmptySelection, UsageError
-from traces.steps.found import Steps, drop, from_steps, one_window
+from traces.steps.found import Steps, from_steps, one_window
 from traces.steps.sample import STEPS, WHOLE, sample_of
 from traces.steps.selection import parse_selection
 
@@ -46,8 +46,9 @@ def test_a_helpers_work_makes_no_border_and_begins_no_step() -> None:
     assert run.steps_found() == FOUND
 
 
-def test_work_whose_launch_was_not_recorded_counts_when_it_starts() -> None:
-    run = three(clock=1_000)
+@pytest.mark.parametrize("clock", [0, 1_000])  # a first step may begin as the clock does
+def test_work_whose_launch_was_not_recorded_counts_when_it_starts(clock: int) -> None:
+    run = three(clock=clock)
     run.work("d2h", 170, 230, launched=False, stream=20, size_bytes=8)  # in step 1, and ends in step 2
     assert run.steps_found()[1:] == [(95, 210), (210, 295)]
     run.work(
@@ -89,6 +90,9 @@ def test_of_two_names_the_one_that_repeats_counts_and_one_alone_is_a_step() -> N
     assert (run.measured().steps.source, run.steps_found()) == ("nvtx", [(10, 95)])
     run = three()
     run.range("train_step", -10, 310)
+    for step in map(run.at, (0, 100, 200)):  # of as much work the fewer ranges
+        step.range("step", 0, 1.5)
+        step.range("step", 1.5, 98)
     assert run.steps_found() == FOUND
 
 
@@ -96,8 +100,9 @@ def test_ranges_that_launch_nothing_themselves_are_no_steps_but_where_no_launch_
     assert three(thread=5).measured().steps.source == "none"
     run = Run()
     for number in range(3):
-        run.range(f"iteration {number}", 100 * number, 100 * number + 99)
+        run.range(f"iteration {number}", 100 * number, 100 * number + 99, thread=1)
         run.work("gemm", 100 * number + 10, 100 * number + 60, launched=False)
+    run.range("iteration 0", 0, 300)  # of a thread that has fewer of them
     assert run.steps_found() == [(10, 60), (60, 160), (160, 260)]
 
 
@@ -135,6 +140,7 @@ def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int
         ({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"),
         ({"steps": "5:9"}, "usable are 0 to 2"),
         ({"nvtx": "itteration"}, "'iteration N'"),
+        ({"nvtx": "qqq"}, "'iteration N'"),
     ],
 )
 def test_what_holds_nothing_is_refused_with_what_there_is(selection: dict[str, Any], words: str) -> None:
@@ -256,11 +262,10 @@ def test_one_step_more_than_the_limit_makes_a_sample() -> None:
 
 
 def test_gaps_between_few_steps_are_replayed_too() -> None:
-    steps = lasting(100, 100, 100)
-    recorded = tuple(drop(one, "partial") if one.index == 1 else one for one in steps.recorded)
-    found = sample_of(from_steps("nvtx", "ranges", recorded))
-    assert found.pairs_ns == ((0, 100), (200, 300))
-    assert found.stretches.pairs() == [[0, 300]]
+    steps = lasting(*[100] * (int(STEPS.value) + 1))
+    found = sample_of(from_steps("nvtx", "ranges", (steps.recorded[0], *steps.recorded[2:])))
+    assert (len(found.steps), found.pairs_ns[:2]) == (STEPS.value, ((0, 100), (200, 300)))
+    assert found.stretches.pairs() == [[0, steps.recorded[-1].end_ns]]
 
 
 def test_the_others_are_spread_over_the_lengths_and_hold_the_median() -> None:

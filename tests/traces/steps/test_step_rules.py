@@ -19,6 +19,7 @@ from traces.steps.rules import (
     leave_out_warm_up,
 )
 from traces.steps.selection import Selection
+from traces.steps.units import _in_few_steps
 
 
 def steps_of(lengths: list[int]) -> list[Step]:
@@ -241,6 +242,7 @@ def test_steps_alternate_where_a_quarter_is_far_or_every_so_many_th(
         ([100, 105, 100], [1], ()),
         ([100, 106, 100], [1], (1,)),
         ([300, 300, 100], [1], ()),  # not longer than one that holds no more
+        ([100, 300, 100], [0, 1, 2], ()),  # nor is there one that holds no more
         ([100] * 7 + [106], [], (7,)),  # of eight each is judged by its length
         ([100] * 7 + [105], [], ()),
         ([100] * 6 + [106], [], ()),
@@ -351,12 +353,12 @@ def steps_with(what: str, at: Sequence[int], count: int = 5, pause_us: int = 300
             if kernel == 9 and number in at:
                 if what in ("memcpy", "scalar"):
                     run.work("d2h", now, now + 60, launch=now, size_bytes=2 << 20 if what == "memcpy" else 4)
-                elif what == "write":
+                elif what in ("write", "another writes"):
                     row: Row = {"start": run.ns(now), "end": run.ns(now + 200), "nameId": "write"}
-                    row["globalTid"] = run.recording.global_id(1_000, 1_000)
+                    row["globalTid"] = run.recording.global_id(1_000, 1_000 + (what != "write"))
                     run.recording.rows.setdefault("OSRT_API", []).append(row)
                 elif what:
-                    run.range(what, now, now + 200)
+                    run.range(what, now, now + (2_000 if what == "epoch" else 200))
                 now += pause_us
             run.work("gemm", now, now + 10)
             now += 10
@@ -373,7 +375,7 @@ def test_of_few_steps_those_with_a_save_are_hiccups(what: str) -> None:
         assert found.hiccups_ns == len(at) * 300 * US
 
 
-@pytest.mark.parametrize("what", ["", "gc", "dataloader next", "scalar"])
+@pytest.mark.parametrize("what", ["", "gc", "dataloader next", "scalar", "epoch", "another writes"])
 def test_of_few_steps_one_that_is_only_slower_is_none(what: str) -> None:
     assert steps_with(what, (2,)).slow == ()
 
@@ -388,6 +390,25 @@ def test_what_the_host_does_alone_has_to_be_over_half_of_what_a_step_takes_more(
 @pytest.mark.parametrize(("at", "count"), [((1, 4), 7), ((0, 1, 2), 5), ((0, 1), 4)])
 def test_units_in_turn_or_in_half_of_the_steps_are_how_the_run_goes(at: tuple[int, ...], count: int) -> None:
     assert steps_with("memcpy", at, count).slow == ()
+
+
+@pytest.mark.parametrize(("mib", "slow"), [(21, ()), (22, (3,))])
+def test_what_the_host_does_behind_a_larger_copy_of_weights_is_a_unit_of_the_step_it_lies_in(
+    mib: int, slow: tuple[int, ...]
+) -> None:
+    """Each step copies 20 MiB, the third over a twentieth more; then its host writes for 300 us."""
+    run = Run()
+    for place in range(5):
+        at = 100 * place + 300 * (place > 2)
+        run.range(f"iteration {place}", at - 10, at + 90 + 300 * (place == 2))
+        run.work("gemm", at, at + 90, launch=at - 5)
+        run.work("d2h", at + 90, at + 100, launch=at + 70, size_bytes=(mib if place == 2 else 20) << 20)
+    assert run.measured().steps.slow == slow
+
+
+def test_few_steps_are_fewer_than_half_and_what_lies_before_the_first_is_of_none_of_them() -> None:
+    kind, step = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 0, -1, 3])
+    assert _in_few_steps(kind, step, 4).tolist() == [False, False, True, True, False, False]
 
 
 def test_a_copy_belongs_to_the_step_that_launched_it_not_to_the_one_in_which_it_runs() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from traces.arrays import IntArray
 from traces.columns import NULL
-from traces.steps.borders import HostOrder, step_borders
+from traces.steps.borders import HostOrder, _running_sum, step_borders
 from traces.steps.found import Step, drop
 from traces.steps.optimizer import _gap_that_parts, _shared, _where_step_begins
 from traces.steps.period import _busiest_compute_stream, _cut, _least_divisor, _with_input, match_at
@@ -69,6 +69,10 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
         assert end[0] == (order.borders_ns(np.array([3]))[0] if parted else begin[1])
 
 
+def test_sums_of_times_are_beyond_what_counts_take() -> None:
+    assert _running_sum(np.array([1 << 31, 1 << 31])).tolist() == [0, 1 << 31, 1 << 32]
+
+
 def test_a_level_of_gaps_parts_what_is_a_tenth_of_a_period_and_jumps_most() -> None:
     for turn in TURNS:
         gaps = drawn(turn, 0, 6, 5)[0] ** 5 * 100
@@ -85,7 +89,8 @@ def test_a_head_is_cut_where_what_is_left_is_most_like_a_step() -> None:
     for turn in TURNS:
         head, step = drawn(turn, 0, 40, 2)[0], drawn(turn + 1, 1, 25, 2)[0]
         if turn % 2:
-            head = np.concatenate((head, step))
+            end = drawn(turn + 2, 0, 9, 2)[0] if turn % 3 else step[16:]
+            head = np.concatenate((head, step[:16], end))
         shared = _shared(head, step).tolist()
         for place in range(len(head)):
             rest = head[place:].tolist()

@@ -16,8 +16,8 @@ from traces.names.ranges import is_optimizer_name, is_step_name
 from traces.steps import period
 from traces.steps.borders import HostOrder
 from traces.steps.choose import choose_steps
-from traces.steps.found import Step, Steps
-from traces.steps.optimizer import _most_have
+from traces.steps.found import Found, Step, Steps
+from traces.steps.optimizer import _most_have, _without_parts
 from traces.steps.period import _judged, _model, matching_lags
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
@@ -97,18 +97,19 @@ def test_what_comes_before_a_part_of_a_step_stays_with_it() -> None:
     assert "begins before its step" in str(steps.recorded[0].dropped)
 
 
-def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four() -> None:
+@pytest.mark.parametrize("layers", [100, 20])
+def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(layers: int) -> None:
     train = Train()
     for pause_us in (50, 50, 50, 20_000, 50, 50):
         train.step(wait=pause_us)
-    train.run(*LAYER_FORWARD * 100)
+    train.run(*LAYER_FORWARD * layers)
     for _ in range(3):
         train.step()
     found = train.steps()
     lengths = [step.length_ns // US for step in found.recorded]
     assert lengths == [850, 900, 900, 20_850, 900, 900, 900, 900, 900]
     assert found.outside is not None
-    assert found.outside.between_ns == 4_000 * US  # the evaluation, as it lies between two whole steps
+    assert found.outside.between_ns == 40 * layers * US  # the evaluation, as it lies between two whole steps
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,7 @@ def test_an_optimizer_nobody_knows_leaves_the_period(skip: int) -> None:
     steps = train.steps()
     assert steps.source == "period"
     assert steps.what.startswith("repeating sequence of kernel names and grids, 85 kernels long")
+    assert steps.what.endswith("; it may be a microbatch, as no optimizer kernel is known")
     # the part of the first step is left out, and every other step lasts from the wait before it to the next
     assert times_us(steps)[-2:] == [
         (4550 - 10 * skip - 1800, 3650 - 10 * skip),
@@ -163,6 +165,7 @@ def test_a_forward_pass_that_repeats_is_found_and_said_not_to_train() -> None:
         train.run(*LAYER_FORWARD * 20, "add", "add", "add")
     steps = train.steps()
     assert (steps.source, len(steps.used), steps.training) == ("period", 3, False)
+    assert "microbatch" not in steps.what
     assert (
         steps.training_evidence
         == "no optimizer kernel and no backward kernel beside 60 that are forward by name"
@@ -188,13 +191,17 @@ def test_the_autograd_thread_shows_training() -> None:
     assert steps.training_evidence.endswith("1 launched by autograd threads, 0 optimizer ranges")
 
 
-@pytest.mark.parametrize(("process", "source"), [(0, "optimizer"), (1, "period")])
-def test_optimizer_ranges_of_another_process_end_no_step_of_this_one(process: int, source: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "source"), [({}, "optimizer"), ({"process": 1}, "period"), ({"thread": 1}, "period")]
+)
+def test_optimizer_ranges_of_another_process_or_of_who_launches_nothing_end_no_step(
+    where: dict[str, int], source: str
+) -> None:
     train = Train(first=950)
     for _ in range(3):
         train.step(optimizers=("mystery_update",) * 5)
-        train.said.range("optimizer", train.now - 50, train.now, process=process)
-    train.said.process(process, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
+        train.said.range("optimizer", train.now - 50, train.now, **where)
+    train.said.process(1, device=0).work("gemm", train.now + 10, train.now + 20, launch=train.now)
     assert train.steps().source == source
 
 
@@ -269,7 +276,16 @@ def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step
     train.run(*(MICROBATCH * 5)[:kernels])
     recorded = train.steps().recorded
     assert len(recorded) == count
-    assert (recorded[-1].dropped or "").startswith("partial: the recording ends" if count == 4 else "")
+    cut = f"partial: the recording ends after {kernels} of 85 kernels"
+    assert recorded[-1].dropped == (cut if count == 4 else None)
+
+
+def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves() -> None:
+    counts, at = [4, 85, 85, 5, 5, 6], np.arange(6)
+    steps = [Step(place, place, place + 1) for place in range(6)]
+    found = _without_parts(Found("", at, at + 1, steps, counts))
+    assert found.kernel_counts == counts[1:]
+    assert found.steps[-1].dropped == "partial: the recording ends after 6 of 85 kernels"
 
 
 @pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
@@ -286,6 +302,7 @@ def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source:
         (("attention", "attention_backward"), "period"),
         (("attention_backward",), "none"),
         (("attention",), "none"),
+        ((*[f"kernel_{one}" for one in range(17)], "gemm", "add", "norm"), "period"),  # two layers in it
     ],
 )
 def test_what_repeats_is_a_step_with_forward_and_backward_in_it(roles: tuple[str, ...], source: str) -> None:
