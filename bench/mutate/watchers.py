@@ -18,9 +18,7 @@ KEPT: Final = "tests/whole/test_kept_"
 
 
 def watchers(mutant: Mutant, seen: Seen) -> list[str]:
-    """In order: those of the table's row by name; the folder's own (new ones always) and kept documents, one of
-    each file before a second.
-    """
+    """In order: a row's; the folder's own (new ones always) and kept ones, one of a file before a second."""
     own = f"tests/{Path(mutant.file).parent}/"
     row = _row(mutant)
     is_python = mutant.file.endswith(".py")

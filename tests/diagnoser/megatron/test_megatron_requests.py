@@ -163,9 +163,10 @@ def test_words_are_one_short_line_without_paths() -> None:
     assert refusal("ValueError", "no name in (/home/me/lib/site-packages/m.py)", "", {}) == "no name in"
     assert failure("KeyError", "'mla'", "here line 1", {}) == "could not ask: KeyError: 'mla', at here line 1"
     assert failure("OSError", "", "here line 1", {}) == "could not ask: OSError, at here line 1"
-    long = refusal("ValueError", "word " * 100, "", {})
-    assert len(long) <= LONGEST.value
-    assert long.endswith("…")
+    longest = "word " * 47 + "ab cd"
+    assert (len(longest), refusal("ValueError", longest, "", {})) == (LONGEST.value, longest)
+    assert refusal("ValueError", f"{longest}e", "", {}) == f"{longest[:-1]}…"
+    assert refusal("ValueError", "word " * 100, "", {}) == f"{'word ' * 47}word…"
 
 
 def test_odd_values_of_the_configuration_are_not_repeated() -> None:
@@ -173,6 +174,18 @@ def test_odd_values_of_the_configuration_are_not_repeated() -> None:
     for said in (refusal("AssertionError", ODD, "", fields), failure("KeyError", ODD, "", fields)):
         assert "Invalid choices: {'mla', '<recompute_modules>'}" in said
         assert "sk-Live" not in said
+
+
+@pytest.mark.parametrize(
+    ("value", "is_said"),
+    [
+        ("S#1", True), ("S#12", False), ("a" * 24, True), ("a" * 25, False), ("e4m3", True),
+        ("fp12345", False),
+    ],
+)  # fmt: skip
+def test_a_plain_word_of_a_configuration_is_said(value: str, is_said: bool) -> None:
+    said = refusal("ValueError", f"not {value}", "", {"fp8": value})
+    assert said == (f"not {value}" if is_said else "not <fp8>")
 
 
 def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
