@@ -207,7 +207,7 @@ def slower_alike(view: View) -> str | None:
 def more_work(view: View) -> bool:
     """All large classes have more kernels, alike, and the backward pass has as well."""
     before, after = pair("kernels", view)
-    if not before or after <= before or same_count(before, after) or not seen_alike(view):
+    if not 0 < before < after or same_count(before, after) or not seen_alike(view):
         return False
     counts, later = view.before.counts, view.after.counts
     times = [

@@ -60,6 +60,7 @@ def test_sizes_nobody_said_are_legal_and_named() -> None:
     assert sizes == {"num_attention_heads": 4, "hidden_size": 512, "num_layers": 6, "num_moe_experts": 16}
     assert request.world_size == 16  # TP4 beside ETP1 x EP8: 8 ranks, on 2 stages
     assert "world_size" in request.assumed_sizes
+    assert "world_size" not in asked({"bf16": True, "world_size": 8}).assumed_sizes
 
 
 def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:

@@ -83,6 +83,7 @@ def test_what_is_unknown_on_one_side_is_no_difference() -> None:
         ("precision", {}, {"detected": {"precision": "mxfp8"}}),
         ("CUDA graph scope", {}, {"detected": {"graph_share_frac": 0.0501}}),
         ("", {}, {"detected": {"graph_share_frac": 0.05}}),
+        ("", {"detected": {"graph_share_frac": 0.5}}, {"detected": {"graph_share_frac": 0.54}}),
         ("why no compute ran", {"absent_ns": {"trailing": 0}}, {"absent_ns": None}),
         ("GPU!, step", {"gpu": "NVIDIA H100 80GB HBM3"}, {"gpu": "NVIDIA H200", "source": "period"}),
     ],

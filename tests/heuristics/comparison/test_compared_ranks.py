@@ -114,6 +114,9 @@ def test_the_late_rank_appears_goes_stays_or_is_unknown(
     several = late(Cause.SLOW_HOST)  # of no single rank
     found = [runs(run(4, late=several), run(4, late=one)).late.state for one in (several, ONE)]
     assert found == [LateState.SAME, LateState.OTHER]
+    # rank 2 of groups of two is rank 4 of groups of four
+    fours = (run(4, 4, late=late(Cause.SLOW_HOST, place)) for place in (4, 2))
+    assert [runs(run(2, 2, late=TWO), one).late.state for one in fours] == found
 
 
 def said_of(base: Result, new: Result) -> list[str]:

@@ -239,7 +239,7 @@ more_work: MORE; passes 10/10 > 20/10
 optimizer_unfused: elementwise 10>30 count 300>900; gemm 40
 optimizer_unfused: optimizer 2>1 count 6>3; elementwise 10>30 count 300>900; gemm 40
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40>60 count 100>150
-buckets.dp: dp_reduce_scatter 20>49 -16/40/5 12>4; gemm 40
+buckets.dp: dp_reduce_scatter 20>34 -16/25/5 12>4; gemm 40
 buckets.dp: dp_reduce_scatter 20>30 0/10/0 12>12; gemm 40
 buckets.dp: dp_reduce_scatter 20>30 0/0/10 12>4; gemm 40
 buckets.tp: tp 20>25 -16/16/5 12>4; gemm 40

@@ -62,6 +62,8 @@ def test_the_nearest_measurements_alone_tell_the_range_and_it_goes_further_where
     assert graphs.range == pytest.approx((log(0.921),) * 2, abs=1e-3)
     memory = made("full_recompute", gpu="H100").memory
     assert made("full_recompute", gpu="H100", mirrored=True).memory == pytest.approx(1 / (memory or 1))
+    # the nearest of its two measurements is of the step alone
+    assert made("mla_up_proj_recompute").memory == pytest.approx(0.980, abs=1e-3)
 
 
 def size(ratio: float, low: float, high: float) -> Size:
