@@ -204,6 +204,8 @@ recompute_more: gemm 40>50 count 100>130; mem recompute_ns=0 > allocator_calls=0
 recompute_more: MORE;
   mem norm=6 > norm=9
 recompute_more: MORE; passes 10/10 > 15/15
+recompute_more: MORE; passes 0/10 > 10/10
+recompute_more: MORE; passes 10/0 > 20/0
 offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0
 copies_exposed: trailing 1>9; gemm 40
 copies_exposed: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8
