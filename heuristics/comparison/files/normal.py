@@ -152,8 +152,8 @@ def _brought(row: Reference, run: Run) -> _Brought:
             continue
         found.made.append(made)
         low, high = made.wide  # what may do nothing here shortens or lengthens nothing for sure
-        found.low += min(0.0, low) if high > 0 else low
-        found.high += max(0.0, high) if low < 0 else high
+        found.low += min(0.0, low)
+        found.high += max(0.0, high)
     return found
 
 
