@@ -89,7 +89,8 @@ def normal_throughput(run: Run) -> NormalThroughput | Missing:
     here = _chosen(rows, gpu, run)
     if not here:
         gpus = ", ".join(dict.fromkeys(row.gpu for row in rows))
-        why = say("layouts.expected-none", model=rows[0].model, gpu=gpu)
+        row, *_ = rows
+        why = say("layouts.expected-none", model=row.model, gpu=gpu)
         return Missing(_PATH, why, say("layouts.expected-none-cure", gpus=gpus))
     return _range(run, model, [_brought(row, run) for row in here])
 

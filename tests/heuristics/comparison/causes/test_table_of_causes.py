@@ -113,6 +113,7 @@ fusion_lost: PERMUTE; gemm 40; place permute: 1 fused 4 > 3 sort 9
 more_work: MORE;
   + train.global_batch_size 1024>1536 => high
 more_work: MORE; passes 10/10 > 15/15
+more_work: MORE; loss 10>15 count 100>200
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40 => 18 ms
 buckets.dp: dp_reduce_scatter 20>25 -16/16/5 12>4; gemm 40
   => data-parallel communication, kernels a step: 12 -> 4
