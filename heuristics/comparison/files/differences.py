@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -88,7 +89,7 @@ def _same(one: Setting | None, other: Setting | None) -> bool:
     What only one side tells differs only where it is on: a default that is not known is most often
     off.
     """
-    told = [each.value for each in (one, other) if each]
+    told = [*map(attrgetter("value"), filter(None, (one, other)))]
     if len(told) == 1:
         return is_off(*told)
     pair = [*map(_plain, told)]
