@@ -1,4 +1,4 @@
-"""Each mutant by the tests that could see it; what none of these kills, all together by all tests."""
+"""Each mutant by the tests that could see it, then its folder's; what none kills, together by all tests."""
 
 from __future__ import annotations
 
@@ -56,11 +56,16 @@ class Judge:
             raise RuntimeError(f"no test can be judged: {by} fails in an unchanged copy")
 
     def judge(self, mutant: Mutant) -> Verdict:
-        """By the tests that run its lines, as many as their time allows."""
+        """By the tests that run its lines, as many as their time allows, and by all of its folder.
+
+        A line whose answer is kept runs in the first test that asks, so that others see it too.
+        """
         asked = watchers(mutant, self.seen)
         first, second = self._portions(asked)
+        own = f"tests/{'/'.join(mutant.file.split('/')[:2])}/"
+        folder = {name for name in self.seen.took_s if name.startswith(own)} - {*first, *second}
         with mutated(self.tree, [mutant]):
-            for portion in (first, second):
+            for portion in (first, second, sorted(folder - self.seen.failed)):
                 by = self.killer(portion) if portion else ""
                 if by:
                     return Verdict(mutant, killed=True, by=by)

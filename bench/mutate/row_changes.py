@@ -26,7 +26,9 @@ def changes(file: str, source: str) -> Iterator[Mutant]:
     for found in _CONDITION.finditer(source):
         yield mutant(found.start(1), found.end(1), f"not ({found[1]})", "condition")
     for found in _NUMBER.finditer(source):
-        yield mutant(found.start(2), found.end(2), f"{2 * float(found[2].replace('_', '')):g}", "number")
+        twice = 2 * float(found[2].replace("_", ""))
+        if twice:
+            yield mutant(found.start(2), found.end(2), f"{twice:g}", "number")
 
 
 def _rows(source: str) -> Iterator[tuple[int, int]]:

@@ -18,9 +18,11 @@ KEPT: Final = "tests/whole/test_kept_"
 
 
 def watchers(mutant: Mutant, seen: Seen) -> list[str]:
-    """In order: the folder's own (new ones always) and kept documents, one of each file before a second."""
+    """In order: a row's; the folder's own (new ones always) and kept ones, one of a file before a second."""
     own = f"tests/{Path(mutant.file).parent}/"
-    found = _by_lines(mutant, seen) if mutant.file.endswith(".py") else _by_words(mutant, seen)
+    row = _row(mutant)
+    is_python = mutant.file.endswith(".py")
+    found = _by_lines(mutant, seen) if is_python else _by_words(mutant, row, seen)
     if not found:  # what runs as a module is loaded is in no test's own time
         found = {name for name in seen.took_s if name.startswith((own, KEPT))} - seen.failed
     found |= {name for name in seen.new if name.startswith(own)}
@@ -28,7 +30,7 @@ def watchers(mutant: Mutant, seen: Seen) -> list[str]:
     for name in sorted(found, key=lambda name: seen.took_s[name]):
         by_file[name.partition("::")[0]].append(name)
     placed = [
-        (place, not file.startswith((own, KEPT)), seen.took_s[name], name)
+        (f"[{row}]" not in name, place, not file.startswith((own, KEPT)), seen.took_s[name], name)
         for file, names in by_file.items()
         for place, name in enumerate(names)
     ]
@@ -46,12 +48,18 @@ def _by_lines(mutant: Mutant, seen: Seen) -> set[str]:
     )
 
 
-def _by_words(mutant: Mutant, seen: Seen) -> set[str]:
-    """A table: the tests of its folder, those that name its row, and kept documents."""
-    folder = str(Path(mutant.file).parent)
+def _row(mutant: Mutant) -> str:
+    """The row of a table that a mutant lies in; nothing for a line of Python."""
+    if mutant.file.endswith(".py"):
+        return ""
     before = _text(mutant.file)[: mutant.end]
     rows = re.findall(r"^\[+([\w.\"-]+)\]+", before, re.MULTILINE)
-    word = rows[-1].strip('"').rpartition(".")[2] if rows else ""
+    return rows[-1].strip('"').rpartition(".")[2] if rows else ""
+
+
+def _by_words(mutant: Mutant, word: str, seen: Seen) -> set[str]:
+    """A table: the tests of its folder, those that name its row, and kept documents."""
+    folder = str(Path(mutant.file).parent)
     files = {file for file, text in _tests().items() if word and word in text}
     mine = f"tests/{folder}/"
     return {

@@ -110,7 +110,7 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
         return UndecidedRule(rule.id, rule.text, asks, False, ())
     then = _with_defaults(run, asks)
     verdict = rule.verdict(then)
-    facts = tuple(one for one in rule.asks(then) if {*one.split(" or ")} <= OF_MACHINE)
+    facts = tuple(one for one in rule.asks(then) if OF_MACHINE.issuperset(one.split(" or ")))
     broken = verdict is True and not now.known("launcher.recipe")
     return UndecidedRule(rule.id, rule.text, asks, broken, facts if verdict is None else ())
 

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import astuple
 
 from heuristics.comparison.difference.alignment import Block, Scores, align
 from heuristics.comparison.difference.places import ALIKE, SAME, Place, places_of, scores_of
@@ -145,9 +146,8 @@ def _groups(base: Recorded, new: Recorded) -> list[_Group]:
 
 def _signature(one: Recorded) -> tuple[object, ...]:
     kinds = [(kind.key, kind.name or "", kind.phase or "") for kind in one.kinds]
-    loops = one.loops
     names = [kinds[of] for of in one.of]
-    return names, one.run_length, one.work_ns, loops.first_run, loops.run_count, loops.times
+    return names, one.run_length, one.work_ns, astuple(one.loops)
 
 
 class _Sides:

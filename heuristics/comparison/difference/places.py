@@ -94,7 +94,7 @@ def scores_of(base: Sequence[Kind], new: Sequence[Kind]) -> Scores:
     """What each pair of kinds is worth, shape (kinds of base, kinds of new); 0 where they are no
     pair.
     """
-    table = [_worth(one, other) for one, other in product(base, new)]
+    table = [_worth(*pair) for pair in product(base, new)]
     return np.array(table, dtype=np.int32).reshape(len(base), len(new))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -88,9 +89,10 @@ def _same(one: Setting | None, other: Setting | None) -> bool:
     What only one side tells differs only where it is on: a default that is not known is most often
     off.
     """
-    if one is None or other is None:
-        return is_off((one or other or _UNSAID).value)
-    pair = _plain(one.value), _plain(other.value)
+    told = [*map(attrgetter("value"), filter(None, (one, other)))]
+    if len(told) == 1:
+        return is_off(*told)
+    pair = [*map(_plain, told)]
     return pair[0] == pair[1] or all(value is None or value is False for value in pair)
 
 

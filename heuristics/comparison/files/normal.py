@@ -89,7 +89,8 @@ def normal_throughput(run: Run) -> NormalThroughput | Missing:
     here = _chosen(rows, gpu, run)
     if not here:
         gpus = ", ".join(dict.fromkeys(row.gpu for row in rows))
-        why = say("layouts.expected-none", model=rows[0].model, gpu=gpu)
+        row, *_ = rows
+        why = say("layouts.expected-none", model=row.model, gpu=gpu)
         return Missing(_PATH, why, say("layouts.expected-none-cure", gpus=gpus))
     return _range(run, model, [_brought(row, run) for row in here])
 
@@ -152,8 +153,8 @@ def _brought(row: Reference, run: Run) -> _Brought:
             continue
         found.made.append(made)
         low, high = made.wide  # what may do nothing here shortens or lengthens nothing for sure
-        found.low += min(0.0, low) if high > 0 else low
-        found.high += max(0.0, high) if low < 0 else high
+        found.low += min(0.0, low)
+        found.high += max(0.0, high)
     return found
 
 

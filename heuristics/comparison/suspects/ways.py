@@ -58,10 +58,10 @@ def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     sums: dict[Part, int] = {}
     for row in rows:
         moved = known(row.count_ns), known(row.duration_ns), known(row.overlap_ns)
-        if None in moved:
-            return {}
         for part, ns in zip(_PARTS, moved, strict=True):
-            sums[part] = sums.get(part, 0) + (ns or 0)
+            if ns is None:
+                return {}
+            sums[part] = sums.get(part, 0) + ns
     return sums
 
 
@@ -69,9 +69,8 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
     """What makes most of what rows grew by; None where nothing does, or that is unknown."""
     rows = view.grew(patterns)
     moved = parts(rows)
-    least_ns = MOST.value * delta_ns(rows)
-    found = max(_PARTS, key=lambda part: moved.get(part, 0))
-    if moved and moved[found] >= least_ns:
+    found = max(moved, key=moved.__getitem__, default=None)
+    if found and moved[found] >= MOST.value * delta_ns(rows):
         return found
     return None
 
@@ -207,7 +206,7 @@ def slower_alike(view: View) -> str | None:
 def more_work(view: View) -> bool:
     """All large classes have more kernels, alike, and the backward pass has as well."""
     before, after = pair("kernels", view)
-    if not before or after <= before or same_count(before, after) or not seen_alike(view):
+    if not 0 < before < after or same_count(before, after) or not seen_alike(view):
         return False
     counts, later = view.before.counts, view.after.counts
     times = [

@@ -57,6 +57,7 @@ def test_sizes_nobody_said_are_legal_and_named() -> None:
     assert sizes == {"num_attention_heads": 4, "hidden_size": 512, "num_layers": 6, "num_moe_experts": 16}
     assert request.world_size == 16  # TP4 beside ETP1 x EP8: 8 ranks, on 2 stages
     assert "world_size" in request.assumed_sizes
+    assert "world_size" not in asked({"bf16": True, "world_size": 8}).assumed_sizes
 
 
 def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
@@ -150,9 +151,10 @@ def test_words_are_one_short_line_without_paths() -> None:
     assert refusal("ValueError", "no name in (/home/me/lib/site-packages/m.py)", "", {}) == "no name in"
     assert failure("KeyError", "'mla'", "here line 1", {}) == "could not ask: KeyError: 'mla', at here line 1"
     assert failure("OSError", "", "here line 1", {}) == "could not ask: OSError, at here line 1"
-    long = refusal("ValueError", "word " * 100, "", {})
-    assert len(long) <= LONGEST.value
-    assert long.endswith("…")
+    longest = "word " * 47 + "ab cd"
+    assert (len(longest), refusal("ValueError", longest, "", {})) == (LONGEST.value, longest)
+    assert refusal("ValueError", f"{longest}e", "", {}) == f"{longest[:-1]}…"
+    assert refusal("ValueError", "word " * 100, "", {}) == f"{'word ' * 47}word…"
 
 
 def test_odd_values_of_the_configuration_are_not_repeated() -> None:
@@ -160,6 +162,13 @@ def test_odd_values_of_the_configuration_are_not_repeated() -> None:
     for said in (refusal("AssertionError", ODD, "", fields), failure("KeyError", ODD, "", fields)):
         assert "Invalid choices: {'mla', '<recompute_modules>'}" in said
         assert "sk-Live" not in said
+
+
+def test_a_plain_word_of_a_configuration_is_said() -> None:
+    words = {"S#1": True, "S#12": False, "a" * 24: True, "a" * 25: False, "e4m3": True, "fp12345": False}
+    for word, is_plain in words.items():
+        said = refusal("ValueError", f"not {word}", "", {"fp8": word})
+        assert said == (f"not {word}" if is_plain else "not <fp8>")
 
 
 def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:

@@ -83,6 +83,7 @@ def test_what_is_unknown_on_one_side_is_no_difference() -> None:
         ("precision", {}, {"detected": {"precision": "mxfp8"}}),
         ("CUDA graph scope", {}, {"detected": {"graph_share_frac": 0.0501}}),
         ("", {}, {"detected": {"graph_share_frac": 0.05}}),
+        ("", {"detected": {"graph_share_frac": 0.5}}, {"detected": {"graph_share_frac": 0.54}}),
         ("why no compute ran", {"absent_ns": {"trailing": 0}}, {"absent_ns": None}),
         ("GPU!, step", {"gpu": "NVIDIA H100 80GB HBM3"}, {"gpu": "NVIDIA H200", "source": "period"}),
     ],
@@ -178,6 +179,8 @@ def test_a_script_that_does_not_name_forced_routing_does_not_force_it() -> None:
     modes = only(*(result(given={"routing": mode}) for mode in ("dropless", "drop_pad")))
     graphs = only(*(result(given={"graph_impl": mode}) for mode in ("none", "local")))
     assert ((modes.base, modes.new), graphs.new) == (("dropless", "drop_pad"), "graph_impl local")
+    layers, length = (only(knobbed({knob: 2}), knobbed({knob: 4})) for knob in ("num_layers", "seq_length"))
+    assert (layers.new, length.new) == ("num_layers 4", "4")  # a name where a rule has several
 
 
 def test_what_the_trace_says_of_a_knob_is_not_what_was_said() -> None:

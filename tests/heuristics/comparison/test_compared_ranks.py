@@ -114,6 +114,9 @@ def test_the_late_rank_appears_goes_stays_or_is_unknown(
     several = late(Cause.SLOW_HOST)  # of no single rank
     found = [runs(run(4, late=several), run(4, late=one)).late.state for one in (several, ONE)]
     assert found == [LateState.SAME, LateState.OTHER]
+    # rank 2 of groups of two is rank 4 of groups of four
+    fours = (run(4, 4, late=late(Cause.SLOW_HOST, place)) for place in (4, 2))
+    assert [runs(run(2, 2, late=TWO), one).late.state for one in fours] == found
 
 
 def said_of(base: Result, new: Result) -> list[str]:
@@ -153,14 +156,16 @@ def test_runs_are_as_large_where_as_many_ranks_were_seen_or_are_there() -> None:
 
 
 def test_groups_and_ranks_have_the_places_and_figures_of_their_own_sides() -> None:
-    """Groups of 2 and 1 ranks in base, and of 1 and 3 in new, where they stand the other way round."""
-    base, new = run(2, 1, caused_ms={0: 9}), run(1, 3, caused_ms={1: 5}, step_ms=12, wait_ns=0, transfer_ns=0)
+    """Groups of 2 and 1 ranks in base, and of 1 and 3 in new, which stand behind one that base lacks."""
+    base = run(2, 1, caused_ms={0: 9})
+    new = run(1, 3, 1, caused_ms={1: 5}, step_ms=12, wait_ns=0, transfer_ns=0)
     assert isinstance(new.run, Run)
     waited = tuple(replace(one, waited_ns=4 * one.index * MS) for one in new.run.ranks)
-    found = runs(base, replace(new, run=replace(new.run, groups=new.run.groups[::-1], ranks=waited)))
-    assert (found.base_ranks, found.new_ranks, found.base_waiting_frac) == (3, 4, 0.3)
+    *first, last = new.run.groups
+    found = runs(base, replace(new, run=replace(new.run, groups=(last, *first), ranks=waited)))
+    assert (found.base_ranks, found.new_ranks, found.base_waiting_frac) == (3, 5, 0.3)
     assert isinstance(found.new_waiting_frac, Missing)
-    assert found.groups == (ComparedGroup(0, 1, 2, 1, 2 * MS), ComparedGroup(1, 0, 1, 3, 2 * MS))
+    assert found.groups == (ComparedGroup(0, 1, 2, 1, 2 * MS), ComparedGroup(1, 2, 1, 3, 2 * MS))
     assert found.ranks == (ComparedRank(0, 0, 0, "group", 2 * MS, -MS, -9 * MS),
         ComparedRank(2, 1, 1, "group", 2 * MS, 3 * MS, 5 * MS))  # fmt: skip
 

@@ -112,6 +112,10 @@ def test_grids_that_follow_the_data_tell_nothing() -> None:
         kernels=tuple(kernel("norm", 1, grid=(place, 1, 1), key="compute.norm") for place in range(2, 40))
     )
     assert heard("grids", wanders, wanders) is None
+    for launches, agrees in ((9, True), (8, None)):  # of ten steps
+        norms = (kernel(f"norm {place}", 1, count=launches, key="compute.norm") for place in range(9))
+        steady = rank(lengths_ns=(10,) * 10, kernels=tuple(norms))
+        assert heard("grids", steady, steady) is agrees
 
 
 def gemms(count: int, name: str = "ampere_sgemm_128x64_tn") -> tuple[Kernel, ...]:

@@ -85,9 +85,10 @@ def test_the_source_that_a_traceback_shows_is_no_failure(tmp_path: Path) -> None
 
 OVERLAP = {"overlap_moe_expert_parallel_comm": True}
 STEP = iteration(4, 100.0)
-TIMEOUT = next(line for id, line in KNOWN if id == "collective-timeout")
-ILLEGAL = next(line for id, line in KNOWN if id == "illegal-access")
-SUMS = next(line for id, line in KNOWN if id == "kernel-sums")
+LINES = dict(KNOWN)
+TIMEOUT, ILLEGAL, SUMS = (LINES[id] for id in ("collective-timeout", "illegal-access", "kernel-sums"))
+FUSED: dict[str, Value] = dict.fromkeys(("moe_grouped_gemm", "use_transformer_engine_op_fuser"), True)
+FUSED["num_moe_experts"] = 8
 TORCH_25, TORCH_26 = "> PyTorch version ................ 2.5.1", "> PyTorch version ................ 2.6.0"
 CAPTURED = "Time spent in CUDA Graphs capture on rank 0: 3.5s"
 REPORT = "[Rank 0] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 75.0 | reserved: 1.0 | "
@@ -119,6 +120,10 @@ SEEN: list[Case] = [
     ("graph-illegal-access", (ILLEGAL,),
      {**GRAPHS, "env__PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
     ("kernel-sums", (SUMS,), {**OVERLAP}),
+    # of rules that share a line the broken one before one that is unknown, that before one that is met
+    ("fused-experts-etp", (LINES["fused-experts"],), {**FUSED, "expert_tensor_parallel_size": 2}),
+    ("dispatcher-alltoall-seq", (LINES["dispatcher-name"],), {"moe_token_dispatcher_type": "alltoall_seq"}),
+    ("mxfp8-te", (LINES["fp8-recipe-te"],), {"fp8": "hybrid", "fp8_recipe": "mxfp8"}),
 ]  # fmt: skip
 NOT_SEEN: list[Case] = [
     ("hang-overlap-torch", (TORCH_26, STEP), {**OVERLAP}),
@@ -168,8 +173,13 @@ def test_a_row_names_what_exists(row: Row) -> None:
     assert not row.rule or row.rule in rules()
 
 
+def test_a_failure_without_a_source_has_that_of_its_first_line() -> None:
+    row = failures()["deepep-timeout"]
+    assert row.source == known_lines().by_id["deepep-timeout"].source
+
+
 def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
-    lines = [dict(KNOWN)[id] for id in ("router-dtype-cast", "graphs-graph-register")]
+    lines = [LINES[id] for id in ("router-dtype-cast", "graphs-graph-register")]
     values: dict[str, Value] = {**ALLTOALL, "moe_flex_dispatcher_backend": "ncclep"}
     run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
     found = explain_failures(run)

@@ -113,6 +113,7 @@ fusion_lost: PERMUTE; gemm 40; place permute: 1 fused 4 > 3 sort 9
 more_work: MORE;
   + train.global_batch_size 1024>1536 => high
 more_work: MORE; passes 10/10 > 15/15
+more_work: MORE; loss 10>15 count 100>200
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40 => 18 ms
 buckets.dp: dp_reduce_scatter 20>25 -16/16/5 12>4; gemm 40
   => data-parallel communication, kernels a step: 12 -> 4
@@ -204,6 +205,8 @@ recompute_more: gemm 40>50 count 100>130; mem recompute_ns=0 > allocator_calls=0
 recompute_more: MORE;
   mem norm=6 > norm=9
 recompute_more: MORE; passes 10/10 > 15/15
+recompute_more: MORE; passes 0/10 > 10/10
+recompute_more: MORE; passes 10/0 > 20/0
 offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0
 copies_exposed: trailing 1>9; gemm 40
 copies_exposed: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8
@@ -239,7 +242,7 @@ more_work: MORE; passes 10/10 > 20/10
 optimizer_unfused: elementwise 10>30 count 300>900; gemm 40
 optimizer_unfused: optimizer 2>1 count 6>3; elementwise 10>30 count 300>900; gemm 40
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40>60 count 100>150
-buckets.dp: dp_reduce_scatter 20>49 -16/40/5 12>4; gemm 40
+buckets.dp: dp_reduce_scatter 20>34 -16/25/5 12>4; gemm 40
 buckets.dp: dp_reduce_scatter 20>30 0/10/0 12>12; gemm 40
 buckets.dp: dp_reduce_scatter 20>30 0/0/10 12>4; gemm 40
 buckets.tp: tp 20>25 -16/16/5 12>4; gemm 40

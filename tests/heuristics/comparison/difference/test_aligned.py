@@ -91,11 +91,12 @@ def test_a_fill_is_not_replaced_by_compute() -> None:
 
 def test_a_forward_that_runs_again_in_backward_is_new_there() -> None:
     once = sequence((NORM, 1, 5), phase="forward")
-    again = Sequence(
-        0, (*once.kinds, Kind(NORM, KEYS[NORM], "backward", None)), (0, 1), (1, 1), (5, 5), once.loops
-    )
-    (row,) = compared(once, again).rows
-    assert (row.change, row.phase, row.delta_ns) == ("new", "backward", 5)
+    kinds = (*once.kinds, Kind(NORM, KEYS[NORM], "backward", None))
+    for order in ((0, 1), (1, 0)):
+        again = Sequence(0, kinds, order, (1, 1), (5, 5), once.loops)
+        (row,), (back,) = compared(once, again).rows, compared(again, once).rows
+        assert (row.change, row.phase, row.delta_ns) == ("new", "backward", 5)
+        assert (back.change, back.phase, back.delta_ns) == ("gone", "backward", -5)
 
 
 def test_without_a_sequence_nothing_is_aligned() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heuristics.comparison.difference.kernels import compare_kernels
+from heuristics.comparison.difference.kernels import Kernels, _sum, compare_kernels
 from heuristics.result.compared import KernelDelta
 from tests.doubles import comparison as doubles
 from traces.missing import known
@@ -114,6 +114,15 @@ def test_grids_that_change_by_themselves_are_one_kernel() -> None:
     (one,) = compare_kernels(base, slower)
     assert (one.change, one.base_grid, one.new_grid) == ("slower", None, None)
     assert (one.base_count, one.delta_ns) == (4.0, 200)
+
+
+def test_kernels_of_several_grids_scatter_within_each_and_between_them() -> None:
+    """Of a mean of 175 ns one is 75 off, and three are 25 off and 20 apart: 75^2 + 3 (25^2 + 20^2) over 4."""
+    rows = [
+        Kernels("permute", "compute.permute", GRID, *figures, 2) for figures in ((1, 100, 0), (3, 600, 20))
+    ]
+    whole = _sum(rows)
+    assert (whole.count, whole.work_ns, round(whole.std_ns**2)) == (4, 700, 2_175)
 
 
 def test_kernels_are_not_gone_where_the_other_side_recorded_its_graphs_whole() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heuristics.comparison.comparison import _budget_rows
 from heuristics.comparison.difference.matched import Matched, OneSide
 from heuristics.comparison.difference.rows import FEW, attribute, layers, scatter_of, whole_parts
 from heuristics.result.compared import ComparedRow, LayerDelta
@@ -259,3 +260,17 @@ def test_parts_round_to_integers_that_add_up(exact: tuple[Fraction, Fraction, Fr
     assert negated == (-count, -duration, -overlap)
     if sum(map(bool, exact)) == 2:  # what is nothing stays nothing
         assert (count, duration, overlap)[exact.index(Fraction(0))] == 0
+
+
+def test_what_rounding_leaves_over_goes_to_noise() -> None:
+    cases: list[tuple[tuple[float, ...], str, tuple[int, ...]]] = [
+        ((7.25, 1.75), "", (7, 2)),
+        # 1 ns too many is taken from the largest row that is not named and has it, else from the largest
+        ((7.75, 0.625, 0.625), "ac", (8, 0, 1)), ((7.75, 0.625, 0.625), "", (7, 1, 1)),
+        ((7.75, 0.125, 0.5625), "ac", (7, 0, 1)),
+        ((7.25, 0.4375, 0.4375), "a", (7, 0, 1)),  # and 1 ns too few is given to it, of equals to the last
+    ]  # fmt: skip
+    for means_ns, named, rows_ns in cases:
+        means = dict(zip("abc", map(Fraction, means_ns), strict=False))
+        found = _budget_rows(means, named, round(sum(means_ns)))
+        assert tuple(one.mean_ns for one in found) == rows_ns

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
+from heuristics.comparison.size import _left_out
 from traces.statistics.interval import Interval, interval_of
 
 
@@ -50,3 +51,12 @@ def test_few_hiccups_are_left_out_as_they_were() -> None:
     alone = found(one, rank(QUICK))
     assert counted_too(alone, one, rank(QUICK)) == alone
     assert counted_too(found(ALL_USED, LEFT_OUT), LEFT_OUT, ALL_USED) != found(ALL_USED, LEFT_OUT)
+
+
+def test_the_hiccups_of_both_sides_are_said_where_one_leaves_out_many_and_steps_give_the_interval() -> None:
+    many, few = rank(LATE, slow=range(4, 40, 5)), rank(QUICK)
+    said = "8 of 40 steps in base and 0 of 20 in new"
+    sizes: list[Any] = [SimpleNamespace(source=source, ends_ns=ends) for source, ends in (
+        ("trace", (1, 9)), ("trace", None), ("log", (1, 9)))]  # fmt: skip
+    assert [said in "".join(_left_out(size, many, few)) for size in sizes] == [True, False, False]
+    assert [len([*_left_out(sizes[0], *sides)]) for sides in ((few, many), (few, few))] == [1, 0]

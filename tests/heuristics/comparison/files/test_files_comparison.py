@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from heuristics.config.about import Given
 from heuristics.result.compared_files import ComparedFiles
 from tests.configurations.pairs import PAIRS, said, sides, truth
 from traces.missing import known
+from traces.training_log.log import TrainingLog
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
 BATCH = "train:\n  global_batch_size: 8\n"
@@ -35,11 +37,17 @@ def test_a_backend_that_no_dispatcher_reads_has_no_effect() -> None:
 
 
 def test_what_differs_of_versions_and_what_other_settings_tell() -> None:
-    base = FileSide("old", versions={"te": "2.9", "nccl": "2.29"}, given=Given(gpu="H100"))
+    base = FileSide("old", versions={"te": "2.9"}, given=Given(gpu="H100"))
     found = differences(base, FileSide("now", versions={"te": "2.10"}, given=Given(gpu="GB200")))
     assert [(one.what, one.base, one.new, one.base_said, one.new_said) for one in found] == [
         ("version.te", "2.9", "2.10", "old", "now"), ("gpu", "H100", "GB200", "old", "now")
     ]  # fmt: skip
+    logged = {"te": "2.8", "nccl": "2.28", "cuda": "12.9", "container": "25.09", "odd": "1"}
+    sides = [replace(base, log=TrainingLog("a.log", 1, versions=logged), given=one)
+        for one in (Given(te_version="2.7"), Given(container="26.04"))]  # fmt: skip
+    kept = {"nccl": "2.28", "cuda": "12.9"}
+    assert [rules.versions_of(one) for one in sides] == [kept | {"te": "2.7", "container": "25.09"},
+        kept | {"te": "2.9", "container": "26.04"}]  # fmt: skip
     told = {"comm_overlap.tp_comm_overlap": "tp_comm_overlap", "params_dtype": "", "no_knob": "no_knob"}
     assert all(rules._told_elsewhere(knob, {knob, twin}) for knob, twin in told.items())
     assert not rules._told_elsewhere("comm_overlap.tp_comm_overlap", {"comm_overlap.tp_comm_overlap"})

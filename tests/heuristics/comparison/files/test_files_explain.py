@@ -62,6 +62,8 @@ def test_the_nearest_measurements_alone_tell_the_range_and_it_goes_further_where
     assert graphs.range == pytest.approx((log(0.921),) * 2, abs=1e-3)
     memory = made("full_recompute", gpu="H100").memory
     assert made("full_recompute", gpu="H100", mirrored=True).memory == pytest.approx(1 / (memory or 1))
+    # the nearest of its two measurements is of the step alone
+    assert made("mla_up_proj_recompute").memory == pytest.approx(0.980, abs=1e-3)
 
 
 def size(ratio: float, low: float, high: float) -> Size:
@@ -175,8 +177,9 @@ def test_what_changes_nothing_elsewhere_explains_no_step_and_no_peak_that_moved_
     assert nothing.range == (0.0, 0.0)
     (one,) = explain([nothing], size(1.001, 0.998, 1.004))
     assert (one.fit, one.explains) == ("covers", ())
-    (full,) = explain([made("full_recompute", gpu="H100", mirrored=True)], Size(memory=0.9))
-    assert "memory" not in full.explains
+    full, fusion = made("full_recompute", gpu="H100", mirrored=True), made("router_fusion")
+    for change_, memory in ((full, 0.9), (full, None), (fusion, 1.1)):  # of fusion nobody measured it
+        assert "memory" not in explain([change_], Size(memory=memory))[0].explains
 
 
 def test_changes_together_cover_a_size_that_touches_their_range() -> None:
@@ -185,6 +188,7 @@ def test_changes_together_cover_a_size_that_touches_their_range() -> None:
     ends = ((low - 1, low), (low - 1, low - 0.01), (high, 1.0), (high + 0.01, 1.0))
     found = [together(changes, Size((0.0, *each))) for each in ends]
     assert [one and one.covers for one in found] == [True, False, True, False]
+    assert [together(several, Size()) is None for several in (changes, changes[:1])] == [False, True]
     low, high = made("router_fusion").wide or (0.0, 0.0)
     ends = ((low - 1, low), (low - 1, low - 0.01), (high, high / 2), (high + 0.001, high / 2))
     fits = [explain(changes[:1], Size((low, *each)))[0].fit for each in ends]

@@ -78,14 +78,17 @@ def test_a_drift_is_by_numbers_of_iterations_and_by_places_where_a_log_starts_ag
 
 def test_memory_is_the_most_of_any_rank_and_its_drift_that_of_the_rank_that_reports_most() -> None:
     reports = [
-        LoggedMemory(place, 0, allocated_bytes=100 + place, peak_allocated_bytes=200) for place in range(20)
+        LoggedMemory(place, 0, allocated_bytes=100 + place, peak_allocated_bytes=200, reserved_bytes=0)
+        for place in range(20)
     ]
     reports += [LoggedMemory(30, 1, allocated_bytes=500)]
     found = {one.figure: one for one in section(training(memory=tuple(reports))).memory}
-    assert [*found] == ["allocated", "peak_allocated"]
+    assert [*found] == ["allocated", "peak_allocated", "reserved"]
     assert (found["allocated"].most_bytes, found["allocated"].reports_count) == (500, 20)
     states = [known(one.drift) for one in found.values()]
-    assert [one and one.state for one in states] == ["rising", "none"]
+    assert [one and one.state for one in states] == ["rising", "none", "none"]
+    assert states[2] is not None
+    assert states[2].change_frac == 0.0  # of nothing
     (few,) = section(training(memory=tuple(reports[:2]))).memory[:1]
     assert isinstance(few.drift, Missing)
 

@@ -104,6 +104,15 @@ def test_the_range_goes_from_the_slowest_published_run_brought_here_to_the_faste
     settings = preset("qwen", "qwen3_30b_a3b", "h100", "bf16", 16)
     model = model_size(settings)
     assert not isinstance(model, Missing)
-    brought = [rules._Brought(row(1_000), log(0.5), log(2)), rules._Brought(row(900), log(0.8), log(1.5))]
+    rows = row(1_000, gpus=16), row(900, gpus=64)
+    brought = [rules._Brought(rows[0], log(0.5), log(2)), rules._Brought(rows[1], log(0.8), log(1.5))]
     found = rules._range(Run(given=Given(gpu="H100", precision="bf16"), settings=settings), model, brought)
     assert (found.tokens_low, found.tokens_high) == pytest.approx((500, 2_000))
+    tokens = 1024 * 4096 / 16  # a step of a GPU
+    assert (found.step_low_ns, found.step_high_ns) == pytest.approx((tokens / 2e3 * 1e9, tokens / 5e2 * 1e9))
+    for end in ("low", "high"):  # an H100 multiplies 989.5 TFLOP/s in BF16
+        reached = getattr(found, f"mfu_{end}_frac") * 989.5
+        assert reached == pytest.approx(getattr(found, f"tflops_{end}"))
+    assert found.not_counted == ("routing balanced (published: natural)",)  # of the nearest: not its 16 GPUs
+    far = rules._Brought(row(900), log(0.2), log(5))  # changes that were measured elsewhere reach 3 times far
+    assert (far.tokens_low, far.tokens_high) == pytest.approx((300, 2_700))
