@@ -17,10 +17,10 @@ from tests.kept.kept import Source, families, hold
     ("exchanges from {}", sources.exchanges, range(0, 60, sources.EACH)),
     ("profiled runs", sources.profiled, [0]),
     ("simulated runs from {}", sources.simulated, range(900, 900 + 2 * sources.FEW, sources.FEW)),
-    ("facts of exchanges from {}", sources.facts_of_exchanges, range(6000, 6300, sources.EACH)),
-    ("facts of exceptions from {}", sources.facts_of_exceptions, range(8000, 8200, sources.EACH)),
-    ("facts of profiles from {}", sources.facts_of_profiles, range(0, 200, sources.EACH)),
-    ("facts of trainings from {}", sources.facts_of_trainings, range(0, 200, sources.EACH)),
+    ("facts of exchanges from {}", sources.facts_of_exchanges, range(6000, 6200, sources.EACH)),
+    ("facts of exceptions from {}", sources.facts_of_exceptions, range(8000, 8140, sources.EACH)),
+    ("facts of profiles from {}", sources.facts_of_profiles, range(0, 160, sources.EACH)),
+    ("facts of trainings from {}", sources.facts_of_trainings, range(0, 140, sources.EACH)),
 )
 def test_documents_of_recordings_are_what_they_were(
     tmp_path: Path, request: pytest.FixtureRequest, family: str, source: Source, first: int
