@@ -159,15 +159,17 @@ def compare(
     Every difference is new less base, per step; rows add up to it. Without logs, 4 steps a side are
     needed, and 8 or more see smaller differences.
 
-    \b moe-diag compare before.nsys-rep after.nsys-rep moe-diag compare before.json after.nsys-rep
-    an earlier result: analyze -f json -o before.json moe-diag compare before.sqlite after.sqlite
-    --base-log before.log --new-log after.log moe-diag compare before.sqlite after.sqlite
-    --base-config before.yaml --new-config after.yaml moe-diag compare before/ after/ all ranks of
-    both runs moe-diag compare before.json after.sqlite --more-base before2.json --more-base
-    before3.json moe-diag compare before.json after.sqlite --gate 3% -o why.html moe-diag compare
-    --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234 moe-diag compare before.yaml
-    after.yaml --base-log before.log --new-log after.log no trace moe-diag compare --base-log
-    before.log --new-log after.log
+    \b
+    moe-diag compare before.nsys-rep after.nsys-rep
+    moe-diag compare before.json after.nsys-rep      before.json: analyze -f json -o before.json
+    moe-diag compare before.sqlite after.sqlite --base-log before.log --new-log after.log
+    moe-diag compare before.sqlite after.sqlite --base-config before.yaml --new-config after.yaml
+    moe-diag compare before/ after/                  all ranks of both runs
+    moe-diag compare before.json after.sqlite --more-base before2.json --more-base before3.json
+    moe-diag compare before.json after.sqlite --gate 3% -o why.html
+    moe-diag compare --baseline main after.sqlite --expect com-3=6ms --ticket perf-1234
+    moe-diag compare before.yaml after.yaml --base-log before.log --new-log after.log
+    moe-diag compare --base-log before.log --new-log after.log
 
     The gate trips where new is slower by more than its limit, by the lower end of the 95 %
     interval. What cannot be judged fails it, unless --undecided pass or --not-comparable pass. The

@@ -206,3 +206,12 @@ def test_a_bug_of_ours_says_so(
     err = capsys.readouterr().err
     assert "RuntimeError" in err
     assert "secret" not in err
+
+
+def test_examples_of_a_command_stand_on_lines_of_their_own() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "diagnoser/commands").glob("*.py")]
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    examples = [line for line in lines if line.startswith("moe-diag ")]
+    assert len(examples) > 40
+    assert [line for line in lines if line.startswith("\\b") and line != "\\b"] == []
+    assert [line for line in examples if line.count("moe-diag ") > 1] == []
