@@ -42,6 +42,7 @@ class Judge:
 
     def __init__(self, tree: Path, seen: Seen) -> None:
         self.tree, self.seen = tree, seen
+        self._alone = dict[str, bool]()
         words = (str(ROOT / ".venv/bin/python"), "-m", "bench.mutate.worker")
         self._worker = subprocess.Popen(
             words,
@@ -64,12 +65,27 @@ class Judge:
         first, second = self._portions(asked)
         own = f"tests/{'/'.join(mutant.file.split('/')[:2])}/"
         folder = {name for name in self.seen.took_s if name.startswith(own)} - {*first, *second}
-        with mutated(self.tree, [mutant]):
-            for portion in (first, second, sorted(folder - self.seen.failed)):
-                by = self.killer(portion) if portion else ""
-                if by:
-                    return Verdict(mutant, killed=True, by=by)
+        for portion in (first, second, sorted(folder - self.seen.failed)):
+            by = self._killer_of(mutant, portion)
+            if by:
+                return Verdict(mutant, killed=True, by=by)
         return Verdict(mutant, killed=False, by="")
+
+    def _killer_of(self, mutant: Mutant, tests: Sequence[str]) -> str:
+        """The first test that the mutant fails; one that fails alone without it tells nothing."""
+        left = [*tests]
+        while left:
+            with mutated(self.tree, [mutant]):
+                by = self.killer(left)
+            if by not in left or self._passes(by):
+                return by
+            left.remove(by)
+        return ""
+
+    def _passes(self, test: str) -> bool:
+        if test not in self._alone:
+            self._alone[test] = not self.killer([test])
+        return self._alone[test]
 
     def killer(self, tests: Sequence[str]) -> str:
         """The first of the tests that fails in the copy as it stands, or nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, Final, get_type_hints
@@ -25,6 +26,7 @@ from traces.settings.derive import add_derived, with_ranks
 from traces.settings.effective import effective
 from traces.settings.settings import Draft, Settings, Value, settings
 
+import_module("heuristics.judging.checked")  # facts are known once what states them is loaded
 EACH: Final = 40
 GB: Final = 10**9
 FRACTIONS: Final = (0.0, 0.04, 0.05, 0.1, 0.2, 0.21, 0.5, 0.51, 0.6, 0.8, 0.81, 0.9)
