@@ -38,7 +38,7 @@ def emit_config(framework: str, result: Result) -> str:
     """The patch of the plan's first step for `bridge` or `megatron-lm`; only comments where there
     is none.
     """
-    return "".join(map("{}\n".format, _lines(result, _PATCHES[framework])))
+    return "".join(f"{line}\n" for line in _lines(result, _PATCHES[framework]))
 
 
 def _lines(result: Result, patch: Patch) -> Lines:
@@ -65,7 +65,7 @@ def _lines(result: Result, patch: Patch) -> Lines:
             said.append(f"First: {one.id} {one.title}")
     yield from (*_comments(*said, *_about(result, fix)), "#")
     if not fix.arms:
-        yield from _comments(*map("PyTorch: {}".format, fix.knobs.pytorch))
+        yield from _comments(*(f"PyTorch: {line}" for line in fix.knobs.pytorch))
         if not fix.knobs.pytorch:
             yield from patch(fix.knobs)
         return
@@ -101,7 +101,7 @@ def _about(result: Result, fix: Fix) -> Lines:
     if gain := known(fix.gain_frac):
         is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
         yield f"Gain: {is_most} {percent(gain[1])} of the step."
-    yield from map("Checked: {}".format, answer_words(fix.checked))
+    yield from (f"Checked: {said}" for said in answer_words(fix.checked))
     if room := known(fix.room):
         yield f"Memory: {room.because}."
     yield from fix.how
@@ -134,7 +134,7 @@ def _comments(*texts: str) -> Lines:
 
 def _bridge(knobs: Knobs) -> Lines:
     for line in knobs.environment:
-        yield from map("# {}".format, _environment(line))
+        yield from (f"# {said}" for said in _environment(line))
     tree: Tree = {}
     for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
@@ -174,7 +174,7 @@ def _nested(tree: Tree, margin: str) -> Lines:
 def _megatron_lm(knobs: Knobs) -> Lines:
     for line in knobs.environment:
         is_shell = _VARIABLE.fullmatch(line) or LEFT_OUT.fullmatch(line)
-        yield from map(("{}" if is_shell else "# {}").format, _environment(line))
+        yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
     flags = []
     for line in knobs.megatron_lm:
         if asked := _asked(line, line.startswith("--"), line.partition(" ")[2]):

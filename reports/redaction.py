@@ -127,7 +127,8 @@ _URL_OR_MAIL: Final = ("://", "@")
 _LABELS: Final = compiled(r"[A-Za-z0-9.-]+")
 _NUMBERS: Final = compiled(r"(?:ip-)?\d{1,3}(?:[.-]\d{1,3}){3}")
 _DOMAIN: Final = compiled(
-    "(?i)com|org|net|edu|gov|mil|io|ai|dev|cloud|local|localdomain|internal|intranet|intra|lan|corp|home|arpa|test|example|de|fr|uk|nl|ch|se|fi|dk|pl|cz|jp|cn|kr|tw|au|ca|br|eu|us|il|sg"
+    "(?i)com|org|net|edu|gov|mil|io|ai|dev|cloud|local|localdomain|internal|intranet|intra|lan|corp|home|arpa"
+    "|test|example|de|fr|uk|nl|ch|se|fi|dk|pl|cz|jp|cn|kr|tw|au|ca|br|eu|us|il|sg"
 )
 """What ends the name of a host: functions have points in their names too."""
 _GROUPS: Final = compiled(r"[0-9A-Fa-f:]+")

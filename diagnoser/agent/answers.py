@@ -47,8 +47,7 @@ Shown = Diagnosis | ComparisonResult | FilesResult | LayoutsResult
 
 def as_data(text: str) -> str:
     """A text in which names of files, kernels and the like may stand: each line marked."""
-    marked = map(f"{DATA}{{}}".format, text.rstrip("\n").split("\n"))
-    return "\n".join((FRAME, *map(str.rstrip, marked)))
+    return "\n".join((FRAME, *(f"{DATA}{line}".rstrip() for line in text.rstrip("\n").split("\n"))))
 
 
 def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:

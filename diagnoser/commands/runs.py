@@ -5,7 +5,7 @@
 import tempfile
 from dataclasses import replace
 from functools import partial
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ def analyze(
 
     want, asked = wanted(), with_facts(asked, facts)
     files = traces_named(traces)
-    beside = [*map(asked.keywords.__getitem__, ("config", "log", "ranks"))]
+    beside = [asked.keywords[one] for one in ("config", "log", "ranks")]
     plan = plan_results(Kind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
     if summary:
         from diagnoser.running.merging import check_folder, keep_summaries
@@ -94,7 +94,7 @@ def demo(
     from diagnoser.running.pipeline import diagnose
 
     if scenario == "list":
-        show("".join(starmap("{:<16}{}\n".format, RECORDINGS.items())))
+        show("".join(f"{name:<16}{about}\n" for name, about in RECORDINGS.items()))
         return Exit.DONE
     want = wanted()
     base = Path(scenario if scenario in SEVERAL else f"{scenario}.sqlite")
@@ -135,7 +135,7 @@ def check_config(
     from diagnoser.running.facts import with_facts
 
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
-    beside = [*map(asked.keywords.__getitem__, ("log", "symptoms"))]
+    beside = [asked.keywords[one] for one in ("log", "symptoms")]
     plan = plan_results(Kind.CONFIGURATION, want, [config], beside)
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)

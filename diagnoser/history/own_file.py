@@ -124,7 +124,7 @@ def _is_foreign(folder: Folder, journal: str) -> bool:
 
 
 def _created(name: str, columns: Mapping[str, type]) -> str:
-    first, *others = map("{} {}".format, columns, map(_TYPES.get, columns.values()))
+    first, *others = (f"{one} {_TYPES[kind]}" for one, kind in columns.items())
     return _plain(f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})")
 
 

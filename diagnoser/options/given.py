@@ -7,7 +7,6 @@ should gain.
 import operator
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from heuristics.config.about import OPTIONS, option_of
@@ -64,7 +63,7 @@ def _variables(given: object) -> tuple[str, ...]:
     from traces.settings.knobs import knobs
 
     if isinstance(given, Mapping):
-        given = [*starmap("{}={}".format, given.items())]
+        given = [f"{name}={value}" for name, value in given.items()]
     listed = [*map(str, given)] if isinstance(given, list | tuple) else [str(given)]
     known = [knob.removeprefix("env.") for knob in knobs() if knob.startswith("env.")]
     for variable in listed:

@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY, dataclass, fields
 from errno import ENAMETOOLONG
 from functools import wraps
 from inspect import Signature, signature
-from itertools import filterfalse
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_args, get_origin
@@ -171,7 +170,7 @@ def _check(
 ) -> None:
     """Raises `UsageError` for what a function does not take, in the words of its options."""
     known = takes.parameters
-    for unknown in filterfalse(known.__contains__, kwargs):
+    for unknown in (one for one in kwargs if one not in known):
         raise UsageError(f"{name} takes no {unknown!r}. {_meant(unknown, kwargs[unknown], known)}")
     try:
         given = takes.bind(*args, **kwargs).arguments
@@ -302,7 +301,7 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
     from reports.result.fill.shown import given
 
     shown = given(given_from(about), redact)
-    for field in filter(about.__contains__, OPTIONS):
+    for field in (one for one in OPTIONS if one in about):
         flag, row = option_of(field), OPTIONS[field]
         # the words of --guidance are few, and no part of the section
         value = about[field] if field == "guidance" else shown.get(field, row.takes)

@@ -69,7 +69,7 @@ class Output:
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor "
                 f"{self.flavor}"
             )
-        formats = map(FORMATS.__getitem__, self.forms)
+        formats = (FORMATS[one] for one in self.forms)
         is_headed = self.ticket is not None or any(each(formats, "headed"))
         if (self.title or self.note) and not is_headed:
             name = "--title" if self.title else "--note"
@@ -181,7 +181,7 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
             "shows all."
         )
     if plan.ticket and all(each(plan.targets, "path")):
-        names = "".join(map("  {}\n".format, plan.ticket.names))
+        names = "".join(f"  {name}\n" for name in plan.ticket.names)
         show(f"Ticket in {plan.ticket.folder}:\n{names}")
 
 

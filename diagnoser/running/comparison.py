@@ -35,7 +35,6 @@ from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
 from reports.result.fill.shown import given as given_of_run
 from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
-from reports.rows import each, those
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.files.beneath import real_path
 from traces.frozen import frozen
@@ -123,7 +122,7 @@ def compare_sides(
             side.source if isinstance(side.source, Path) else Path(recorded.traces[0].name)
         )
         given += side.files()
-        warnings += map(f"{side.name}: {{}}".format, recorded.warnings)
+        warnings += (f"{side.name}: {warning}" for warning in recorded.warnings)
     base, new, *more = results
     found = compare(base, new, (asked.base_gpu, asked.new_gpu), gate, expected, more)
     beside = {"--baseline": baseline, "--more-base": tuple(files[2:])}
@@ -260,13 +259,12 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
     sections = ("log",) if configured_before else _FROM_FILES
     kept = [gap for gap in result.missing if _section(gap.path) not in sections]
     lacking = [gap for gap in made.missing if _section(gap.path) in sections]
-    walls = []
-    for wall in result.walls:
-        room = next(iter(each(those(made.walls, id=wall.id), "room")), wall.room)
-        walls.append(structs.replace(wall, room=room))
+    rooms = {wall.id: wall.room for wall in made.walls}
     laid = structs.replace(
         result,
-        walls=tuple(walls),
+        walls=tuple(
+            structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls
+        ),
         missing=(*kept, *lacking),
         **{name: getattr(made, name) for name in sections},
     )

@@ -9,7 +9,6 @@ else: it names no file outside of that folder, or of the repository.
 import os
 from collections.abc import Mapping
 from functools import partial
-from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -143,7 +142,7 @@ def _value(path: Path, key: str, kind: type, value: object) -> object:
     if kind is str and isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ",".join(value)
     if kind is list and isinstance(value, dict):
-        return [*starmap("{}={}".format, value.items())]
+        return [f"{name}={text}" for name, text in value.items()]
     if type(value) is not kind:
         raise _wrong(path, f"{key} must be {KINDS[kind]}")
     return value

@@ -8,7 +8,6 @@ import os
 import shlex
 import zlib
 from collections.abc import Callable, Sequence
-from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -120,7 +119,7 @@ def recordings_in(folder: Path) -> list[Path]:
                 left_out.add(path)
         elif path.name.endswith(EXPORTS) and (report := reports.get(_stem(path))):
             left_out.add(min(report, path, key=lambda one: one.stat().st_mtime_ns))
-    return [*filterfalse(left_out.__contains__, files)]
+    return [one for one in files if one not in left_out]
 
 
 def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:
@@ -175,4 +174,4 @@ def _is_kineto(path: Path) -> bool:
             head = (gzip.GzipFile(fileobj=file) if packed else file).read(_HEAD)
     except (OSError, EOFError, zlib.error):
         return True  # named later, with the reason
-    return _OURS not in head and any(map(head.__contains__, _OF_KINETO))
+    return _OURS not in head and any(one in head for one in _OF_KINETO)

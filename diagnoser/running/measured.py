@@ -140,7 +140,7 @@ def replay_at(
         if isinstance(trace, MeasuredTrace):
             homes += zip(repeat(at), range(len(trace.ranks)))
     if order is not None:
-        homes = [*map(homes.__getitem__, order)]
+        homes = [homes[one] for one in order]
 
     def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
         questions = dict[int, dict[int, tuple[int, Sequence[Kinds]]]]()

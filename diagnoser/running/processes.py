@@ -91,7 +91,7 @@ class Gathered:
     def in_order(self) -> list[Any]:
         if self.failed:
             raise self.failed[self.end]
-        return [*map(self.results.__getitem__, range(self.count))]
+        return [self.results[one] for one in range(self.count)]
 
 
 class Engine(AbstractContextManager["Engine"]):

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, filterfalse
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -92,9 +92,9 @@ def _rows(path: Path) -> list[Row]:
     known = f"It has file,rank and may have {','.join(_MAY)}."
     try:
         reader.fieldnames = names = [name.strip().lower() for name in reader.fieldnames or ()]
-        for lacking in filterfalse(names.__contains__, _MUST):
+        for lacking in (one for one in _MUST if one not in names):
             raise UsageError(f"{path.name}:1: no column {lacking}. {known}")
-        for unknown in filterfalse((*_MUST, *_MAY).__contains__, names):
+        for unknown in (one for one in names if one not in (*_MUST, *_MAY)):
             raise UsageError(f"{path.name}:1: the column {unknown!r} is not known. {known}")
         rows = []
         for line in reader:

@@ -51,7 +51,7 @@ def observed_by(ranks: Ranks) -> Observed:
     is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
     waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
     found |= {
-        "framework": next(filter(frameworks.__contains__, FRAMEWORKS), None),
+        "framework": next((one for one in FRAMEWORKS if one in frameworks), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
         "memory_bytes": _together(ranks, "memory.capacity_bytes"),
         "peak_bytes": _together(ranks, "memory.peak_bytes"),

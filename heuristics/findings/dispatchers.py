@@ -51,7 +51,7 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
         if line in case.lines:
             messages = case.run.log.those(line) if case.run.log else ()
             named = (one.said.get("backend", "").lower() for one in messages)
-            backend = next(filter(("deepep", "hybridep").__contains__, named), None)
+            backend = next((one for one in named if one in ("deepep", "hybridep")), None)
             return backend or _backend(case) or "the backend", say(
                 "findings.logged", line=case.line_of(line)
             )

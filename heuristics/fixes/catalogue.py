@@ -14,7 +14,7 @@ in braces.
 from collections import ChainMap
 from collections.abc import Mapping
 from functools import partial
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import Any, Final, get_args
 
 from msgspec import convert
@@ -87,7 +87,7 @@ def _asks_a_run(kind: object, written: Any) -> object:
         return partial(_in_run, written)
     sets = ("set", "megatron_lm", "megatron_bridge")
     asked = chain.from_iterable(written.get(one, ()) for one in sets)
-    if unknown := [*filterfalse(knobs().__contains__, asked)]:
+    if unknown := [one for one in asked if one not in knobs()]:
         raise ValueError(
             f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it"
         )

@@ -1,7 +1,7 @@
 """What a fix changes, knob by knob, and the lines that say it in each framework."""
 
 from collections.abc import Mapping
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -90,7 +90,7 @@ _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layou
 def without_row(change: Change) -> Texts:
     """Its knobs that the table of knobs does not know: no framework's line could set them."""
     named = {**change.set, **change.megatron_lm, **change.megatron_bridge}
-    return tuple(filterfalse(knobs().__contains__, named))
+    return tuple(one for one in named if one not in knobs())
 
 
 def _closed(values: Values) -> Values:

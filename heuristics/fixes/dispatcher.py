@@ -144,7 +144,7 @@ def sms(run: Run) -> Change:
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
     backends = (run.active.dispatcher, guided_backend(run), default)
-    return next(filter(_TUNED.__contains__, backends))
+    return next(one for one in backends if one in _TUNED)
 
 
 @fact

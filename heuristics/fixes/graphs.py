@@ -73,7 +73,7 @@ def partial_graphs(run: Run) -> GraphChoice:
     captured = run.config.graph_impl == "transformer_engine"
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
     held = {*now} - {*choice.row.never} | {*modules}
-    kept = tuple(filter(held.__contains__, _NAMES))
+    kept = tuple(one for one in _NAMES if one in held)
     return replace(choice, graphs=Graphs("transformer_engine", kept))
 
 
@@ -126,7 +126,7 @@ def graphs_configured(run: Run) -> bool:
 @fact
 def graphs_held(run: Run) -> str:
     """What these graphs hold, in words."""
-    *first, last = map(_NAMES.__getitem__, run.tells("partial_graphs").modules)
+    *first, last = (_NAMES[one] for one in run.tells("partial_graphs").modules)
     if first:
         return " and ".join((", ".join(first), last))
     return last

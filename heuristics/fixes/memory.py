@@ -3,7 +3,6 @@ budget.
 """
 
 from functools import partial
-from itertools import filterfalse
 from typing import Final
 
 from heuristics.facts.dictionary import enter, fact
@@ -108,6 +107,6 @@ def offload_left(run: Run) -> Texts:
     only = run.active.moe is False or "moe" in recomputed_now(run)
     sets = (attention,) if only else (("expert_fc1", "moe_act"), attention)
     for names in sets:
-        if lacking := tuple(filterfalse(now.__contains__, names)):
+        if lacking := tuple(one for one in names if one not in now):
             return lacking
     return ()

@@ -86,7 +86,8 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     All that frees anything where nothing suffices; whole MoE layers only then. The order of the
     table where sizes are unknown.
     """
-    now = list(filter(recomputed_now(run).__contains__, MODULES))
+    running = recomputed_now(run)
+    now = [one for one in MODULES if one in running]
     sizes: dict[str, int] = {}
     for label in (*start, *then):
         if label not in now and label != "moe" and (size := _held(run, (*now, label))) is not None:
@@ -101,7 +102,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
             chosen.append(label)
         if (_held(run, chosen) or 0) <= capacity * (1 - HEAD_ROOM.value):
             break
-    return tuple(filter(chosen.__contains__, MODULES)) or tuple(start)
+    return tuple(one for one in MODULES if one in chosen) or tuple(start)
 
 
 def _held(run: Run, labels: Sequence[str]) -> int | None:

@@ -182,6 +182,6 @@ def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
     found = []
     for count in range(1, len(costs) + 1):
         for modules in combinations(costs, count):
-            cost_frac = sum(map(costs.__getitem__, modules))
+            cost_frac = sum(costs[one] for one in modules)
             found.append(Recompute("selective", modules, cost_frac))
     return tuple(sorted(found, key=attrgetter("cost_frac")))

@@ -86,7 +86,7 @@ class Permits:
         together = self._broken_by((*before.values(), change)) if before else ()
         if not together:
             return Allowed(after, ())
-        steps = [*map(before.__getitem__, after)]
+        steps = [before[one] for one in after]
         for name, other in before.items():
             if rules := self._broken_by((*steps, other, change)):
                 return Allowed(after, rules, name)

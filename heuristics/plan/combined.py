@@ -101,4 +101,4 @@ def _combined(
 
 
 def _found(rank: Replayed, known: Collection[str]) -> Kinds:
-    return tuple(filter(known.__contains__, rank.by_kind))
+    return tuple(one for one in rank.by_kind if one in known)

@@ -189,7 +189,7 @@ def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none
     may.
     """
-    kind = next(filter(PERHAPS.__contains__, kinds), None)
+    kind = next((one for one in kinds if one in PERHAPS), None)
     if kind is None:
         return None
     is_other = {
@@ -296,7 +296,7 @@ def wide_because(planned: Planned, run: Run) -> str:
     low, high = planned.low_frac, planned.ceiling_frac
     if low is None or high is None or low > MOST.value * high or high - low < WALL.value:
         return ""
-    kind = next(filter(_WIDE.__contains__, planned.fix.changes(run)), "any")
+    kind = next((one for one in planned.fix.changes(run) if one in _WIDE), "any")
     return say(f"plan.wide-{kind}")
 
 

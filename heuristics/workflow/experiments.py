@@ -78,7 +78,7 @@ def _graphs(run: Run) -> str:
     impl, held = run.config.graph_impl, run.config.graph_parts or ()
     if impl not in ("none", "local", "transformer_engine"):
         return ""
-    return " ".join((impl, *filter(GRAPH_MODULES.__contains__, held)))
+    return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
 
 
 def _baseline(run: Run, wall: WallId | None) -> Experiment:

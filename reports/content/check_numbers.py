@@ -142,7 +142,7 @@ def _nearest(found: Nearest) -> str:
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
     called = words_of("aspect")
     differs = [f"{called[one.what]} {one.here} ({one.published})" for one in found.differs]
-    unknown = [*map(called.__getitem__, found.unknown_settings)]
+    unknown = [called[one] for one in found.unknown_settings]
     said = (
         f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run "
         f"({run})."

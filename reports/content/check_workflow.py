@@ -27,7 +27,7 @@ _INPUTS: Final = 4
 
 def workflow_lines(result: Result, shown: int) -> Blocks:
     rules = _rules(result)
-    open_ = [*chain.from_iterable(map(rules.__getitem__, OPEN))]
+    open_ = [*chain.from_iterable(rules[one] for one in OPEN)]
     rest = beyond(len(open_), shown, "{} more of these: --full")
     yield from _counts(result, rules)
     yield from items("", (*map(step_words, open_[:shown]), rest))

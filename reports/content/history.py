@@ -1,7 +1,6 @@
 """The results of a history as a table."""
 
 from collections.abc import Mapping, Sequence
-from itertools import starmap
 
 from reports.content.blocks import Block, Command, table, words
 from reports.content.names import name_of, optional, statement, told, told_ms
@@ -39,6 +38,6 @@ def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
         rows.append((*start, gpu, step, wall, line.origin or "")[: len(heads)])
     blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:
-        named = ", ".join(starmap("{} is {}".format, sorted(baselines.items())))
+        named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
         blocks.append(statement(named, "Baselines"))
     return Page(words("Results of the history"), (), tuple(blocks))

@@ -63,7 +63,7 @@ def _only_if(result: Result) -> str:
     waits = set[str]()
     for asked in chain.from_iterable(each(_undecided(result), "waits_for")):
         waits.add(_FACTS.get(asked, "the GPU"))
-    versions = [*filter(waits.__contains__, PACKAGE_NAMES.values())]
+    versions = [one for one in PACKAGE_NAMES.values() if one in waits]
     named = sorted(waits - {*versions}, reverse=True)
     named += versions if len(versions) < 2 else ["the versions"]
     allow = "allows" if len(named) == 1 and len(versions) < 2 else "allow"

@@ -69,7 +69,7 @@ class GitHub(Markup):
         for place, (line, under) in enumerate(items, start=1):
             mark = f"{place}." if is_numbered else "-"
             yield f"{mark} {line}"
-            yield from map(f"{' ' * (len(mark) + 1)}- {{}}".format, under)
+            yield from (f"{' ' * (len(mark) + 1)}- {one}" for one in under)
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]

@@ -89,7 +89,7 @@ class Jira(Markup):
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
-            yield from map(f"{mark}* {{}}".format, under)
+            yield from (f"{mark}* {one}" for one in under)
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]

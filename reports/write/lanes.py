@@ -58,13 +58,13 @@ def lanes_of(one: Stretch) -> list[Drawn]:
     for drawn in _host(one):
         (functions if drawn.kind == "functions" else lanes).append(drawn)
     if (why := known(one.timeline.reasons)) and why.at_ns:
-        keys = [*map(why.reasons.__getitem__, why.reason)]
+        keys = [why.reasons[one] for one in why.reason]
         lanes.append(
             Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys))
         )
     for lane in one.timeline.lanes:
         if lane.at_ns:
-            keys = [*map(one.words.keys.__getitem__, lane.key)]
+            keys = [one.words.keys[each] for each in lane.key]
             title, under = _meaning(lane, keys), f"stream {lane.stream}"
             columns = (lane.at_ns, lane.length_ns, keys, _names(one, lane))
             streams.append(Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)]))
@@ -89,7 +89,7 @@ def longest(lane: Drawn, count: int) -> Drawn:
     kept = dict[str, Any]()
     for name in ("at_ns", "length_ns", "key", "name", "launch_ns"):
         if column := getattr(lane, name):
-            kept[name] = [*map(column.__getitem__, places)]
+            kept[name] = [column[one] for one in places]
     return replace(lane, **kept)
 
 

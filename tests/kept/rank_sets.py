@@ -37,18 +37,32 @@ OPERATIONS: Final = (*Operation, Operation.ALL_REDUCE, Operation.ALL_GATHER, Ope
 
 
 @dataclass
-class _Rank:
+class Begun:
+    """One rank as far as it has come: its steps, its parts in collectives, and what it did since the last."""
+
     now: float = 0.0
     parts: list[Part] = field(default_factory=list)
     steps: list[dict[str, float]] = field(default_factory=list)
     since: dict[str, float] = field(default_factory=dict)
 
+    def begins(self) -> None:
+        """A step."""
+        self.steps.append({"start": self.now, "pace": 5})
+
     def passes(self, name: str, us: float) -> None:
+        """So long at compute, experts' compute, the host's or the loader's."""
         self.now += us
         for told in (self.steps[-1], self.since):
             told[name] = told.get(name, 0) + us
             if name == "grouped":
                 told["compute"] = told.get("compute", 0) + us
+
+    def meets(self, group: int, end: float, operation: Operation, size: int = UNKNOWN) -> None:
+        """It takes part in a collective from now until its end."""
+        number = sum(part.group == group for part in self.parts)
+        part = Part(group, number, self.now, end, operation, size, len(self.steps) - 1, self.since)
+        self.steps[-1]["exposed_comm"] = self.steps[-1].get("exposed_comm", 0) + end - self.now
+        self.parts, self.since, self.now = [*self.parts, part], {}, end
 
 
 def draw_ranks(seed: int) -> list[RankSummary]:
@@ -65,11 +79,11 @@ def draw_ranks(seed: int) -> list[RankSummary]:
         )
         for _ in range(dice.randint(1, 7))
     ]
-    ranks, late, victim = [_Rank() for _ in range(count)], dice.choice(LATE), dice.randrange(count)
+    ranks, late, victim = [Begun() for _ in range(count)], dice.choice(LATE), dice.randrange(count)
     by_much = dice.choice((0.02, 0.2, 0.6, 2.0))
     for _ in range(dice.choice((1, 2, 3, 4, 6, 10))):
         for place, rank in enumerate(ranks):
-            rank.steps.append({"start": rank.now, "pace": 5})
+            rank.begins()
             rank.passes("loader", 20 + 400 * by_much * (late == "loader" and place == victim))
         for split, operation, size, work in program:
             for place, rank in enumerate(ranks):
@@ -116,7 +130,7 @@ def _groups(dice: Random, count: int) -> list[list[list[int]]]:
 
 
 def _meet(
-    ranks: Sequence[_Rank],
+    ranks: Sequence[Begun],
     group: int,
     operation: Operation,
     size: int,
@@ -124,13 +138,10 @@ def _meet(
 ) -> None:
     end = max(rank.now for rank in ranks) + took_us
     for rank in ranks:
-        number = sum(part.group == group for part in rank.parts)
-        part = Part(group, number, rank.now, end, operation, size, len(rank.steps) - 1, rank.since)
-        rank.steps[-1]["exposed_comm"] = rank.steps[-1].get("exposed_comm", 0) + end - rank.now
-        rank.parts, rank.since, rank.now = [*rank.parts, part], {}, end
+        rank.meets(group, end, operation, size)
 
 
-def _summary(dice: Random, place: int, rank: _Rank, ways: _Manner, odd: bool) -> RankSummary:
+def _summary(dice: Random, place: int, rank: Begun, ways: _Manner, odd: bool) -> RankSummary:
     kernels = [14.0 if odd else dice.choice((10.0, 10.1)), 20.0, 0.0 if odd else 30.0]
     made = summary_of(
         None if odd and dice.random() < 0.3 else place,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from tests.recordings.ranks import MS, Part, array, summary_of
+from tests.kept.rank_sets import Begun
+from tests.recordings.ranks import MS, array, summary_of
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.summaries.summary import (
     UNKNOWN,
@@ -29,23 +30,14 @@ Work = Meeting | float
 MiB: Final = 1 << 20
 
 
-@dataclass
-class _Rank:
+@dataclass(kw_only=True)
+class _Rank(Begun):
     """One rank that runs its schedule until it meets another."""
 
     stage: int
     replica: int
     work: float
-    now: float = 0.0
-    parts: list[Part] = field(default_factory=list)
     calls: list[tuple[int, int]] = field(default_factory=list)
-    steps: list[dict[str, float]] = field(default_factory=list)
-    since: dict[str, float] = field(default_factory=dict)
-
-    def passes(self, name: str, us: float) -> None:
-        self.now += us
-        for told in (self.steps[-1], self.since):
-            told[name] = told.get(name, 0) + us
 
 
 def draw_pipeline(seed: int) -> list[RankSummary]:
@@ -55,14 +47,16 @@ def draw_pipeline(seed: int) -> list[RankSummary]:
     layers = [dice.choice((1, 2, 2, 2, 4)) for _ in range(stages)]
     batches, uneven = dice.choice((1, 2, 4)), dice.choice((1.0, 1.0, 1.5))
     ranks = [
-        _Rank(stage, replica, 20.0 * layers[stage] * (uneven if stage == stages - 1 else 1))
+        _Rank(
+            stage=stage, replica=replica, work=20.0 * layers[stage] * (uneven if stage == stages - 1 else 1)
+        )
         for replica in range(replicas)
         for stage in range(stages)
     ]
     victim, slow = dice.choice(ranks), dice.choice((0, 0, 10, 60))
     for _ in range(dice.choice((1, 2, 3, 5))):
         for rank in ranks:
-            rank.steps.append({"start": rank.now, "pace": 5})
+            rank.begins()
             rank.passes("loader", 10)
         _run(dice, ranks, [_schedule(rank, stages, batches) for rank in ranks], victim, slow)
         for rank in ranks:
@@ -137,11 +131,7 @@ def _meet(ranks: Sequence[_Rank], meetings: Sequence[Meeting]) -> None:
     end = max(rank.now for rank in ranks) + (4 if is_message else 30)
     for rank, (other, sends, receives) in zip(ranks, meetings, strict=True):
         group = 2 if not is_message else int(int(other) > rank.stage)
-        number = sum(part.group == group for part in rank.parts)
-        operation = Operation.EXCHANGE if is_message else Operation.ALL_REDUCE
-        part = Part(group, number, rank.now, end, operation, step=len(rank.steps) - 1, before=rank.since)
-        rank.steps[-1]["exposed_comm"] = rank.steps[-1].get("exposed_comm", 0) + end - rank.now
-        rank.parts, rank.since, rank.now = [*rank.parts, part], {}, end
+        rank.meets(group, end, Operation.EXCHANGE if is_message else Operation.ALL_REDUCE)
         rank.calls.append((sends, receives) if is_message else (0, 0))
 
 

@@ -7,7 +7,6 @@ nobody's.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +63,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
             schema=None if version == NULL else str(version),
             reader="json",
             gpus=_gpus(header) or tuple(_unlisted_gpus(gpu[schema.KERNELS])),
-            missing_tables=tuple(filterfalse(tables.__getitem__, schema.USED_TABLES)),
+            missing_tables=tuple(name for name in schema.USED_TABLES if not len(tables[name])),
             diagnostics=(
                 *left_out("GPU rows without a device", without_device),
                 *left_out("host rows without times", without_times),

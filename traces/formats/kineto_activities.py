@@ -111,7 +111,7 @@ class Threads:
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         on_threads = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS)
-        pids, tids = _ids(*map(tables.__getitem__, on_threads))
+        pids, tids = _ids(*(tables[one] for one in on_threads))
         self._numbered: dict[int, IntArray] = {}
         for pid in distinct(pids[pids != NULL]):
             of_pid = distinct(tids[(pids == pid) & (tids != NULL)])
@@ -131,7 +131,7 @@ class Threads:
 def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
     """Packed processes of the host: those that make CUDA calls, else all with ranges."""
     for some in ((schema.CALLS,), _HOST_TABLES):
-        gids = threads.of(*map(tables.__getitem__, some))
+        gids = threads.of(*(tables[one] for one in some))
         if len(found := distinct(gids[gids != NULL] & PROCESS_BITS)):
             return found.tolist()
     return []

@@ -56,7 +56,7 @@ def process_groups(
                 count = int(size[row])
             key = fingerprint(f"{name}\x00{told if told else text}")
             found[numbers[name]] = ProcessGroup(key, count, told)
-    return tuple(map(found.__getitem__, range(len(found))))
+    return tuple(found[one] for one in range(len(found)))
 
 
 def sizes(kernels: Table) -> IntArray:

@@ -268,7 +268,7 @@ def _arguments(given: object) -> object:
     if not isinstance(given, dict):
         return None
     arguments = dict(given)
-    for name in filter(given.__contains__, map(_SPELLED.get, _OF_OPERATORS)):
+    for name in (one for one in map(_SPELLED.get, _OF_OPERATORS) if one in given):
         arguments[name] = _encoded(given[name])
     return arguments
 

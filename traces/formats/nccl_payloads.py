@@ -140,7 +140,7 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
             by_length[len(blob)].append(place)
     for length, members in by_length.items():
         places = ints(members)
-        whole = b"".join(map(blobs.__getitem__, members))
+        whole = b"".join(blobs[one] for one in members)
         raw = np.frombuffer(whole, dtype=np.uint8).reshape(-1, length)
         headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
         for header in dict.fromkeys(map(tuple, headers.tolist())):

@@ -5,7 +5,6 @@ synchronisations, OS calls and the profiler's own work.
 """
 
 from collections.abc import Sequence
-from itertools import filterfalse
 from typing import Final
 
 import numpy as np
@@ -36,15 +35,15 @@ def read_present(
     here = tables.columns_of(name)
     if not here:
         return empty_columns((*required, *optional), texts)
-    if absent := [*filterfalse(here.__contains__, required)]:
+    if absent := [one for one in required if one not in here]:
         raise DamagedTrace(
             f"{tables.path} has no column {absent[0]} in {name}, which every export has. "
             "Export the report again."
         )
-    present = [*required, *filter(here.__contains__, optional)]
+    present = [*required, *(one for one in optional if one in here)]
     wanted = {column: values for column, values in only.items() if column in here}
-    table = tables.read(name, present, [*filter(here.__contains__, texts)], wanted)
-    for column in filter(table.integers.__contains__, ("start", "end")):
+    table = tables.read(name, present, [one for one in texts if one in here], wanted)
+    for column in (one for one in ("start", "end") if one in table.integers):
         times_ns = table[column]
         least_ns = times_ns.min(initial=0, where=times_ns != NULL)
         # differences must fit into 64 bits
@@ -80,7 +79,7 @@ def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tupl
     used = distinct(chosen[chosen != NULL])
     place = np.searchsorted(used, chosen).astype(PLACE)
     place[open_] = -1
-    return place, tuple(map(found.__getitem__, used.tolist()))
+    return place, tuple(found[one] for one in used.tolist())
 
 
 def timed(table: Table) -> Table:

@@ -122,7 +122,8 @@ def _present(tables: SqliteTables, table: str, wanted: Texts) -> list[list[objec
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has
     none.
     """
-    asked = [*filter(tables.columns_of(table).__contains__, dict.fromkeys(wanted))]
+    there = tables.columns_of(table)
+    asked = [name for name in dict.fromkeys(wanted) if name in there]
     found = []
     for row in tables.rows(table, asked) if asked else ():
         value_of = dict(zip(asked, row, strict=True))

@@ -302,7 +302,7 @@ def _slots(
 
 def _is_real(declared: str) -> bool:
     upper = declared.upper()
-    return any(map(upper.__contains__, _REAL)) and not any(map(upper.__contains__, _TEXT_OR_WHOLE))
+    return any(one in upper for one in _REAL) and not any(one in upper for one in _TEXT_OR_WHOLE)
 
 
 class _Growing:

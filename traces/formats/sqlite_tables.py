@@ -325,7 +325,7 @@ def _encoded(texts: Sequence[Any], known: dict[str | None, int]) -> IntArray:
     for text in texts:
         if text not in known:
             known[text] = len(known) - 1
-    return np.fromiter(map(known.__getitem__, texts), dtype=np.int64, count=len(texts))
+    return np.fromiter((known[one] for one in texts), dtype=np.int64, count=len(texts))
 
 
 def _without_null(known: Iterable[str | None]) -> list[str]:

@@ -47,7 +47,7 @@ class Table:
 
     def columns(self, names: Iterable[str]) -> list[IntArray]:
         """The columns of these names, in their order."""
-        return [*map(self.integers.__getitem__, names)]
+        return [self.integers[one] for one in names]
 
     def only(self, wanted: BoolArray) -> "Table":
         """The rows that are wanted, with the texts that these have."""

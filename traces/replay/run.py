@@ -172,7 +172,7 @@ class Borders:
         self._done_ns = [
             at - rows.start_ns[work] for at, work in zip(at_ns, self._across, strict=True)
         ]
-        self._length_ns = [*map(rows.length_ns.__getitem__, self._across)]
+        self._length_ns = [rows.length_ns[one] for one in self._across]
 
     def lengths_ns(self, done: Replayed) -> IntArray:
         """From the first to the second border of each pair, shape (k,), for all that it stands

@@ -144,7 +144,7 @@ def _of_rank(
 ) -> MemoryEstimate:
     """`held`: what each chunk keeps of one micro-batch."""
     chunks = layout.stages[rank]
-    parts = [*map(held.__getitem__, chunks)]
+    parts = [held[one] for one in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
     by_part = _sums(zip(parts, flying, strict=True))
     parameters, gradients, optimizer = states(model, layout, state, rank)

@@ -201,7 +201,7 @@ def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> t
     """Bytes of parameters, gradients and optimizer state on a rank of a pipeline stage."""
     counts = rank_counts(model, layout, stage)
     total, experts = sum(counts.values()), counts["experts"]
-    quantised = sum(map(counts.__getitem__, _QUANTISED))
+    quantised = sum(counts[one] for one in _QUANTISED)
     parameters = quantised * state.quantised_weight + (total - quantised) * state.weight
     # The distributed optimizer shards over data parallel ranks, an expert's state over its own
     # fewer ones.

@@ -34,7 +34,7 @@ def filled_in(known: Settings) -> tuple[Settings, Texts]:
     Of a model without experts the heads tell it too.
     """
     name, values = _by_shape().get(tuple(map(known.value, _SHAPE)), ("", {}))
-    for knob in filter(values.__contains__, _TELLING):
+    for knob in (one for one in _TELLING if one in values):
         if knob in known and known.value(knob) != values[knob]:
             return known, ()
     added = {

@@ -129,7 +129,7 @@ def nearest_references(
 
     def distance(row: Reference) -> tuple[int, ...]:
         differ = {one.what for one in _differs(here, _of_row(row))}
-        grave = map(differ.__contains__, _GRAVE)
+        grave = (one in differ for one in _GRAVE)
         return (*grave, round(_times(here, row) * 1000), len(differ))
 
     return tuple(sorted((row for row in references() if row.model == name), key=distance))

@@ -172,7 +172,7 @@ def theoretical_memory(number: int, text: str) -> int | None:
 
 def is_out_of_memory(text: str) -> bool:
     """Whether the line says that the GPU's memory ran out."""
-    return any(map(text.__contains__, _OUT_WORDS)) and _OUT.search(text) is not None
+    return any(one in text for one in _OUT_WORDS) and _OUT.search(text) is not None
 
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:

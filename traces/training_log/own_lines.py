@@ -52,7 +52,7 @@ def sizes_in(text: str, where: str) -> dict[str, Setting]:
     """Ranks in all and of each parallel group, as one line says them; `where`: such as
     `run.log:7`."""
     found: dict[str, Setting] = {}
-    if any(map(text.__contains__, _OF_SIZES)):
+    if any(one in text for one in _OF_SIZES):
         own = _OF_ENCODER.sub("", text)
         for knob, pattern in _SIZES.items():
             if size := pattern.search(own):

@@ -175,7 +175,7 @@ class _Reading:
         if self._blocks.open:
             self._blocks.take(number, text)
         elif self._iterations.take(number, text):
-            if any(map(text.__contains__, _NOT_A_NUMBER)):
+            if any(one in text for one in _NOT_A_NUMBER):
                 self._known_line(number, text)
         elif not (
             self._traceback(text) or self._memory_report(number, text) or self._waited(number, text)

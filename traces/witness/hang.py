@@ -8,7 +8,7 @@ one comes first: it is followed until a rank waits nowhere, or the ranks wait fo
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
-from itertools import chain, combinations, filterfalse
+from itertools import chain, combinations
 from typing import Final
 
 from traces.frozen import frozen
@@ -107,8 +107,8 @@ def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
 
 def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
     """The first collective of a group that was not entered alike and holds somebody up."""
-    here = [*filter(present.__contains__, group.members)]
-    silent = tuple(filterfalse(present.__contains__, group.members))
+    here = [one for one in group.members if one in present]
+    silent = tuple(one for one in group.members if one not in present)
     for sequence in sorted({*chain.from_iterable(group.by_rank.values())}):
         entered = {
             rank: entries[sequence]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from itertools import filterfalse
 from typing import Final, get_args
 
 from msgspec import structs
@@ -124,7 +123,7 @@ def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dic
     """Lengths by key. Raises InputError for one that is none of `known`: it would change the
     whole.
     """
-    if unknown := next(filterfalse(known.__contains__, told), None):
+    if unknown := next((one for one in told if one not in known), None):
         raise InputError(no_symptom(unknown, known, f"{place}."))
     return {key: round(part * WINDOW_NS) for key, part in told.items()}
 

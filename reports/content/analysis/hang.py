@@ -99,7 +99,8 @@ def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     witness = known(result.witness)
     if witness is None:
         return
-    of = " and ".join(map(words_of("witness_source").__getitem__, witness.sources))
+    called = words_of("witness_source")
+    of = " and ".join(called[one] for one in witness.sources)
     beside = len(those(witness.ranks, profiled=False))
     seen = f"{counted(len(witness.ranks), 'rank')} by {of}, {beside} of them not profiled"
     yield statement(f"{seen}; {_compared(witness)}", "Witness", whole=True)

@@ -32,7 +32,8 @@ def _blocks(found: Moe, scale: Scale) -> Blocks:
         yield statement(said, "Overhead")
     elif isinstance(found.tax_ns, Missing):
         yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
-    there = [*filter(each(found.rows, "pass_").__contains__, PASSES)]
+    passes = each(found.rows, "pass_")
+    there = [name for name in PASSES if name in passes]
     layers = known(found.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
     rows = list[list[Entry]]()

@@ -60,7 +60,7 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
     for name, several in _by_name(NEWEST).items():
         known[_joined(name)] = several[0].name
     word = _joined(whole.rpartition(".")[2])
-    nearest = [*map(known.__getitem__, nearest_names(word, known, _NEAREST))]
+    nearest = [known[one] for one in nearest_names(word, known, _NEAREST)]
     near = optional(" The nearest: {}.", nearest, ", ".join)
     raise UsageError(f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}")
 

@@ -120,7 +120,7 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
     right = area.width
-    for hue in reversed([*filter(seen.__contains__, map(Hue, words_of("hue")))]):
+    for hue in reversed([one for one in map(Hue, words_of("hue")) if one in seen]):
         name = words_of("hue")[hue]
         area.note(right, 0.08, name, ha="right")
         right -= inches(name, SMALL) + 0.18

@@ -71,7 +71,7 @@ class Recorded:
     @cached_property
     def classes(self) -> list[KernelClass]:
         """Of each activity what its name says; copies and graph replays are unnamed."""
-        return [*map(self.rank.classes.__getitem__, self.rows.name.tolist())]
+        return [self.rank.classes[one] for one in self.rows.name.tolist()]
 
     @cached_property
     def launch_count(self) -> IntArray:
@@ -82,7 +82,7 @@ class Recorded:
     def call_names(self) -> list[str]:
         columns = self.rank.columns
         names = (*columns.call_names, "")
-        return [*map(names.__getitem__, columns.calls.name[self.graph.calls.row].tolist())]
+        return [names[one] for one in columns.calls.name[self.graph.calls.row].tolist()]
 
 
 MOST_EVENTS: Final = Limit(

@@ -173,7 +173,7 @@ class _Pricing:
             worth -= {"host_overhead"}  # what is left is not what was replayed
         found["host_overhead"] = capped
         changed, without = self._changes(found), dict[str, Without]()
-        for wall in filter(worth.__contains__, found):
+        for wall in (one for one in found if one in worth):
             without[wall] = self._without(wall, walls[wall][0](), left[wall])
         return Costs(
             found["communication"],

@@ -33,7 +33,7 @@ def find_scopes(recorded: Recorded) -> Mapping[str, list[list[int]]]:
     for places in uninterrupted(recorded):
         if len(places) < 2:
             continue
-        kinds = [*map(classes.__getitem__, places)]
+        kinds = [classes[one] for one in places]
         for scope, begin, end in _scopes_of(kinds):
             if end - begin > 1:
                 found[scope].append(places[begin:end])

@@ -53,9 +53,7 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
                 found.append([])
             found[-1].append(work)
         elif last is not None and (
-            apart[call]
-            or recorded.launch_count[call]
-            or any(map(names[call].__contains__, _EVENTS))
+            apart[call] or recorded.launch_count[call] or any(one in names[call] for one in _EVENTS)
         ):
             found.append([])
     return [*filter(None, found)]
