@@ -57,9 +57,8 @@ def _before_convolutions(
     stretch = np.cumsum(shifted(launches)[:count] | begins(thread))
     moved = np.flatnonzero(moves)
     first = moved[begins(ints(stretch[moved]))]
-    then = next_at(launches)[:-1]
-    last = np.minimum(then, count - 1)
-    same = (then < count) & (thread[last] == thread) & (place[last] == place)
+    last = np.minimum(next_at(launches)[:-1], count - 1)  # which launches nothing where none follows
+    same = (thread[last] == thread) & (place[last] == place)
     found: BoolArray = (
         same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
     )

@@ -75,7 +75,6 @@ def per_step_ns(held: Spans, borders: Borders) -> IntArray:
 def measure_ledger(
     rows: Activities,
     steps: Steps,
-    budget: Budget,
     absent: AbsentPieces | Missing,
     moe: OrMissing[Moe],
 ) -> tuple[LedgerRow, ...]:
@@ -85,11 +84,11 @@ def measure_ledger(
     `count`: activities with time in the windows; for idle and reasons, stretches of time.
     `work_ns`: their summed time in the windows, however much of it another row or another activity
     of this one also has. `per_step_ns`: wall time, an entry per used step, one where there are no
-    steps. `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or
-    `moe` is missing, that group has no rows.
+    steps. `rows` carry the resolved kinds. Where `absent` or `moe` is missing, that group has no
+    rows.
     """
     borders, told, told_moe = borders_of(steps), known(absent), known(moe)
-    result = [*_budget_rows(rows, steps, budget, told)]
+    result = [*_budget_rows(rows, steps, told)]
     for reason, within in _by_reason(told, steps.windows) if told else ():
         result += _stretches(reason, "absent", within, borders)
     for row in told_moe.rows if told_moe else ():
@@ -99,15 +98,13 @@ def measure_ledger(
 
 
 def _budget_rows(
-    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | None
+    rows: Activities, steps: Steps, absent: AbsentPieces | None
 ) -> Iterator[LedgerRow]:
     """The budget of each step, measured on what runs in it; work that is wholly hidden has rows of
     zeros.
     """
     borders = borders_of(steps)
-    columns = [
-        _parts(one) for one in ([budget] if len(borders.start_ns) == 1 else _budgets(rows, borders))
-    ]
+    columns = list(map(_parts, _budgets(rows, borders)))
     works = _works(rows, steps.windows)
     for name in dict.fromkeys(chain(works, *columns)):
         per_step = tuple(column.get(name, 0) for column in columns)

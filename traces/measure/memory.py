@@ -107,8 +107,10 @@ def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:
     """
     first = np.maximum(last_at(time_ns, windows.start_ns), 0)
     last = np.searchsorted(time_ns, windows.end_ns)
-    held = [used_bytes[a:b] for a, b in row_by_row(first, last)]
-    return max((int(some.max()) for some in held if len(some)), default=0)
+    peak = 0
+    for begin, end in row_by_row(first, last):
+        peak = max(peak, int(used_bytes[begin:end].max(initial=0)))
+    return peak
 
 
 def measure_memory(

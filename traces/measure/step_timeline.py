@@ -95,11 +95,15 @@ def host_lanes(
     among them.
     """
     threads = rank.activities.launching_threads
-    found = [_rows(kind, threads, within_ns, most) for kind in kinds]
+    shown, left_out = list[tuple[HostKind, IntArray]](), 0
+    for kind in kinds:
+        kept, others = _rows(kind, threads, within_ns, most)
+        shown.append((kind, kept))
+        left_out += others
     lanes: list[HostLane] = []
-    for thread, (kind, (mine, _)) in product(threads.tolist(), zip(kinds, found, strict=True)):
-        lanes += _host_lanes(kind, thread, mine, within_ns, names)
-    return tuple(lanes), sum(left_out for _, left_out in found)
+    for thread, (kind, kept) in product(threads.tolist(), shown):
+        lanes += _host_lanes(kind, thread, kept, within_ns, names)
+    return tuple(lanes), left_out
 
 
 def host_kinds(columns: Columns) -> tuple[HostKind, ...]:

@@ -41,6 +41,7 @@ MS = 1_000_000
         ("f" * 8 + "fb" * 10, True, None),  # some layers are not repeated, and which is unknown
         ("f" * 12 + "fb" * 10, True, 10),
         ("f" * 13 + "fb" * 10, True, None),  # forward work of its own
+        ("f" * 11 + "fb" * 9, True, 9),  # nine tenths of 20 are twice as many as 9
         ("b" * 2 + "f" * 4 + "fb" * 2, True, 2),
     ],
 )
