@@ -11,7 +11,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.addresses.nested import innermost
-from traces.arrays import BoolArray, IntArray, ints, last_at, none_of, shifted
+from traces.arrays import PLACE, BoolArray, IntArray, last_at, none_of, shifted
 from traces.groups import begins, next_at
 from traces.timeline import RankTimeline
 
@@ -50,14 +50,15 @@ def _before_convolutions(
 
     `moves`: those that allocate or free; the first of them since the launch before is what counts.
     """
-    rows, count = rank.activities, len(order)
+    rows = rank.activities
     launched = rows.call[rows.is_kernel & (rows.call >= 0)]
     convolved = rows.call[rank.of_class("convolution") & (rows.call >= 0)]
     launches, thread = np.isin(order, launched), rank.columns.calls.thread_gid[order]
-    stretch = np.cumsum(shifted(launches)[:count] | begins(thread))
+    stretch = np.cumsum(shifted(launches) | begins(thread), dtype=PLACE)
     moved = np.flatnonzero(moves)
-    first = moved[begins(ints(stretch[moved]))]
-    last = np.minimum(next_at(launches)[:-1], count - 1)  # which launches nothing where none follows
+    first = moved[begins(stretch[moved])]
+    # the last of all where none follows, which then launches nothing
+    last = np.minimum(next_at(launches)[:-1], len(order) - 1)
     same = (thread[last] == thread) & (place[last] == place)
     found: BoolArray = (
         same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])

@@ -118,9 +118,9 @@ def _budget_rows(
 
 
 def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
-    latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
+    latest = np.maximum.accumulate(rows.end_ns)
     for start, end in row_by_row(borders.start_ns, borders.end_ns):
-        low = np.searchsorted(latest, start, side="right")
+        low = np.searchsorted(latest, start)
         high = np.searchsorted(rows.start_ns, end)
         yield measure_budget(rows.take(np.arange(low, high)), spans((start, end)))
 

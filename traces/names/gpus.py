@@ -214,14 +214,13 @@ def capability_at_least(kernel_names: Iterable[str]) -> str | None:
 
     A kernel built for sm_80 runs on an H100 as well. None where no name speaks of one.
     """
-    names = [name.replace("_", " ") for name in kernel_names]
-    spoken = {found for name in names for found in _ARCHITECTURE.findall(name)}
-    spoken |= {_GENERATIONS[found] for name in names for found in _GENERATION.findall(name)}
-    known = [
-        (int(text[:-1]), int(text[-1]))
-        for text in spoken
-        if f"{text[:-1]}.{text[-1]}" in _BY_CAPABILITY
-    ]
-    if known:
-        return "{}.{}".format(*max(known))
+    spoken = set[str]()
+    for name in kernel_names:
+        spelled = name.replace("_", " ")
+        spoken.update(_ARCHITECTURE.findall(spelled))
+        for generation in _GENERATION.findall(spelled):
+            spoken.add(_GENERATIONS[generation])
+    for capability in reversed(_BY_CAPABILITY):  # the newest first
+        if capability.replace(".", "") in spoken:
+            return capability
     return None
