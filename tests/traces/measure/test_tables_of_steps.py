@@ -212,6 +212,8 @@ def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at
     """In us; a launch takes 2."""
     recording = Recording()
     recording.range("forward", 50_000, 180_000)
+    for start, end in ((90_000, 100_000), (200_000, 210_000)):  # before it and after it
+        recording.range("optimizer", start, end)
     recording.range("mlp", 120_000, 140_000)
     recording.range("attention", 150_000, 170_000)
     recording.kernel(GEMM, 130_000, 150_000, launch_ns=125_000)
