@@ -92,11 +92,11 @@ def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Expo
         ("ep_dispatch", 10_000, 20_000, 0, 0, "fwd"),
         ("ep_combine", 55_000, 60_000, 0, 0, "fwd"),
     ]
-    windows = spans((0, 10_000), (15_000, 55_000), (60_000, 62_000))  # it starts in a hole or as one ends
+    windows = spans((0, 3_000), (6_000, 10_000), (15_000, 55_000), (60_000, 62_000))  # with edges
     found = measure_a2a(rank, resolve_kinds(rank), windows, chosen, NO_ACCOUNT)
     assert isinstance(found, A2a)
     assert [(s.start_ns, s.end_ns) for s in found.spans] == [
-        (1_000, 6_000), (15_000, 20_000), (60_000, 62_000),
+        (1_000, 3_000), (15_000, 20_000), (60_000, 62_000),
     ]  # fmt: skip
     assert (found.instances, found.payload_ns) == (2, 7_000)
 
