@@ -81,7 +81,7 @@ def test_a_block_beyond_the_sm_fits_no_time() -> None:
 
 def test_the_traces_own_limits_come_before_the_table() -> None:
     own = sm_capacity(gpu("8.6", limits=SmLimits(40, None, 32_768, None)))
-    assert own == SmCapacity(40, 16, 32_768, 102_400, 128, 1024)
+    assert own == SmCapacity(40, 16, 102_400, 32_768, 128, 1024)
     assert sm_capacity(gpu("42.0")) is None
 
 
