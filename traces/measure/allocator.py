@@ -16,18 +16,23 @@ from traces.groups import begins, next_at
 from traces.timeline import RankTimeline
 
 
+def launching_calls(rank: RankTimeline) -> IntArray:
+    """Kind of each call of a thread that launches; -1 of those of others."""
+    calls = rank.columns.calls
+    kind = call_kinds(rank.columns.call_names)[calls.name]
+    return np.where(np.isin(calls.thread_gid, rank.activities.launching_threads), kind, -1)
+
+
 def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
     """Masks over the calls of a rank: those of launching threads that free, and of these the
     allocator's.
     """
-    calls = rank.columns.calls
-    kind = call_kinds(rank.columns.call_names)[calls.name]
-    of_thread = np.isin(calls.thread_gid, rank.activities.launching_threads)
-    freeing = of_thread & (kind == CallKind.FREE)
+    calls, kind = rank.columns.calls, launching_calls(rank)
+    freeing = kind == CallKind.FREE
     own = none_of(len(freeing))
     if not freeing.any():
         return freeing, own
-    order = np.flatnonzero(of_thread)
+    order = np.flatnonzero(kind >= 0)
     order = order[np.lexsort((calls.start_ns[order], calls.thread_gid[order]))]
     thread, frees = calls.thread_gid[order], freeing[order]
     place, allocates = _innermost_range(rank, order), kind[order] == CallKind.ALLOCATE

@@ -166,10 +166,10 @@ def _found(
 
 def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:
     why = gap(reason, remedy)
-    passes = {
-        module: change(one, recomputed_count=why) if one.recomputed_count is None else one
-        for module, one in (modules or {}).items()
-    }
+    passes = dict(modules or {})
+    for module, one in passes.items():
+        if one.recomputed_count is None:
+            passes[module] = change(one, recomputed_count=why)
     return Recompute(passes or why, why, why, NOWHERE)
 
 

@@ -11,7 +11,8 @@ from traces.intervals import ns_in, spans
 from traces.limits import Limit
 from traces.measure.folding import Folded, fold
 from traces.measure.kernel_table import shortened
-from traces.measure.step_timeline import KEY_BASE, KEY_NAMES, stretch_of, typical_step
+from traces.measure.ledger import KEY_BASE
+from traces.measure.step_timeline import KEY_NAMES, stretch_of, typical_step
 from traces.missing import Missing, gap
 from traces.sections.tables import Kind, Loops, Phase, Sequence
 from traces.steps.found import Steps, no_steps
