@@ -150,7 +150,7 @@ def measure_rank(
     summary = summarise(rank, steps, absent, queueing, layers)
     del queueing
     timelines = measure_timelines(rank, steps, absent)
-    ledger = measure_ledger(rows, steps, budget, absent, layers.moe)
+    ledger = measure_ledger(rows, steps, absent, layers.moe)
     account = _without_pieces(account)
     return copied(
         RankMeasurements,

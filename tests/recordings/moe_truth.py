@@ -71,9 +71,7 @@ def measured(run: Run, view: View, folder: Path) -> Found:
     account = measure_account(rank, steps.windows, find_queueing(rank))
     absent = absent_pieces(account)
     moe = measure_moe(rank, resolution, steps, measure_recompute(rank, steps.windows), absent).moe
-    ledger = measure_ledger(
-        rank.activities, steps, measure_budget(rank.activities, steps.windows), absent, moe
-    )
+    ledger = measure_ledger(rank.activities, steps, absent, moe)
     timeline = measure_timelines(rank, steps, absent)[0]
     return Found(steps, measure_budget(rank.activities, steps.windows), account, moe, ledger, timeline)
 

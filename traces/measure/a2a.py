@@ -2,16 +2,18 @@
 waiting.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from traces.account.account import Account
-from traces.arrays import FOREVER, BoolArray, summed
+from traces.arrays import FOREVER, BoolArray, row_by_row, summed
 from traces.groups import group_of
 from traces.intervals import Spans, instants_in, instants_of, intersect, ns_in, subtract, union
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
+from traces.patterns import Pattern, compiled_rows, first_found
 from traces.resolve.layers import Places, places_of
 from traces.resolve.resolution import (
     CONTROL_KIND,
@@ -26,22 +28,15 @@ from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline, Source
 
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
-_NCCL: Final[tuple[tuple[Dispatcher, str], ...]] = (
-    ("alltoall", "SendRecv"),
-    ("alltoall", "AllToAll"),
-    ("alltoall", "AlltoAll"),
-    ("allgather", "AllGather"),
-    ("allgather", "ReduceScatter"),
+_LIBRARIES: Final[tuple[tuple[Dispatcher, Pattern], ...]] = compiled_rows(
+    ("hybridep", "hybrid_ep"),
+    ("ncclep", "nccl_ep"),
+    ("deepep", "deep_ep|intranode::|internode|ep::"),  # also under vendors' namespaces
+    ("alltoall", "SendRecv|All[Tt]oAll"),
+    ("allgather", "AllGather|ReduceScatter"),
 )
-_LIBRARIES: Final[
-    tuple[tuple[Dispatcher, tuple[str, ...]], ...]
-] = (  # the first whose mark a kernel's name has
-    ("hybridep", ("hybrid_ep",)),
-    ("ncclep", ("nccl_ep",)),
-    ("deepep", ("deep_ep", "intranode::", "internode", "ep::")),  # also under vendors' namespaces
-    *((dispatcher, (mark,)) for dispatcher, mark in _NCCL),
-)
-"""Dispatcher -> marks in its kernels' names. NCCL's count only where resolved as expert traffic."""
+"""Dispatcher and the marks in its kernels' names, of which the first counts; NCCL's only where
+resolved as expert traffic."""
 
 
 def measure_a2a(
@@ -85,7 +80,7 @@ def measure_a2a(
         if isinstance(account, Missing)
         else sum(ns for kind, ns in account.blocking_ns.items() if kind in _EXPERT_KINDS),
         unresolved_ns=instants_in(windows, rows, unresolved).total_ns,
-        spans=_spans(rank, resolution, rows, payload | control, places, windows),
+        spans=tuple(_spans(rank, resolution, rows, payload | control, places, windows)),
     )
 
 
@@ -104,7 +99,7 @@ def _waiting_like(
         return None
     blocks = rank.blocks[resolution.index]
     columns = (resolution.operation, resolution.phase, places.layer, places.part, rows.name, blocks)
-    group = group_of(*(column[alike] for column in columns))
+    group = group_of(*np.stack(columns)[:, alike])
     if np.bincount(group).max() < 2:
         return None
     fastest = np.full(len(alike), FOREVER)
@@ -120,7 +115,7 @@ def _spans(
     which: BoolArray,
     places: Places,
     windows: Spans,
-) -> tuple[Span, ...]:
+) -> Iterator[Span]:
     """Expert traffic that has time in the windows, in order of start."""
     mine = np.flatnonzero(which & (ns_in(rows, windows) > 0))
     first = np.searchsorted(windows.end_ns, rows.start_ns[mine], side="right")
@@ -133,19 +128,10 @@ def _spans(
     }
     no_phase = {UNTOLD: rank.lacks("forward and backward cannot be separated here", "ranges")}
     phases = no_phase | dict(enumerate(PHASES))
-    told = [column[mine] for column in (places.step, places.layer, resolution.phase)]
-    rows_of = np.stack((resolution.kind[mine], start_ns, end_ns, *told), axis=1).tolist()
-    return tuple(
-        Span(
-            COMM_KINDS[code],
-            start,
-            end,
-            no_step.get(step, step),
-            no_layer.get(layer, layer),
-            phases[phase],
-        )
-        for code, start, end, step, layer, phase in rows_of
-    )
+    told = np.stack((resolution.kind, places.step, places.layer, resolution.phase))[:, mine]
+    for start, end, code, step, layer, phase in row_by_row(start_ns, end_ns, *told):
+        kind, at = COMM_KINDS[code], (no_step.get(step, step), no_layer.get(layer, layer))
+        yield Span(kind, start, end, *at, phases[phase])
 
 
 def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) -> Dispatcher:
@@ -169,13 +155,10 @@ def _dispatchers(
     """
     counts = resolution.operation == OPERATIONS.index("notify")
     expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
-    by_name = [
-        next((found for found, marks in _LIBRARIES if any(mark in name for mark in marks)), "")
-        for name in (*rank.columns.kernel_names, "")
-    ]
+    by_name = [first_found(_LIBRARIES, name) or "" for name in (*rank.columns.kernel_names, "")]
     named = np.where(rows.source == Source.COPY, "alltoall", np.array(by_name)[rows.name])
     found: dict[Dispatcher, int] = {}
-    for dispatcher in dict.fromkeys(dispatcher for dispatcher, _ in _LIBRARIES):
+    for dispatcher, _ in _LIBRARIES:
         mine = expert & (named == dispatcher)
         if dispatcher in ("alltoall", "allgather"):
             mine &= ~counts

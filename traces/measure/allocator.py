@@ -11,23 +11,28 @@ import numpy as np
 
 from traces.account.calls import CallKind, call_kinds
 from traces.addresses.nested import innermost
-from traces.arrays import BoolArray, IntArray, ints, last_at, none_of, shifted
+from traces.arrays import PLACE, BoolArray, IntArray, last_at, none_of, shifted
 from traces.groups import begins, next_at
 from traces.timeline import RankTimeline
+
+
+def launching_calls(rank: RankTimeline) -> IntArray:
+    """Kind of each call of a thread that launches; -1 of those of others."""
+    calls = rank.columns.calls
+    kind = call_kinds(rank.columns.call_names)[calls.name]
+    return np.where(np.isin(calls.thread_gid, rank.activities.launching_threads), kind, -1)
 
 
 def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
     """Masks over the calls of a rank: those of launching threads that free, and of these the
     allocator's.
     """
-    calls = rank.columns.calls
-    kind = call_kinds(rank.columns.call_names)[calls.name]
-    of_thread = np.isin(calls.thread_gid, rank.activities.launching_threads)
-    freeing = of_thread & (kind == CallKind.FREE)
+    calls, kind = rank.columns.calls, launching_calls(rank)
+    freeing = kind == CallKind.FREE
     own = none_of(len(freeing))
     if not freeing.any():
         return freeing, own
-    order = np.flatnonzero(of_thread)
+    order = np.flatnonzero(kind >= 0)
     order = order[np.lexsort((calls.start_ns[order], calls.thread_gid[order]))]
     thread, frees = calls.thread_gid[order], freeing[order]
     place, allocates = _innermost_range(rank, order), kind[order] == CallKind.ALLOCATE
@@ -50,16 +55,16 @@ def _before_convolutions(
 
     `moves`: those that allocate or free; the first of them since the launch before is what counts.
     """
-    rows, count = rank.activities, len(order)
+    rows = rank.activities
     launched = rows.call[rows.is_kernel & (rows.call >= 0)]
     convolved = rows.call[rank.of_class("convolution") & (rows.call >= 0)]
     launches, thread = np.isin(order, launched), rank.columns.calls.thread_gid[order]
-    stretch = np.cumsum(shifted(launches)[:count] | begins(thread))
+    stretch = np.cumsum(shifted(launches) | begins(thread), dtype=PLACE)
     moved = np.flatnonzero(moves)
-    first = moved[begins(ints(stretch[moved]))]
-    then = next_at(launches)[:-1]
-    last = np.minimum(then, count - 1)
-    same = (then < count) & (thread[last] == thread) & (place[last] == place)
+    first = moved[begins(stretch[moved])]
+    # the last of all where none follows, which then launches nothing
+    last = np.minimum(next_at(launches)[:-1], len(order) - 1)
+    same = (thread[last] == thread) & (place[last] == place)
     found: BoolArray = (
         same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
     )

@@ -12,14 +12,14 @@ earlier in
 Totals are of the whole recording, kernels only, independent of steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
 
-from traces.arrays import summed
+from traces.arrays import IntArray, summed
 from traces.frozen import frozen
-from traces.groups import sums_of
+from traces.groups import places_of_each, sums_of
 from traces.intervals import (
     Spans,
     covered_ns,
@@ -97,21 +97,24 @@ def _communication(
 
 
 def _hidden_by_kind(activities: Activities, compute: Spans) -> dict[str, int]:
-    is_comm = activities.is_comm
-    found = {
-        kind: instants_in(compute, activities, is_comm & (activities.key == key)).total_ns
-        for key, kind in enumerate(COMM_KINDS)
-        if (is_comm & (activities.key == key)).any()
-    }
-    return {kind: ns for kind, ns in found.items() if ns}
+    found, rows = {}, activities.take(activities.is_comm)
+    for key, places in places_of_each(rows.key):
+        if ns := instants_in(compute, rows, places).total_ns:
+            found[COMM_KINDS[key]] = ns
+    return found
 
 
 def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[str, int]:
     """Time of each key where each instant belongs to the row that started first; keys by name."""
     own_start = first_come(rows.start_ns, rows.end_ns)
     own_ns = covered_ns(np.minimum(own_start, rows.end_ns), rows.end_ns, within)
-    by_key = sums_of(own_ns, rows.key, len(KEYS[bucket]))
-    return {KEYS[bucket][key]: int(by_key[key]) for key in np.flatnonzero(by_key)}
+    return sums_by_name(own_ns, rows.key, KEYS[bucket])
+
+
+def sums_by_name(values: IntArray, code: IntArray, names: Sequence[str]) -> dict[str, int]:
+    """Exact sums by name, no zeros, in the order of names; `code`: the place of a value's name."""
+    sums = sums_of(values, code, len(names)).tolist()
+    return {name: ns for name, ns in zip(names, sums, strict=True) if ns}
 
 
 def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrMissing[Totals]:

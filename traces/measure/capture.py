@@ -44,13 +44,16 @@ def measure_capture(columns: Columns, timeline: Timeline) -> Capture:
         "memory events": 0 if columns.memory is None else len(columns.memory),
         "GPU counter samples": sum(map(len, columns.gpu_samples)),
     }
-    kernels = [rank.activities.take(rank.activities.is_kernel) for rank in timeline.ranks]
-    total = sum(map(len, kernels))
-    launched = sum(summed(mine.is_launched) for mine in kernels)
+    total, launched, offset_ns = 0, 0, {}
+    for rank in timeline.ranks:
+        kernel = rank.activities.is_kernel
+        total += summed(kernel)
+        launched += summed(kernel & rank.activities.is_launched)
+        offset_ns[rank.process, rank.device] = clock_offset_ns(rank)
     return Capture(
         rows,
         launched / total if total else None,
-        {(rank.process, rank.device): clock_offset_ns(rank) for rank in timeline.ranks},
+        offset_ns,
         timeline.graph_launches,
         timeline.opaque_graph_launches,
     )

@@ -92,8 +92,10 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
     waits = waits_ns[late[0] :].astype(np.float64)
     spread = float(((waits - waits.mean()) ** 2).sum())
     for count in range(2, len(waits) // int(FEWEST.value) + 1):
-        places = [waits[place::count] for place in range(count)]
-        between = sum(len(one) * (one.mean() - waits.mean()) ** 2 for one in places)
+        place = np.arange(len(waits)) % count
+        several = np.bincount(place)
+        means = np.bincount(place, weights=waits) / several
+        between = (several * (means - waits.mean()) ** 2).sum()
         chance = (count - 1) / (len(waits) - 1)
         if spread and between / spread >= chance + RHYTHM.value * (1 - chance):
             return count

@@ -2,6 +2,7 @@
 GEMMs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -10,11 +11,12 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray, distinct, summed
 from traces.columns import Columns
 from traces.frozen import frozen
-from traces.groups import passing, sums_of
+from traces.groups import passing
 from traces.intervals import Spans, ns_in
 from traces.launches import launches_a_graph
 from traces.limits import MOST, Limit
 from traces.measure.a2a import dispatcher_of
+from traces.measure.budget import sums_by_name
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap, or_gap
 from traces.names.frameworks import framework_by_names
@@ -47,38 +49,36 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     is not in the GEMM's name, quantising kernels that agree give it, else it is one scale per
     tensor.
     """
-    names, rows = rank.columns.kernel_names, rank.activities.take(rank.activities.name >= 0)
-    by_code = sums_of(ns_in(rows, windows), rows.name, len(names))
-    work_ns = {names[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
-    classes = {name: classify_kernel(name) for name in work_ns}
-    gemms = {name: ns for name, ns in work_ns.items() if multiplies(classes[name])}
-    total_ns = sum(gemms.values())
     if not rank.has_kernels:
         return Precision(rank.lacks("graph replays were recorded whole", "graphs"), {})
+    rows = rank.activities.take(rank.activities.name >= 0)
+    gemms, quantize = dict[str, int](), set[str]()
+    for name, ns in sums_by_name(
+        ns_in(rows, windows), rows.name, rank.columns.kernel_names
+    ).items():
+        kernel = classify_kernel(name)
+        if multiplies(kernel):
+            gemms[name] = ns
+        elif kernel.class_ == "quantize" and (written := quantize_format(name)):
+            quantize.add(written)
+    total_ns = sum(gemms.values())
     if not total_ns:
         return Precision(gap("no GEMM in the window", "choose a longer window"), {})
-    quantising = (
-        quantize_format(name) for name, kernel in classes.items() if kernel.class_ == "quantize"
-    )
-    quantize = {found for found in quantising if found}
-    formats: dict[str, int] = {}
+    formats = Counter[str]()
+    scaled = quantize.pop() if len(quantize) == 1 else "fp8_per_tensor"
     for name, ns in gemms.items():
         found = gemm_format(name)
-        if found == FP8:
-            found = next(iter(quantize)) if len(quantize) == 1 else "fp8_per_tensor"
         if found:
-            formats[found] = formats.get(found, 0) + ns
-    shares = {
-        found: ns / total_ns for found, ns in sorted(formats.items(), key=lambda item: -item[1])
-    }
-    told_ns = sum(formats.values())
+            formats[scaled if found == FP8 else found] += ns
+    shares = {found: ns / total_ns for found, ns in formats.most_common()}
+    told_ns = formats.total()
     if told_ns / total_ns < MOST.value:
         why = (
             f"only {percent(told_ns / total_ns)} of the GEMM work has a name that contains its "
             f"number format"
         )
         return Precision(gap(why, "none: the names of these kernels do not contain it"), shares)
-    main, main_ns = max(formats.items(), key=lambda item: item[1])
+    ((main, main_ns),) = formats.most_common(1)
     return Precision(main if main_ns > MOST.value * told_ns else "mixed", shares)
 
 
@@ -141,12 +141,10 @@ def _graph_scopes(
 ) -> Mapping[str, float]:
     """Of each scope that ran, how much of the work that tells it is in graphs."""
     rows = rank.activities
-    scopes = [scope_of(classify_kernel(name)) for name in rank.columns.kernel_names]
+    scopes = np.array([*map(scope_of, rank.classes)], dtype=object)
     shares = {}
     for scope in SCOPES:
-        # the last for work without a name
-        told = np.array([*(one == scope for one in scopes), False])
-        mine = is_kernel & told[rows.name]
+        mine = is_kernel & (scopes == scope)[rows.name]
         if whole_ns := summed(work_ns[mine]):
             shares[scope] = summed(work_ns[mine & in_graph]) / whole_ns
     return shares

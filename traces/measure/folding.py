@@ -10,7 +10,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, listed, none_of, order_of, row_by_row, zeros
+from traces.arrays import (
+    BoolArray,
+    IntArray,
+    ints,
+    listed,
+    none_of,
+    order_of,
+    row_by_row,
+    summed,
+    zeros,
+)
 from traces.frozen import frozen
 from traces.groups import before_of, begins, first_of, group_of
 from traces.limits import Limit
@@ -50,7 +60,7 @@ def fold(numbers: IntArray, most: int) -> Folded | None:
         if shorter is None:
             break
         level = shorter
-    if sum(tree.sizes[token] for token in level.token.tolist()) > most:
+    if summed(ints(tree.sizes)[level.token]) > most:
         return None
     return _laid_out(tree, level, len(numbers))
 
@@ -73,8 +83,12 @@ class _Tree:
             return token
         token = self.loops[times, body] = len(self.parts)
         self.parts.append((times, body))
-        self.rows.append(times * sum(self.rows[one] for one in body))
-        self.sizes.append(sum(self.sizes[one] for one in body))
+        rows = size = 0
+        for one in body:
+            rows += self.rows[one]
+            size += self.sizes[one]
+        self.rows.append(times * rows)
+        self.sizes.append(size)
         return token
 
 

@@ -3,19 +3,17 @@ host.
 """
 
 from collections import Counter
-from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from traces.account.host import LARGE
-from traces.arrays import BoolArray, IntArray, bools, distinct, ints, none_of, summed
-from traces.columns import COPY_KINDS
+from traces.arrays import BoolArray, IntArray, distinct, ints, none_of, summed
 from traces.groups import begins, places_of_each
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, subtract
 from traces.limits import WALL, Limit
 from traces.missing import Missing
-from traces.names.kernels import GRAPH_REPLAY, compute_classes
+from traces.names.kernels import GRAPH_REPLAY, compute_class, compute_classes
 from traces.steps.found import Steps
 from traces.timeline import Activities, RankTimeline
 
@@ -64,14 +62,14 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     size = rank.columns.copies.size_bytes[copies.row]
     used = steps.used_at(copies.start_ns) >= 0
     within_ns = max(steps.lengths_ns())
-    out, back = (copies.key == COPY_KINDS.index(kind) for kind in ("memcpy_d2h", "memcpy_h2d"))
+    out, back = copies.copies("memcpy_d2h"), copies.copies("memcpy_h2d")
     found: list[int] = []
     for one in distinct(size[out & (size >= LARGE.value)]).tolist():
         pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
-        touching = [pair for pair in pairs if used[list(pair)].any()]
+        touching = pairs[used[pairs].any(axis=1)]
         read = summed(used & back & (size == one))
         if len(touching) >= RECURS.value * len(steps.used) and 2 * len(touching) > read:
-            found += [place for place in chain.from_iterable(touching) if used[place]]
+            found += touching[used[touching]].tolist()
     return at[ints(found)]
 
 
@@ -79,11 +77,9 @@ def _whole_graphs(rank: RankTimeline) -> Missing:
     return rank.lacks("graph replays were recorded whole, with the copies in them", "graphs")
 
 
-def _pairs(
-    copies: Activities, places: IntArray, out: BoolArray, within_ns: int
-) -> list[tuple[int, int]]:
+def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int) -> IntArray:
     """Copies of one size to the host, each with the next one back that starts so soon after its
-    end.
+    end, shape (n, 2).
     """
     pairs: list[tuple[int, int]] = []
     waiting: list[int] = []
@@ -96,7 +92,7 @@ def _pairs(
         if done := [one for one in waiting if copies.end_ns[one] <= start_ns]:
             waiting.remove(done[-1])
             pairs.append((done[-1], place))
-    return pairs
+    return ints(pairs).reshape(-1, 2)
 
 
 def resident_places(
@@ -153,10 +149,8 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
     often = RECURS.value * len(steps.used)
     if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
         return at[:0]
-    recur = [
-        one for one, count in Counter(rank.copy_bytes(found).tolist()).items() if count >= often
-    ]
-    return at[weights | (inside & np.isin(rank.copy_bytes(at), recur))]
+    sizes, counts = np.unique(rank.copy_bytes(found), return_counts=True)
+    return at[weights | (inside & np.isin(rank.copy_bytes(at), sizes[counts >= often]))]
 
 
 def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
@@ -170,27 +164,28 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     rows, size = rank.activities, rank.copy_bytes(at)
     result = none_of(len(at))
     step = steps.used_at(rows.start_ns[at])
-    names = _in_all_steps(rows, steps)
-    codes = [code for code, name in enumerate(compute_classes()) if name in _MATRIX]
-    products = bools([int(rows.key[same[0]]) in codes for same in names])
-    for _, same in places_of_each(size) if names else ():
+    kernels = _in_all_steps(rows, steps)
+    classes = rank.classes
+    products = np.isin([compute_class(classes[name]) for name in kernels], _MATRIX)
+    for _, same in places_of_each(size) if kernels else ():
         between = np.flatnonzero(step[same[:-1]] >= 0)
         begin_ns, of_step = rows.start_ns[at[same]], step[same[between]]
-        counts = [np.diff(np.searchsorted(rows.start_ns[one], begin_ns))[between] for one in names]
-        held = np.array(counts).T
-        several = [held[of_step == one] for one in distinct(of_step) if (of_step == one).sum() > 1]
+        counts = [np.diff(np.searchsorted(one, begin_ns)) for one in kernels.values()]
+        held = np.array(counts).T[between]
+        several = [held[places] for _, places in places_of_each(of_step) if len(places) > 1]
         whole = several[:-1] or several  # behind the last copy of all nothing is known
         result[same] = bool(whole) and all(_differ(one, products) for one in whole)
     return result
 
 
-def _in_all_steps(rows: Activities, steps: Steps) -> list[IntArray]:
-    """Places of the kernels of each name, of names of compute that all used steps have."""
+def _in_all_steps(rows: Activities, steps: Steps) -> dict[int, IntArray]:
+    """When the kernels of each name start, of names of compute that all used steps have."""
     compute = np.flatnonzero(rows.is_compute & (rows.name >= 0))
-    step, found = steps.used_at(rows.start_ns[compute]), []
-    for _, same in places_of_each(rows.name[compute]):
+    start_ns, found = rows.start_ns[compute], {}
+    step = steps.used_at(start_ns)
+    for name, same in places_of_each(rows.name[compute]):
         if len(distinct(step[same][step[same] >= 0])) == len(steps.used):
-            found.append(compute[same])
+            found[name] = start_ns[same]
     return found
 
 
@@ -246,5 +241,6 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
 
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
-    codes = [code for code, name in enumerate(compute_classes()) if name in classes]
-    return rows.start_ns[rows.is_compute & np.isin(rows.key, codes)]
+    return rows.start_ns[
+        rows.is_compute & np.isin(rows.key, list(map(compute_classes().index, classes)))
+    ]

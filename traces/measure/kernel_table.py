@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import listed
+from traces.arrays import row_by_row
 from traces.columns import NULL
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in
@@ -59,20 +59,20 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     mean_ns = np.bincount(group, weights=length_ns) / count
     # about its own mean, so that no square loses digits
     variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
-    std_ns = np.sqrt(variance).tolist()
     names, unknown = rank.columns.kernel_names, no_grid(rank)
+    first = first_of(group)
+    kind, grids = rows.take(mine[first]), shapes.grid[shape[first]]
+    columns = (kind.name, kind.bucket, kind.key, grids, count, work_ns, np.sqrt(variance))
     found = []
-    for place, at in enumerate(first_of(group).tolist()):
-        code, bucket, key = (int(column[mine[at]]) for column in (rows.name, rows.bucket, rows.key))
-        grid = listed(shapes.grid[shape[at]])
+    for name, bucket, key, grid, number, ns, std_ns in row_by_row(*columns):
         found.append(
             Kernel(
-                name=shortened(names[code]) if code >= 0 else NO_NAME,
-                grid=unknown if NULL in grid else grid,
-                key=f"{PREFIX[Bucket(bucket)]}.{KEYS[Bucket(bucket)][key]}",
-                count=int(count[place]),
-                work_ns=int(work_ns[place]),
-                std_ns=round(std_ns[place]),
+                name=shortened(names[name]) if name >= 0 else NO_NAME,
+                grid=unknown if NULL in grid else tuple(grid),
+                key=f"{PREFIX[bucket]}.{KEYS[bucket][key]}",
+                count=number,
+                work_ns=ns,
+                std_ns=round(std_ns),
             )
         )
     found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))

@@ -7,22 +7,23 @@ less its compute. `moe`: modules of MoE layers by pass, wall time of each, which
 up to nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import IntArray, Lasting, distinct, listed, row_by_row
+from traces.arrays import IntArray, Lasting, distinct, ints, listed, row_by_row
 from traces.frozen import frozen
 from traces.groups import sums_of
 from traces.intervals import Spans, instants_in, instants_of, ns_in, spans, subtract
-from traces.measure.budget import Budget, measure_budget
+from traces.measure.budget import Budget, measure_budget, sums_by_name
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Moe
 from traces.sections.tables import Group, LedgerRow
 from traces.steps.found import Steps
+from traces.texts import Texts
 from traces.timeline import KEYS, Activities, Bucket
 
 
@@ -75,7 +76,6 @@ def per_step_ns(held: Spans, borders: Borders) -> IntArray:
 def measure_ledger(
     rows: Activities,
     steps: Steps,
-    budget: Budget,
     absent: AbsentPieces | Missing,
     moe: OrMissing[Moe],
 ) -> tuple[LedgerRow, ...]:
@@ -85,11 +85,11 @@ def measure_ledger(
     `count`: activities with time in the windows; for idle and reasons, stretches of time.
     `work_ns`: their summed time in the windows, however much of it another row or another activity
     of this one also has. `per_step_ns`: wall time, an entry per used step, one where there are no
-    steps. `rows` carry the resolved kinds, `budget` is theirs over all windows. Where `absent` or
-    `moe` is missing, that group has no rows.
+    steps. `rows` carry the resolved kinds. Where `absent` or `moe` is missing, that group has no
+    rows.
     """
     borders, told, told_moe = borders_of(steps), known(absent), known(moe)
-    result = [*_budget_rows(rows, steps, budget, told)]
+    result = [*_budget_rows(rows, steps, told)]
     for reason, within in _by_reason(told, steps.windows) if told else ():
         result += _stretches(reason, "absent", within, borders)
     for row in told_moe.rows if told_moe else ():
@@ -98,20 +98,29 @@ def measure_ledger(
     return tuple(result)
 
 
+KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
+"""Of each bucket the place of its first key among those of all."""
+
+
+def keys_named(prefixes: Mapping[Bucket, str]) -> Texts:
+    """Keys of all buckets, each behind the prefix of its bucket."""
+    return tuple(f"{prefixes[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
+
+
 def _budget_rows(
-    rows: Activities, steps: Steps, budget: Budget, absent: AbsentPieces | None
+    rows: Activities, steps: Steps, absent: AbsentPieces | None
 ) -> Iterator[LedgerRow]:
     """The budget of each step, measured on what runs in it; work that is wholly hidden has rows of
     zeros.
     """
     borders = borders_of(steps)
-    columns = [
-        _parts(one) for one in ([budget] if len(borders.start_ns) == 1 else _budgets(rows, borders))
-    ]
-    works = _works(rows, steps.windows)
-    for name in dict.fromkeys(chain(works, *columns)):
+    columns = list(map(_parts, _budgets(rows, borders)))
+    in_windows_ns, code = ns_in(rows, steps.windows), rows.key + KEY_BASE[rows.bucket]
+    counts = sums_by_name(ints(in_windows_ns > 0), code, _NAMES)
+    work_ns = sums_by_name(in_windows_ns, code, _NAMES)
+    for name in dict.fromkeys(chain(counts, *columns)):
         per_step = tuple(column.get(name, 0) for column in columns)
-        yield LedgerRow(name, "budget", None, *works.get(name, (0, 0)), per_step)
+        yield LedgerRow(name, "budget", None, counts.get(name, 0), work_ns.get(name, 0), per_step)
     idle = subtract(steps.windows, instants_of(rows))
     if absent is None:
         yield from _stretches("idle", "budget", idle, borders)
@@ -121,9 +130,9 @@ def _budget_rows(
 
 
 def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
-    latest = np.maximum.accumulate(rows.end_ns) if len(rows) else rows.end_ns
+    latest = np.maximum.accumulate(rows.end_ns)
     for start, end in row_by_row(borders.start_ns, borders.end_ns):
-        low = np.searchsorted(latest, start, side="right")
+        low = np.searchsorted(latest, start)
         high = np.searchsorted(rows.start_ns, end)
         yield measure_budget(rows.take(np.arange(low, high)), spans((start, end)))
 
@@ -133,6 +142,7 @@ _PREFIX: Final = {
     Bucket.COMM: "exposed_comm",
     Bucket.COPY: "exposed_copy",
 }
+_NAMES: Final = keys_named(_PREFIX)
 
 
 def _parts(budget: Budget) -> dict[str, int]:
@@ -142,23 +152,10 @@ def _parts(budget: Budget) -> dict[str, int]:
         budget.exposed_copy_by_kind_ns,
     )
     found: dict[str, int] = {}
-    for prefix, parts in zip(_PREFIX.values(), maps, strict=True):
-        found |= {f"{prefix}.{key}": ns for key, ns in parts.items()}
+    for bucket, parts in zip(Bucket, maps, strict=True):
+        for key, ns in parts.items():
+            found[f"{_PREFIX[bucket]}.{key}"] = ns
     return found
-
-
-def _works(rows: Activities, windows: Spans) -> dict[str, tuple[int, int]]:
-    in_windows_ns = ns_in(rows, windows)
-    works: dict[str, tuple[int, int]] = {}
-    for bucket, prefix in _PREFIX.items():
-        mine = (in_windows_ns > 0) & (rows.bucket == bucket)
-        count = np.bincount(rows.key[mine], minlength=len(KEYS[bucket]))
-        work_ns = sums_of(in_windows_ns[mine], rows.key[mine], len(count))
-        works |= {
-            f"{prefix}.{KEYS[bucket][key]}": (int(count[key]), int(work_ns[key]))
-            for key in np.flatnonzero(count).tolist()
-        }
-    return works
 
 
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:

@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds, outermost
+from traces.account.calls import CallKind, outermost
 from traces.account.clocks import clock_offset_ns
 from traces.arrays import BoolArray, IntArray, last_at, listed, row_by_row, summed
 from traces.columns import NO_GPU, NULL, PROCESS_BITS, Gpu, MemoryUse
 from traces.groups import passing
 from traces.intervals import Spans, instants_in, spans
 from traces.limits import Limit
-from traces.measure.allocator import frees_to_allocate
+from traces.measure.allocator import frees_to_allocate, launching_calls
 from traces.measure.host_copies import copy_use, offload_places, resident_places
 from traces.measure.recompute import Recompute
 from traces.missing import Missing, gap, or_gap
@@ -107,8 +107,10 @@ def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:
     """
     first = np.maximum(last_at(time_ns, windows.start_ns), 0)
     last = np.searchsorted(time_ns, windows.end_ns)
-    held = [used_bytes[a:b] for a, b in row_by_row(first, last)]
-    return max((int(some.max()) for some in held if len(some)), default=0)
+    peak = 0
+    for begin, end in row_by_row(first, last):
+        peak = max(peak, int(used_bytes[begin:end].max(initial=0)))
+    return peak
 
 
 def measure_memory(
@@ -184,11 +186,9 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
 
 
 def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
-    calls, rows = rank.columns.calls, rank.activities
-    kind = call_kinds(rank.columns.call_names)[calls.name]
-    mine = np.isin(kind, (CallKind.FREE, CallKind.ALLOCATE))
-    mine &= np.isin(calls.thread_gid, rows.launching_threads) & host.hold(calls.start_ns)
-    some = calls.take(mine)
+    calls = rank.columns.calls
+    mine = np.isin(launching_calls(rank), (CallKind.FREE, CallKind.ALLOCATE))
+    some = calls.take(mine & host.hold(calls.start_ns))
     count = summed(outermost(some.start_ns, some.end_ns, some.thread_gid))
     return instants_in(host, some).total_ns, count
 
@@ -200,10 +200,8 @@ def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | Non
     `own`: its freeing calls, a mask over all calls.
     """
     rows, calls = rank.activities, rank.columns.calls
-    kind = call_kinds(rank.columns.call_names)[calls.name]
-    mine = np.isin(calls.thread_gid, rows.launching_threads)
     freed = np.sort(calls.start_ns[own])
-    allocated = np.sort(calls.start_ns[mine & (kind == CallKind.ALLOCATE)])
+    allocated = np.sort(calls.start_ns[launching_calls(rank) == CallKind.ALLOCATE])
     seen: list[bool] = []
     for step in steps.used[1:]:
         inside = slice(*np.searchsorted(rows.start_ns, step.within_ns).tolist())

@@ -39,12 +39,7 @@ def _device(one: DeviceMemory) -> SnapshotDevice:
     level = used_over_entries(one)
     used, reserved = int(level[-1]), one.reserved_bytes
     peak = int(level.argmax())
-    held = [
-        each
-        for each in one.allocations
-        if each.begin < peak and (each.end is None or each.end >= peak)
-    ]
-    stacks = _stacks(held)
+    stacks = _stacks(one.allocations, peak)
     most = int(READ.value)
     rest = stacks[most:]
     # in as many places as a page has, the most of each stretch; the last is the end
@@ -86,11 +81,15 @@ def used_over_entries(one: DeviceMemory) -> IntArray:
     return np.cumsum(change)
 
 
-def _stacks(held: Sequence[Allocation]) -> list[AllocationStack]:
-    """By what they are for and the frames that may be shown, the largest first."""
+def _stacks(allocations: Sequence[Allocation], peak: int) -> list[AllocationStack]:
+    """What is held at the peak by what it is for and the frames that may be shown, the largest
+    first.
+    """
     size: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
     count: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for one in held:
+    for one in allocations:
+        if one.begin >= peak or (one.end is not None and one.end < peak):
+            continue
         category = category_at_peak(one.frames, began=one.begin >= 0, kept=one.end is None)
         key = category, shown(one.frames, int(FRAMES.value))
         size[key] += one.size_bytes

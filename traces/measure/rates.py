@@ -8,6 +8,7 @@ is 2 GFLOP/s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isnan, nan
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -60,7 +61,7 @@ def measure_rates(
     gpu = gpu or NO_GPU
     memory, link = memory_rate(gpu.name, gpu.memory_bytes), link_rate(gpu.name)
     return Rates(
-        matrix=_matrix(rank, windows, gpu.name, memory),
+        matrix=_matrix(rank, windows, gpu.name, nan if memory is None else memory),
         copies=_copies(rank, windows),
         collective_rates=collectives,
         memory_gb_per_s=or_gap(memory, rank.lacks(_NO_RATE.format("memory"), "gpu")),
@@ -76,51 +77,49 @@ _NO_RATE: Final = "the {} rate of this GPU is not in our table, or its model was
 
 @frozen
 class _Done:
-    """One operator as it ran. `peak_tflops` is None where the peak of its format is not known."""
+    """One operator as it ran. `peak_tflops` is NaN where the peak of its format is not known."""
 
     work: OperatorWork
     key: str
     kernel_count: int
     work_ns: int
-    peak_tflops: float | None
+    peak_tflops: float
 
     @property
-    def at_peak_s(self) -> float | None:
-        if self.peak_tflops is None:
-            return None
+    def at_peak_s(self) -> float:
         return self.work.flop / (self.peak_tflops * 1e12)
 
 
 def _matrix(
-    rank: RankTimeline, windows: Spans, gpu: str | None, memory: float | None
+    rank: RankTimeline, windows: Spans, gpu: str | None, memory: float
 ) -> MatrixRates | Missing:
     rows, problems, no_peak = rank.activities, rank.columns.problems, rank.lacks(_NO_PEAK, "gpu")
     if problems is None:
         return rank.lacks("no shapes of operators were recorded", "operator_shapes")
-    works, multiply = [operator_work(one) for one in problems.distinct], rank.named(_multiplies)
+    works, multiply = list(map(operator_work, problems.distinct)), rank.named(_multiplies)
     around, held = _around(rank, problems, works), windows.hold(rows.start_ns)
     done = list(_operators(rank, held, around, problems, works, multiply, gpu))
     if not done:
         reason = "no kernel in the windows was launched by an operator whose shapes were recorded"
         return rank.lacks(reason, "operator_shapes")
-    if (
-        max(sum(one.work.flop for one in done), sum(one.work.bytes_at_least for one in done))
-        > _MOST
-    ):
-        return rank.lacks(
-            "the recorded shapes are larger than any that were run", "operator_shapes"
-        )
+    flop, moved, at_peak_s = 0, 0, 0.0
+    for one in done:
+        flop += one.work.flop
+        moved += one.work.bytes_at_least
+        if max(flop, moved) > _MOST:
+            reason = "the recorded shapes are larger than any that were run"
+            return rank.lacks(reason, "operator_shapes")
+        at_peak_s += one.at_peak_s
     inside = held & rows.is_compute
     matrix = inside & multiply
     length_ns = rows.length_ns
-    all_ns, at_peak_s = summed(length_ns[matrix]), _total(one.at_peak_s for one in done)
-    hfu = None if at_peak_s is None else at_peak_s * 1e9 / windows.total_ns
+    all_ns, hfu = summed(length_ns[matrix]), at_peak_s * 1e9 / windows.total_ns
     return MatrixRates(
         classes=_by_class(done, memory, no_peak, rows.key[inside], length_ns[inside]),
         operators=_by_operator(done, memory, no_peak),
         without_shape_count=summed(matrix & (around == NONE)),
         counted_frac=summed(length_ns[matrix & (around != NONE)]) / all_ns if all_ns else 1.0,
-        hfu_at_least_frac=or_gap(hfu, no_peak),
+        hfu_at_least_frac=no_peak if isnan(hfu) else hfu,
     )
 
 
@@ -175,7 +174,7 @@ def _operators(
             name = names[rows.name[longest]]
             peak = peak_of_product(gpu, _precision(work, name, rank))
             key = KEYS[Bucket.COMPUTE][rows.key[longest]]
-            yield _Done(work, key, len(places), work_ns, peak.tflops if peak else None)
+            yield _Done(work, key, len(places), work_ns, peak.tflops if peak else nan)
 
 
 _PRECISIONS: Final[Mapping[Dtype, Precision]] = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8"}
@@ -195,7 +194,7 @@ def _precision(work: OperatorWork, kernel: str, rank: RankTimeline) -> Precision
 
 def _by_class(
     done: Sequence[_Done],
-    memory: float | None,
+    memory: float,
     no_peak: Missing,
     key: IntArray,
     length_ns: IntArray,
@@ -218,7 +217,7 @@ def _by_class(
 
 
 def _by_operator(
-    done: Sequence[_Done], memory: float | None, no_peak: Missing
+    done: Sequence[_Done], memory: float, no_peak: Missing
 ) -> tuple[OperatorSpeed, ...]:
     found = [
         OperatorSpeed(**_common(several, memory, no_peak), operator=operator, dtype=dtype, key=key)
@@ -229,44 +228,35 @@ def _by_operator(
     return tuple(sorted(found, key=lambda one: (-one.flop, one.operator, one.dtype, one.key)))
 
 
-def _common(several: Sequence[_Done], memory: float | None, no_peak: Missing) -> dict[str, Any]:
-    """The fields of `Speed`, of some operators together."""
-    flop, work_ns = sum(one.work.flop for one in several), sum(one.work_ns for one in several)
-    size = sum(one.work.bytes_at_least for one in several)
-    at_peak_s = _total(one.at_peak_s for one in several)
-    moved_s = None if memory is None else size / (memory * 1e9)
-    roof_s = _total(_roof_s(one, memory) for one in several)
-    limit: RoofLimit | None = None
-    if at_peak_s is not None and moved_s is not None:
-        limit = "memory" if moved_s > at_peak_s else "peak"
+def _common(several: Sequence[_Done], memory: float, no_peak: Missing) -> dict[str, Any]:
+    """The fields of `Speed`, of some operators together; `memory`: its peak in GB/s, NaN where that
+    is not known.
+    """
+    flop = size = work_ns = kernel_count = 0
+    at_peak_s = roof_s = 0.0
+    for one in several:
+        flop += one.work.flop
+        size += one.work.bytes_at_least
+        work_ns += one.work_ns
+        kernel_count += one.kernel_count
+        at_peak_s += one.at_peak_s
+        moved_s = one.work.bytes_at_least / (memory * 1e9)
+        roof_s += float(np.maximum(one.at_peak_s, moved_s))
+    limit: RoofLimit | Missing = no_peak
+    if not isnan(roof_s):
+        limit = "memory" if size / (memory * 1e9) > at_peak_s else "peak"
     return {
         "operator_count": len(several),
-        "kernel_count": sum(one.kernel_count for one in several),
+        "kernel_count": kernel_count,
         "work_ns": work_ns,
         "flop": flop,
         "tflops_per_s": flop / work_ns / 1e3,
-        "peak_frac": no_peak if at_peak_s is None else at_peak_s * 1e9 / work_ns,
+        "peak_frac": no_peak if isnan(at_peak_s) else at_peak_s * 1e9 / work_ns,
         "bytes_at_least": size,
         "flop_per_byte": flop / size if size else 0.0,
-        "roof_frac": no_peak if roof_s is None else roof_s * 1e9 / work_ns,
-        "roof_limit": or_gap(limit, no_peak),
+        "roof_frac": no_peak if isnan(roof_s) else roof_s * 1e9 / work_ns,
+        "roof_limit": limit,
     }
-
-
-def _roof_s(one: _Done, memory: float | None) -> float | None:
-    if one.at_peak_s is None or memory is None:
-        return None
-    return max(one.at_peak_s, one.work.bytes_at_least / (memory * 1e9))
-
-
-def _total(parts: Iterable[float | None]) -> float | None:
-    """The sum; None where one of them is not known."""
-    total = 0.0
-    for one in parts:
-        if one is None:
-            return None
-        total += one
-    return total
 
 
 def _grouped(

@@ -9,7 +9,7 @@ from msgspec.structs import replace as change
 
 from traces.arrays import NOWHERE, BoolArray, IntArray, ints, none_of, row_by_row, summed
 from traces.frozen import frozen
-from traces.groups import mask_of
+from traces.groups import mask_of, places_of_each
 from traces.intervals import Spans, instants_in
 from traces.limits import MOST, NEARLY_ALL
 from traces.measure.recompute_extent import (
@@ -135,23 +135,25 @@ def _found(
             return Recompute({}, 0, {}, NOWHERE)
         why = "no name of a kernel, thread or range shows what runs backward"
         return _untold(why, rank.cure("threads"))
-    found, order = {}, launch_order(rows)
-    for module, (forward, backward) in _passes(rank, inside).items():
+    found, modules, order, open_ = list[_Judged](), dict[str, Passes](), launch_order(rows), []
+    for module in MODULES:
+        forward, backward = _ran(rank, inside, module, "fwd"), _ran(rank, inside, module, "bwd")
         if forward.any() and backward.any():
             may_be_cut = not (whole_steps and module in ONE_TO_ONE)
-            found[module] = _judge(order, forward, backward, roles.autograd, may_be_cut)
-    modules = {module: judged.passes for module, judged in found.items()}
+            judged = _judge(order, forward, backward, roles.autograd, may_be_cut)
+            found.append(judged)
+            modules[module] = judged.passes
+            if judged.open_:
+                open_.append(f"{module}: {judged.open_}")
     if not found:
         return _untold(
             "no kernel in the window has forward and backward names that differ", "none is needed"
         )
-    if open_ := "; ".join(
-        f"{module}: {judged.open_}" for module, judged in found.items() if judged.open_
-    ):
-        return _untold(open_, rank.cure("threads"), modules)
-    which = _extent(rank, inside, roles.autograd, list(found.values()))
-    if not len(which) and "attention" not in found:
-        seen = " and ".join(found)
+    if open_:
+        return _untold("; ".join(open_), rank.cure("threads"), modules)
+    which = _extent(rank, inside, roles.autograd, found)
+    if not len(which) and "attention" not in modules:
+        seen = " and ".join(modules)
         why = (
             f"only {seen} could be judged, which is not recomputed; attention alone could be, "
             f"unseen"
@@ -164,20 +166,16 @@ def _found(
 
 def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:
     why = gap(reason, remedy)
-    passes = {
-        module: change(one, recomputed_count=why) if one.recomputed_count is None else one
-        for module, one in (modules or {}).items()
-    }
+    passes = dict(modules or {})
+    for module, one in passes.items():
+        if one.recomputed_count is None:
+            passes[module] = change(one, recomputed_count=why)
     return Recompute(passes or why, why, why, NOWHERE)
 
 
-def _passes(rank: RankTimeline, inside: BoolArray) -> dict[str, tuple[BoolArray, BoolArray]]:
-    """Masks of the forward and backward passes of each module, shape (n,) each."""
-
-    def mask(module: str, phase: str) -> BoolArray:
-        return inside & rank.named(lambda name, kernel: pass_of(name, kernel) == (module, phase))
-
-    return {module: (mask(module, "fwd"), mask(module, "bwd")) for module in MODULES}
+def _ran(rank: RankTimeline, inside: BoolArray, module: str, phase: str) -> BoolArray:
+    """A mask of a module's passes that run this way, shape (n,)."""
+    return inside & rank.named(lambda name, kernel: pass_of(name, kernel) == (module, phase))
 
 
 def _judge(
@@ -278,8 +276,6 @@ def _by_class(rows: Activities, which: IntArray, windows: Spans) -> dict[str, in
     found = {}
     for bucket in Bucket:
         mine = which[rows.bucket[which] == bucket]
-        for code in sorted(set(rows.key[mine].tolist())):
-            found[KEYS[bucket][code]] = instants_in(
-                windows, rows, mine[rows.key[mine] == code]
-            ).total_ns
+        for key, same in places_of_each(rows.key[mine]):
+            found[KEYS[bucket][key]] = instants_in(windows, rows, mine[same]).total_ns
     return found

@@ -7,6 +7,7 @@ own. A stretch reaches as long as the launches around it repeat the original's. 
 be told what is computed a second time, there is still a most.
 """
 
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -48,42 +49,45 @@ def pair_units(
     unit takes the latest open stretch of first runs with the same modules in the same order; where
     there is none, each of its passes takes the latest open one of its module.
     """
-    open_: list[tuple[int, int]] = []
-    unit: list[tuple[int, int]] = []
-    pairs: list[tuple[int, int]] = []
+    open_, unit = _Run(), _Run()
+    original: list[int] = []
     some = order[(again | first | backward)[order]]
-    kinds = row_by_row(some, module[some], again[some], first[some])
-    for place, code, is_again, is_first in kinds:
-        if is_again:
-            unit.append((place, code))
-        elif is_first:
-            open_.append((place, code))
+    for place, code, is_again, is_first in row_by_row(some, module[some], again[some], first[some]):
+        if is_again or is_first:
+            run = unit if is_again else open_
+            run.places.append(place)
+            run.modules.append(code)
         else:
-            pairs += _paired(unit, open_)
-            unit = []
-    pairs += _paired(unit, open_)
-    recomputed, original = ints(pairs).reshape(len(pairs), 2).T
-    return recomputed, original
+            original += open_.paired(unit.modules)
+            unit.modules.clear()
+    original += open_.paired(unit.modules)
+    return ints(unit.places), ints(original)
 
 
-def _paired(unit: list[tuple[int, int]], open_: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Pairs of one unit; what they use is no longer open."""
-    if not unit:
+@dataclass(slots=True)
+class _Run:
+    """Passes in order, and the module of each."""
+
+    places: list[int] = field(default_factory=list)
+    modules: list[int] = field(default_factory=list)
+
+    def paired(self, unit: list[int]) -> list[int]:
+        """The first run of each pass of a unit, by its modules; -1 where none is open."""
+        found = self._taken(unit)
+        if not found:
+            for module in unit:
+                found += self._taken([module]) or [-1]
+        return found
+
+    def _taken(self, modules: list[int]) -> list[int]:
+        """The latest passes of these modules in a row, which are then no longer here."""
+        for at in reversed(range(len(self.modules))):
+            here = slice(at, at + len(modules))
+            if self.modules[here] == modules:
+                found = self.places[here]
+                del self.places[here], self.modules[here]
+                return found
         return []
-    modules, count = [code for _, code in unit], len(unit)
-    for at in reversed(range(len(open_))):
-        if [code for _, code in open_[at : at + count]] == modules:
-            found = [place for place, _ in open_[at : at + count]]
-            del open_[at : at + count]
-            return list(zip((place for place, _ in unit), found, strict=True))
-    return [(place, _latest(code, open_)) for place, code in unit]
-
-
-def _latest(code: int, open_: list[tuple[int, int]]) -> int:
-    for at in reversed(range(len(open_))):
-        if open_[at][1] == code:
-            return open_.pop(at)[0]
-    return -1
 
 
 @frozen
@@ -206,7 +210,7 @@ def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
     ]
     if columns.frames is not None:
         sources.append((columns.frames, columns.frames.name, columns.frames.names))
-    backward, result = _backward_by_name(rank), none_of(len(rows))
+    backward, result = rank.of_phase("bwd"), none_of(len(rows))
     mine = np.flatnonzero(_in_backward(rank, roles) & rows.is_launched)
     for spans, code, texts in sources:
         named = passing(is_recompute_name, texts)[code]
@@ -230,8 +234,8 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     name.
     """
     rows, order = rank.activities, launch_order(rank.activities)
-    backward = _backward_by_name(rank)
-    gradients = rows.is_comm & np.isin(rows.key, [*map(COMM_KINDS.index, _OF_GRADIENTS)])
+    backward = rank.of_phase("bwd")
+    gradients = rows.is_comm & np.isin(rows.key, list(map(COMM_KINDS.index, _OF_GRADIENTS)))
     ends = backward | (~theirs & rows.is_kernel)
     stretch = zeros(len(rows))
     stretch[order] = np.cumsum(ends[order])
@@ -260,10 +264,6 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
     if (result & products).any():
         return result
     return none_of(len(result))
-
-
-def _backward_by_name(rank: RankTimeline) -> BoolArray:
-    return rank.of_phase("bwd")
 
 
 def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:
@@ -298,9 +298,13 @@ def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:
         ran = rank.named(lambda _, kernel: (kernel.class_, kernel.phase) == (family, way))
         return summed(inside & ran)
 
-    counts = [(count(family, "fwd"), count(family, "bwd")) for family in FAMILIES]
-    both = [forward <= backward for forward, backward in counts if forward and backward]
-    return bool(both) and all(both)
+    both_ways = False
+    for family in FAMILIES:
+        forward, backward = count(family, "fwd"), count(family, "bwd")
+        if forward > backward > 0:
+            return False
+        both_ways |= forward > 0 and backward > 0
+    return both_ways
 
 
 def _in_backward(rank: RankTimeline, roles: Roles) -> BoolArray:

@@ -11,7 +11,8 @@ from traces.intervals import ns_in, spans
 from traces.limits import Limit
 from traces.measure.folding import Folded, fold
 from traces.measure.kernel_table import shortened
-from traces.measure.step_timeline import KEY_BASE, KEY_NAMES, stretch_of, typical_step
+from traces.measure.ledger import KEY_BASE
+from traces.measure.step_timeline import KEY_NAMES, stretch_of, typical_step
 from traces.missing import Missing, gap
 from traces.sections.tables import Kind, Loops, Phase, Sequence
 from traces.steps.found import Steps, no_steps
@@ -64,7 +65,7 @@ def _sequence(
         of=listed(folded.of),
         run_length=listed(folded.length),
         work_ns=listed(sums_of(work_ns, folded.run, len(folded.of))),
-        loops=Loops(*(listed(column) for column in loops)),
+        loops=Loops(*map(listed, loops)),
     )
 
 
@@ -117,6 +118,7 @@ def _sizes(
     size_bytes = rank.columns.copies.size_bytes[rows.row[is_copy]]
     count = int(kind.max(initial=-1)) + 1
     unknown = np.bincount(kind[is_copy][size_bytes == NULL], minlength=count)
-    sums = sums_of(np.where(size_bytes == NULL, 0, size_bytes), kind[is_copy], count)
-    why = rank.lacks("the size of some copies was not recorded", "version")
-    return [why if unknown[place] else int(sums[place]) for place in range(count)]
+    sums = sums_of(size_bytes, kind[is_copy], count).tolist()
+    for place in np.flatnonzero(unknown):
+        sums[place] = rank.lacks("the size of some copies was not recorded", "version")
+    return sums

@@ -15,6 +15,7 @@ from traces.arrays import (
     FloatArray,
     IntArray,
     distinct,
+    ints,
     none_of,
     order_of,
     summed,
@@ -27,10 +28,11 @@ from traces.groups import group_of, sorted_within
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in
 from traces.launches import grid_numbers
 from traces.limits import FEWEST, LATENCY, MOST, Limit
-from traces.measure.sm_launches import NONE_SEEN, measure_launches
+from traces.measure.sm_launches import NONE_SEEN, Launches, measure_launches
 from traces.missing import Missing, OrMissing, gap
 from traces.names.gpus import capability_at_least
 from traces.sections.rank import LaunchUse, Measured, Sm, Stretch
+from traces.sections.section import copied
 from traces.timeline import Activities, RankTimeline
 
 ALIKE: Final = Limit(
@@ -103,9 +105,7 @@ def measure_stretch(
     usable = kernels.is_compute & (duration_ns >= LATENCY.value)
     usable &= (kernels.name >= 0) & has_grid
     under_ns = ns_in(kernels, instants_of(kernels, comm))
-    group = group_of(
-        *(column[usable] for column in _contexts(kernels, group_of(kernels.name, grid)))
-    )
+    group = group_of(*_contexts(kernels, group_of(kernels.name, grid))[:, usable])
     duration_ns, under_ns = duration_ns[usable], under_ns[usable]
     beside = under_ns >= np.maximum(MOST.value * duration_ns, 1)
     usual_ns = _usual(group, duration_ns, under_ns == 0)
@@ -121,8 +121,8 @@ def measure_stretch(
     return Stretch(longer_ns / (beside_ns - longer_ns), groups, summed(counted), beside_ns)
 
 
-def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
-    """The kind of each kernel and of its neighbours in compute on its stream, shape (n,) each; -1:
+def _contexts(kernels: Activities, kind: IntArray) -> IntArray:
+    """The kind of each kernel and of its neighbours in compute on its stream, shape (5, n); -1:
     none.
     """
     compute = np.flatnonzero(kernels.is_compute)
@@ -135,7 +135,7 @@ def _contexts(kernels: Activities, kind: IntArray) -> list[IntArray]:
         before[second[same]] = kind[first[same]]
         after[first[same]] = kind[second[same]]
         columns += [before, after]
-    return columns
+    return np.stack(columns)
 
 
 def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
@@ -148,11 +148,12 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     count = np.bincount(group, minlength=total)
     first, usual = np.cumsum(count) - count, zeros(total)
     some = count >= FEWEST.value
-    low, middle, high = (
-        values[first[some] + ((count[some] - 1) * share // 10)] for share in (1, 5, 9)
-    )
+    low, middle, high = values[first[some] + (count[some] - 1) * _TENTHS // 10]
     usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
     return usual
+
+
+_TENTHS: Final = ints([[1], [5], [9]])
 
 
 def measure_samples(
@@ -174,12 +175,14 @@ def measure_samples(
     touched = ran_ns > 0
     if not touched.any():
         return gap("no sample while a kernel ran in the window", "sample more often")
-    classes = [_ran_ns(kernels, which, windows, mine) > 0 for which in _classes(kernels)]
+    classes = zeros(len(mine))
+    for which in _classes(kernels):
+        classes += _ran_ns(kernels, which, windows, mine) > 0
     return Measured(
         _weighted(mine.sm_active_frac, ran_ns),
         _weighted(mine.sm_issue_frac, ran_ns),
         _weighted(mine.tensor_active_frac, ran_ns),
-        float((np.sum(classes, axis=0) == 1)[touched].mean()),
+        float((classes == 1)[touched].mean()),
         summed(touched),
     )
 
@@ -201,9 +204,6 @@ def _weighted(values: FloatArray, ran_ns: IntArray) -> float | Missing:
     if there.any():
         return float(np.average(values[there], weights=ran_ns[there]))
     return NONE_SEEN
-
-
-_USE: Final = LaunchUse.__struct_fields__
 
 
 @frozen
@@ -229,24 +229,32 @@ def measure_sm(
     kernels = kernels.take(ns_in(kernels, windows) > 0)
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
     told = measure_launches(rank, kernels, windows, gpu)
-    missing = told if isinstance(told, Missing) else None
-    use = LaunchUse(**dict.fromkeys(_USE, told)) if isinstance(told, Missing) else told.use
+    missing = None
+    if isinstance(told, Missing):
+        missing, use = told, LaunchUse(**dict.fromkeys(LaunchUse.__struct_fields__, told))
+        told = Launches(use, {}, None)
     blocks, blocks_mean = measure_comm_blocks(
         kernels, shapes.blocks[shape], windows, rank.columns.info.kind
     )
     stretch = measure_stretch(
         kernels, grid_numbers(shapes)[shape], (shapes.grid != NULL).all(axis=1)[shape]
     )
-    names = (rank.columns.kernel_names[code] for code in distinct(kernels.name) if code >= 0)
-    sm = Sm(
-        **{name: getattr(use, name) for name in _USE},
+    sm = copied(
+        Sm,
+        told.use,
+        told,
         sm_count=missing if gpu is None or gpu.sm_count is None else gpu.sm_count,
-        capability_at_least=None if gpu and gpu.capability else capability_at_least(names),
-        by_class={} if isinstance(told, Missing) else told.by_class,
+        capability_at_least=None if gpu and gpu.capability else capability_spoken(rank, kernels),
         comm_blocks=blocks,
         comm_blocks_mean=blocks_mean,
         stretch_frac=stretch.frac if isinstance(stretch, Stretch) else stretch,
         stretch=stretch,
         measured=measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind),
     )
-    return SmUse(sm, None if isinstance(told, Missing) else told.work_ns)
+    return SmUse(sm, told.work_ns)
+
+
+def capability_spoken(rank: RankTimeline, rows: Activities) -> str | None:
+    """The least compute capability of which the names of some kernels speak."""
+    names = rank.columns.kernel_names
+    return capability_at_least(names[code] for code in distinct(rows.name) if code >= 0)

@@ -19,9 +19,10 @@ import numpy as np
 from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints, summed
 from traces.columns import NULL, Gpu, LaunchShapes
 from traces.frozen import frozen
-from traces.groups import passing, sums_of
+from traces.groups import passing
 from traces.intervals import Spans, ns_in
 from traces.limits import LATENCY, NEARLY_ALL, Limit
+from traces.measure.budget import sums_by_name
 from traces.missing import Missing, gap
 from traces.names.gpus import REGISTER_UNIT, SUB_PARTITIONS, WARP_THREADS, SmCapacity, sm_capacity
 from traces.names.kernels import may_be_persistent
@@ -114,11 +115,13 @@ NONE_SEEN: Final = gap("no kernel in the window shows it", "choose a longer wind
 
 @frozen
 class Launches:
-    """Use of the SMs by all compute kernels, whose work is `work_ns`, and by each class of them."""
+    """Use of the SMs by all compute kernels, whose work is `work_ns` (None where launches do not
+    tell), and by each class of them.
+    """
 
     use: LaunchUse
     by_class: Mapping[str, LaunchUse]
-    work_ns: int
+    work_ns: int | None
 
 
 def measure_launches(
@@ -195,7 +198,6 @@ class _Judged:
         """What the kernels chosen make of the SMs; why there is no mean where it has no kernel."""
         judged = which & self.known[self.shape] & ~self.persistent
         large = judged & ~self.small
-        limiter_ns = sums_of(self.work_ns[judged], self.limiter[self.shape[judged]], len(LIMITERS))
         return LaunchUse(
             persistent_ns=self._sum(which & self.persistent),
             occupancy_frac=self._mean(self.occupancy, judged, no_occupancy),
@@ -203,9 +205,9 @@ class _Judged:
             fill_frac=self._mean(self.fill, large, no_fill),
             tail_ns=round(float((self.tail[self.shape[large]] * self.work_ns[large]).sum())),
             under_filled_ns=self._sum(large & self.under_filled[self.shape]),
-            limiter_ns={
-                LIMITERS[place]: int(limiter_ns[place]) for place in np.flatnonzero(limiter_ns)
-            },
+            limiter_ns=sums_by_name(
+                self.work_ns[judged], self.limiter[self.shape[judged]], LIMITERS
+            ),
         )
 
     def _sum(self, which: BoolArray) -> int:

@@ -18,14 +18,14 @@ from traces.groups import passing, places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
-from traces.measure.ledger import Borders, Cut, cut_at
+from traces.measure.ledger import KEY_BASE, Borders, Cut, cut_at, keys_named
 from traces.missing import Missing, gap, or_gap
 from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
 from traces.steps.sample import STEPS
-from traces.timeline import KEYS, Activities, Bucket, RankTimeline
+from traces.timeline import Activities, RankTimeline
 
 
 class Texts:
@@ -95,11 +95,15 @@ def host_lanes(
     among them.
     """
     threads = rank.activities.launching_threads
-    found = [_rows(kind, threads, within_ns, most) for kind in kinds]
+    shown, left_out = list[tuple[HostKind, IntArray]](), 0
+    for kind in kinds:
+        kept, others = _rows(kind, threads, within_ns, most)
+        shown.append((kind, kept))
+        left_out += others
     lanes: list[HostLane] = []
-    for thread, (kind, (mine, _)) in product(threads.tolist(), zip(kinds, found, strict=True)):
-        lanes += _host_lanes(kind, thread, mine, within_ns, names)
-    return tuple(lanes), sum(left_out for _, left_out in found)
+    for thread, (kind, kept) in product(threads.tolist(), shown):
+        lanes += _host_lanes(kind, thread, kept, within_ns, names)
+    return tuple(lanes), left_out
 
 
 def host_kinds(columns: Columns) -> tuple[HostKind, ...]:
@@ -209,8 +213,7 @@ def measure_timelines(
 _NO_STEPS: Final = gap(
     "there are no steps: it shows the window", "give --steps, --nvtx, or record step ranges"
 )
-KEY_NAMES: Final = tuple(f"{PREFIX[bucket]}.{key}" for bucket in Bucket for key in KEYS[bucket])
-KEY_BASE: Final = np.cumsum([0, *(len(KEYS[bucket]) for bucket in Bucket)])
+KEY_NAMES: Final = keys_named(PREFIX)
 
 
 def typical_step(steps: Steps) -> Step | None:

@@ -6,11 +6,11 @@ from typing import Final, get_args
 
 import numpy as np
 
-from traces.arrays import NOWHERE, IntArray, distinct, summed
+from traces.arrays import NOWHERE, IntArray, summed
 from traces.columns import NO_GPU, Gpu
 from traces.intervals import Spans, ns_in
+from traces.measure.sm import capability_spoken
 from traces.missing import gap, or_gap
-from traces.names.gpus import capability_at_least
 from traces.names.kernels import WideFormat, is_matrix_work, is_simt_gemm, wide_format
 from traces.replay.edits import Wide
 from traces.sections.rank import TensorCores
@@ -125,8 +125,7 @@ def tensor_frac(gpu: Gpu | None) -> float | None:
 
 
 def _capability(rank: RankTimeline, gpu: Gpu | None) -> str | None:
-    names, codes = rank.columns.kernel_names, distinct(rank.activities.name)
-    return (gpu or NO_GPU).capability or capability_at_least(names[c] for c in codes if c >= 0)
+    return (gpu or NO_GPU).capability or capability_spoken(rank, rank.activities)
 
 
 def _numbers(capability: str) -> tuple[int, int]:

@@ -84,9 +84,8 @@ def _own_streams(
     streams = distinct(rows.stream_id)
     of_row = np.searchsorted(streams, rows.stream_id)
     length_ns = rows.length_ns
-    known_ns, unknown_ns = (
-        sums_of(length_ns * which, of_row, len(streams)) for which in (known, unnamed)
-    )
+    known_ns = sums_of(length_ns * known, of_row, len(streams))
+    unknown_ns = sums_of(length_ns * unnamed, of_row, len(streams))
     own = unknown_ns.astype(np.bool_) & (unknown_ns >= NEARLY_ALL.value * (known_ns + unknown_ns))
     main = known_ns.astype(np.bool_) & ~own
     own &= unknown_ns <= NEARLY_ALL.value * (unknown_ns + known_ns[main].sum())

@@ -48,11 +48,11 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
         for code, number in row_by_row(codes, numbers):
             if shown := public_range(texts[code]):
                 counts[family(shown)][place] += number
-    found = ((name, float(median(numbers))) for name, numbers in counts.items())
-    often = sorted(
-        ((name, number) for name, number in found if number), key=lambda one: (-one[1], one[0])
-    )
-    return often[: int(ROWS.value)]
+    found = list[tuple[str, float]]()
+    for name, by_step in counts.items():
+        if usual := float(median(by_step)):
+            found.append((name, usual))
+    return sorted(found, key=lambda one: (-one[1], one[0]))[: int(ROWS.value)]
 
 
 def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:

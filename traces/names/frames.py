@@ -158,11 +158,11 @@ def _is_name(word: str) -> bool:
 
 
 def _is_plumbing(path: str, function: str) -> bool:
-    return any(
-        function in row.functions or not row.functions
-        for row in _table().plumbing
-        if (path.startswith(row.file[:-2]) if row.file.endswith("**") else path == row.file)
-    )
+    for row in _table().plumbing:
+        inside = row.file.endswith("**") and path.startswith(row.file[:-2])
+        if (inside or path == row.file) and (function in row.functions or not row.functions):
+            return True
+    return False
 
 
 def _of_library(path: str, symbol: str) -> str | None:

@@ -1,10 +1,5 @@
 """GPU products by name: what is published of each, and what one SM of each compute capability can
 hold.
-
-Sources of the latter: "Technical Specifications per Compute Capability" of NVIDIA's CUDA C++
-Programming Guide, and the occupancy calculator of the CUDA toolkit, cuda_occupancy.h 13.0 (blocks,
-units, sub-partitions), whose numbers agree with the device limits of every recording at hand (7.0,
-7.5, 8.0, 8.6, 8.9, 9.0, 10.3).
 """
 
 from __future__ import annotations
@@ -14,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.patterns import Pattern, compiled, literal
 from traces.texts import Texts
@@ -138,45 +132,23 @@ SUB_PARTITIONS: Final = 4
 """An SM's registers lie in this many parts; a warp takes all of its own from one."""
 
 
-@frozen
-class SmCapacity:
+class SmCapacity(TableRow, frozen=True):
     """What one SM holds; shared memory goes out in `shared_unit_bytes`, with a reserve per
     block.
     """
 
     warps: int
     blocks: int
-    registers: int
     shared_bytes: int
-    shared_unit_bytes: int
-    reserved_shared_bytes: int
+    registers: int = 65_536
+    shared_unit_bytes: int = 128
+    reserved_shared_bytes: int = 1024
 
 
-_VOLTA: Final = {"shared_unit_bytes": 256, "reserved_shared_bytes": 0}
-# the driver's own, per block
-_AMPERE: Final = {
-    "shared_unit_bytes": 128,
-    "reserved_shared_bytes": 1024,
-}
-
-
-def _capacity(warps: int, blocks: int, shared_kib: int, units: dict[str, int]) -> SmCapacity:
-    return SmCapacity(warps, blocks, 65_536, shared_kib * 1024, **units)
-
-
-_BY_CAPABILITY: Final = {
-    "7.0": _capacity(64, 32, 96, _VOLTA),
-    "7.5": _capacity(32, 16, 64, _VOLTA),
-    "8.0": _capacity(64, 32, 164, _AMPERE),
-    "8.6": _capacity(48, 16, 100, _AMPERE),
-    "8.7": _capacity(48, 16, 164, _AMPERE),
-    "8.9": _capacity(48, 24, 100, _AMPERE),
-    "9.0": _capacity(64, 32, 228, _AMPERE),
-    "10.0": _capacity(64, 32, 228, _AMPERE),
-    "10.3": _capacity(64, 32, 228, _AMPERE),
-    "12.0": _capacity(48, 24, 100, _AMPERE),
-    "12.1": _capacity(48, 24, 100, _AMPERE),
-}
+@cache
+def _capacities() -> dict[str, SmCapacity]:
+    """By compute capability, the oldest first."""
+    return read_table("traces.names", "sm_capacities.toml", dict[str, SmCapacity])
 
 
 def sm_capacity(gpu: Gpu) -> SmCapacity | None:
@@ -185,7 +157,7 @@ def sm_capacity(gpu: Gpu) -> SmCapacity | None:
     None where the capability is unknown, to the trace or to us: the units of allocation depend on
     it.
     """
-    table = _BY_CAPABILITY.get(gpu.capability or "")
+    table = _capacities().get(gpu.capability or "")
     if table is None:
         return None
     from traces.columns import SmLimits
@@ -194,8 +166,8 @@ def sm_capacity(gpu: Gpu) -> SmCapacity | None:
     return SmCapacity(
         own.warps or table.warps,
         own.blocks or table.blocks,
-        own.registers or table.registers,
         own.shared_bytes or table.shared_bytes,
+        own.registers or table.registers,
         table.shared_unit_bytes,
         table.reserved_shared_bytes,
     )
@@ -214,14 +186,13 @@ def capability_at_least(kernel_names: Iterable[str]) -> str | None:
 
     A kernel built for sm_80 runs on an H100 as well. None where no name speaks of one.
     """
-    names = [name.replace("_", " ") for name in kernel_names]
-    spoken = {found for name in names for found in _ARCHITECTURE.findall(name)}
-    spoken |= {_GENERATIONS[found] for name in names for found in _GENERATION.findall(name)}
-    known = [
-        (int(text[:-1]), int(text[-1]))
-        for text in spoken
-        if f"{text[:-1]}.{text[-1]}" in _BY_CAPABILITY
-    ]
-    if known:
-        return "{}.{}".format(*max(known))
+    spoken = set[str]()
+    for name in kernel_names:
+        spelled = name.replace("_", " ")
+        spoken.update(_ARCHITECTURE.findall(spelled))
+        for generation in _GENERATION.findall(spelled):
+            spoken.add(_GENERATIONS[generation])
+    for capability in reversed(_capacities()):  # the newest first
+        if capability.replace(".", "") in spoken:
+            return capability
     return None

@@ -44,17 +44,10 @@ def settings_of(description: str) -> Texts:
 
 
 _OPERATIONS: Final = (
-    *(("barrier", "BARRIER"), ("allreduce", "ALLREDUCE"), ("allgather", "ALLGATHER")),
-    *(("reducescatter", "REDUCE_SCATTER"), ("alltoall", "ALLTOALL"), ("broadcast", "BROADCAST")),
-    *(
-        ("coalesced", "COALESCED"),
-        ("reduce", "REDUCE"),
-        ("gather", "GATHER"),
-        ("scatter", "SCATTER"),
-    ),
-    *(("send", "SEND"), ("recv", "RECV")),
+    *("BARRIER", "ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "ALLTOALL", "BROADCAST"),
+    *("COALESCED", "REDUCE", "GATHER", "SCATTER", "SEND", "RECV"),
 )
-"""In the order in which they are looked for: `reduce` is part of other names."""
+"""In the order in which they are looked for: `REDUCE` is part of other names."""
 OTHER: Final = "OTHER"
 
 
@@ -62,5 +55,8 @@ def operation_named(text: str) -> str:
     """What a collective does: `nccl:_all_gather_base`, `ALLTOALL_BASE`, `AllReduce` -> ALLGATHER,
     ALLTOALL, ALLREDUCE; `OTHER` for what we do not know.
     """
-    plain = compiled(r"[^a-z]+").sub("", text.rpartition(":")[2].lower())
-    return next((name for part, name in _OPERATIONS if part in plain), OTHER)
+    plain = compiled(r"[^A-Z]+").sub("", text.rpartition(":")[2].upper())
+    for operation in _OPERATIONS:
+        if operation.replace("_", "") in plain:
+            return operation
+    return OTHER

@@ -11,11 +11,13 @@ A series that jumps once has a trend too: which of the two fits the blocks bette
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations, pairwise
-from math import factorial
+from math import factorial, fsum
 from statistics import fmean, median
 from typing import Final, Literal
 
+import numpy as np
+
+from traces.arrays import FloatArray, summed
 from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
 from traces.statistics.interval import LEVEL, MANY
@@ -78,16 +80,16 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
     if count < MANY.value:
         return None
     at, means = _blocks(places, values)
-    pairs = list(combinations(range(len(means)), 2))
-    rank_sum = sum((means[b] > means[a]) - (means[b] < means[a]) for a, b in pairs)
-    slopes = sorted((means[b] - means[a]) / (at[b] - at[a]) for a, b in pairs)
-    slope, chance = median(slopes), chance_of(len(means), rank_sum)
-    middle = median(mean - slope * place for place, mean in zip(at, means, strict=True))
-    first, last = (middle + slope * place for place in (places[0], places[-1]))
+    one, other = np.triu_indices(len(means), 1)
+    more = means[other] - means[one]
+    slopes = np.sort(more / (at[other] - at[one])).tolist()
+    slope, chance = median(slopes), chance_of(len(means), summed(np.sign(more)))
+    middle = float(np.median(means - slope * at))
+    first, last = middle + slope * places[0], middle + slope * places[-1]
     typical = median(values)
     cut = _cut(means, at, slope, middle)
     if cut is not None:
-        first, last = median(means[:cut]), median(means[cut:])
+        first, last = float(np.median(means[:cut])), float(np.median(means[cut:]))
     is_moving = abs(last - first) > LITTLE.value * abs(typical) and (
         chance <= (1 - LEVEL) / ASKED or (cut is not None and _is_apart(means[:cut], means[cut:]))
     )
@@ -95,16 +97,18 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
     if is_moving:
         state = "rising" if last > first else "falling"
     low, high = _ends(slopes, len(means))
-    jump = None if cut is None else (at[cut - 1] + at[cut]) / 2
+    jump = None if cut is None else float(at[cut - 1] + at[cut]) / 2
     return Drift(state, slope, low, high, first, last, chance, count, jump)
 
 
-def _blocks(places: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
+def _blocks(places: Sequence[float], values: Sequence[float]) -> FloatArray:
     """Where blocks of equal length lie, and their means."""
     blocks = min(len(values), int(BLOCKS.value))
-    cuts = [place * len(values) // blocks for place in range(blocks + 1)]
-    parts = [slice(*pair) for pair in pairwise(cuts)]
-    return [fmean(places[part]) for part in parts], [fmean(values[part]) for part in parts]
+    found = np.empty((2, blocks))
+    for block in range(blocks):
+        part = slice(block * len(values) // blocks, (block + 1) * len(values) // blocks)
+        found[:, block] = fmean(places[part]), fmean(values[part])
+    return found
 
 
 @cache
@@ -140,27 +144,30 @@ def _ends(slopes: Sequence[float], count: int) -> tuple[float, float]:
     return slopes[below], slopes[len(slopes) - 1 - below]
 
 
-def _cut(means: Sequence[float], at: Sequence[float], slope: float, middle: float) -> int | None:
+def _cut(means: FloatArray, at: FloatArray, slope: float, middle: float) -> int | None:
     """The block with which the series jumps; None where a line fits as well.
 
     A jump has at least two blocks on either side, which the far ends of a line are not.
     """
-    line = sum(abs(mean - middle - slope * place) for place, mean in zip(at, means, strict=True))
-    levels = {cut: _off(means[:cut]) + _off(means[cut:]) for cut in range(2, len(means) - 1)}
-    best = min(levels, key=lambda cut: levels[cut])
-    return None if levels[best] >= line / 2 else best  # two levels are one figure more than a line
+
+    def off(cut: int) -> float:
+        return _off(means[:cut]) + _off(means[cut:])
+
+    best = min(range(2, len(means) - 1), key=off)
+    # two levels are one figure more than a line
+    if off(best) < fsum(np.abs(means - middle - slope * at)) / 2:
+        return best
+    return None
 
 
-def _is_apart(before: Sequence[float], after: Sequence[float]) -> bool:
+def _is_apart(before: FloatArray, after: FloatArray) -> bool:
     """Whether two levels differ by far more than the blocks of either do, which ranks of few cannot
     show.
     """
-    shift = abs(median(after) - median(before))
-    apart = min(after) > max(before) or max(after) < min(before)
-    widest = max(max(level) - min(level) for level in (before, after))
-    return apart and shift > JUMP.value * widest
+    shift = abs(np.median(after) - np.median(before))
+    apart = after.min() > before.max() or after.max() < before.min()
+    return bool(apart and shift > JUMP.value * max(np.ptp(before), np.ptp(after)))
 
 
-def _off(values: Sequence[float]) -> float:
-    middle = median(values)
-    return sum(abs(value - middle) for value in values)
+def _off(values: FloatArray) -> float:
+    return fsum(np.abs(values - np.median(values)))

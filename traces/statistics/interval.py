@@ -32,6 +32,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.arrays import ints
 from traces.frozen import frozen
 from traces.limits import MOST, Limit
 from traces.statistics.permutation import DRAWN_VALUES, least_p, raw_bits, shifts_of
@@ -90,14 +91,14 @@ def interval_of(
         return None
     if fewest < MANY.value:
         return _of_few(base_ns, new_ns, level)
-    round_ = max(round_of(_shifted(side), LEAST) for side in (base_ns, new_ns))
+    round_ = max(round_of(_shifted(base_ns), LEAST), round_of(_shifted(new_ns), LEAST))
     if round_ > 1 and LEAST <= fewest // round_ < MANY.value:
         return _of_few_rounds(base_ns, new_ns, round_, level)
     length = max(1, fewest // int(MANY.value))
-    first, second = (
-        _deviations(side, length, level) for side in sorted((tuple(base_ns), tuple(new_ns)))
+    first, second = sorted((tuple(base_ns), tuple(new_ns)))
+    half_ns = ceil(
+        _half_width(_deviations(first, length, level), _deviations(second, length, level), level)
     )
-    half_ns = ceil(_half_width(first, second, level))
     delta_ns = round(_delta_ns(base_ns, new_ns))
     method = (
         "bootstrap of single values" if length == 1 else f"bootstrap of blocks of {length} values"
@@ -116,7 +117,7 @@ def _of_few_rounds(
     base_ns: Sequence[int], new_ns: Sequence[int], length: int, level: float
 ) -> Interval:
     """The test over sums of whole rounds, about the difference of all steps."""
-    base_rounds_ns, new_rounds_ns = (_rounds(side, length) for side in (base_ns, new_ns))
+    base_rounds_ns, new_rounds_ns = _rounds(base_ns, length), _rounds(new_ns, length)
     found = _of_few(base_rounds_ns, new_rounds_ns, level)
     left_ns = _delta_ns(base_ns, new_ns) - _delta_ns(base_rounds_ns, new_rounds_ns) / length
     return replace(
@@ -128,9 +129,8 @@ def _of_few_rounds(
 
 
 def _rounds(values_ns: Sequence[int], length: int) -> list[int]:
-    return [
-        sum(values_ns[at : at + length]) for at in range(0, len(values_ns) - length + 1, length)
-    ]
+    whole = ints(values_ns[: len(values_ns) // length * length])
+    return list(whole.reshape(-1, length).sum(axis=1).tolist())
 
 
 def _delta_ns(base_ns: Sequence[int], new_ns: Sequence[int]) -> Fraction:
@@ -141,7 +141,7 @@ def _shifted(values_ns: Sequence[int]) -> NDArray[np.float64]:
     """Deviations from the mean; the first value is taken off before, so that long times stay
     exact.
     """
-    shifted = np.array([one - values_ns[0] for one in values_ns], dtype=np.float64)
+    shifted = (ints(values_ns) - values_ns[0]).astype(np.float64)
     shifted -= shifted.mean()
     return shifted
 
@@ -169,7 +169,7 @@ def _half_width(first: NDArray[np.float64], second: NDArray[np.float64], level: 
     own = _means(first, of_first) - _means(second, of_second)
     together = _means(both, of_first) - _means(both, of_second)
     place = min(ceil(level * (resamples + 1)), resamples) - 1
-    return max(float(np.partition(np.abs(drawn), place)[place]) for drawn in (own, together))
+    return float(np.partition(np.abs((own, together)), place)[:, place].max())
 
 
 def _means(values: NDArray[np.float64], bits: NDArray[np.uint64]) -> NDArray[np.float64]:

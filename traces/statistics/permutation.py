@@ -26,6 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.arrays import ints
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.statistics.student import welch
@@ -105,7 +106,7 @@ def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[Ints, Int
     """
     few = len(few_ns)
     ways, is_exact = _ways(few, few + len(many_ns))
-    values_ns = np.array([one - few_ns[0] for one in (*few_ns, *many_ns)], dtype=np.int64)
+    values_ns = ints((*few_ns, *many_ns)) - few_ns[0]
     moved_ns: Ints = values_ns[:few].sum() - values_ns[ways].sum(axis=1)
     return moved_ns, (ways >= few).sum(axis=1), is_exact
 

@@ -40,13 +40,19 @@ def welch(first: Sequence[int], second: Sequence[int], level: float) -> tuple[in
 
     Each side varies as its own values do.
     """
-    squares = [Fraction(variance(map(Fraction, one))) / len(one) for one in (first, second)]
+    square, other = _square(first), _square(second)
     delta = round(Fraction(sum(first), len(first)) - Fraction(sum(second), len(second)))
-    if not (whole := sum(squares)):
+    whole = square + other
+    if not whole:
         return delta, delta
-    rest = sum(one**2 / (len(side) - 1) for one, side in zip(squares, (first, second), strict=True))
+    rest = square**2 / (len(first) - 1) + other**2 / (len(second) - 1)
     half = ceil(student(level, max(1, floor(whole**2 / rest))) * sqrt(whole))
     return delta - half, delta + half
+
+
+def _square(values: Sequence[int]) -> Fraction:
+    """The square of the standard error of their mean."""
+    return Fraction(variance(map(Fraction, values))) / len(values)
 
 
 def one_more(values: Sequence[Fraction], level: float) -> tuple[float, int]:

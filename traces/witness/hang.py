@@ -64,7 +64,7 @@ class _Stuck:
 
     @property
     def since_ns(self) -> int:
-        return min((one.created_ns for one in self.here.values()), default=0)
+        return min(one.created_ns for one in self.here.values())
 
 
 def find_hang(dumps: Sequence[Dump]) -> Hang | None:
@@ -107,14 +107,14 @@ def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
 
 def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
     """The first collective of a group that was not entered alike and holds somebody up."""
-    here = [one for one in group.members if one in present]
-    silent = tuple(one for one in group.members if one not in present)
+    here, silent = sorted(present & {*group.members}), tuple(sorted({*group.members} - present))
     for sequence in sorted({*chain.from_iterable(group.by_rank.values())}):
-        entered = {
-            rank: entries[sequence]
-            for rank, entries in group.by_rank.items()
-            if sequence in entries and rank in here
-        }
+        entered, waiting = dict[int, Entered](), dict[int, Entered]()
+        for rank, entries in group.by_rank.items():
+            if rank in here and sequence in entries:
+                entered[rank] = one = entries[sequence]
+                if not one.finished:
+                    waiting[rank] = one
         missing = tuple(
             rank for rank in here if rank not in entered and not _is_past(group, rank, sequence)
         )
@@ -123,7 +123,6 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
         if (kind := _differ(group, sequence, entered)) is not None:
             most, others = _majority(entered)
             return _Stuck(group, sequence, kind, most, others, missing, silent)
-        waiting = {rank: one for rank, one in entered.items() if not one.finished}
         if waiting and (missing or silent):
             return _Stuck(group, sequence, HangKind.MISSING_RANK, waiting, {}, missing, silent)
         if waiting and len(waiting) == len(entered):
@@ -176,11 +175,11 @@ def _crossed(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bo
     def later(rank: int) -> set[tuple[str, str]]:
         return {_what(one) for at, one in group.by_rank[rank].items() if at > sequence}
 
-    now = {rank: _what(one) for rank, one in entered.items()}
-    return any(
-        now[one] != now[other] and now[one] in later(other) and now[other] in later(one)
-        for one, other in combinations(now, 2)
-    )
+    for rank, other in combinations(entered, 2):
+        mine, theirs = _what(entered[rank]), _what(entered[other])
+        if mine != theirs and mine in later(other) and theirs in later(rank):
+            return True
+    return False
 
 
 def _what(one: Entered) -> tuple[str, str]:
@@ -216,10 +215,10 @@ def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck,
 def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -> Hang:
     entry, group = next(iter(root.here.values())), root.group
     missing = tuple(sorted({*root.missing, *root.others}))
-    elsewhere = [
-        *_at(group, root.others),
-        *chain.from_iterable(_at(one.group, one.here) for one in circle if one is not root),
-    ]
+    elsewhere = [*_at(group, root.others)]
+    for one in circle:
+        if one is not root:
+            elsewhere += _at(one.group, one.here)
     return Hang(
         kind=HangKind.OTHER_ORDER if circle else root.kind,
         source=WitnessSource.FLIGHT_RECORDER,

@@ -6,7 +6,9 @@ the largest that is its number. Only finished collectives are written, so a hang
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from traces.names.foreign import cut_name
@@ -15,7 +17,6 @@ from traces.sections.hang import WitnessSource
 from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
 
 _NS_PER_US: Final = 1000
-_HEADER: Final = ("header", "metadata")
 
 
 class NotInspector(ValueError):
@@ -24,9 +25,7 @@ class NotInspector(ValueError):
 
 def dumps_of(lines: Iterable[str]) -> list[Dump]:
     """One dump a process. Raises `NotInspector` where no line has a communicator's header."""
-    ranks: dict[str, dict[str, tuple[int, int]]] = {}
-    groups: dict[str, dict[GroupKey, GroupSaid]] = {}
-    entered: dict[str, list[Entered]] = {}
+    found = defaultdict[str, _Process](_Process)
     for process, header, record in _records(lines):
         communicator = cut_name(str(header.get("id")))
         rank = _count(header.get("rank"))
@@ -34,22 +33,28 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
         if rank is None or size is None:
             continue
         key = (communicator, ())
-        ranks.setdefault(process, {})[communicator] = (size, rank)
+        mine = found[process]
+        mine.places[communicator] = (size, rank)
         name = known_group(cut_name(str(header.get("comm_name", "")))) or ""
-        groups.setdefault(process, {})[key] = GroupSaid(name, size)
+        mine.groups[key] = GroupSaid(name, size)
         if (one := _entered(record.get("coll_perf"), key)) is not None:
-            entered.setdefault(process, []).append(one)
-    if not ranks:
+            mine.entered.append(one)
+    if not found:
         raise NotInspector("no line of it names a communicator")
-    return [
-        Dump(
-            max(places.values())[1],
-            WitnessSource.INSPECTOR,
-            groups[process],
-            tuple(entered.get(process, ())),
-        )
-        for process, places in ranks.items()
-    ]
+    return [mine.dump() for mine in found.values()]
+
+
+@dataclass(slots=True)
+class _Process:
+    """What one process wrote. `places`: of each communicator its size and the process's place."""
+
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    groups: dict[GroupKey, GroupSaid] = field(default_factory=dict)
+    entered: list[Entered] = field(default_factory=list)
+
+    def dump(self) -> Dump:
+        _, rank = max(self.places.values())
+        return Dump(rank, WitnessSource.INSPECTOR, self.groups, tuple(self.entered))
 
 
 def _count(value: object) -> int | None:
@@ -72,22 +77,21 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Map
             continue  # the last line of a run that was ended
         if not isinstance(record, dict):
             continue
-        context = {name: record.get(name) for name in _HEADER}
-        if isinstance(context["header"], dict):
-            before = context
+        if isinstance(record.get("header"), dict):
+            before = record
         elif not before:
             continue
-        header: Any = before["header"]
-        said = before["metadata"] if isinstance(before["metadata"], dict) else {}
-        yield f"{said.get('hostname')}\0{said.get('pid')}", header, record
+        said = before.get("metadata")
+        if not isinstance(said, dict):
+            said = {}
+        yield f"{said.get('hostname')}\0{said.get('pid')}", before["header"], record
 
 
 def _entered(said: object, key: GroupKey) -> Entered | None:
     if not isinstance(said, dict):
         return None
-    sequence, took, size = (
-        _count(said.get(name)) for name in ("coll_sn", "coll_exec_time_us", "coll_msg_size_bytes")
-    )
+    sequence, took = _count(said.get("coll_sn")), _count(said.get("coll_exec_time_us"))
+    size = _count(said.get("coll_msg_size_bytes"))
     if sequence is None:
         return None
     return Entered(

@@ -8,7 +8,7 @@ last to arrive, the rest of the others is waiting for it. No clock is needed.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence, Set
 
-from traces.missing import gap
+from traces.missing import gap, unless
 from traces.sections.hang import Witness, WitnessedRank
 from traces.witness.dump import Dump, GroupKey
 
@@ -31,18 +31,13 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
             if one.duration_ns is not None:
                 timed[one.group, one.sequence][dump.rank] = one.duration_ns
     waited, caused, arrived, compared = _compared(timed.values())
-    ranks = tuple(
-        WitnessedRank(
-            rank,
-            rank in profiled,
-            count[rank],
-            last.get(rank, gap("it entered no collective", "give a later dump")),
-            waited[rank] if compared else _UNTIMED,
-            caused[rank] if compared else _UNTIMED,
-            arrived[rank] if compared else _UNTIMED,
-        )
-        for rank in sorted({dump.rank for dump in dumps})
-    )
+    untimed = None if compared else _UNTIMED
+    ranks = list[WitnessedRank]()
+    for rank in sorted(count):
+        times = unless(untimed, waited[rank]), unless(untimed, caused[rank])
+        entered = last.get(rank, gap("it entered no collective", "give a later dump"))
+        late = unless(untimed, arrived[rank])
+        ranks.append(WitnessedRank(rank, rank in profiled, count[rank], entered, *times, late))
     whole_ns = sum(caused.values())
     latest = max(sorted(caused), key=lambda rank: caused[rank], default=None) if whole_ns else None
     arrived_frac = caused_frac = None
@@ -51,11 +46,11 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
     return Witness(
         sources=tuple(sorted({dump.source for dump in dumps})),
         files=files,
-        ranks=ranks,
+        ranks=tuple(ranks),
         compared=compared,
-        latest_rank=latest if compared else _UNTIMED,
-        latest_frac=arrived_frac if compared else _UNTIMED,
-        caused_frac=caused_frac if compared else _UNTIMED,
+        latest_rank=unless(untimed, latest),
+        latest_frac=unless(untimed, arrived_frac),
+        caused_frac=unless(untimed, caused_frac),
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from bench.simulate.recording import Recording
+from tests.by_hand.run import Run
 from tests.recordings.launches import (
     GEMM,
     GROUPED,
@@ -26,6 +29,7 @@ from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
 
 Export = Callable[..., Path]
+HYBRID = "void hybrid_ep::dispatch_kernel<8, true>(P)"
 
 
 def deepep_steps(dispatch_us: Sequence[int]) -> Recording:
@@ -60,6 +64,8 @@ def test_payload_control_exposed_and_hidden_add_up_in_the_head(export: Export) -
 def test_what_exceeds_the_fastest_of_its_like_is_like_waiting(export: Export) -> None:
     found = measured(rank_of(export(deepep_steps([10, 14, 12]))), [(0, 100), (100, 200), (200, 300)])
     assert found.waiting_like_ns == 6_000
+    cut = measured(rank_of(export(deepep_steps([10, 14, 12]), "cut.sqlite")), [(0, 112), (200, 300)])
+    assert cut.waiting_like_ns == 2_000  # a piece is like no whole one
 
 
 def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:
@@ -86,6 +92,33 @@ def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Expo
         ("ep_dispatch", 10_000, 20_000, 0, 0, "fwd"),
         ("ep_combine", 55_000, 60_000, 0, 0, "fwd"),
     ]
+    windows = spans((0, 3_000), (6_000, 10_000), (15_000, 55_000), (60_000, 62_000))  # with edges
+    found = measure_a2a(rank, resolve_kinds(rank), windows, chosen, NO_ACCOUNT)
+    assert isinstance(found, A2a)
+    assert [(s.start_ns, s.end_ns) for s in found.spans] == [
+        (1_000, 3_000), (15_000, 20_000), (60_000, 62_000),
+    ]  # fmt: skip
+    assert (found.instances, found.payload_ns) == (2, 7_000)
+
+
+@pytest.mark.parametrize(
+    ("works", "dispatcher"),
+    [
+        ([("dispatch", 30), (HYBRID, 20), ("norm", 90)], "deepep"),
+        ([("dispatch", 20), (HYBRID, 30), ("norm", 90)], "hybridep"),
+        ([("norm", 40), (HYBRID, 30)], "hybridep"), ([("norm", 100), (HYBRID, 30)], "unknown"),
+        ([("norm", 40), ("all_reduce", 30)], "none"), ([("norm", 40), ("graph", 30)], "unknown"),
+    ],
+)  # fmt: skip
+def test_the_dispatcher_is_the_one_that_takes_most_of_the_window(
+    works: list[tuple[str, int]], dispatcher: str
+) -> None:
+    """One after the other, in us; the window has 100."""
+    run, now = Run(), 0
+    for name, length in works:
+        run.work(name, now, now + length)
+        now += length
+    assert run.measured(window=(0, 100)).detected.dispatcher == dispatcher
 
 
 def hybrid_passes(order: Sequence[tuple[str, int]], step_us: int = 1_000) -> Recording:

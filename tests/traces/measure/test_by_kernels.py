@@ -9,7 +9,14 @@ import pytest
 
 from tests.by_hand.run import Run
 from traces.columns import Gpu
-from traces.measure.tensor_cores import has_half, has_tf32, tensor_frac, wide_places
+from traces.intervals import spans
+from traces.measure.tensor_cores import (
+    has_half,
+    has_tf32,
+    measure_tensor_cores,
+    tensor_frac,
+    wide_places,
+)
 from traces.missing import Missing, known
 
 SGEMM, TF32 = "ampere_sgemm_128x64_tn", "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8"
@@ -200,6 +207,8 @@ def test_whether_a_gpu_has_tensor_cores_is_in_its_model_else_in_its_capability_e
     assert (has_tf32(gpu), has_half(run.rank(), gpu)) == (tf32, half)
     wide = wide_places(run.rank(), gpu)
     assert bool(wide) is (half is True and tensor_frac(gpu) is None)
+    said = measure_tensor_cores(run.rank(), spans((0, 10_000)), gpu).fp32_to_tf32_frac
+    assert (said is None, isinstance(said, float)) == (tf32 is False, tensor_frac(gpu) is not None)
 
 
 def test_without_a_gpu_or_a_name_nothing_tells_of_tensor_cores() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from traces.arrays import IntArray
 from traces.columns import Gpu, SmLimits
@@ -11,31 +12,35 @@ from traces.measure.sm_launches import LIMITERS, theoretical_occupancy
 from traces.names.gpus import SmCapacity, capability_at_least, sm_capacity
 
 
-def test_alike_neighbours_are_one_run() -> None:
-    folded = fold(np.array([3, 3, 3, 5]), 10)
+@pytest.mark.parametrize(
+    ("numbers", "of", "length", "loops"),
+    [
+        ([], [], [], ()),
+        ([3, 3, 3, 5], [3, 5], [3, 1], ()),  # alike neighbours are one run
+        (
+            [9, *[*[1, 2, 2] * 4, 7] * 3],
+            [9, 1, 2, 7],
+            [1, 1, 2, 1],
+            ((1, 3, 3), (1, 2, 4)),
+        ),  # a loop in another
+        ([1, 2, 1, 2], [1, 2], [1, 1], ((0, 2, 2),)),
+        ([1, 2, 3, 1, 2], [1, 2, 3, 1, 2], [1] * 5, ()),
+        ([1, 2, 1, 2, 3, 2, 3], [1, 2, 3, 2, 3], [1] * 5, ((0, 2, 2),)),  # what one loop has no other has too
+        ([1, 2, 1, 2, 3, 2, 3, 2, 3], [1, 2, 3, 2, 3], [1] * 5, ((0, 2, 2), (2, 2, 2))),
+    ],
+)
+def test_a_sequence_is_runs_and_loops_that_lose_none_of_its_rows(
+    numbers: list[int], of: list[int], length: list[int], loops: tuple[tuple[int, int, int], ...]
+) -> None:
+    folded = fold(np.array(numbers, dtype=np.int64), 10)
     assert folded is not None
-    assert (folded.of.tolist(), folded.length.tolist(), folded.loops) == ([3, 5], [3, 1], ())
-    assert folded.run.tolist() == [0, 0, 0, 1]
-
-
-def test_layers_are_one_loop_and_microbatches_a_loop_around_it() -> None:
-    layer = [1, 2, 2]
-    folded = fold(np.array([9, *([*layer * 4, 7] * 3)]), 10)
-    assert folded is not None
-    assert folded.of.tolist() == [9, 1, 2, 7]
-    assert folded.length.tolist() == [1, 1, 2, 1]
-    assert folded.loops == ((1, 3, 3), (1, 2, 4))
+    assert (folded.of.tolist(), folded.length.tolist(), folded.loops) == (of, length, loops)
+    assert folded.of[folded.run].tolist() == numbers
 
 
 def test_a_sequence_of_more_runs_than_may_be_kept_is_none() -> None:
     assert fold(np.arange(11), 10) is None
     assert fold(np.arange(10), 10) is not None
-
-
-def test_nothing_has_no_runs() -> None:
-    folded = fold(np.array([], dtype=np.int64), 10)
-    assert folded is not None
-    assert len(folded.of) == 0
 
 
 def gpu(capability: str = "9.0", sm_count: int | None = 100, limits: SmLimits | None = None) -> Gpu:
@@ -76,7 +81,7 @@ def test_a_block_beyond_the_sm_fits_no_time() -> None:
 
 def test_the_traces_own_limits_come_before_the_table() -> None:
     own = sm_capacity(gpu("8.6", limits=SmLimits(40, None, 32_768, None)))
-    assert own == SmCapacity(40, 16, 32_768, 102_400, 128, 1024)
+    assert own == SmCapacity(40, 16, 102_400, 32_768, 128, 1024)
     assert sm_capacity(gpu("42.0")) is None
 
 

@@ -84,7 +84,8 @@ def test_whole_graphs_hide_their_copies() -> None:
 # Weights are read twice with other products behind each; the last step may be cut, and a single copy tells
 # nothing. Then: as many products, communication, what no step has. With a pass by name: of a size that
 # recurs the batch as well; one row is a model that is loaded; a layer before the loss is no batch.
-# A batch is no more than eight, and without steps they fill over a tenth of the window.
+# A batch is no more than eight, and without steps they fill over a tenth of the window. The last: what comes
+# outside of steps is no batch of theirs.
 RESIDENT = """
 |91G1G1W1W|91G1G1W1W| 8   |91G1G1W1WN| 4   |91G1G1G1G|91G1G1G1G| 10   |91G1G1W1W|91G1G1G1G| 10
 |91G1G1G1W1W|91G1G1W1W|91G1GW1.| 12   |91G1G1W1W|91G1GW1G1GW|91G1G1W1W| 15
@@ -93,6 +94,7 @@ RESIDENT = """
 |91GA1GA1GG1GG|91GA1GA1GG1GG| 10   G|1.1| 0
 |4E2G2G2G4G| 4   |4E2G2G4G4G| 5   |4E22G| 0   E22 0   E2G3G 2   E2G3 2   E2G3GL2G3G 4
 |12345678EG12345678EG| 0   |123456789EG123456789EG| 18   E2G3G.. 2   E2G3G... 0   mEmGmG 0
+9G8G9G8G9G8G9G8G|91G81G1W1W|71G61G1W1W| 8
 """
 
 

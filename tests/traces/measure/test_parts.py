@@ -41,6 +41,7 @@ MS = 1_000_000
         ("f" * 8 + "fb" * 10, True, None),  # some layers are not repeated, and which is unknown
         ("f" * 12 + "fb" * 10, True, 10),
         ("f" * 13 + "fb" * 10, True, None),  # forward work of its own
+        ("f" * 11 + "fb" * 9, True, 9),  # nine tenths of 20 are twice as many as 9
         ("b" * 2 + "f" * 4 + "fb" * 2, True, 2),
     ],
 )
@@ -129,14 +130,23 @@ def test_a_recording_is_counted_by_what_it_holds_and_by_rank() -> None:
     second.work("graph", 20, 30)
     second.range("step", 0, 10)
     second.wait(7, by=20, recorded=1, waits=3)
+    for at in range(100, 106):
+        run.recording.memory_use(at, size_bytes=1, address=at)
+        second.flush(at, at + 1)
+        second.call("sync", at, at + 1, stream=7)
+    for at in range(200, 203):
+        second.work("graph", at, at + 1)
+        second.range("step", at, at + 1)
+    second.range("step", 300, 301)
+    second.work("d2h", 300, 301)
     with written(run) as (path,):
         columns = read_trace(path)
         found = measure_capture(columns, build(columns))
     assert {name: count for name, count in found.rows.items() if count} == {
-        "kernels": 2, "copies and memsets": 1, "graph replays": 1, "CUDA calls": 5, "NVTX ranges": 1,
-        "event records": 1, "synchronisations": 1,
+        "kernels": 2, "copies and memsets": 2, "graph replays": 4, "CUDA calls": 15, "NVTX ranges": 5,
+        "event records": 1, "synchronisations": 7, "profiler overhead": 6, "memory events": 6,
     }  # fmt: skip
-    assert (found.correlation_frac, found.graph_launches, found.opaque_graph_launches) == (0.5, 1, 0)
+    assert (found.correlation_frac, found.graph_launches, found.opaque_graph_launches) == (0.5, 4, 0)
     assert found.clock_offset_ns == {(1_000, 0): 0, (2_000, 1): 0}
 
 

@@ -227,6 +227,7 @@ def test_what_is_held_at_the_peak_was_taken_until_then_and_is_given_back_later(
     """100 are there from the second entry to the third, so the peak is after that."""
     (found,) = snapshot_of([replace(EXAMPLE, allocations=(held(100, 1, 2, by="adam"), one))]).devices
     assert sum(stack.size_bytes for stack in found.stacks_at_peak) == 100 + is_held
+    assert [stack.category for stack in found.stacks_at_peak[1:]] == ["unknown"] * is_held
 
 
 def test_without_a_history_no_peak_is_known() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import diagnoser
+from tests.by_hand.run import Run
 from tests.recordings.kineto import GEMM, Event, call, event, on_gpu, write
 from traces.ranks.summaries.collective_rates import bus_share
 
@@ -75,10 +76,20 @@ def test_shapes_larger_than_any_run_are_no_rate(tmp_path: Path) -> None:
     assert rates_of(tmp_path / "run.json", events)["matrix"] is None
 
 
-def test_copies_have_their_bytes_over_their_time(tmp_path: Path) -> None:
-    copy = on_gpu("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 300, 10, 7, bytes=200_000)
-    (found,) = rates_of(tmp_path / "run.json", [*product(0, 1, 10, 20, 5), copy])["copies"]
-    assert (found["kind"], found["count"], found["gb_per_s"]) == ("memcpy_h2d", 1, 20.0)
+def test_copies_that_begin_in_the_window_and_take_time_have_their_bytes_over_it_by_kind() -> None:
+    run = Run()
+    for kind, start, end, size in (
+        ("h2d", 0, 10, 300), ("h2d", 20, 20, 7), ("d2h", 30, 70, 80), ("h2d", 90, 110, 300),
+        ("d2h", 100, 110, 7),
+    ):  # fmt: skip
+        run.work(kind, start, end, size_bytes=size * 1_000)
+    run.work("gemm", 70, 80)
+    copies = run.measured(window=(0, 100)).rates.copies
+    assert isinstance(copies, tuple)
+    assert [(one.kind, one.count, one.size_bytes, one.work_ns, one.gb_per_s) for one in copies] == [
+        ("memcpy_d2h", 1, 80_000, 40_000, 2.0),
+        ("memcpy_h2d", 2, 600_000, 30_000, 20.0),
+    ]
 
 
 def test_on_a_gpu_that_is_not_known_a_product_has_a_speed_and_no_roof(tmp_path: Path) -> None:

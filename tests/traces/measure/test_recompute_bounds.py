@@ -157,16 +157,31 @@ ATTENTION = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"
 ATTENTION_BACKWARD = "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26"
 
 
-@pytest.mark.parametrize(("again", "at_most_ns"), [((PLAIN, PLAIN), 20_000), ((), None)])
+@pytest.mark.parametrize(
+    ("products", "again", "at_most_ns"), [(4, 2, 20_000), (4, 0, None), (9, 2, None), (9, 3, 30_000)]
+)
 def test_attention_that_runs_once_proves_nothing_of_more_products_than_gradients(
-    export: Export, again: Sequence[str], at_most_ns: int | None
+    export: Export, products: int, again: int, at_most_ns: int | None
 ) -> None:
-    """Four products forward, eight of gradients backward; two more run as forward's do."""
-    forward = (PLAIN, PLAIN, ATTENTION, PLAIN, PLAIN)
-    backward = (*again, ATTENTION_BACKWARD, *[GEMM] * 8)
+    """Two of gradients backward for each forward; some more run as forward's do, more than a tenth of all."""
+    forward = (PLAIN, ATTENTION, *[PLAIN] * (products - 1))
+    backward = (*[PLAIN] * again, ATTENTION_BACKWARD, *[GEMM] * 2 * products)
     found = by_threads(export, (MAIN, forward), (AUTOGRAD, backward))
     assert found.at_most_ns == at_most_ns
     assert (found.recompute_ns == 0) == (at_most_ns is None)
+
+
+def test_of_what_another_thread_launches_as_forward_did_the_longest_may_run_again_but_no_norms() -> None:
+    """The first to be launched tells forward's thread, whichever runs first."""
+    for name, at_most_ns in (("gemm", 50_000), ("norm", 0)):
+        run = Run()
+        for place, (thread, length) in enumerate(((1, 30), (0, 10), (1, 20), (0, 10), (1, 10))):
+            at = 100 * place
+            run.work(name, at, at + length, launch=at - (150 if place == 1 else 10), thread=thread)
+        rank = run.rank()
+        inside = np.ones(len(rank.activities), dtype=np.bool_)
+        found = recompute_at_most_ns(rank, roles_of(rank), inside, spans((0, 10**9)), more=False)
+        assert found == at_most_ns
 
 
 def test_graphs_that_were_recorded_whole_tell_of_no_pass() -> None:

@@ -53,7 +53,7 @@ def test_fill_and_tail_are_weighted_by_time(export: Export) -> None:
     kernel(some, 0, 100, blocks=200)  # one whole wave
     kernel(some, 100, 100, blocks=50)  # half a block per SM: a quarter of what fits, fewer blocks than SMs
     kernel(some, 200, 100, blocks=300)  # one wave and a half: a quarter of the two is idle
-    kernel(some, 300, 100, blocks=1000)  # five waves: no tail to speak of
+    kernel(some, 300, 100, blocks=900)  # four waves and a half: no tail to speak of
     use = measured(export(some))
     assert (use.occupancy_frac, use.launch_occupancy_frac) == (1.0, 3.25 / 4)
     assert (use.fill_frac, use.tail_ns, use.under_filled_ns) == (3.25 / 4, 25 * US, 100 * US)
@@ -142,6 +142,9 @@ def test_kernels_that_ran_faster_beside_communication_are_of_another_size(export
     assert stretch is not None
     assert stretch.frac == pytest.approx(0.2)
     assert stretch.group_count == 1
+    faster = known(measured(export(two_kernels(60, 60), "faster.sqlite")).stretch)
+    assert faster is not None
+    assert (faster.frac, faster.group_count) == (0.0, 2)
 
 
 def test_persistent_kernels_of_other_sizes_are_told_apart_by_their_neighbours(export: Export) -> None:

@@ -13,7 +13,6 @@ from tests.recordings.launches import ADAM, GEMM, NORM, SENDRECV, rank_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, spans
-from traces.measure.budget import measure_budget
 from traces.measure.kernel_table import NAME_LENGTH, NO_NAME, ROWS, measure_kernels
 from traces.measure.ledger import Borders, measure_ledger, per_step_ns
 from traces.measure.sequence import measure_sequence
@@ -76,8 +75,10 @@ def test_long_names_that_begin_alike_stay_two(export: Export) -> None:
 def test_a_name_as_long_as_may_be_stays_and_work_without_one_is_said_to_have_none(export: Export) -> None:
     recording, whole = Recording(), "x" * int(NAME_LENGTH.value)
     recording.kernel(whole, 0, 20)
+    recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0]["gridY"] = -1
     rank = rank_of(export(recording))
-    assert [row.name for row in measure_kernels(rank, spans((0, 20))).rows] == [whole]
+    found = measure_kernels(rank, spans((0, 20))).rows
+    assert [(row.name, isinstance(row.grid, Missing)) for row in found] == [(whole, True)]
     rank.activities.name[:] = -1
     assert [row.name for row in measure_kernels(rank, spans((0, 20))).rows] == [NO_NAME]
 
@@ -152,8 +153,7 @@ def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
     absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
-    budget = measure_budget(rank.activities, steps.windows)
-    return recording, measure_ledger(rank.activities, steps, budget, absent, NO_MOE)
+    return recording, measure_ledger(rank.activities, steps, absent, NO_MOE)
 
 
 def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
@@ -212,6 +212,8 @@ def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at
     """In us; a launch takes 2."""
     recording = Recording()
     recording.range("forward", 50_000, 180_000)
+    for start, end in ((90_000, 100_000), (200_000, 210_000)):  # before it and after it
+        recording.range("optimizer", start, end)
     recording.range("mlp", 120_000, 140_000)
     recording.range("attention", 150_000, 170_000)
     recording.kernel(GEMM, 130_000, 150_000, launch_ns=125_000)

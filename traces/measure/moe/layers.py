@@ -2,6 +2,8 @@
 everywhere.
 """
 
+from itertools import starmap
+
 import numpy as np
 
 from traces.arrays import IntArray, distinct, last_at, order_of
@@ -62,7 +64,7 @@ def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
     """
     comm = communication_of(rank)
     ranges = enclosing_ranges(comm)
-    layer, backward = (np.full(len(rank.activities), UNTOLD) for _ in range(2))
+    layer, backward = np.full((2, len(rank.activities)), UNTOLD)
     layer[comm.index], backward[comm.index] = ranges.layer, ranges.layer_backward
     return np.where(kind == Kind.FORWARD, layer[head], backward[head])
 
@@ -135,4 +137,4 @@ def counted(
         return None
     cell, cells = step[inside] * len(Kind) + passes.kind[inside], len(steps.used) * len(Kind)
     counts = np.bincount(cell, minlength=cells).reshape(-1, len(Kind)).tolist()
-    return tuple(PassCount(*row) for row in counts)
+    return tuple(starmap(PassCount, counts))

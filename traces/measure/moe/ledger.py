@@ -10,7 +10,7 @@ import numpy as np
 from traces.account.pieces import REASONS, AbsentPieces
 from traces.arrays import CODE, BoolArray, IntArray, ints, listed, summed
 from traces.frozen import frozen
-from traces.groups import begins, group_of, places_of_each, sums_of
+from traces.groups import begins, first_of, group_of, places_of_each, sums_of
 from traces.intervals import Spans, instants_in, intersect, join, ns_in, subtract
 from traces.limits import HALF_A_WALL, NEARLY_ALL
 from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
@@ -95,13 +95,14 @@ def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tupl
     rows = measured.rows
     work_ns = ns_in(rows, measured.windows)
     mine = np.flatnonzero((members.module != UNTOLD) & (layer != UNTOLD) & (work_ns > 0))
-    keys = members.kind, members.module, layer
+    keys = members.kind[mine], members.module[mine], layer[mine]
+    group = group_of(*keys)
+    cells = np.stack(keys, axis=1)[first_of(group)].tolist()
     result = []
-    for _, places in places_of_each(group_of(*(key[mine] for key in keys))):
-        group = mine[places]
-        kind, module, number = (int(key[group[0]]) for key in keys)
-        work, wall = summed(work_ns[group]), measured.of(group).total_ns
-        result.append(LayerRow(number, MODULES[module], PASSES[kind], len(group), work, wall))
+    for (kind, module, number), (_, places) in zip(cells, places_of_each(group), strict=True):
+        here = mine[places]
+        work, wall = summed(work_ns[here]), measured.of(here).total_ns
+        result.append(LayerRow(number, MODULES[module], PASSES[kind], len(here), work, wall))
     return tuple(result)
 
 
@@ -113,7 +114,7 @@ def expert_work(
     """
     rows = measured.rows
     step = steps_at(measured.borders, rows.start_ns)
-    mine = (step != UNTOLD) & (layer != UNTOLD) & (members.module == MODULES.index("expert_gemm"))
+    mine = (step != UNTOLD) & (layer != UNTOLD) & members.are("expert_gemm")
     cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
     work_ns = sums_of(rows.length_ns[mine], place.reshape(-1), cell.shape[1])
     return ints(cell[0]), ints(cell[1]), work_ns
@@ -121,10 +122,8 @@ def expert_work(
 
 def tax_spans(measured: Measured, members: Membership) -> Spans:
     """Instants that exist only because tokens are routed; see `measure_moe`."""
-    experts = [
-        MODULES.index(name) for name in ("expert_gemm", "expert_activation", "shared_expert")
-    ]
-    taxed = (members.module != UNTOLD) & ~np.isin(members.module, experts)
+    experts = members.are("expert_gemm", "expert_activation", "shared_expert")
+    taxed = (members.module != UNTOLD) & ~experts
     held = measured.of(taxed)
     if not isinstance(absent := measured.absent, Missing):
         held = join(held, instants_in(measured.windows, absent, absent.reason == TOKEN_SYNC))
@@ -205,29 +204,24 @@ def measure_moe(
         return MoeLedger(gap(reason, "none is needed for a dense model"))
     measured = Measured(rank.activities, steps.windows, borders_of(steps), absent)
     layers = _layers(rank, steps, lanes, passes)
-    by_layer = (
-        ()
-        if isinstance(layers, Missing)
-        else layer_rows(measured, members, _of_each(layers, members))
-    )
+    by_layer, work = tuple[LayerRow, ...](), None
+    number: int | Missing | None = None
+    if isinstance(layers, Missing):
+        number = layers
+    else:
+        layer = np.append(layers, UNTOLD)[members.of]
+        by_layer, work = layer_rows(measured, members, layer), expert_work(measured, members, layer)
+        number = len({row.layer for row in by_layer}) or None
     untold = _no_tax(resolution, members, absent)
     tax_ns = tax_spans(measured, members).total_ns if untold is None else untold
     moe = Moe(
         tax_ns=tax_ns,
         tax_frac=tax_ns if isinstance(tax_ns, Missing) else tax_ns / steps.windows.total_ns,
-        layers=layers
-        if isinstance(layers, Missing)
-        else len({row.layer for row in by_layer}) or None,
+        layers=number,
         rows=moe_rows(measured, members, _kinds(told)),
         by_layer=by_layer,
     )
-    return MoeLedger(
-        moe,
-        counted(rank, steps, lanes, passes),
-        None
-        if isinstance(layers, Missing)
-        else expert_work(measured, members, _of_each(layers, members)),
-    )
+    return MoeLedger(moe, counted(rank, steps, lanes, passes), work)
 
 
 def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
@@ -263,7 +257,7 @@ def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
     """Set where more passes run forward than backward, and nobody can say which of them run
     again.
     """
-    forward, backward = (summed(passes.kind == kind) for kind in (Kind.FORWARD, Kind.BACKWARD))
+    forward, backward = summed(passes.kind == Kind.FORWARD), summed(passes.kind == Kind.BACKWARD)
     if recompute.missing is None or not backward or NEARLY_ALL.value * forward <= backward:
         return None
     reason = (
@@ -289,10 +283,6 @@ def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> I
     return layers_of(rank, borders_of(steps), lanes, passes)
 
 
-def _of_each(layers: IntArray, members: Membership) -> IntArray:
-    return np.append(layers, UNTOLD)[members.of]
-
-
 def _no_tax(
     resolution: Resolution, members: Membership, absent: AbsentPieces | Missing
 ) -> Missing | None:
@@ -311,9 +301,7 @@ def _no_tax(
             "dispatch, experts and combine run in one kernel",
             "none: the kernel does not record its phases",
         )
-    if not np.isin(
-        members.module, [MODULES.index(name) for name in ("permute", "unpermute")]
-    ).any():
+    if not members.are("permute", "unpermute").any():
         return gap(
             "tokens are routed, but no kernel has a name that shows a permutation",
             "run with fused permutes (Megatron-LM: --moe-permute-fusion)",

@@ -29,7 +29,7 @@ from traces.arrays import (
     shifted,
 )
 from traces.frozen import frozen
-from traces.groups import begins, mask_within, next_at, previous_at
+from traces.groups import begins, mask_within, next_at, places_in, previous_at
 from traces.measure.moe.passes import Evidence, Kind, Lanes, Part, Passes, nth_next, nth_previous
 from traces.resolve.resolution import PHASES, UNTOLD
 
@@ -112,9 +112,8 @@ def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
     reorder, grouped = lanes.part == Part.REORDER, lanes.part == Part.GROUPED
     dense = np.isin(lanes.part, (Part.GEMM, Part.ACTIVATION))
     gemm = grouped | (lanes.part == Part.GEMM)
-    (next_gemm, next_reorder), (previous_gemm, previous_reorder) = (
-        [near(which) for which in (gemm, reorder)] for near in (next_at, previous_at)
-    )
+    next_gemm, next_reorder = next_at(gemm), next_at(reorder)
+    previous_gemm, previous_reorder = previous_at(gemm), previous_at(reorder)
     first, last = next_reorder[low], previous_reorder[high]
     entry, before = previous_reorder[next_gemm[first]], previous_gemm[first]
     some = last >= low
@@ -234,6 +233,10 @@ class Membership:
     kind: IntArray
     of: IntArray
 
+    def are(self, *modules: str) -> BoolArray:
+        """Which belong to one of these modules."""
+        return np.isin(self.module, list(map(MODULES.index, modules)))
+
 
 def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     """Give each activity that belongs to a MoE layer its module; each has one or none.
@@ -261,14 +264,12 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
     forward = told.phase[lanes.order] == PHASES.index("fwd")
     again |= (kind == Kind.BACKWARD) & (lanes.part == Part.ACTIVATION) & forward
     kind[again] = Kind.RECOMPUTE
-    mine = (module != UNTOLD) & (kind != UNTOLD)
-    return Membership(*(_in_order(lanes, mine, one) for one in (module, kind, zones.of)))
-
-
-def _in_order(lanes: Lanes, which: BoolArray, values: IntArray) -> IntArray:
-    result = np.full_like(values, UNTOLD)
-    result[lanes.order[which]] = values[which]
-    return result
+    none = (module == UNTOLD) | (kind == UNTOLD)
+    found = []
+    for column in (module, kind, zones.of):
+        column[none] = UNTOLD
+        found.append(column[places_in(lanes.order)])
+    return Membership(*found)
 
 
 def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray) -> IntArray:

@@ -106,8 +106,9 @@ class Lanes:
     part: IntArray
     undoes: BoolArray
 
-    def places(self, *parts: Part) -> IntArray:
-        return np.flatnonzero(np.isin(self.part, parts))
+    def met(self, *parts: Part) -> IntArray:
+        """How many of these parts stand up to each place."""
+        return np.cumsum(np.isin(self.part, parts))
 
 
 def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
@@ -249,7 +250,7 @@ def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     operation = np.full(len(lanes.order), UNTOLD, dtype=CODE)
     operation[resolution.index] = resolution.operation
     first, last, way = _groups(lanes, operation[lanes.order])
-    crossed = np.cumsum(np.isin(lanes.part, (Part.BORDER, Part.ROUTER)))[first]
+    crossed = lanes.met(Part.BORDER, Part.ROUTER)[first]
     lane = lanes.lane[first]
     beside = (lane[1:] == lane[:-1]) & (crossed[1:] == crossed[:-1])
     whole = (way == _TO) & np.concatenate((beside & (way[1:] == _FROM), [False]))
@@ -269,13 +270,11 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
 
     Where the way is not resolved: after expert work tokens come back, else they leave.
     """
-    worked, ordered, crossed = (
-        np.cumsum(np.isin(lanes.part, parts))
-        for parts in ((Part.GEMM, Part.GROUPED), (Part.REORDER,), (Part.BORDER, Part.ROUTER))
-    )
-    reorders = bool(len(lanes.places(Part.REORDER)))
+    worked, ordered = lanes.met(Part.GEMM, Part.GROUPED), lanes.met(Part.REORDER)
+    crossed = lanes.met(Part.BORDER, Part.ROUTER)
+    reorders = ordered.any()
     groups: list[list[int]] = []
-    for at in lanes.places(Part.PAYLOAD).tolist():
+    for at in np.flatnonzero(lanes.part == Part.PAYLOAD).tolist():
         before = groups[-1][1] if groups else at
         near = groups and lanes.lane[at] == lanes.lane[before] and crossed[at] == crossed[before]
         apart = worked[at] > worked[before] and (ordered[at] > ordered[before] or not reorders)
@@ -296,11 +295,11 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
     """Kind of each pass: by the thread and the names between its first and its last payload
     kernel.
     """
-    forward, backward = (
-        _any_within(told.phase[lanes.order] == PHASES.index(phase), first, last) for phase in PHASES
-    )
-    resolved = _any_within(told.resolved[lanes.order] == PHASES.index("bwd"), first, last)
-    expected = _any_within(told.resolved[lanes.order] == PHASES.index("fwd"), first, last)
+    said, expected = told.phase[lanes.order], told.resolved[lanes.order]
+    forward = _any_within(said == PHASES.index("fwd"), first, last)
+    backward = _any_within(said == PHASES.index("bwd"), first, last)
+    resolved = _any_within(expected == PHASES.index("bwd"), first, last)
+    traffic = _any_within(expected != UNTOLD, first, last)
     payload = lanes.part == Part.PAYLOAD
     again = _any_within(told.recomputed[lanes.order] & payload, first, last) & ~backward
     by_autograd = told.autograd[lanes.order[first]]
@@ -309,7 +308,7 @@ def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> Int
     again &= ~(by_autograd & _with_gradients(lanes, by_autograd, first, last))
     back = by_autograd if by_thread else backward | (resolved & ~forward)
     only_forward = not (told.phase == PHASES.index("bwd")).any()
-    known = forward | backward | resolved | expected | by_thread | only_forward
+    known = forward | backward | traffic | by_thread | only_forward
     kind = np.where(again, Kind.RECOMPUTE, np.where(back, Kind.BACKWARD, Kind.FORWARD))
     return np.where(known | again, kind, UNTOLD).astype(CODE)
 

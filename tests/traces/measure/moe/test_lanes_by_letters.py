@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.by_hand.run import Run
+from traces.measure.moe.layers import _counted, _numbers, _with_recomputed
 from traces.measure.moe.modules import Membership, members_of
-from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, _part, passes_of
+from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, _part, _phase_named, passes_of
 from traces.names.kernels import KernelClass
-from traces.resolve.resolution import OPERATIONS
+from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 
 LETTERS = {
     **{".": Part.NONE, "n": Part.BORDER, "r": Part.ROUTER, "m": Part.MAP, "c": Part.CONTROL},
@@ -131,3 +133,49 @@ def test_what_nothing_parts_is_parted_where_it_begins_to_run_again_or_backward()
 def test_the_part_of_compute_is_in_its_class(kinds: str, part: Part) -> None:
     for class_, _, subclass in (kind.partition("/") for kind in kinds.split()):
         assert _part(KernelClass(class_, subclass, "any", None, None)) == part
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name", "phase"),
+    [
+        ("permute/map/any router/topk/any activation/x/fwd", "topk_bwd", "bwd"),
+        ("permute/map/any router/topk/any activation/x/fwd", "RowBackward<float>", "bwd"),
+        ("norm/bwd/any norm/x/bwd permute/x/bwd", "kernel", "bwd"),
+        ("norm/fwd/any norm/bwd/fwd attention/x/fwd", "norm_bwd", "fwd"),
+        ("gemm/dense/any norm/x/opt other/x/any", "gemm_bwd", ""),
+    ],
+)
+def test_a_kernel_says_its_way_by_its_class_or_by_its_name_where_that_moves_tokens(
+    kinds: str, name: str, phase: str
+) -> None:
+    for class_, subclass, way in (kind.split("/") for kind in kinds.split()):
+        kernel = KernelClass(class_, subclass, way, None, None)  # type: ignore[arg-type]
+        assert _phase_named(name, kernel) == (PHASES.index(phase) if phase else UNTOLD)
+
+
+LAYERS = """
+FFBB|FFBB ....|.... 0110|0110   FB|FB ..|.. 00|00   FBFB|FBFB ....|.... -   FFBB 45.. 4554   FFBB 45.4 4554
+FFBB 454. -   FFRBRB ...... 011100   f|FFBB|b 9|....|. .|0110|.   FFFBB ..... -   FFFBBB 01.... -
+FFFFBBBB 01...... 01011010   FRBB|FFBB ....|.... -   FFBBR ..... 0110.
+"""
+"""Passes of each step, what ranges say of their layers, and these; in small letters outside of steps."""
+
+
+@pytest.mark.parametrize(("line", "told", "layers"), [*zip(*[iter(LAYERS.split())] * 3, strict=True)])
+def test_layers_are_those_that_are_named_else_as_many_as_a_microbatch_runs_through(
+    line: str, told: str, layers: str
+) -> None:
+    kinds = line.replace("|", "")
+    run = Run()
+    for at in range(len(kinds)):
+        run.work("norm", 10 * at, 10 * at + 5)
+    kind = np.array(["FRB".index(one) for one in kinds.upper()])
+    numbers = np.cumsum([*map("|".__eq__, line)])[[one != "|" for one in line]]
+    step = np.where([one.isupper() for one in kinds], numbers, UNTOLD)
+    said = np.array([UNTOLD if one == "." else int(one) for one in told.replace("|", "")])
+    found = _counted(said, step, kind, _numbers(run.rank(), said, step, kind, np.arange(len(kinds))))
+    if found is None:
+        assert layers == "-"
+        return
+    found = _with_recomputed(found, kind, np.zeros_like(kind))
+    assert "".join("." if one == UNTOLD else str(one) for one in found) == layers.replace("|", "")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.simulate.knobs import Knobs
@@ -24,6 +25,10 @@ from tests.recordings.launches import (
     rank_of,
 )
 from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows
+from traces.arrays import NOWHERE
+from traces.measure.moe.ledger import _unclear, _untold_recompute
+from traces.measure.moe.passes import Passes
+from traces.measure.recompute import Recompute
 from traces.measurements import measure_rank
 from traces.missing import Missing
 from traces.sections.rank import Moe
@@ -159,3 +164,39 @@ def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export) -> None:
     assert isinstance(found.tax_ns, Missing)
     assert "permutation" in found.tax_ns.reason
     assert found.tax_frac == found.tax_ns
+
+
+def passes_said(text: str) -> Passes:
+    """A letter each, `?` where nothing tells; small ones are cut; lanes are parted by `|`."""
+    letters = text.replace("|", "")
+    lane = np.cumsum([*map("|".__eq__, text)])[[one != "|" for one in text]]
+    kind = np.array(["FRB".find(one) for one in letters.upper()])
+    none, whole = np.zeros(len(letters), dtype=np.int64), np.array([not one.islower() for one in letters])
+    return Passes(none, none, none, none, whole, kind, lane)
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("FFFFB", ""), ("FFfFFFFFFFF", ""), ("FFfFFFFFFF", ""), ("FFfFFFFFF", "1 of 9"), ("fFf|bBb", ""),
+        ("F?FFFBBBB", "1 of 9"), ("?FFFBBBB", ""),
+    ],
+)  # fmt: skip
+def test_passes_that_do_not_close_within_a_lane_are_few(text: str, broken: str) -> None:
+    run = Run()
+    run.work("gemm", 0, 10)
+    found = _unclear(run.rank(), passes_said(text))
+    assert (found.reason.partition(" passes")[0] if isinstance(found, Missing) else "") == broken
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "is_known", "told"),
+    [(10, 9, False, True), (11, 9, False, False), (11, 9, True, True), (11, 0, False, True)],
+)
+def test_of_more_forward_passes_than_backward_recompute_must_be_known(
+    forward: int, backward: int, is_known: bool, told: bool
+) -> None:
+    why = Missing("", "unknown", "none")
+    recompute = Recompute(why, 0 if is_known else why, why, NOWHERE)
+    found = _untold_recompute(passes_said("F" * forward + "B" * backward), recompute)
+    assert (found is None) is told
