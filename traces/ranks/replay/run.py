@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import FloatArray, IntArray, ints, zeros
 from traces.frozen import frozen
 from traces.ranks.one_run.align import Aligned, agreed, align, consistent
 from traces.ranks.one_run.together import Together, put_together
@@ -88,11 +88,9 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
 
 def nodes_of(used: Sequence[RankSummary]) -> IntArray:
     """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
-    ranks = [one.identity.rank for one in used]
-    known = None not in ranks
-    return np.array(
-        [
-            (rank or 0) - one.identity.device if known else 0
-            for rank, one in zip(ranks, used, strict=True)
-        ]
-    )
+    nodes = []
+    for one in used:
+        if one.identity.rank is None:
+            return zeros(len(used))
+        nodes.append(one.identity.rank - one.identity.device)
+    return ints(nodes)

@@ -37,11 +37,11 @@ def one(number: int, *keys: int, at_s: float | None = None, **identity: Any) -> 
     return replace(made, identity=replace(made.identity, **told | {"device": 0} | identity))
 
 
-Check = Callable[[Sequence[RankSummary], Sequence[int]], list[Problem]]
+Check = Callable[[problems.Left], list[Problem]]
 
 
 def gone(check: Check, *several: RankSummary) -> list[int]:
-    found = check(several, range(len(several)))
+    found = check(dict(enumerate(several)))
     assert all(problem.left_out for problem in found)
     return sorted(index for problem in found for index in problem.indices)
 
