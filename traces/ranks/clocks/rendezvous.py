@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import (
+    FOREVER,
     BoolArray,
     FloatArray,
     IntArray,
@@ -250,9 +251,8 @@ def joined_clocks(
     `fingerprints` of the clocks, and the number of each rank's. Where a pair of ranks meets
     elsewhere, the others outweigh it.
     """
-    base_ns = np.full(len(fingerprints), np.iinfo(np.int64).max)
-    for rank, clock in zip(ranks, number, strict=True):
-        base_ns[clock] = min(base_ns[clock], int(rank.end_ns[0]))
+    base_ns = np.full(len(fingerprints), FOREVER)
+    np.minimum.at(base_ns, number, [rank.end_ns[0] for rank in ranks])
     times, of_clock = [zeros(0)], [zeros(0)]
     for one, other, met in _meetings(ranks, number):
         ends_ns = ranks[one].end_ns[met.mine], ranks[other].end_ns[met.theirs]

@@ -31,7 +31,7 @@ from traces.ranks.matching.gathered import (
     OnClock,
     best_of,
     by_clock,
-    likely_shifts,
+    overlaps,
 )
 from traces.ranks.matching.messages import Exchanges, Pair
 from traces.ranks.rows import parts
@@ -329,12 +329,8 @@ def shift_between(
     do.
     """
     found = []
-    for shift in (0, *likely_shifts(own_ns, led_ns, one_clock=one_clock)):
-        own, led = own_ns[max(0, -shift) :], led_ns[max(0, shift) :]
-        common = min(len(own), len(led))
-        if common < 2 or common < min(len(led_ns), len(own_ns)) / 2:
-            continue
-        own, led = own[:common], led[:common]
+    for shift, mine, theirs in overlaps(own_ns, led_ns, 2, one_clock=one_clock):
+        own, led = own_ns[mine], led_ns[theirs]
         residual_ns = float(np.median(np.abs(led - own))) if one_clock else scatter_ns(own, led)
         if residual_ns <= TOGETHER.value:
             found.append((residual_ns, shift))

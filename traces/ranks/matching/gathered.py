@@ -5,7 +5,7 @@ On one clock every two of a group are in each collective at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -146,17 +146,26 @@ def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
     began.
     """
     found = []
-    for shift in (0, *likely_shifts(own.end_ns, led.end_ns, one_clock=True)):
-        mine, theirs = slice(max(0, -shift), None), slice(max(0, shift), None)
-        common = min(len(own.end_ns[mine]), len(led.end_ns[theirs]))
-        if common < LEAST or common < min(len(led.end_ns), len(own.end_ns)) / 2:
-            continue
-        own_end, led_end = own.end_ns[mine][:common], led.end_ns[theirs][:common]
-        own_begin, led_begin = own.start_ns[mine][:common], led.start_ns[theirs][:common]
-        latest_ns = np.maximum(own_begin - led_end, led_begin - own_end).max()
+    for shift, mine, theirs in overlaps(own.end_ns, led.end_ns, LEAST, one_clock=True):
+        own_end, led_end = own.end_ns[mine], led.end_ns[theirs]
+        latest_ns = np.maximum(own.start_ns[mine] - led_end, led.start_ns[theirs] - own_end).max()
         if latest_ns <= MEET.value:
             found.append((float(np.median(np.abs(own_end - led_end))), shift))
     return min(found, default=None)
+
+
+def overlaps(
+    own_ns: IntArray, led_ns: IntArray, least: int, *, one_clock: bool
+) -> Iterator[tuple[int, slice, slice]]:
+    """Shifts at which some ends may lie together, none first, and what both then have in common, at
+    least so many and half of the fewer.
+    """
+    least = max(least, -(-min(len(own_ns), len(led_ns)) // 2))
+    for shift in (0, *likely_shifts(own_ns, led_ns, one_clock=one_clock)):
+        mine, theirs = max(0, -shift), max(0, shift)
+        common = min(len(own_ns) - mine, len(led_ns) - theirs)
+        if common >= least:
+            yield shift, slice(mine, mine + common), slice(theirs, theirs + common)
 
 
 def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> list[int]:

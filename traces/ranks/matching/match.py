@@ -50,8 +50,7 @@ def counted_from_one_start(flat: Flat) -> Flat:
     uneven = _uneven(of_part // places, count)
     if not uneven.any():
         return flat
-    order = named[order_of(part)]
-    rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
+    rows_of = np.split(named[order_of(part)], first[1:-1])
     sequence = flat.rows.sequence.copy()
     # windows that differ lose as many, too
     some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
@@ -60,9 +59,9 @@ def counted_from_one_start(flat: Flat) -> Flat:
         numbers, how_many = np.unique(count[mine], return_counts=True)
         usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest
         leader = mine[count[mine] == usual][0]
-        led = flat.rows.end_ns[rows_of[int(of_part[leader])]]
+        led = flat.rows.end_ns[rows_of[leader]]
         for one in mine[mine != leader].tolist():
-            rows = rows_of[int(of_part[one])]
+            rows = rows_of[one]
             found = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
             if found is not None:
                 sequence[rows] += found[1]
@@ -219,7 +218,7 @@ def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
     """A number for each place, the same for all that took part in these instances with each
     other.
     """
-    number: IntArray = np.arange(count)
+    number = np.arange(count)
     for some in (which & begins(matched.group), which):  # one of each group holds most together
         rows = np.flatnonzero(some[matched.instance])
         number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)

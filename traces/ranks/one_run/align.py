@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import Limit
@@ -27,7 +27,7 @@ from traces.missing import Missing, gap
 from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import RankSummary, clocks_of
+from traces.ranks.summaries.summary import RankSummary, Recorded, clocks_of
 from traces.sections import run as sections
 from traces.sections.cause import ClockSource
 from traces.spelling import duration
@@ -92,7 +92,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         if near:
             return again
         return begun
-    base_ns = _bases(summaries, of_place, len(fingerprints))
+    base_ns = _bases(matched.recorded, of_place, len(fingerprints))
     of_row = of_place[matched.place]
     begun_ns = base_ns[of_row]
     start = (matched.start_ns - begun_ns).astype(np.float64)
@@ -196,13 +196,11 @@ def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 
 
-def _bases(summaries: Sequence[RankSummary], of_place: IntArray, count: int) -> IntArray:
+def _bases(recorded: Recorded, of_place: IntArray, count: int) -> IntArray:
     """Where each clock's times begin: at its first collective, so that fractions stay exact."""
-    base_ns = np.full(count, np.iinfo(np.int64).max)
-    for summary, clock in zip(summaries, of_place.tolist(), strict=True):
-        if len(summary.instances):
-            base_ns[clock] = min(base_ns[clock], int(summary.instances.start_ns[0]))
-    return np.where(base_ns == np.iinfo(np.int64).max, 0, base_ns)
+    base_ns = np.full(count, FOREVER)
+    np.minimum.at(base_ns, of_place[recorded.place], recorded.rows.start_ns)
+    return np.where(base_ns == FOREVER, 0, base_ns)
 
 
 def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:

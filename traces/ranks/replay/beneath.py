@@ -113,8 +113,7 @@ def comes_after(
 def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
     """Whether it holds for most of the rows of the same number."""
     share = np.bincount(number, weights=which) / np.bincount(number)
-    result: BoolArray = (share > MOST.value)[number]
-    return result
+    return (share > MOST.value)[number]
 
 
 def _held_up(

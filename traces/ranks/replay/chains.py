@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, order_of, summed
+from traces.arrays import FOREVER, BoolArray, IntArray, order_of, summed
 from traces.frozen import frozen
 from traces.groups import begins, group_of
 from traces.ranks.matching.match import Matched
@@ -28,7 +28,7 @@ from traces.ranks.waiting.pipelines import messages_of, stages_of
 from traces.ranks.waiting.side_by_side import Alike, numbers_of
 from traces.ranks.waiting.waits import LASTS
 
-NEVER: Final = int(np.iinfo(np.int64).min)
+NEVER: Final = ~FOREVER
 """The end of what is not reached."""
 
 

@@ -98,8 +98,8 @@ def _queued(run: MeasuredRun) -> BoolArray:
     """
     matched, chains, aligned = run.together.matched, run.chains, run.aligned
     behind_ns = chains.start_ns - aligned.end_ns[chains.behind]
-    result: BoolArray = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
-    return result & np.isin(matched.kind, BESIDE)
+    queued = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
+    return queued & np.isin(matched.kind, BESIDE)
 
 
 def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:

@@ -74,8 +74,7 @@ def _whole(summary: RankSummary) -> BoolArray:
     kernels = group_of(found.group, found.sequence)
     of_peers = of_source(GroupSource.PEER, summary.groups)[found.group]
     exchanges = (found.operation == Operation.EXCHANGE) & ~np.isin(found.kind, _AMONG_ALL)
-    whole: BoolArray = (np.bincount(kernels)[kernels] == 1) & ~of_peers & ~exchanges
-    return whole
+    return (np.bincount(kernels)[kernels] == 1) & ~of_peers & ~exchanges
 
 
 def _rate(name: CollectiveName, count: int, found: Instances, link: float | None) -> CollectiveRate:

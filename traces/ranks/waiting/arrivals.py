@@ -123,8 +123,7 @@ def _caused(waited_ns: FloatArray) -> FloatArray:
     short = (waited_ns <= SHORT.value * longest) & (longest > 0)
     all_ns = np.nansum(waited_ns, axis=1, keepdims=True)
     several = np.maximum(short.sum(axis=1, keepdims=True), 1)
-    charged: FloatArray = np.where(short, all_ns / several, 0.0).sum(axis=0)
-    return charged
+    return np.where(short, all_ns / several, 0.0).sum(axis=0)
 
 
 def _few(caused_ns: FloatArray) -> tuple[int, ...]:

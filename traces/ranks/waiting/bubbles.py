@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, Rows, summed, zeros
+from traces.arrays import FOREVER, BoolArray, IntArray, Rows, summed, zeros
 from traces.frozen import frozen
 from traces.groups import mask_of, sums_of
 from traces.missing import Missing, gap, known, or_gap
@@ -168,7 +168,7 @@ def _waited(
     first = matched.first
     spans = parts.spread(parts.varies(stage, first), first)
     is_message = mask_of(order, len(stage))
-    last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
+    last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), FOREVER)
     # in order of start: the last one stays
     last_ns[matched.place[order], step[order]] = matched.end_ns[order]
     drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)

@@ -143,7 +143,7 @@ def _cells(tables: Sequence[ExpertWork], grid: Grid, label: IntArray, factor: Fl
     most = parts.most(work, first)
     top = place[parts.first_most(work, first)]
     size = np.append(np.bincount(label[label != UNKNOWN]), 0)
-    whole: BoolArray = (np.diff(first) == size[group[head]]) & (mean > 0)
+    whole = (np.diff(first) == size[group[head]]) & (mean > 0)
     return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
 
 

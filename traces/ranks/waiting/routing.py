@@ -99,7 +99,7 @@ def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
         matched.kind[first[:-1]], _GRADIENTS
     )
-    result: BoolArray = like & worked & tokens
+    result = like & worked & tokens
     exchanges = result & np.isin(matched.operation, EXCHANGES)
     if exchanges.any():  # tokens travel by these; else by gathers and scatters
         of_them = np.isin(matched.group, matched.group[exchanges])

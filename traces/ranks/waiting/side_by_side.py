@@ -84,8 +84,12 @@ def _within(
 
 def over_others(several: FloatArray) -> FloatArray:
     """Each row over the median of all other rows; NaN where there is none, or it is 0."""
-    other = _others(several)
-    return np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
+    return _quotient(several, _others(several))
+
+
+def _quotient(values: FloatArray, of: FloatArray) -> FloatArray:
+    """Each over the other; NaN where that is not above 0."""
+    return np.divide(values, of, out=np.full(values.shape, np.nan), where=of > 0)
 
 
 def _others(several: FloatArray) -> FloatArray:
@@ -343,15 +347,14 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
         has = whole_ns > 0
         took_ns += whole_ns
         usual_ns[has] += whole_ns[has] / pace[has]
-    return np.divide(took_ns, usual_ns, out=np.full(len(ratios), np.nan), where=usual_ns > 0)
+    return _quotient(took_ns, usual_ns)
 
 
 def times_usual(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
     """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is
     like it.
     """
-    usual_ns = took_ns - beyond_ns
-    return np.divide(took_ns, usual_ns, out=np.full(took_ns.shape, np.nan), where=usual_ns > 0)
+    return _quotient(took_ns, took_ns - beyond_ns)
 
 
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:

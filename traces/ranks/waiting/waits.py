@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import FOREVER, BoolArray, IntArray
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
@@ -14,7 +14,7 @@ from traces.ranks.one_run.align import Aligned
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import Operation
 
-_NEVER: Final = np.iinfo(np.int64).min
+_NEVER: Final = ~FOREVER
 _ALIKE: Final = Limit(
     0.01,
     "fraction of the transfer",
