@@ -270,9 +270,9 @@ def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
 
 
 def test_kinds_that_come_with_layers_are_told_from_what_every_stage_has() -> None:
-    """Two stages of 1 and 3 layers: kind 0 once a layer, kind 1 once a stage, kind 2 between two layers."""
-    layers, apart = array([1, 3]), np.array([-1.0, 1.0])
-    place, kind = array([0, 1, 1, 1, 0, 1, 1, 1]), array([0, 0, 0, 0, 1, 1, 2, 2])
+    """Stages of 1, 3 and 2 layers: kind 0 once a layer, kind 1 once a stage, kind 2 between two layers."""
+    layers, apart = array([1, 3, 2]), np.array([-1.0, 1.0, 0.0])
+    place, kind = array([0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2]), array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
     rising, shared = _rising(place, kind, layers, apart)
     assert (rising.tolist(), shared.tolist()) == ([True, False, True], [True, True, False])
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from heuristics.late.run import analyse_run
-from tests.recordings.ranks import MS, US, Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, array, shifted, summary_of, together
 from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks.matching.match import match
@@ -19,8 +19,8 @@ from traces.ranks.one_run.problems import Problem
 from traces.ranks.one_run.together import put_together
 from traces.ranks.summaries.first_steps import without_warm_ups
 from traces.ranks.summaries.identity import WorldSize, with_numbers, with_world_size, world_size_of
-from traces.ranks.summaries.summary import UNKNOWN, FirstStep, Group, GroupSource, RankSummary
-from traces.ranks.waiting.arrivals import arrives_last
+from traces.ranks.summaries.summary import UNKNOWN, FirstStep, Group, GroupSource, Operation, RankSummary
+from traces.ranks.waiting.arrivals import _by_order, arrives_last
 from traces.ranks.waiting.waits import measure_waits
 from traces.sections.cause import ProblemKind, Sure
 from traces.sections.run import ArrivesLast
@@ -60,7 +60,7 @@ def test_of_recordings_of_one_rank_that_one_stays_whose_communicator_most_others
     assert gone(same, one(0, rank=3), one(1, 8, rank=3), one(2, rank=None), one(3, rank=None)) == [0]
 
 
-@pytest.mark.parametrize(("sizes", "others"), [((8, 8, 4, None), [2]), ((4, 8), [1]), ((None, None), [])])
+@pytest.mark.parametrize(("sizes", "others"), [((8, 8, 4, None), [2]), ((4, 8), [1]), ((None, None, 4), [])])
 def test_another_size_than_most_recorded_is_of_another_run(
     sizes: list[int | None], others: list[int]
 ) -> None:
@@ -68,6 +68,8 @@ def test_another_size_than_most_recorded_is_of_another_run(
     assert gone(problems.other_sizes_and_times, *several) == others
     given = [replace(each, identity=replace(each.identity, world_size_from="a:1")) for each in several]
     assert gone(problems.other_sizes_and_times, *given) == []
+    told_once = (one(number, world_size=size, at_s=999 * number) for number, size in ((0, 8), (0, 8), (1, 4)))
+    assert gone(problems.other_sizes_and_times, *told_once) == [2]
 
 
 @pytest.mark.parametrize(
@@ -264,3 +266,8 @@ def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) ->
     assert (last.waiting_frac, last.confidence) == (1.0, Sure.LOW)
     assert last.wait_ns == sum(US * (us - 34_800) for us in lasts_us)
     assert last.by_order is (source is GroupSource.ORDER)
+    first, *others = ranks
+    gathers = replace(first, instances=replace(first.instances, operation=array([Operation.ALL_GATHER])))
+    sends = [replace(one, instances=replace(one.instances, operation=array([0]))) for one in ranks]
+    several = ranks, ranks[:3], ranks[:2], [gathers, *others], sends, [summary_of(9, []), *others]
+    assert [_by_order(used) is not None for used in several] == [last.by_order] * 2 + [False] * 4

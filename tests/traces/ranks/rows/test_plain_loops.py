@@ -139,8 +139,8 @@ def test_a_rank_is_held_beside_the_median_of_the_others_that_are_like_it(rows: l
 def test_of_no_steps_there_is_no_median_and_of_no_others_nothing_is_usual() -> None:
     assert rounded(middles(np.zeros((2, 0)))) == [None, None]
     assert np.isnan(over_others(np.array([5.0]))).all()
-    took, beyond = np.array([12.0, 10, 10]), np.array([2.0, 0, 10])
-    assert np.array_equal(times_usual(took, beyond), [1.2, 1.0, np.nan], equal_nan=True)
+    took, beyond = np.array([12.0, 10, 10, 2]), np.array([2.0, 0, 10, 1])
+    assert np.array_equal(times_usual(took, beyond), [1.2, 1.0, np.nan, 2], equal_nan=True)
 
 
 def test_a_clock_that_is_ahead_and_gains_is_put_back_by_both() -> None:
