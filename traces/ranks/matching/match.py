@@ -136,6 +136,11 @@ class Matched:
         )
 
     @property
+    def ranks(self) -> int:
+        """Those of all summaries, whether they took part in any or not."""
+        return len(self.disagreeing)
+
+    @property
     def length_ns(self) -> IntArray:
         return self.end_ns - self.start_ns
 
@@ -214,14 +219,15 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     )
 
 
-def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
+def together(matched: Matched, which: BoolArray) -> IntArray:
     """A number for each place, the same for all that took part in these instances with each
     other.
     """
-    number = np.arange(count)
+    number = np.arange(matched.ranks)
     for some in (which & begins(matched.group), which):  # one of each group holds most together
         rows = np.flatnonzero(some[matched.instance])
-        number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
+        first = parts.begins_of(matched.instance[rows])
+        number = parts.joined(matched.place[rows], first, matched.ranks)
         if not number.any():
             break
     return number

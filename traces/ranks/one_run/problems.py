@@ -147,11 +147,11 @@ def without(left: Left, gone: Container[int]) -> dict[int, RankSummary]:
 
 def of_other_work(matched: Matched) -> IntArray:
     """Places of ranks most of whose collectives do something else than those of the others."""
-    lengths = np.bincount(matched.recorded.place, minlength=len(matched.disagreeing))
+    lengths = np.bincount(matched.recorded.place, minlength=matched.ranks)
     return np.flatnonzero(matched.disagreeing > MOST.value * lengths)
 
 
-def truncated(matched: Matched, count: int) -> IntArray:
+def truncated(matched: Matched) -> IntArray:
     """Places of ranks that miss more collectives of their groups than recordings of one run do.
 
     Of a group the ranks count that took part in any of its matched instances.
@@ -160,8 +160,8 @@ def truncated(matched: Matched, count: int) -> IntArray:
     groups = max(1, len(matched.groups))
     there = np.bincount(matched.group, minlength=groups)
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
-    could = np.bincount(place, weights=there[group], minlength=count)
-    took = np.bincount(matched.place, minlength=count)
+    could = np.bincount(place, weights=there[group], minlength=matched.ranks)
+    took = np.bincount(matched.place, minlength=matched.ranks)
     return np.flatnonzero(took < (1 - WALL.value) * could)
 
 

@@ -108,7 +108,7 @@ def _put(left: Left) -> Together:
         problems.append(_about(ProblemKind.MIXED_RUNS, others, left, reason, left_out=True))
         left = _without(left, problems)
         matched = _matched([*left.values()])
-    number = together(matched, ~none_of(len(matched)), len(left))
+    number = together(matched, ~none_of(len(matched)))
     apart = number != np.bincount(number).argmax() if len(left) else number > 0
     if apart.any():
         problems += _strangers(left, matched, apart)
@@ -116,7 +116,7 @@ def _put(left: Left) -> Together:
         if len(remaining) < len(left):
             left, matched = remaining, _matched([*remaining.values()])
     used = tuple(left.values())
-    if len(short := truncated(matched, len(used))):
+    if len(short := truncated(matched)):
         reason = "they hold fewer of the collectives of their groups than the other recordings do"
         problems.append(_about(ProblemKind.TRUNCATED, short, left, reason))
     size = world_size_of(used)
@@ -146,20 +146,17 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     again = match(summaries, fitted)
     if not by_order.all():
         return again
-    count = len(summaries)
-    if _held(again, align(summaries, again), count) >= _held(matched, aligned, count):
+    if _held(again, align(summaries, again)) >= _held(matched, aligned):
         return again
     return matched
 
 
-def _held(matched: Matched, aligned: Aligned, count: int) -> int:
-    """Participations that can be what they seem, of `count` ranks that are all held together by
-    them.
-    """
+def _held(matched: Matched, aligned: Aligned) -> int:
+    """Participations that can be what they seem, of ranks that are all held together by them."""
     if not aligned.clocks.aligned:
         return 0
     possible = matched.take(consistent(matched, aligned))
-    number = together(possible, ~none_of(len(possible)), count)
+    number = together(possible, ~none_of(len(possible)))
     return 0 if number.any() else len(possible.place)
 
 

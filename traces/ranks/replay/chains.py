@@ -190,7 +190,7 @@ def _ranges(begin: IntArray, end: IntArray) -> IntArray:
     return np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
 
 
-def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArray) -> IntArray:
+def roles_of(matched: Matched, alike: Sequence[Alike], step: IntArray) -> IntArray:
     """A number for each participation, the same for what like ranks do at the same place of their
     programs.
 
@@ -198,9 +198,9 @@ def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArra
     of a message of the pipeline, its first rank or its second.
     """
     what = programs_of(matched, step)[matched.instance]
-    stage = stages_of(matched, ranks)[matched.place]
+    stage = stages_of(matched)[matched.place]
     in_pair = np.where(messages_of(matched)[matched.instance], parts.turns(matched.first), 0)
-    return group_of(numbers_of(alike, ranks)[matched.place], stage, in_pair, what)
+    return group_of(numbers_of(alike, matched.ranks)[matched.place], stage, in_pair, what)
 
 
 def programs_of(matched: Matched, step: IntArray) -> IntArray:

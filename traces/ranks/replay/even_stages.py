@@ -29,7 +29,7 @@ def even_stages(
     No collective comes or goes: what there is in a stage's layers takes as long as all would. The
     rest stays: messages, embedding, loss, optimizer.
     """
-    layers = zeros(len(matched.disagreeing))
+    layers = zeros(matched.ranks)
     for group in alike:
         layers[list(group.places)] = group.layers
     known = layers > 0

@@ -77,8 +77,8 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
     alike = groups_alike(used)
     factor = device_factors(used, alike)
     excess = excess_of(grid, alike)
-    routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike, len(used))
-    role = roles_of(matched, alike, len(used), step)
+    routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike)
+    role = roles_of(matched, alike, step)
     chains = chains_of(matched, aligned, role)
     nodes = nodes_of(used)
     return MeasuredRun(

@@ -81,7 +81,7 @@ def experts_of(
         reason = "of no rank is it known to which MoE layer its experts' GEMMs belong"
         return gap(reason, _CURE)
     exchanges = np.isin(matched.kind[matched.first[:-1]], _KINDS) | routing.of_experts
-    label = _groups(matched, exchanges, len(summaries))
+    label = _groups(matched, exchanges)
     cells = _cells(tables, grid, label, factor)
     if not len(cells):
         reason = "no layer and step was recorded by all ranks that exchange tokens"
@@ -107,14 +107,14 @@ def experts_of(
     )
 
 
-def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
+def _groups(matched: Matched, exchanges: BoolArray) -> IntArray:
     """A number for each place, the same for those that exchange tokens with each other, else
     `UNKNOWN`.
 
     It is the set of ranks that a rank meets most often: where only order matches exchanges, some
     are wrong.
     """
-    label = np.full(count, UNKNOWN)
+    label = np.full(matched.ranks, UNKNOWN)
     first, size = matched.first, matched.sizes
     place = matched.place
     ends = parts.least(place, first), parts.most(place, first)

@@ -33,7 +33,7 @@ def messages_of(matched: Matched) -> BoolArray:
     return parts.least(matched.kind == _PIPELINE, matched.first)
 
 
-def stages_of(matched: Matched, count: int) -> IntArray:
+def stages_of(matched: Matched) -> IntArray:
     """A number for each place, the same for ranks of one stage.
 
     Stages meet in messages of the pipeline, and in groups of all ranks; all other groups lie within
@@ -41,8 +41,8 @@ def stages_of(matched: Matched, count: int) -> IntArray:
     """
     messages = messages_of(matched)
     if not messages.any():
-        return zeros(count)
-    return together(matched, ~messages & (matched.sizes < count), count)
+        return zeros(matched.ranks)
+    return together(matched, ~messages & (matched.sizes < matched.ranks))
 
 
 _CURE_OF_STAGES: Final = (

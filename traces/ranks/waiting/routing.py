@@ -50,11 +50,11 @@ class Routing:
     of_experts: BoolArray
 
 
-def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count: int) -> Routing:
-    """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes
+def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike]) -> Routing:
+    """How unevenly the experts of the ranks work; `slow`, how many times as long a GPU takes
     for all it does, of each participation, is taken out.
     """
-    first, worked = matched.first, _worked(matched, alike, count)
+    first, worked = matched.first, _worked(matched, alike)
     work = matched.grouped_ns / slow
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
@@ -90,10 +90,10 @@ def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray)
     return tuple(sorted(found))
 
 
-def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
+def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
     """Instances of like ranks, each of which did expert work before."""
     first = matched.first
-    kind = numbers_of(alike, count)[matched.place]
+    kind = numbers_of(alike, matched.ranks)[matched.place]
     like = ~parts.varies(kind, first)
     worked = parts.least(matched.grouped_ns, first) > 0
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
