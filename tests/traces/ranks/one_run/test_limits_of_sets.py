@@ -116,6 +116,30 @@ def test_a_process_on_a_gpu_at_two_times_is_two_runs(second: RankSummary, others
     assert gone(problems.same_processes, first, second, *beside) == kept  # beside which more were recorded
 
 
+def test_of_several_of_one_process_each_is_held_beside_the_first_and_the_one_before() -> None:
+    last = one(2, at_s=1.5, process=5)
+    for begins_s in ((0, 0.9), (1, 0.2)):  # before which the first ended, and the second
+        first, second = (one(number, at_s=at_s, process=5) for number, at_s in enumerate(begins_s))
+        assert gone(problems.same_processes, first, second, last) == [2]
+
+
+@pytest.mark.parametrize(
+    ("strangers", "trace", "size", "left_out"),
+    [(1, "a", None, True), (1, "0.sqlite", None, False), (1, "a", 8, False), (2, "0.sqlite", 8, True)],
+)
+def test_who_met_none_of_most_stays_where_it_is_alone_and_of_their_recording_or_recorded_size(
+    strangers: int, trace: str, size: int | None, left_out: bool
+) -> None:
+    several = []
+    for rank in range(3 + strangers):
+        key = 7 if rank < 3 else 9
+        made = summary_of(rank, [Part(0, 0, 10, 20)], [Group(GroupSource.COMMUNICATOR, key)], world_size=size)
+        named = replace(made.identity, trace=trace if key == 9 else made.identity.trace)
+        several.append(replace(made, identity=named))
+    (found,) = put_together(several).of_kind(ProblemKind.APART)
+    assert (found.indices, found.left_out) == (tuple(range(3, 3 + strangers)), left_out)
+
+
 def sized(ranks: int | None, said: str | None, rank: int | None = None) -> RankSummary:
     return one(rank or 0, world_size=ranks, world_size_from=said, rank=rank)
 
