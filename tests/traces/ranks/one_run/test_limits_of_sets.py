@@ -201,6 +201,10 @@ def of_ranks(
     ]
 
 
+def without_numbers(ranks: list[RankSummary]) -> list[RankSummary]:
+    return [replace(each, identity=replace(each.identity, rank=None)) for each in ranks]
+
+
 WHOLE = Group(GroupSource.COMMUNICATOR, 8, 2, own=0)
 """Both ranks of another communicator are there."""
 
@@ -216,7 +220,8 @@ WHOLE = Group(GroupSource.COMMUNICATOR, 8, 2, own=0)
         (of_ranks(0, 1, 2, size=3), None),
         (of_ranks(0, 2, size=5, own=False), (1,)),
         ([replace(each, groups=(*each.groups, WHOLE)) for each in of_ranks(0, 1, size=4)], (2, 3)),
-        ([replace(each, identity=replace(each.identity, rank=None)) for each in of_ranks(0, 2, size=5)], ()),
+        (without_numbers(of_ranks(0, 2, size=5)), ()),
+        (without_numbers(of_ranks(0, 2, size=None, world=4)), ()),
     ],
 )  # fmt: skip
 def test_which_ranks_are_missing_by_the_world_the_communicator_or_the_numbers(
