@@ -74,6 +74,7 @@ def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_
 
 
 EVERY_30 = np.arange(0, 600, 30)
+ENDS = [100.0, 230, 320, 570, 680, 755]
 
 
 @pytest.mark.parametrize(
@@ -87,15 +88,19 @@ EVERY_30 = np.arange(0, 600, 30)
         (EVERY_30, EVERY_30 + 21, True, (9_000, -1)),
         (EVERY_30, EVERY_30 - 21, True, (9_000, 1)),
         (EVERY_30, EVERY_30 + 29.5, True, (500, -1)),
+        (
+            [*ENDS, 990],
+            [680, 755, 990, 5_000, 6_100, 7_300, 8_600, 9_000, 9_700],
+            True,
+            None,
+        ),  # of 7
+        ([*ENDS, 990], [570, 680, 755, 990, 5_000, 6_100, 7_300, 8_600, 9_000], True, (0, -3)),
     ],
 )
 def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
     own: Sequence[float], led: Sequence[float], one_clock: bool, found: tuple[float, int] | None
 ) -> None:
     assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
-
-
-ENDS = [100.0, 230, 320, 570, 680, 755]
 
 
 @pytest.mark.parametrize(("looked_at", "sizes"), [(6, [2, 3, 3, 3, 3]), (5, [3, 3, 3, 3, 3])])
