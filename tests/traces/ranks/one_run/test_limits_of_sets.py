@@ -172,7 +172,7 @@ def test_a_size_that_is_given_fills_what_was_not_recorded() -> None:
     assert with_world_size(recorded, WorldSize(8)) == recorded == with_world_size(recorded, None)
 
 
-@pytest.mark.parametrize(("size", "numbers"), [(3, [0, 2]), (2, [None, None])])
+@pytest.mark.parametrize(("size", "numbers"), [(3, [0, 2, 1]), (2, [None] * 3)])
 def test_a_place_among_all_ranks_is_the_number_of_a_rank(size: int, numbers: list[int | None]) -> None:
     """Of two a communicator may be one of some pair; what one of them does not have is not of all."""
 
@@ -180,7 +180,7 @@ def test_a_place_among_all_ranks_is_the_number_of_a_rank(size: int, numbers: lis
         groups = tuple(Group(GroupSource.COMMUNICATOR, key, size, own=own) for key, own in owns)
         return replace(one(owns[0][1], world_size=size), groups=groups)
 
-    ranks = [placed((7, 0), (8, 1)), placed((7, 2))]
+    ranks = [placed((7, 0), (8, 1)), placed((7, 2)), placed((7, 1), (8, 0))]
     assert [each.identity.rank for each in with_numbers(ranks)] == numbers
     assert with_numbers([placed((7, 0), (8, 1))])[0].identity.rank is None  # two places that differ
 
