@@ -173,7 +173,8 @@ def test_exchanges_are_messages_by_their_kind_or_where_most_of_a_program_meet_no
 
     monkeypatch.setattr(communicators, "Exchanges", SimpleNamespace(of=of))
     on_clock: Any = [*range(len(kinds))]
-    assert communicators._without_messages(settled, several, on_clock)[1] == stay
+    left: Any = communicators._without_messages(settled, several, on_clock)
+    assert left[1] == stay
 
 
 def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:
