@@ -11,7 +11,6 @@ from traces.arrays import summed
 from traces.errors import UnlikeRuns
 from traces.frozen import frozen
 from traces.limits import Limit
-from traces.ranks.one_run.problems import is_named
 from traces.ranks.summaries.summary import RankSummary
 from traces.spelling import first_of, gpu_model
 
@@ -57,7 +56,7 @@ def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
     """
     joined: set[int] = set()
     for place, one in enumerate(summaries):
-        keys = _communicators(one)
+        keys = one.communicators
         if place and not joined & keys:
             break
         joined |= keys
@@ -87,7 +86,7 @@ def _refuse(found: Iterable[_Kind], cure: str) -> None:
 
 def _kind(rank: RankMeasurements) -> _Kind:
     gpu = rank.gpu.name if rank.gpu else None
-    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), _communicators(rank.summary))
+    return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), rank.summary.communicators)
 
 
 def _kind_of_summary(one: RankSummary) -> _Kind:
@@ -99,11 +98,7 @@ def _kind_of_summary(one: RankSummary) -> _Kind:
         if whole_ns
         else {}
     )
-    return _Kind([one.identity.trace], None, shares, _communicators(one))
-
-
-def _communicators(summary: RankSummary) -> set[int]:
-    return {group.key for group in summary.groups if is_named(group)}
+    return _Kind([one.identity.trace], None, shares, one.communicators)
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:

@@ -27,7 +27,6 @@ from reports.write.perfetto.tracks import (
     verdict,
 )
 from traces.missing import known
-from traces.ranks.clocks import clock_fit
 from traces.sections.cause import ClockSource
 from traces.sections.rank import Rank
 from traces.sections.run import ClockFit
@@ -50,7 +49,7 @@ def on_clock(fit: ClockFit | None) -> OnClock:
     """From a rank's own times to those of the one clock; without a fit they stay as they are."""
     if fit is None:
         return lambda own_ns: own_ns
-    return clock_fit.ClockFit(0, fit.base_ns, fit.offset_ns, fit.drift_ppm).time_of
+    return fit.time_of
 
 
 def moved(process: Process, to: OnClock) -> Process:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, row_by_row, summed
 from traces.frozen import frozen
 from traces.groups import places_of_each
 from traces.limits import Limit
@@ -29,9 +29,6 @@ class ClockFit:
     base_ns: int
     offset_ns: int
     drift_ppm: float
-
-    def time_of(self, own_ns: int) -> int:
-        return own_ns - self.offset_ns - round((own_ns - self.base_ns) * self.drift_ppm * 1e-6)
 
     def times_of(self, own_ns: IntArray) -> IntArray:
         gained = np.rint((own_ns - self.base_ns) * (self.drift_ppm * 1e-6)).astype(np.int64)
@@ -58,6 +55,13 @@ WHOLE: Final = Limit(
     "of the ends of a sequence",
     "ours: a few kernels end late; of stages in lockstep up to 75 % coincide",
 )
+
+
+def in_time_of(times_ns: IntArray, of_ns: IntArray) -> int:
+    """How many times are no earlier and no later than those of another sequence."""
+    return summed((times_ns >= of_ns[0] - MEET.value) & (times_ns <= of_ns[-1] + MEET.value))
+
+
 _NO_DRIFT: Final = 1_000.0 / (2 * 100e-6**2)
 """How much speaks for a clock without drift, where times scatter by a us and clocks drift by 100
 ppm or so: over a few ms scatter would look like drift. """
@@ -91,25 +95,21 @@ class Fits:
     slope_within: FloatArray
     known: BoolArray
 
-    def times_of(self, own_ns: FloatArray, clock: IntArray) -> FloatArray:
+    def times_of(self, own_ns: FloatArray, clock: IntArray) -> IntArray:
         """Times of clocks, given by number, on the one clock."""
-        return own_ns + self.offset[clock] + self.slope[clock] * (own_ns - self.middle[clock])
+        times_ns = own_ns + self.offset[clock] + self.slope[clock] * (own_ns - self.middle[clock])
+        return np.rint(times_ns).astype(np.int64)
 
-    def clocks(self, fingerprints: Sequence[int], base_ns: IntArray) -> tuple[ClockFit, ...]:
+    def clocks(self, fingerprints: Sequence[int], base_ns: IntArray) -> dict[int, ClockFit]:
         """Those that are known, by fingerprint, where their times were counted from `base_ns`."""
         count = len(fingerprints)
-        begin_ns = np.rint(self.times_of(np.zeros(count), np.arange(count))).astype(np.int64)
-        ahead_ns = base_ns - base_ns[0] - begin_ns
-        columns = zip(
-            fingerprints,
-            base_ns.tolist(),
-            ahead_ns.tolist(),
-            (-1e6 * self.slope).tolist(),
-            strict=True,
-        )
-        return tuple(
-            ClockFit(*one) for one, known in zip(columns, self.known.tolist(), strict=True) if known
-        )
+        ahead_ns = base_ns - base_ns[0] - self.times_of(np.zeros(count), np.arange(count))
+        columns = row_by_row(base_ns, ahead_ns, -1e6 * self.slope)
+        found = {}
+        for clock, known, line in zip(fingerprints, self.known.tolist(), columns, strict=True):
+            if known:
+                found[clock] = ClockFit(clock, *line)
+        return found
 
 
 _POINTS: Final = 64
@@ -199,8 +199,10 @@ class _Moments:
 
     def _summed(self, values: FloatArray) -> FloatArray:
         """Of each clock that may move the sum, and the sum by time, shape (2, clocks)."""
-        sums = [np.bincount(self.clock, one, len(self.free)) for one in (values, values * self.at)]
-        return np.where(self.free, sums, 0.0)
+        count = len(self.free)
+        sums = np.bincount(self.clock, values, count)
+        by_time = np.bincount(self.clock, values * self.at, count)
+        return np.where(self.free, (sums, by_time), 0.0)
 
     def nearer(self, apart: FloatArray, weight: FloatArray, slope: FloatArray) -> FloatArray:
         """Levels and slopes, shape (2, clocks), that leave the least squares when they are taken

@@ -16,11 +16,20 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import (
+    FOREVER,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    ints,
+    none_of,
+    order_of,
+    zeros,
+)
 from traces.frozen import frozen
-from traces.groups import begins
+from traces.groups import begins, places_of_each
 from traces.limits import Limit
-from traces.ranks.clocks.clock_fit import MEET, WHOLE, ClockFit, fit_clocks
+from traces.ranks.clocks.clock_fit import MEET, WHOLE, ClockFit, fit_clocks, in_time_of
 from traces.ranks.summaries.summary import Operation
 
 PART: Final = Limit(
@@ -80,6 +89,11 @@ class Sequences:
     """Rows by operation and time, of which `key` rises."""
     key: IntArray
 
+    def kinds(self) -> IntArray:
+        """What each sequence does and how often, shape (sequences, 2), in order of both."""
+        several = self.of_number.values()
+        return ints(sorted((self.operation[rows[0]], len(rows)) for rows in several))
+
     def nearest(self, operation: IntArray, times_ns: IntArray) -> IntArray:
         """The row whose end is nearest to each time, mostly one of that operation where there is
         any.
@@ -95,17 +109,13 @@ class Sequences:
 
 def sequences_of(end_ns: IntArray, operation: IntArray, number: IntArray, steps: int) -> Sequences:
     """The ends of one rank, in any order."""
-    order = np.argsort(end_ns, kind="stable")
+    order = order_of(end_ns)
     operation, number = operation[order], number[order]
     end_ns = end_ns[order]
     key = operation * _SPAN + (end_ns - end_ns[:1])
-    by_key = np.argsort(key, kind="stable")
-    of_operation, of_number = _rows_of(operation), _rows_of(number)
+    by_key = order_of(key)
+    of_operation, of_number = dict(places_of_each(operation)), dict(places_of_each(number))
     return Sequences(end_ns, operation, number, steps, of_operation, of_number, by_key, key[by_key])
-
-
-def _rows_of(values: IntArray) -> dict[int, IntArray]:
-    return {one: np.flatnonzero(values == one) for one in distinct(values).tolist()}
 
 
 @frozen
@@ -128,13 +138,12 @@ def meet(own: Sequences, other: Sequences) -> Met | None:
     """
     for where in _WHERE:
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
-        tried = [
-            _followed(own, other, at_ns, middle_ns)
-            for middle_ns in _crowded(*_apart(own, other, at_ns))
-        ]
-        found = sorted(
-            (met for met in tried if _independent(met, own, other)), key=len, reverse=True
-        )
+        found = []
+        for middle_ns in _crowded(*_apart(own, other, at_ns)):
+            met = _followed(own, other, at_ns, middle_ns)
+            if _independent(met, own, other):
+                found.append(met)
+        found.sort(key=len, reverse=True)
         if found and (len(found) == 1 or len(found[1]) <= SECOND.value * len(found[0])):
             return found[0]
     return None
@@ -161,16 +170,16 @@ def _apart(own: Sequences, other: Sequences, at_ns: int) -> tuple[IntArray, Floa
 
     Each sequence weighs one, however many ends it has: in lockstep are those that have many.
     """
-    found, weight = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    found, weight = [zeros(0)], [np.zeros(0)]
     near = np.abs(own.end_ns - at_ns)
     for mine in own.of_number.values():
         mine = mine[near[mine] <= _WINDOW_NS // 2]
-        mine = mine[np.argsort(near[mine], kind="stable")[:_ANCHORS]]
+        mine = mine[order_of(near[mine])[:_ANCHORS]]
         if len(mine) and (rows := other.of_operation.get(int(own.operation[mine[0]]))) is not None:
             found.append((other.end_ns[rows] - own.end_ns[mine][:, np.newaxis]).ravel())
             weight.append(np.full(len(found[-1]), 1 / len(mine)))
     apart, weights = np.concatenate(found), np.concatenate(weight)
-    order = np.argsort(apart, kind="stable")
+    order = order_of(apart)
     return apart[order], weights[order]
 
 
@@ -186,7 +195,7 @@ def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> M
         line = _line(
             at[met.mine], (other.end_ns[met.theirs] - own.end_ns[met.mine]).astype(np.float64)
         )
-    return _pairs(own, other, at, line, np.ones(len(at), dtype=np.bool_))
+    return _pairs(own, other, at, line, ~none_of(len(at)))
 
 
 def _line(at: FloatArray, apart: FloatArray) -> FloatArray:
@@ -224,7 +233,7 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
     pairs, counts = np.unique(several, axis=1, return_counts=True)
     for (one, two), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         mine, theirs = met.expected_ns[own.of_number[one]], other.end_ns[other.of_number[two]]
-        in_common = min(_within(mine, theirs), _within(theirs, mine))
+        in_common = min(in_time_of(mine, theirs), in_time_of(theirs, mine))
         whole = count >= max(_SEQUENCE, WHOLE.value * in_common)
         is_rare = max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps)
         rare |= whole and is_rare
@@ -234,35 +243,27 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
     return rare and often
 
 
-def _within(times_ns: IntArray, of_ns: IntArray) -> int:
-    """How many times are no earlier and no later than those of another sequence."""
-    return int(((times_ns >= of_ns[0] - MEET.value) & (times_ns <= of_ns[-1] + MEET.value)).sum())
-
-
-def joined_clocks(ranks: Sequence[Sequences], clocks: Sequence[int]) -> dict[int, ClockFit] | None:
+def joined_clocks(
+    ranks: Sequence[Sequences], fingerprints: Sequence[int], number: IntArray
+) -> dict[int, ClockFit] | None:
     """A clock for all by what ranks share; None where that does not join all of them.
 
-    `clocks`: the fingerprint of each rank's. Where a pair of ranks meets elsewhere, the others
-    outweigh it.
+    `fingerprints` of the clocks, and the number of each rank's. Where a pair of ranks meets
+    elsewhere, the others outweigh it.
     """
-    fingerprints = sorted({*clocks})
-    number = np.searchsorted(fingerprints, clocks)
-    base_ns = np.full(len(fingerprints), np.iinfo(np.int64).max)
-    for rank, clock in zip(ranks, number, strict=True):
-        base_ns[clock] = min(base_ns[clock], int(rank.end_ns[0]))
-    own_ns = [
-        (rank.end_ns - base_ns[clock]).astype(np.float64)
-        for rank, clock in zip(ranks, number, strict=True)
-    ]
-    times, of_clock = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    base_ns = np.full(len(fingerprints), FOREVER)
+    np.minimum.at(base_ns, number, [rank.end_ns[0] for rank in ranks])
+    times, of_clock = [zeros(0)], [zeros(0)]
     for one, other, met in _meetings(ranks, number):
-        times.append(np.stack((own_ns[one][met.mine], own_ns[other][met.theirs]), axis=1).ravel())
-        of_clock.append(np.tile(number[[one, other]], len(met)))
-    time, clock = np.concatenate(times), np.concatenate(of_clock)
+        ends_ns = ranks[one].end_ns[met.mine], ranks[other].end_ns[met.theirs]
+        clocks = number[[one, other]]
+        times.append((np.stack(ends_ns, axis=1) - base_ns[clocks]).ravel())
+        of_clock.append(np.tile(clocks, len(met)))
+    time, clock = np.concatenate(times).astype(np.float64), np.concatenate(of_clock)
     fits = fit_clocks(time, clock, np.arange(0, len(time) + 1, 2), len(fingerprints))
     if not fits.known.all() or fits.within_ns.max() > MEET.value:
         return None
-    return {fit.clock: fit for fit in fits.clocks(fingerprints, base_ns)}
+    return fits.clocks(fingerprints, base_ns)
 
 
 def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int, int, Met]]:
@@ -275,7 +276,7 @@ def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int
         if clock[one] != clock[other] and (met := meet(ranks[one], ranks[other])) is not None:
             yield one, other, met
             island[island == island[other]] = island[one]
-    islands = [np.flatnonzero(island == one).tolist() for one in dict.fromkeys(island.tolist())]
+    islands = sorted(members.tolist() for _, members in places_of_each(island))
     for apart in range(1, len(islands)):
         for mine, theirs in zip(islands, islands[apart:], strict=False):
             if set(island[mine]) != set(island[theirs]):
@@ -303,7 +304,7 @@ def _strides(count: int) -> Iterator[tuple[int, int]]:
     """Pairs 1, 2, 4 and so on apart, nearest first: groups of ranks have such strides, mostly."""
     apart = 1
     while apart < count:
-        yield from ((one, one + apart) for one in range(count - apart))
+        yield from zip(range(count - apart), range(apart, count), strict=True)
         apart *= 2
 
 
@@ -316,12 +317,9 @@ def _alike(one: Sequences, other: Sequences) -> bool:
     """Whether two may be of one program: as many sequences of each operation, that come as
     often.
     """
-    mine, theirs = (
-        sorted((int(rank.operation[rows[0]]), len(rows)) for rows in rank.of_number.values())
-        for rank in (one, other)
-    )
-    reach = max(1, one.steps, other.steps)
-    return len(mine) == len(theirs) and all(
-        a[0] == b[0] and abs(a[1] - b[1]) <= max(2, 2 * max(a[1], b[1]) // reach)
-        for a, b in zip(mine, theirs, strict=True)
-    )
+    if len(one.of_number) != len(other.of_number):
+        return False
+    (does, often), (others_do, others_often) = one.kinds().T, other.kinds().T
+    more = 2 * np.maximum(often, others_often) // max(1, one.steps, other.steps)
+    near = np.abs(often - others_often) <= np.maximum(2, more)
+    return bool(((does == others_do) & near).all())

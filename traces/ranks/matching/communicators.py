@@ -10,17 +10,16 @@ order. Two ranks are in one group where, one by one, the ends of theirs lie toge
 may differ and drift. A recording that began a few collectives later has its order shifted.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations, compress
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of
 from traces.frozen import frozen
-from traces.groups import passing
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.clock_fit import ClockFit, scatter_ns
@@ -32,7 +31,7 @@ from traces.ranks.matching.gathered import (
     OnClock,
     best_of,
     by_clock,
-    likely_shifts,
+    overlaps,
 )
 from traces.ranks.matching.messages import Exchanges, Pair
 from traces.ranks.rows import parts
@@ -44,23 +43,23 @@ from traces.ranks.summaries.summary import (
     Operation,
     RankSummary,
     Recorded,
+    of_source,
 )
 
 
 def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:
     """The groups of each summary, with pairs known on both sides where that can be told."""
     own = _own_places(summaries)
-    return [
-        tuple(
-            _paired(group, place, own) if group.source is GroupSource.PEER else group
-            for group in summary.groups
-        )
-        for place, summary in enumerate(summaries)
-    ]
+    found = []
+    for place, summary in enumerate(summaries):
+        found.append(tuple(_paired(group, place, own) for group in summary.groups))
+    return found
 
 
 def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Group:
-    """A pair; one of which nobody else is known where its own place is not."""
+    """A pair; one of which nobody else is known where its own place is not. Others as they are."""
+    if group.source is not GroupSource.PEER:
+        return group
     if group.peer is None or (mine := own.get((group.key, place))) is None:
         return replace(group, key=fingerprint_of_text(f"{group.key} {place} {group.peer}"))
     key = fingerprint_of_pair(group.key, mine, group.peer)
@@ -70,28 +69,28 @@ def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Gro
 def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
     """(communicator, place of the summary) -> the rank's place in the communicator."""
     peers: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    doubtful: set[int] = set()
     for place, summary in enumerate(summaries):
         for group in summary.groups:
             if group.source is GroupSource.PEER and group.peer is not None:
                 peers[group.key][place].add(group.peer)
+                if summary.identity.rank is None:
+                    doubtful.add(group.key)
     found: dict[tuple[int, int], int] = {}
     for key, by_place in peers.items():
-        ranks = {place: summaries[place].identity.rank for place in by_place}
-        if None in ranks.values():
-            continue
-        order = sorted(by_place, key=lambda place: ranks[place] or 0)
-        known = [by_place[place] for place in order]
-        if _fit(known):
-            found |= {(key, place): number for number, place in enumerate(order)}
+        order = sorted(by_place, key=lambda place: summaries[place].identity.rank or 0)
+        if key not in doubtful and _fit([by_place[place] for place in order]):
+            for number, place in enumerate(order):
+                found[key, place] = number
     return found
 
 
 def _fit(peers: Sequence[set[int]]) -> bool:
-    return all(
-        other < len(peers) and number in peers[other]
-        for number, mine in enumerate(peers)
-        for other in mine
-    )
+    for number, mine in enumerate(peers):
+        for other in mine:
+            if other >= len(peers) or number not in peers[other]:
+                return False
+    return True
 
 
 @frozen
@@ -108,7 +107,11 @@ class Flat:
         return len(self.place)
 
     def of_source(self, source: GroupSource) -> BoolArray:
-        return passing(lambda group: group.source == source, self.groups)[self.rows.group]
+        return of_source(source, self.groups)[self.rows.group]
+
+    def place_of(self, rows: IntArray) -> int:
+        """Of a sequence, whose rows are all of one place."""
+        return int(self.place[rows[0]])
 
 
 def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
@@ -116,15 +119,16 @@ def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
     keys.
     """
     groups = groups_of(summaries)
+    every = [*chain.from_iterable(groups)]
     known: dict[tuple[GroupSource, int], Group] = {}
-    for group in (group for several in groups for group in several):
+    for group in every:
         known.setdefault((group.source, group.key), group)
-    number = {key: place for place, key in enumerate(sorted(known))}
-    of_group = [number[group.source, group.key] for several in groups for group in several]
+    ordered = dict(sorted(known.items()))
+    number = codes_of(ordered)
+    of_group = ints([number[group.source, group.key] for group in every])
     before = np.cumsum([0, *map(len, groups)])[recorded.place]
-    number_of = np.array(of_group, dtype=np.int64)[before + recorded.rows.group]
-    rows = replace(recorded.rows, group=number_of)
-    return Flat(recorded.place, rows, tuple(known[key] for key in number))
+    rows = replace(recorded.rows, group=of_group[before + recorded.rows.group])
+    return Flat(recorded.place, rows, tuple(ordered.values()))
 
 
 TOGETHER: Final = Limit(
@@ -157,9 +161,7 @@ def settled_order(
         if fits is None:
             settled.add(several, _gathered(flat, several, clocks))
             continue
-        on_clock = [
-            _on_clock(flat, rows, fits[clocks[int(flat.place[rows[0]])]]) for rows in several
-        ]
+        on_clock = [_on_clock(flat, rows, fits[clocks[flat.place_of(rows)]]) for rows in several]
         if flat.rows.operation[several[0][0]] == Operation.EXCHANGE:
             several, on_clock = _without_messages(settled, several, on_clock)
         settled.add(several, by_clock(on_clock))
@@ -176,13 +178,15 @@ def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[
         mine = np.flatnonzero(of_order & (operation == code))
         mine = mine[np.lexsort((mine, group[mine], place[mine]))]
         first = parts.begins_of(place[mine], group[mine])
-        rows, turns = np.split(mine, first[1:-1]), group[mine[first[:-1]]].tolist()
-        count = Counter(turns)
-        if any_turn and len({*count.values()}) > 1:
-            yield rows  # some have more streams than others
+        sequences = np.split(mine, first[1:-1])
+        by_turn: dict[int, list[IntArray]] = defaultdict(list)
+        for rows in sequences:
+            by_turn[int(group[rows[0]])].append(rows)
+        if any_turn and len({*map(len, by_turn.values())}) > 1:
+            yield sequences  # some have more streams than others
             continue
-        for turn in sorted(count):
-            yield [one for one, of in zip(rows, turns, strict=True) if of == turn]
+        for turn in sorted(by_turn):
+            yield by_turn[turn]
 
 
 _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
@@ -200,7 +204,7 @@ class _Settled:
         self._flat = flat
         self._group, self._sequence = flat.rows.group.copy(), flat.rows.sequence.copy()
         self._groups = list(flat.groups)
-        self._taken = np.zeros(len(flat), dtype=np.bool_)
+        self._taken = none_of(len(flat))
         self._places = len(distinct(flat.place))
         self.beside: set[tuple[int, int]] = set()
         """Places in one group that is not of all: of one stage, which sends itself no messages."""
@@ -209,7 +213,7 @@ class _Settled:
         """Whole sequences, each with its shift."""
         for members in gathered:
             self._new(several[members[0][0]], 0)
-            places = sorted({int(self._flat.place[several[one][0]]) for one, _ in members})
+            places = sorted({self._flat.place_of(several[one]) for one, _ in members})
             if len(places) < self._places and len(several[members[0][0]]) >= _OFTEN:
                 self.beside |= set(combinations(places, 2))
             for one, shift in members:
@@ -219,24 +223,24 @@ class _Settled:
 
     def _new(self, rows: IntArray, other: int) -> None:
         known = self._flat.groups[self._flat.rows.group[rows[0]]]
-        leader = int(self._flat.place[rows[0]])
+        leader = self._flat.place_of(rows)
         key = fingerprint_of_pair(known.key, leader, other) if other else known.key ^ (leader + 1)
         self._groups.append(Group(GroupSource.ORDER, key, purpose=known.purpose))
 
-    def kinds(self, rows: IntArray) -> list[int]:
-        """What some rows are for, each once."""
-        return distinct(self._flat.rows.kind[rows]).tolist()
+    def kind_of(self, rows: IntArray) -> IntArray:
+        """What some rows are for."""
+        return self._flat.rows.kind[rows]
 
     def of_one_program(self, several: Sequence[IntArray]) -> BoolArray:
         """Which sequences are of one turn on ranks that are one rank or beside each other, shape
         (n, n).
         """
-        place, turn = self._flat.place, self._flat.rows.group
+        turn = self._flat.rows.group
         same = np.eye(len(several), dtype=np.bool_)
         for one, other in combinations(range(len(several)), 2):
-            mine, theirs = several[one][0], several[other][0]
-            pair = sorted((int(place[mine]), int(place[theirs])))
-            if turn[mine] == turn[theirs] and tuple(pair) in self.beside:
+            mine, theirs = several[one], several[other]
+            pair = sorted((self._flat.place_of(mine), self._flat.place_of(theirs)))
+            if turn[mine[0]] == turn[theirs[0]] and tuple(pair) in self.beside:
                 same[one, other] = same[other, one] = True
         return same
 
@@ -247,7 +251,7 @@ class _Settled:
         end.
         """
         for pair in pairs:
-            self._new(several[pair.one], int(self._flat.place[several[pair.other][0]]) + 1)
+            self._new(several[pair.one], self._flat.place_of(several[pair.other]) + 1)
             for one, turns in ((pair.one, pair.rows), (pair.other, pair.others)):
                 rows = several[one][turns]
                 self._taken[rows] = True
@@ -272,27 +276,29 @@ def _without_messages(
     Messages with one other rank each are known by their kind, else by how they meet others. Ranks
     beside each other run one program: of their sequences of one turn most decide.
     """
-    kind = [set(settled.kinds(rows)) for rows in several]
-    known = np.array([one == {_PIPELINE} for one in kind])
-    unknown = np.array([_UNRESOLVED in one for one in kind])
-    may = np.flatnonzero(known | unknown).tolist()
-    among = Exchanges.of([on_clock[one] for one in may])
+    kind, first = (
+        settled.kind_of(np.concatenate(several)),
+        parts.borders(ints([*map(len, several)])),
+    )
+    known = parts.least(kind == _PIPELINE, first)
+    may = known | parts.most(kind == _UNRESOLVED, first)
+    asked = [*compress(several, may)]
+    among = Exchanges.of([*compress(on_clock, may)])
     stage = among.stage_size()
-    alone = np.ones(len(may), dtype=np.bool_) if stage else ~among.are_whole()
-    same = settled.of_one_program([several[one] for one in may])
+    alone = ~none_of(len(asked)) if stage else ~among.are_whole()
+    same = settled.of_one_program(asked)
     by_most = (same @ alone.astype(np.int64)) * 2 > same.sum(axis=1)
-    which = np.flatnonzero(known[may] | by_most).tolist()
-    pairs = among.messages(which, settled.beside, stage)
-    settled.add_messages([several[one] for one in may], which, pairs)
-    rest = sorted({*range(len(several))} - {may[one] for one in which})
-    return [several[one] for one in rest], [on_clock[one] for one in rest]
+    sends = known[may] | by_most
+    which = np.flatnonzero(sends).tolist()
+    settled.add_messages(asked, which, among.messages(which, settled.beside, stage))
+    rest = ~may
+    rest[may] = ~sends
+    return [*compress(several, rest)], [*compress(on_clock, rest)]
 
 
 def _on_clock(flat: Flat, rows: IntArray, fit: ClockFit) -> OnClock:
-    start_ns, end_ns = (
-        fit.times_of(times[rows]) for times in (flat.rows.start_ns, flat.rows.end_ns)
-    )
-    return OnClock(int(flat.place[rows[0]]), start_ns, end_ns)
+    start_ns, end_ns = flat.rows.start_ns[rows], flat.rows.end_ns[rows]
+    return OnClock(flat.place_of(rows), fit.times_of(start_ns), fit.times_of(end_ns))
 
 
 def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) -> list[Members]:
@@ -301,17 +307,16 @@ def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) ->
     Two ranks are together where their ends are, and not much farther apart than those of the rank
     that either fits best: ranks of other groups work in nearly the same rhythm.
     """
-    place = [clocks[flat.place[rows[0]]] for rows in several]
-    ends = [flat.rows.end_ns[rows] for rows in several]
-    fits = {
-        (one, other): found
-        for one, other in combinations(range(len(several)), 2)
-        if (found := shift_between(ends[other], ends[one], one_clock=place[one] == place[other]))
-        is not None
-    }
+    fits: dict[tuple[int, int], tuple[float, int]] = {}
+    for (one, led), (other, own) in combinations(enumerate(several), 2):
+        one_clock = clocks[flat.place_of(led)] == clocks[flat.place_of(own)]
+        ends_ns = flat.rows.end_ns
+        if (found := shift_between(ends_ns[own], ends_ns[led], one_clock=one_clock)) is not None:
+            fits[one, other] = found
     best = best_of(fits, len(several))
     together = Gathered(len(several))
-    for residual_ns, one, other, by in sorted((ns, *pair, by) for pair, (ns, by) in fits.items()):
+    nearest_first = sorted(fits.items(), key=lambda fit: (fit[1][0], fit[0]))
+    for (one, other), (residual_ns, by) in nearest_first:
         if residual_ns <= FARTHER * max(min(best[one], best[other]), FINEST_NS):
             together.join(one, other, by)
     return together.groups()
@@ -324,12 +329,8 @@ def shift_between(
     do.
     """
     found = []
-    for shift in (0, *likely_shifts(own_ns, led_ns, one_clock=one_clock)):
-        own, led = own_ns[max(0, -shift) :], led_ns[max(0, shift) :]
-        common = min(len(own), len(led))
-        if common < 2 or common < min(len(led_ns), len(own_ns)) / 2:
-            continue
-        own, led = own[:common], led[:common]
+    for shift, mine, theirs in overlaps(own_ns, led_ns, 2, one_clock=one_clock):
+        own, led = own_ns[mine], led_ns[theirs]
         residual_ns = float(np.median(np.abs(led - own))) if one_clock else scatter_ns(own, led)
         if residual_ns <= TOGETHER.value:
             found.append((residual_ns, shift))

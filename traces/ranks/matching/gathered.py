@@ -5,14 +5,15 @@ On one clock every two of a group are in each collective at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, order_of, row_by_row, zeros
 from traces.frozen import frozen
+from traces.groups import places_of_each
 from traces.ranks.clocks.clock_fit import MEET
 
 LEAST: Final = 3
@@ -36,25 +37,24 @@ class Gathered:
     """Sequences put together pair by pair, each with its shift against the first of its group."""
 
     def __init__(self, count: int) -> None:
-        self._leader, self._shift = [*range(count)], [0] * count
+        self._leader, self._shift = np.arange(count), zeros(count)
 
-    def members(self, one: int) -> list[int]:
-        return [place for place, leader in enumerate(self._leader) if leader == self._leader[one]]
+    def members(self, one: int) -> IntArray:
+        return np.flatnonzero(self._leader == self._leader[one])
 
     def join(self, one: int, other: int, by: int) -> None:
         """Let two groups be one, where they are not; `by`: the shift of the other against the
         one.
         """
         apart = self._shift[one] + by - self._shift[other]
-        for member in self.members(other) if self._leader[one] != self._leader[other] else ():
-            self._leader[member] = self._leader[one]
-            self._shift[member] += apart
+        if self._leader[one] != self._leader[other]:
+            theirs = self.members(other)
+            self._leader[theirs] = self._leader[one]
+            self._shift[theirs] += apart
 
     def groups(self) -> list[Members]:
-        return [
-            [(one, self._shift[one]) for one in self.members(head)]
-            for head in sorted({*self._leader})
-        ]
+        each = places_of_each(self._leader)
+        return [[*row_by_row(members, self._shift[members])] for _, members in each]
 
 
 def best_of(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> list[float]:
@@ -84,45 +84,42 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     leaves groups of several sizes, those that are farther come together as well, if that makes
     groups of one size.
     """
-    near = {
-        (one, other): found
-        for one, other in combinations(range(len(sequences)), 2)
-        if sequences[one].place != sequences[other].place
-        and (found := _shift_at_once(sequences[other], sequences[one])) is not None
-    }
+    near: dict[tuple[int, int], tuple[float, int]] = {}
+    may_join = np.zeros((len(sequences),) * 2, dtype=np.bool_)
+    for (one, led), (other, own) in combinations(enumerate(sequences), 2):
+        if led.place != own.place and (found := _shift_at_once(own, led)) is not None:
+            near[one, other] = found
+            may_join[one, other] = may_join[other, one] = True
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))
     states: list[tuple[float, list[Members]]] = []
     far: list[tuple[int, int, int]] = []
-    for apart_ns, by, one, other in sorted((*found, *pair) for pair, found in near.items()):
+    for (one, other), (apart_ns, by) in sorted(near.items(), key=lambda pair: pair[::-1]):
         if apart_ns > FARTHER * max(best[one], best[other], FINEST_NS):
             far.append((one, other, by))
-        elif _may_join(together, one, other, near):
+        elif _may_join(together, one, other, may_join):
             states.append((apart_ns, together.groups()))
             together.join(one, other, by)
     chosen = _evenest(states, together.groups())
     for one, other, by in far:
         if _of_one_size(chosen) or _of_one_size(together.groups()):
             break
-        if _may_join(together, one, other, near):
+        if _may_join(together, one, other, may_join):
             together.join(one, other, by)
     if _of_one_size(chosen) or not _of_one_size(together.groups()):
         return chosen
     return together.groups()
 
 
-def _may_join(
-    together: Gathered, one: int, other: int, near: Mapping[tuple[int, int], object]
-) -> bool:
+def _may_join(together: Gathered, one: int, other: int, may_join: BoolArray) -> bool:
     """Whether two groups are not one yet, and each of one can be in the collectives of each of the
-    other.
+    other: none is in those of its own rank, so that of one group it never holds.
     """
-    mine, theirs = together.members(one), together.members(other)
-    return one not in theirs and all((min(a, b), max(a, b)) in near for a in mine for b in theirs)
+    return bool(may_join[np.ix_(together.members(one), together.members(other))].all())
 
 
 def _of_one_size(groups: Sequence[Members]) -> bool:
-    return len({len(one) for one in groups}) == 1
+    return len({*map(len, groups)}) == 1
 
 
 def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members]) -> list[Members]:
@@ -149,17 +146,26 @@ def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
     began.
     """
     found = []
-    for shift in (0, *likely_shifts(own.end_ns, led.end_ns, one_clock=True)):
-        mine, theirs = slice(max(0, -shift), None), slice(max(0, shift), None)
-        common = min(len(own.end_ns[mine]), len(led.end_ns[theirs]))
-        if common < LEAST or common < min(len(led.end_ns), len(own.end_ns)) / 2:
-            continue
-        own_end, led_end = own.end_ns[mine][:common], led.end_ns[theirs][:common]
-        own_begin, led_begin = own.start_ns[mine][:common], led.start_ns[theirs][:common]
-        latest_ns = np.maximum(own_begin - led_end, led_begin - own_end).max()
+    for shift, mine, theirs in overlaps(own.end_ns, led.end_ns, LEAST, one_clock=True):
+        own_end, led_end = own.end_ns[mine], led.end_ns[theirs]
+        latest_ns = np.maximum(own.start_ns[mine] - led_end, led.start_ns[theirs] - own_end).max()
         if latest_ns <= MEET.value:
             found.append((float(np.median(np.abs(own_end - led_end))), shift))
     return min(found, default=None)
+
+
+def overlaps(
+    own_ns: IntArray, led_ns: IntArray, least: int, *, one_clock: bool
+) -> Iterator[tuple[int, slice, slice]]:
+    """Shifts at which some ends may lie together, none first, and what both then have in common, at
+    least so many and half of the fewer.
+    """
+    least = max(least, -(-min(len(own_ns), len(led_ns)) // 2))
+    for shift in (0, *likely_shifts(own_ns, led_ns, one_clock=one_clock)):
+        mine, theirs = max(0, -shift), max(0, shift)
+        common = min(len(own_ns) - mine, len(led_ns) - theirs)
+        if common >= least:
+            yield shift, slice(mine, mine + common), slice(theirs, theirs + common)
 
 
 def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> list[int]:
@@ -176,4 +182,5 @@ def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> lis
     apart, shifts = apart[enough], shifts[enough]
     middle = 0.0 if one_clock else np.nanmedian(apart, axis=1)[:, np.newaxis]
     spread = np.nanmedian(np.abs(apart - middle), axis=1)
-    return [int(shift) for shift in shifts[np.argsort(spread, kind="stable")[:_BEST]] if shift]
+    best = shifts[order_of(spread)[:_BEST]]
+    return best[best != 0].tolist()

@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, ints, order_of
 from traces.frozen import frozen
-from traces.groups import begins, passing
+from traces.groups import begins
 from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.clocks.rendezvous import joined_clocks, of_one_program, sequences_of
 from traces.ranks.matching.communicators import MOST, Flat, flat_of, settled_order, shift_between
@@ -30,7 +30,10 @@ from traces.ranks.summaries.summary import (
     Operation,
     RankSummary,
     Recorded,
+    clocks_of,
+    of_source,
     recorded_of,
+    sizes_of,
 )
 
 
@@ -47,8 +50,7 @@ def counted_from_one_start(flat: Flat) -> Flat:
     uneven = _uneven(of_part // places, count)
     if not uneven.any():
         return flat
-    order = named[np.argsort(part, kind="stable")]
-    rows_of = dict(zip(of_part.tolist(), np.split(order, np.cumsum(count)[:-1]), strict=True))
+    rows_of = np.split(named[order_of(part)], first[1:-1])
     sequence = flat.rows.sequence.copy()
     # windows that differ lose as many, too
     some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
@@ -57,9 +59,9 @@ def counted_from_one_start(flat: Flat) -> Flat:
         numbers, how_many = np.unique(count[mine], return_counts=True)
         usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest
         leader = mine[count[mine] == usual][0]
-        led = flat.rows.end_ns[rows_of[int(of_part[leader])]]
+        led = flat.rows.end_ns[rows_of[leader]]
         for one in mine[mine != leader].tolist():
-            rows = rows_of[int(of_part[one])]
+            rows = rows_of[one]
             found = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
             if found is not None:
                 sequence[rows] += found[1]
@@ -74,15 +76,11 @@ uneven."""
 def _uneven(group: IntArray, count: IntArray) -> BoolArray:
     """Which counts are of groups whose ranks have different ones; groups stand together."""
     first = parts.begins_of(group)
-    return parts.spread(parts.most(count, first) != parts.least(count, first), first)
+    return parts.spread(parts.varies(count, first), first)
 
 
 _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
 """Operations to which every rank gives the same size; in an exchange each gives its own."""
-
-
-_RECORDED: Final = ("start_ns", "end_ns", "step", "kind")
-"""What is asked of a participation again and again; the rest is gathered when it is."""
 
 
 @frozen
@@ -122,16 +120,33 @@ class Matched:
 
     def take(self, instances: BoolArray) -> Matched:
         rows, first = parts.spread(instances, self.first), parts.borders(self.sizes[instances])
-        changed: dict[str, IntArray] = {"first": first, "instance": parts.numbers(first)}
-        changed |= {
-            name: getattr(self, name)[instances] for name in ("group", "sequence", "operation")
-        }
-        changed |= {name: getattr(self, name)[rows] for name in ("place", "at", *_RECORDED)}
-        return replace(self, **changed)  # type: ignore[arg-type]
+        return replace(
+            self,
+            first=first,
+            instance=parts.numbers(first),
+            place=self.place[rows],
+            at=self.at[rows],
+            start_ns=self.start_ns[rows],
+            end_ns=self.end_ns[rows],
+            step=self.step[rows],
+            kind=self.kind[rows],
+            group=self.group[instances],
+            sequence=self.sequence[instances],
+            operation=self.operation[instances],
+        )
+
+    @property
+    def ranks(self) -> int:
+        """Those of all summaries, whether they took part in any or not."""
+        return len(self.disagreeing)
+
+    @property
+    def length_ns(self) -> IntArray:
+        return self.end_ns - self.start_ns
 
     @property
     def exposed_ns(self) -> IntArray:
-        """As recorded, shape (p,); and so are the next ones."""
+        """As recorded, shape (p,), and gathered when it is asked; and so are the next ones."""
         return self.recorded.rows.exposed_ns[self.at]
 
     @property
@@ -147,17 +162,17 @@ class Matched:
         """Which instances are of groups known by the order of their collectives only, shape
         (n,).
         """
-        return passing(lambda group: group.source is GroupSource.ORDER, self.groups)[self.group]
+        return of_source(GroupSource.ORDER, self.groups)[self.group]
 
     @property
     def group_sizes(self) -> IntArray:
         """The ranks of each instance's group, shape (n,); 0 where that is not recorded."""
-        return np.array([group.size or 0 for group in self.groups], dtype=np.int64)[self.group]
+        return sizes_of(self.groups)[self.group]
 
     @property
     def purposes(self) -> IntArray:
         """Of each instance what its group is for, shape (n,), as in `Group`."""
-        return np.array([one.purpose for one in self.groups], dtype=np.int64)[self.group]
+        return ints([one.purpose for one in self.groups])[self.group]
 
     @property
     def sizes(self) -> IntArray:
@@ -177,7 +192,7 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     count = len(summaries)
     recorded = recorded_of(summaries)
     flat = counted_from_one_start(flat_of(summaries, recorded))
-    flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
+    flat = settled_order(flat, [one.identity.clock for one in summaries], fits)
     rows = _in_order(flat)
     first = parts.begins_of(flat.rows.group[rows], flat.rows.sequence[rows])
     agrees = _agreeing(flat, rows, first)
@@ -191,7 +206,10 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
         instance=parts.numbers(first),
         place=flat.place[rows],
         at=rows,
-        **{name: getattr(flat.rows, name)[rows] for name in _RECORDED},
+        start_ns=flat.rows.start_ns[rows],
+        end_ns=flat.rows.end_ns[rows],
+        step=flat.rows.step[rows],
+        kind=flat.rows.kind[rows],
         group=flat.rows.group[leaders],
         sequence=flat.rows.sequence[leaders],
         operation=flat.rows.operation[leaders],
@@ -201,14 +219,15 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     )
 
 
-def together(matched: Matched, which: BoolArray, count: int) -> IntArray:
+def together(matched: Matched, which: BoolArray) -> IntArray:
     """A number for each place, the same for all that took part in these instances with each
     other.
     """
-    number: IntArray = np.arange(count)
+    number = np.arange(matched.ranks)
     for some in (which & begins(matched.group), which):  # one of each group holds most together
         rows = np.flatnonzero(some[matched.instance])
-        number = parts.joined(matched.place[rows], parts.begins_of(matched.instance[rows]), count)
+        first = parts.begins_of(matched.instance[rows])
+        number = parts.joined(matched.place[rows], first, matched.ranks)
         if not number.any():
             break
     return number
@@ -224,10 +243,10 @@ def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | N
     ranks = []
     for one in summaries:
         rows = one.instances
+        if not len(rows):
+            return None, True
         ranks.append(sequences_of(rows.end_ns, rows.operation, rows.group, len(one.steps)))
-    if not all(len(rank.end_ns) for rank in ranks):
-        return None, True
-    return joined_clocks(ranks, [one.identity.clock for one in summaries]), of_one_program(ranks)
+    return joined_clocks(ranks, *clocks_of(summaries)), of_one_program(ranks)
 
 
 def _in_order(flat: Flat) -> IntArray:

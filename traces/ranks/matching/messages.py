@@ -16,11 +16,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, none_of, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
-from traces.ranks.clocks.clock_fit import MEET, WHOLE
+from traces.ranks.clocks.clock_fit import MEET, WHOLE, in_time_of
 from traces.ranks.matching.gathered import FINEST_NS, LEAST, OnClock
+from traces.ranks.rows import parts
 
 _OFTEN: Final = Limit(
     0.2, "of the messages of a rank that are with one other", "ours: it has one neighbour or two"
@@ -89,43 +90,44 @@ class Exchanges:
 
     sequences: Sequence[OnClock]
     met: Mapping[tuple[int, int], Meeting]
+    first: IntArray
+    """Where the ends of each begin among those of all, and the end of the last."""
 
     @staticmethod
     def of(sequences: Sequence[OnClock]) -> Exchanges:
-        met = {
-            (one, other): found
-            for one, other in combinations(range(len(sequences)), 2)
-            if sequences[one].place != sequences[other].place
-            and (found := _meet(sequences[one].end_ns, sequences[other].end_ns)) is not None
-        }
-        return Exchanges(sequences, met)
+        met: dict[tuple[int, int], Meeting] = {}
+        for (one, mine), (other, theirs) in combinations(enumerate(sequences), 2):
+            if mine.place != theirs.place and (found := _meet(mine.end_ns, theirs.end_ns)):
+                met[one, other] = found
+        return Exchanges(
+            sequences, met, parts.borders(ints([len(one.end_ns) for one in sequences]))
+        )
+
+    def _rows(self, pair: tuple[int, int]) -> tuple[IntArray, IntArray]:
+        """Which ends of two meet each other, among those of all."""
+        met, first = self.met[pair], self.first
+        return first[pair[0]] + met.rows, first[pair[1]] + met.others
 
     def are_whole(self) -> BoolArray:
         """Which sequences meet others from end to end; of messages a part meets each neighbour.
 
         Ranks of one stage may send at one time: then those of other stages meet more closely.
         """
-        closest = [np.full(len(one.end_ns), np.inf) for one in self.sequences]
-        with_whole = [np.zeros(len(one.end_ns), dtype=np.bool_) for one in self.sequences]
+        number = parts.numbers(self.first)
+        closest, with_whole = np.full(len(number), np.inf), none_of(len(number))
         for pair, met in self.met.items():
             whole = self._are_all(pair)
-            for one, rows in zip(pair, (met.rows, met.others), strict=True):
-                nearer = rows[closest[one][rows] > met.farness]
-                closest[one][nearer], with_whole[one][nearer] = met.farness, whole
-        return np.array(
-            [
-                whole.sum() * 2 > np.isfinite(near).sum()
-                for whole, near in zip(with_whole, closest, strict=True)
-            ],
-            dtype=np.bool_,
-        )
+            for rows in self._rows(pair):
+                nearer = rows[closest[rows] > met.farness]
+                closest[nearer], with_whole[nearer] = met.farness, whole
+        count = len(self.sequences)
+        wholes = np.bincount(number[with_whole], minlength=count)
+        return wholes * 2 > np.bincount(number[np.isfinite(closest)], minlength=count)
 
     def _are_all(self, pair: tuple[int, int]) -> bool:
         """Whether nearly all ends of two meet, of the time that both were recorded."""
-        ends = [self.sequences[one].end_ns for one in pair]
-        begin = max(one[0] for one in ends) - MEET.value
-        end = min(one[-1] for one in ends) + MEET.value
-        most = max(int(((one >= begin) & (one <= end)).sum()) for one in ends)
+        one, other = self.sequences[pair[0]].end_ns, self.sequences[pair[1]].end_ns
+        most = max(in_time_of(other, one), in_time_of(one, other))
         return len(self.met[pair].rows) >= WHOLE.value * most
 
     def stage_size(self) -> int | None:
@@ -140,25 +142,23 @@ class Exchanges:
                 one, other = self._places(*pair)
                 pairs[other - one].append(pair)
         count = self._place_count
-        apart = {size: self._apart_ns(pairs[size]) for size in range(1, count)}
-        best = min(
-            (size for size in apart if count % size == 0), key=apart.__getitem__, default=None
-        )
-        if best is None:
+        if count < 2:
             return None
-        others = min((ns for size, ns in apart.items() if size != best), default=np.inf)
-        if others >= CLOSER.value * max(apart[best], _EVEN_NS):
-            return best
+        sizes = np.arange(1, count)
+        apart_ns = np.array([self._apart_ns(pairs[size]) for size in range(1, count)])
+        best = np.where(count % sizes == 0, apart_ns, np.inf).argmin()
+        others_ns = np.delete(apart_ns, best).min(initial=np.inf)
+        if others_ns >= CLOSER.value * max(apart_ns[best], _EVEN_NS):
+            return int(sizes[best])
         return None
 
     def _apart_ns(self, pairs: Sequence[tuple[int, int]]) -> float:
         """How far each end is from the nearest that it meets in these pairs, in the mean."""
-        nearest_ns = [np.full(len(one.end_ns), MEET.value) for one in self.sequences]
+        nearest_ns = np.full(self.first[-1], MEET.value)
         for pair in pairs:
-            met = self.met[pair]
-            for one, rows in zip(pair, (met.rows, met.others), strict=True):
-                nearest_ns[one][rows] = np.minimum(nearest_ns[one][rows], met.apart_ns)
-        return float(np.concatenate(nearest_ns).mean())
+            for rows in self._rows(pair):
+                nearest_ns[rows] = np.minimum(nearest_ns[rows], self.met[pair].apart_ns)
+        return float(nearest_ns.mean())
 
     def messages(
         self,
@@ -172,9 +172,8 @@ class Exchanges:
         Two places that work `beside` each other in one stage exchange none, nor those that are not
         one `stage` apart.
         """
-        ends = [one.end_ns for one in self.sequences]
-        open_ = [np.ones(len(one), dtype=np.bool_) for one in ends]
-        partners = np.zeros(len(ends), dtype=np.int64)
+        left = [np.arange(len(one.end_ns)) for one in self.sequences]
+        partners = zeros(len(left))
         found = []
         # the last may send to the first
         among = {*which}
@@ -184,18 +183,17 @@ class Exchanges:
             may = (first, second) not in beside if stage is None else second - first in apart
             if not may or not {one, other} <= among:
                 continue
-            mine, theirs = (np.flatnonzero(open_[number]) for number in (one, other))
-            met = _meet(ends[one][mine], ends[other][theirs])
+            mine, theirs = left[one], left[other]
+            met = _meet(self.sequences[one].end_ns[mine], self.sequences[other].end_ns[theirs])
             if (
                 met is None
                 or not self._often(met, one, other)
                 or partners[[one, other]].max() == _NEIGHBOURS
             ):
                 continue
-            rows, others = mine[met.rows], theirs[met.others]
-            open_[one][rows] = open_[other][others] = False
+            left[one], left[other] = np.delete(mine, met.rows), np.delete(theirs, met.others)
             partners[[one, other]] += 1
-            found.append(Pair(one, other, rows, others))
+            found.append(Pair(one, other, mine[met.rows], theirs[met.others]))
         return found
 
     @property
@@ -204,11 +202,11 @@ class Exchanges:
 
     def _places(self, one: int, other: int) -> tuple[int, int]:
         """Of two sequences, the lower first."""
-        first, second = sorted(self.sequences[number].place for number in (one, other))
+        first, second = sorted((self.sequences[one].place, self.sequences[other].place))
         return first, second
 
     def _often(self, met: Meeting, one: int, other: int) -> bool:
-        fewer = min(len(self.sequences[number].end_ns) for number in (one, other))
+        fewer = min(len(self.sequences[one].end_ns), len(self.sequences[other].end_ns))
         return len(met.rows) >= _OFTEN.value * fewer
 
 

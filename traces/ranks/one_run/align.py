@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import Limit
@@ -27,7 +27,7 @@ from traces.missing import Missing, gap
 from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import RankSummary
+from traces.ranks.summaries.summary import RankSummary, Recorded, clocks_of
 from traces.sections import run as sections
 from traces.sections.cause import ClockSource
 from traces.spelling import duration
@@ -51,8 +51,8 @@ together."""
 
 @frozen
 class Clocks:
-    """The one clock. `residual_ns`: how far ends lie from where they belong, the median; None where
-    unknown.
+    """The one clock, by the `fits` of all others. `residual_ns`: how far ends lie from where they
+    belong, the median; None where unknown.
 
     `missing` says why there is none; then `fits` is empty and times stay as recorded.
     """
@@ -79,9 +79,7 @@ class Aligned:
 
 def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     """Put the participations on one clock, as far as that can be."""
-    fingerprints = sorted({summary.identity.clock for summary in summaries})
-    number = {clock: place for place, clock in enumerate(fingerprints)}
-    of_place = np.array([number[summary.identity.clock] for summary in summaries], dtype=np.int64)
+    fingerprints, of_place = clocks_of(summaries)
     if not len(matched):
         why = "no two ranks recorded one collective, so their clocks cannot be put together"
         return unaligned(matched, None, why)
@@ -94,17 +92,15 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         if near:
             return again
         return begun
-    base_ns = _bases(summaries, of_place, len(fingerprints))
+    base_ns = _bases(matched.recorded, of_place, len(fingerprints))
     of_row = of_place[matched.place]
-    start, end = (
-        (times - base_ns[of_row]).astype(np.float64) for times in (matched.start_ns, matched.end_ns)
-    )
+    begun_ns = base_ns[of_row]
+    start = (matched.start_ns - begun_ns).astype(np.float64)
+    end = (matched.end_ns - begun_ns).astype(np.float64)
     fits, used = _fitted(matched, of_row, end, len(fingerprints))
     if not fits.known[distinct(of_row)].all():
         return unaligned(matched, None, _WHY_APART)
-    starts, ends = (
-        np.rint(fits.times_of(times, of_row)).astype(np.int64) for times in (start, end)
-    )
+    starts, ends = fits.times_of(start, of_row), fits.times_of(end, of_row)
     residual_ns = _residual_ns(matched, ends, used)
     unknown_ns = max(residual_ns, round(float(fits.within_ns[fits.known].max())))
     if unknown_ns > RESIDUAL.value:
@@ -121,7 +117,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     return Aligned(
         starts,
         np.maximum(starts, ends),
-        Clocks(True, residual_ns, fits.clocks(fingerprints, base_ns)),
+        Clocks(True, residual_ns, (*fits.clocks(fingerprints, base_ns).values(),)),
     )
 
 
@@ -158,9 +154,10 @@ def _fitted(
     These are what ends on all ranks at once, and what joins clocks that it does not hold together;
     where that is too little, all that several clocks took part in.
     """
-    several = _joins(clock, matched.first)
+    several = parts.varies(clock, matched.first)
     together = several & matched.ends_together
-    joining = several & _joins(_islands(matched, clock, together, count)[clock], matched.first)
+    island = _islands(matched, clock, together, count)
+    joining = several & parts.varies(island[clock], matched.first)
     for which in (together | joining, several):
         used = which & _some(matched, clock, which)
         rows = parts.spread(used, matched.first)
@@ -168,11 +165,6 @@ def _fitted(
         if fits.known[distinct(clock)].all():
             break
     return fits, used
-
-
-def _joins(number: IntArray, first: IntArray) -> BoolArray:
-    """Which instances have participants of several numbers."""
-    return parts.most(number, first) != parts.least(number, first)
 
 
 def _islands(matched: Matched, clock: IntArray, together: BoolArray, count: int) -> IntArray:
@@ -204,13 +196,11 @@ def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 
 
-def _bases(summaries: Sequence[RankSummary], of_place: IntArray, count: int) -> IntArray:
+def _bases(recorded: Recorded, of_place: IntArray, count: int) -> IntArray:
     """Where each clock's times begin: at its first collective, so that fractions stay exact."""
-    base_ns = np.full(count, np.iinfo(np.int64).max)
-    for summary, clock in zip(summaries, of_place.tolist(), strict=True):
-        if len(summary.instances):
-            base_ns[clock] = min(base_ns[clock], int(summary.instances.start_ns[0]))
-    return np.where(base_ns == np.iinfo(np.int64).max, 0, base_ns)
+    base_ns = np.full(count, FOREVER)
+    np.minimum.at(base_ns, of_place[recorded.place], recorded.rows.start_ns)
+    return np.where(base_ns == FOREVER, 0, base_ns)
 
 
 def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
@@ -221,9 +211,8 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
     every = -(-int(ends.max(initial=0)) // int(MOST_ENDS.value))
     of_group = parts.begins_of(matched.group)  # groups rise
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
-    turn = np.arange(len(matched)) - parts.spread(of_group[:-1], of_group)
     few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
-    return few | (turn % parts.spread(apart, of_group) == 0)
+    return few | (parts.turns(of_group) % parts.spread(apart, of_group) == 0)
 
 
 _WHY_CONTRADICTED: Final = (
@@ -246,14 +235,13 @@ def agreed(
 
 def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolArray) -> bool:
     """Whether kinds of which most are possible hold all clocks together that took part."""
-    number: dict[int, int] = {}
-    clock = np.array([number.setdefault(one.identity.clock, len(number)) for one in summaries])
+    fingerprints, clock = clocks_of(summaries)
     kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
     often = np.bincount(kind)
     kept = matched.take(
         possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind]
     )
-    island = parts.joined(clock[kept.place], kept.first, len(number))
+    island = parts.joined(clock[kept.place], kept.first, len(fingerprints))
     return len(distinct(island[distinct(clock[matched.place])])) <= 1
 
 
@@ -273,10 +261,12 @@ def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
 
 def share_a_clock(summaries: Sequence[RankSummary]) -> bool:
     """Whether several processes are of one recording, by the clocks as recorded."""
-    processes = defaultdict(set)
+    processes: dict[int, int | None] = {}
     for one in summaries:
-        processes[one.identity.clock].add(one.identity.process)
-    return any(len(each) > 1 for each in processes.values())
+        first = processes.setdefault(one.identity.clock, one.identity.process)
+        if first != one.identity.process:
+            return True
+    return False
 
 
 def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> list[RankSummary]:
@@ -286,9 +276,7 @@ def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> li
     They agree where each is there before the other ends, and where what ends on all ranks at once
     does.
     """
-    clocks = sorted({one.identity.clock for one in summaries})
-    number = {clock: place for place, clock in enumerate(clocks)}
-    of_place = np.array([number[one.identity.clock] for one in summaries], dtype=np.int64)
+    clocks, of_place = clocks_of(summaries)
     clock, instance = of_place[matched.place], matched.instance
     order = np.lexsort((clock, instance))
     first = parts.begins_of(instance[order] * (len(clocks) + 1) + clock[order])
@@ -313,11 +301,11 @@ def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
 
 def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
     number: dict[Hashable, int] = {}
-    clocks = [number.setdefault(key, len(number)) for key in keys]
-    return [
-        replace(one, identity=replace(one.identity, clock=clock))
-        for one, clock in zip(summaries, clocks, strict=True)
-    ]
+    found = []
+    for one, key in zip(summaries, keys, strict=True):
+        clock = number.setdefault(key, len(number))
+        found.append(replace(one, identity=replace(one.identity, clock=clock)))
+    return found
 
 
 def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
@@ -332,14 +320,12 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
                 at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
                 yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
         return
-    starts = {
-        clock: summaries[several[0]].identity.session_start_ns for clock, several in places.items()
-    }
-    told = {clock: start for clock, start in starts.items() if start is not None}
-    if len(told) < len(starts):
-        return
-    first_ns = min(told.values(), default=0)
-    for clock, start in told.items():
-        yield sections.ClockFit(
-            tuple(places[clock]), ClockSource.SESSION_START, 0, first_ns - start, 0.0
-        )
+    starts_ns = []
+    for several in places.values():
+        start_ns = summaries[several[0]].identity.session_start_ns
+        if start_ns is None:
+            return
+        starts_ns.append(start_ns)
+    for several, start_ns in zip(places.values(), starts_ns, strict=True):
+        ahead_ns = min(starts_ns) - start_ns
+        yield sections.ClockFit(tuple(several), ClockSource.SESSION_START, 0, ahead_ns, 0.0)

@@ -22,9 +22,7 @@ def refuse_mixed(together: Together, names: Sequence[str], command: str) -> None
     `names`: of all recordings, as given; `command`: the one that is to be typed again, with one
     run.
     """
-    others = [
-        one for one in together.problems if one.kind is ProblemKind.MIXED_RUNS and one.left_out
-    ]
+    others = together.of_kind(ProblemKind.MIXED_RUNS)
     gone = [names[index] for one in others for index in one.indices]
     if not gone or len(gone) < len(together.used):
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, TypeVar
 
@@ -19,7 +19,7 @@ from traces.frozen import frozen
 from traces.limits import MOST, WALL, Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.summaries.identity import recorded_size
-from traces.ranks.summaries.summary import Group, GroupSource, RankSummary
+from traces.ranks.summaries.summary import RankSummary
 from traces.sections.cause import ProblemKind
 
 OTHER_TIME: Final = Limit(60.0, "s", "ours: clocks of hosts in one cluster differ by far less")
@@ -41,6 +41,8 @@ class Problem:
 
 
 T = TypeVar("T", bound=Hashable)
+Left = Mapping[int, RankSummary]
+"""Recordings by their index as given, in the order of ranks, which does not hang on that."""
 
 
 def _told(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
@@ -51,64 +53,55 @@ def _told(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Proble
     return []
 
 
-def same_recordings(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def same_recordings(left: Left) -> list[Problem]:
     """Recordings that are there already."""
-    first: dict[tuple[int, int], int] = {}
-    again = [
-        index
-        for index in left
-        if first.setdefault(((one := summaries[index].identity).recording, one.device), index)
-        != index
-    ]
+    there: set[tuple[int, int]] = set()
+    again = []
+    for index, one in left.items():
+        known = one.identity.recording, one.identity.device
+        if known in there:
+            again.append(index)
+        there.add(known)
     return _told(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
-def same_ranks(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def same_ranks(left: Left) -> list[Problem]:
     """Of recordings of one rank, all but the one that has communicators in common with the most
     others.
     """
     of_rank: dict[int, list[int]] = defaultdict(list)
-    for index in left:
-        if (rank := summaries[index].identity.rank) is not None:
-            of_rank[rank].append(index)
-    twice = [several for several in of_rank.values() if len(several) > 1]
-    if not twice:
-        return []
-    keys = {
-        index: {(one.source, one.key) for one in summaries[index].groups if is_named(one)}
-        for index in left
-    }
-    members = Counter(key for index in left for key in keys[index])
-    again = []
-    for several in twice:
-        most = max(several, key=lambda index: max((members[key] for key in keys[index]), default=0))
-        again += [index for index in several if index != most]
+    members: Counter[int] = Counter()
+    for index, one in left.items():
+        members.update(one.communicators)
+        if one.identity.rank is not None:
+            of_rank[one.identity.rank].append(index)
+    again: set[int] = set()
+    for several in of_rank.values():
+        if len(several) > 1:
+            again |= {*several} - {max(several, key=lambda index: _shared(left[index], members))}
     return _told(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
 
 
-def is_named(group: Group) -> bool:
-    """Whether its key is that of no other run."""
-    return group.source in (GroupSource.COMMUNICATOR, GroupSource.PEER)
+def _shared(one: RankSummary, members: Counter[int]) -> int:
+    """How many are in the communicator of this one that most are in."""
+    return max((members[key] for key in one.communicators), default=0)
 
 
-def unix_ns(summary: RankSummary) -> tuple[int, int] | None:
-    """When the recording began and ended; None where it does not say."""
-    identity = summary.identity
-    if identity.session_start_ns is None or identity.end_ns <= identity.begin_ns:
-        return None
-    return (
-        identity.session_start_ns + identity.begin_ns,
-        identity.session_start_ns + identity.end_ns,
-    )
+def unix_ns(left: Left) -> dict[int, tuple[int, int]]:
+    """When recordings began and ended, by the clocks of hosts, of those that say so."""
+    spans = {}
+    for index, one in left.items():
+        known, start_ns = one.identity, one.identity.session_start_ns
+        if start_ns is not None and known.end_ns > known.begin_ns:
+            spans[index] = start_ns + known.begin_ns, start_ns + known.end_ns
+    return spans
 
 
-def other_sizes_and_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def other_sizes_and_times(left: Left) -> list[Problem]:
     """Another world size than most, or another time."""
-    sizes = {index: recorded_size(summaries[index].identity) for index in left}
-    size = _most_common(list(sizes.values()))
-    others = [index for index in left if size is not None and sizes[index] not in (None, size)]
+    size, others = _unlike({index: recorded_size(one.identity) for index, one in left.items()})
     reason = f"their run has another number of ranks than the {size} of most"
-    elsewhere = _at_other_times(summaries, [index for index in left if index not in others])
+    elsewhere = _at_other_times(without(left, others))
     apart = f"they were recorded more than {OTHER_TIME.value:.0f} s before or after the others"
     return [
         *_told(ProblemKind.MIXED_RUNS, others, reason),
@@ -116,43 +109,49 @@ def other_sizes_and_times(summaries: Sequence[RankSummary], left: Sequence[int])
     ]
 
 
-def _at_other_times(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[int]:
-    told = ((unix_ns(summaries[index]), index) for index in left)
-    spans = sorted((*span, index) for span, index in told if span is not None)
-    clusters: list[list[int]] = []
+def _at_other_times(left: Left) -> set[int]:
+    spans = unix_ns(left)
+    clusters: list[set[int]] = []
     until_ns = 0
-    for begin_ns, end_ns, index in spans:
+    for (begin_ns, end_ns), index in sorted((span, index) for index, span in spans.items()):
         if not clusters or begin_ns > until_ns + OTHER_TIME.value * 1e9:
-            clusters.append([])
-        clusters[-1].append(index)
+            clusters.append(set())
+        clusters[-1].add(index)
         until_ns = max(until_ns, end_ns)
-    most = max(clusters, key=len, default=[])
-    return [index for cluster in clusters if cluster is not most for index in cluster]
+    return {*spans} - max(clusters, key=len, default=set())
 
 
-def versions(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def versions(left: Left) -> list[Problem]:
     """Recordings by another recorder than most."""
-    kinds = [(summaries[index].identity.kind, summaries[index].identity.version) for index in left]
-    usual = _most_common(kinds)
-    others = tuple(index for index, kind in zip(left, kinds, strict=True) if kind != usual)
+    _, others = _unlike(
+        {index: (one.identity.kind, one.identity.version) for index, one in left.items()}
+    )
     if not others:
         return []
     reason = "they were made by another recorder, or another version of it, than most"
-    return [Problem(ProblemKind.MIXED_VERSIONS, others, reason)]
+    return [Problem(ProblemKind.MIXED_VERSIONS, tuple(sorted(others)), reason)]
 
 
-def _most_common(values: Sequence[T | None]) -> T | None:
-    """The value that most have; the first of equals, None where there is none."""
-    counts = Counter(value for value in values if value is not None)
-    return max(counts, key=counts.__getitem__, default=None)
+def _unlike(values: Mapping[int, T | None]) -> tuple[T | None, list[int]]:
+    """The value that most have, the first of equals, and whose is another; None is no value."""
+    counts = Counter(values.values())
+    del counts[None]
+    usual = max(counts, key=counts.__getitem__, default=None)
+    return usual, [index for index, value in values.items() if value not in (None, usual)]
 
 
-def of_other_work(matched: Matched, lengths: IntArray) -> IntArray:
+def without(left: Left, gone: Container[int]) -> dict[int, RankSummary]:
+    """The others, in their order."""
+    return {index: one for index, one in left.items() if index not in gone}
+
+
+def of_other_work(matched: Matched) -> IntArray:
     """Places of ranks most of whose collectives do something else than those of the others."""
+    lengths = np.bincount(matched.recorded.place, minlength=matched.ranks)
     return np.flatnonzero(matched.disagreeing > MOST.value * lengths)
 
 
-def truncated(matched: Matched, count: int) -> IntArray:
+def truncated(matched: Matched) -> IntArray:
     """Places of ranks that miss more collectives of their groups than recordings of one run do.
 
     Of a group the ranks count that took part in any of its matched instances.
@@ -161,28 +160,27 @@ def truncated(matched: Matched, count: int) -> IntArray:
     groups = max(1, len(matched.groups))
     there = np.bincount(matched.group, minlength=groups)
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
-    could = np.bincount(place, weights=there[group], minlength=count)
-    took = np.bincount(matched.place, minlength=count)
+    could = np.bincount(place, weights=there[group], minlength=matched.ranks)
+    took = np.bincount(matched.place, minlength=matched.ranks)
     return np.flatnonzero(took < (1 - WALL.value) * could)
 
 
-def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def other_runs(left: Left) -> list[Problem]:
     """Recordings that hang together by their communicators, and hold ranks that a larger such set
     has too.
     """
-    if not (pairs := list(_rivals(summaries, left))):
-        return []
-    sets = _by_communicators(summaries, left)
-    of_index = {index: number for number, one in enumerate(sets) for index in one}
+    leader = _by_communicators(left)
+    sets: dict[int, list[int]] = defaultdict(list)
+    for index in left:
+        sets[leader[index]].append(index)
     rivals: dict[int, set[int]] = defaultdict(set)
-    for one, other in pairs:
-        rivals[of_index[one]].add(of_index[other])
-        rivals[of_index[other]].add(of_index[one])
+    for one, other in _rivals(left):
+        rivals[leader[one]].add(leader[other])
+        rivals[leader[other]].add(leader[one])
     kept: set[int] = set()
     gone: list[int] = []
-    for number in sorted(range(len(sets)), key=lambda number: (-len(sets[number]), sets[number])):
-        named = any(is_named(group) for index in sets[number] for group in summaries[index].groups)
-        if named and kept & (rivals[number] - {number}):
+    for number in sorted(sets, key=lambda number: -len(sets[number])):  # the first of equals
+        if left[number].communicators and kept & (rivals[number] - {number}):
             gone += sets[number]
         else:
             kept.add(number)
@@ -190,27 +188,24 @@ def other_runs(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Pr
     return _told(ProblemKind.MIXED_RUNS, gone, reason)
 
 
-def same_processes(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[Problem]:
+def same_processes(left: Left) -> list[Problem]:
     """A process on a GPU that has another recording, at another time, where no communicator joins
     the two.
 
     The number of a process may be that of another host's as well. The one stays that overlaps with
     the most.
     """
-    if not (pairs := list(_same_process(summaries, left))):
-        return []
-    sets = _by_communicators(summaries, left)
-    of_index = {index: number for number, one in enumerate(sets) for index in one}
-    beside = _overlapping(summaries, left)
+    leader, beside = _by_communicators(left), _overlapping(left)
     gone: set[int] = set()
-    for one, other in pairs:
-        if of_index[one] != of_index[other] and not {one, other} & gone:
+    for one, other in _same_process(left):
+        if leader[one] != leader[other] and not {one, other} & gone:
             gone.add(other if beside[one] >= beside[other] else one)
     reason = "another recording is of the same process on the same GPU, at another time"
     return _told(ProblemKind.MIXED_RUNS, gone, reason)
 
 
-def _by_communicators(summaries: Sequence[RankSummary], left: Sequence[int]) -> list[list[int]]:
+def _by_communicators(left: Left) -> dict[int, int]:
+    """Of each one of those that it hangs together with by communicators, the same for all."""
     leader = {index: index for index in left}
 
     def find(index: int) -> int:
@@ -220,48 +215,40 @@ def _by_communicators(summaries: Sequence[RankSummary], left: Sequence[int]) -> 
         return index
 
     first: dict[int, int] = {}
-    for index in left:
-        for group in summaries[index].groups:
-            if is_named(group):
-                ours, theirs = sorted((find(index), find(first.setdefault(group.key, index))))
-                leader[theirs] = ours
-    sets: dict[int, list[int]] = defaultdict(list)
-    for index in left:
-        sets[find(index)].append(index)
-    return list(sets.values())
+    for index, one in left.items():
+        for key in one.communicators:
+            leader[find(first.setdefault(key, index))] = find(index)
+    return {index: find(index) for index in left}
 
 
-def _rivals(summaries: Sequence[RankSummary], left: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _rivals(left: Left) -> Iterator[tuple[int, int]]:
     """Pairs that cannot be two ranks of one run: one rank, or one process at two times."""
     of_rank: dict[int, int] = {}
-    for index in left:
-        rank = summaries[index].identity.rank
+    for index, one in left.items():
+        rank = one.identity.rank
         if rank is not None and (first := of_rank.setdefault(rank, index)) != index:
             yield first, index
-    yield from _same_process(summaries, left)
+    yield from _same_process(left)
 
 
-def _same_process(
-    summaries: Sequence[RankSummary], left: Sequence[int]
-) -> Iterator[tuple[int, int]]:
+def _same_process(left: Left) -> Iterator[tuple[int, int]]:
+    spans = unix_ns(left)
     of_process: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for index in left:
-        identity = summaries[index].identity
+    for index in spans:
+        identity = left[index].identity
         if identity.process is not None and identity.rank is None:
             of_process[identity.process, identity.device].append(index)
     for several in of_process.values():
         for before, index in pairwise(several):
             for one in dict.fromkeys((several[0], before)):  # of thousands, not each with each
-                ours, theirs = unix_ns(summaries[one]), unix_ns(summaries[index])
-                if ours and theirs and (ours[1] < theirs[0] or theirs[1] < ours[0]):
+                ours, theirs = spans[one], spans[index]
+                if ours[1] < theirs[0] or theirs[1] < ours[0]:
                     yield one, index
 
 
-def _overlapping(summaries: Sequence[RankSummary], left: Sequence[int]) -> dict[int, int]:
-    """With how many each recording that tells its time has a moment in common, by the clocks of
-    hosts.
-    """
-    spans = {index: span for index in left if (span := unix_ns(summaries[index])) is not None}
+def _overlapping(left: Left) -> dict[int, int]:
+    """With how many each recording that tells its time has a moment in common."""
+    spans = unix_ns(left)
     begins = sorted(begin for begin, _ in spans.values())
     ends = sorted(end for _, end in spans.values())
     return {

@@ -1,13 +1,14 @@
 """Summaries put together into one run: what does not belong to it is named and left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
+from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, bools, ints, none_of
 from traces.frozen import frozen
 from traces.ranks.clocks.clock_fit import ENDS
 from traces.ranks.matching.match import Matched, by_joints, match, together
@@ -21,6 +22,7 @@ from traces.ranks.one_run.align import (
     with_shared_clocks,
 )
 from traces.ranks.one_run.problems import (
+    Left,
     Problem,
     of_other_work,
     other_runs,
@@ -30,9 +32,10 @@ from traces.ranks.one_run.problems import (
     same_recordings,
     truncated,
     versions,
+    without,
 )
 from traces.ranks.summaries.identity import WorldSize, recorded_size, with_numbers, world_size_of
-from traces.ranks.summaries.summary import GroupSource, RankSummary
+from traces.ranks.summaries.summary import GroupSource, Identity, RankSummary, clocks_of
 from traces.sections.cause import ProblemKind
 
 _UNNUMBERED: Final = 1 << 40
@@ -51,7 +54,10 @@ class Together:
 
     @property
     def all_ranks_seen(self) -> bool:
-        return not any(problem.kind is ProblemKind.MISSING_RANKS for problem in self.problems)
+        return not self.of_kind(ProblemKind.MISSING_RANKS)
+
+    def of_kind(self, kind: ProblemKind) -> list[Problem]:
+        return [problem for problem in self.problems if problem.kind is kind]
 
 
 def put_together(summaries: Sequence[RankSummary]) -> Together:
@@ -61,26 +67,21 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     not give each its own: ends of exchanges are each rank's own, and a clock fitted on them hides a
     slow link.
     """
-    numbered = with_numbers(summaries)
-    order = sorted(range(len(numbered)), key=lambda index: _name(numbered[index]))
-    ordered = [numbered[index] for index in order]
-    found = _put(with_own_clocks(ordered))
-    if share_a_clock(ordered) and not (_clocks(found).aligned and _ends_tell(found)):
-        shared = _put(with_shared_clocks(ordered, match(ordered)))
-        better = _clocks(shared).aligned or len(shared.matched) > len(found.matched)
-        found = shared if better else found
-    told = (
-        replace(problem, indices=tuple(sorted(order[index] for index in problem.indices)))
-        for problem in found.problems
-    )
-    return replace(
-        found, indices=tuple(order[index] for index in found.indices), problems=tuple(told)
-    )
+    given = sorted(enumerate(with_numbers(summaries)), key=lambda one: _name(one[1]))
+    ordered = dict(given)
+    several = [*ordered.values()]
+    found = _put(dict(zip(ordered, with_own_clocks(several), strict=True)))
+    if share_a_clock(several) and not (_clocks(found).aligned and _ends_tell(found)):
+        with_shared = with_shared_clocks(several, match(several))
+        shared = _put(dict(zip(ordered, with_shared, strict=True)))
+        if _clocks(shared).aligned or len(shared.matched) > len(found.matched):
+            return shared
+    return found
 
 
 def _clocks(found: Together) -> Clocks:
     """The one clock of all; none where some stand apart."""
-    if any(problem.kind is ProblemKind.APART for problem in found.problems):
+    if found.of_kind(ProblemKind.APART):
         return Clocks(False, None, ())
     return align(found.used, found.matched).clocks
 
@@ -94,40 +95,33 @@ def _ends_tell(found: Together) -> bool:
     return bool((there >= ENDS.value).all())
 
 
-def _put(ordered: Sequence[RankSummary]) -> Together:
-    """The same of summaries in order; places are those in it."""
-    problems = _before_matching(ordered)
-    left = _without(range(len(ordered)), problems)
-    matched = _matched([ordered[index] for index in left])
-    lengths = np.array([len(ordered[index].instances) for index in left], dtype=np.int64)
-    if len(others := of_other_work(matched, lengths)):
+def _put(left: Left) -> Together:
+    """The same of summaries in order, by index as given."""
+    problems: list[Problem] = []
+    for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
+        problems += check(left)
+        left = _without(left, problems)
+    problems += versions(left)
+    matched = _matched([*left.values()])
+    if len(others := of_other_work(matched)):
         reason = "their collectives do something else than those of the others, or with other sizes"
         problems.append(_about(ProblemKind.MIXED_RUNS, others, left, reason, left_out=True))
         left = _without(left, problems)
-        matched = _matched([ordered[index] for index in left])
-    number = together(matched, np.ones(len(matched), dtype=np.bool_), len(left))
+        matched = _matched([*left.values()])
+    number = together(matched, ~none_of(len(matched)))
     apart = number != np.bincount(number).argmax() if len(left) else number > 0
     if apart.any():
-        problems += _strangers(ordered, left, matched, apart)
+        problems += _strangers(left, matched, apart)
         remaining = _without(left, problems)
         if len(remaining) < len(left):
-            left, matched = remaining, _matched([ordered[index] for index in remaining])
-    used = tuple(ordered[index] for index in left)
-    if len(short := truncated(matched, len(used))):
+            left, matched = remaining, _matched([*remaining.values()])
+    used = tuple(left.values())
+    if len(short := truncated(matched)):
         reason = "they hold fewer of the collectives of their groups than the other recordings do"
         problems.append(_about(ProblemKind.TRUNCATED, short, left, reason))
     size = world_size_of(used)
     problems += _missing(used, size.ranks if size else None)
     return Together(used, tuple(left), matched, size, tuple(problems))
-
-
-def _before_matching(summaries: Sequence[RankSummary]) -> list[Problem]:
-    found: list[Problem] = []
-    left = list(range(len(summaries)))
-    for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
-        found += check(summaries, left)
-        left = _without(left, found)
-    return [*found, *versions(summaries, left)]
 
 
 def _matched(summaries: Sequence[RankSummary]) -> Matched:
@@ -146,26 +140,23 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
             return replace(match(summaries, fits), clocks=fits)
         matched = replace(matched, agreed=one_program)
     aligned = align(summaries, matched if by_order.all() else matched.take(~by_order))
-    fits = aligned.clocks.by_fingerprint()
-    if not aligned.clocks.aligned or any(one.identity.clock not in fits for one in summaries):
+    fitted, (fingerprints, _) = aligned.clocks.by_fingerprint(), clocks_of(summaries)
+    if not aligned.clocks.aligned or not fitted.keys() >= {*fingerprints}:
         return matched
-    again = match(summaries, fits)
+    again = match(summaries, fitted)
     if not by_order.all():
         return again
-    count = len(summaries)
-    if _held(again, align(summaries, again), count) >= _held(matched, aligned, count):
+    if _held(again, align(summaries, again)) >= _held(matched, aligned):
         return again
     return matched
 
 
-def _held(matched: Matched, aligned: Aligned, count: int) -> int:
-    """Participations that can be what they seem, of `count` ranks that are all held together by
-    them.
-    """
+def _held(matched: Matched, aligned: Aligned) -> int:
+    """Participations that can be what they seem, of ranks that are all held together by them."""
     if not aligned.clocks.aligned:
         return 0
     possible = matched.take(consistent(matched, aligned))
-    number = together(possible, np.ones(len(possible), dtype=np.bool_), count)
+    number = together(possible, ~none_of(len(possible)))
     return 0 if number.any() else len(possible.place)
 
 
@@ -175,29 +166,27 @@ def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
     """
     identity = summary.identity
     known = () if identity.rank is None else (identity.rank,)
-    inside = (
-        (-group.size, group.key, group.own)
-        for group in summary.groups
-        if group.source is GroupSource.COMMUNICATOR and group.size and group.own is not None
-    )
+    inside = [(-size, key, own) for key, size, own in summary.own_places()]
     place = known or (_UNNUMBERED, *min(inside, default=()))
     return place, identity.trace, identity.device, identity.recording
 
 
-def _without(indices: Sequence[int], problems: Sequence[Problem]) -> list[int]:
-    gone = {index for problem in problems if problem.left_out for index in problem.indices}
-    return [index for index in indices if index not in gone]
+def _without(left: Left, problems: Sequence[Problem]) -> dict[int, RankSummary]:
+    gone: set[int] = set()
+    for problem in problems:
+        if problem.left_out:
+            gone.update(problem.indices)
+    return without(left, gone)
 
 
 def _about(
-    kind: ProblemKind, places: IntArray, left: Sequence[int], reason: str, *, left_out: bool = False
+    kind: ProblemKind, places: IntArray, left: Left, reason: str, *, left_out: bool = False
 ) -> Problem:
-    return Problem(kind, tuple(left[place] for place in places.tolist()), reason, left_out)
+    about = ints([*left])[places]
+    return Problem(kind, tuple(sorted(about.tolist())), reason, left_out)
 
 
-def _strangers(
-    ordered: Sequence[RankSummary], left: Sequence[int], matched: Matched, apart: BoolArray
-) -> list[Problem]:
+def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
     """Ranks without a collective in common with most. Nothing shows that these are of the run, so
     that they are left out; unless they are of the same recording, or alone and of a recorded size
     that is the others'.
@@ -209,18 +198,13 @@ def _strangers(
             _about(ProblemKind.APART, everyone, left, "they took part in no collective in common")
         ]
     several = np.bincount(matched.place, minlength=len(left)) > 0
-    most = [
-        ordered[index].identity
-        for index, away in zip(left, apart.tolist(), strict=True)
-        if not away
-    ]
-    traces, sizes = {one.trace for one in most}, {recorded_size(one) for one in most} - {None}
-    ours = np.array(
-        [
-            (one := ordered[index].identity).trace in traces or recorded_size(one) in sizes
-            for index in left
-        ]
-    )
+    traces: set[str] = set()
+    sizes: set[int | None] = set()
+    for one in compress(left.values(), ~apart):
+        traces.add(one.identity.trace)
+        sizes.add(recorded_size(one.identity))
+    sizes.discard(None)
+    ours = bools([_is_of(one.identity, traces, sizes) for one in left.values()])
     found = []
     for which, left_out in ((apart & (several | ~ours), True), (apart & ~several & ours, False)):
         if which.any():
@@ -229,19 +213,27 @@ def _strangers(
     return found
 
 
+def _is_of(one: Identity, traces: Set[str], sizes: Set[int | None]) -> bool:
+    return one.trace in traces or recorded_size(one) in sizes
+
+
 def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:
     seen = {one.identity.rank for one in used if one.identity.rank is not None}
     if size is None:
         return _missing_in_groups(used) or _missing_between(seen)
     if len(used) >= size:
         return []
-    gone = tuple(rank for rank in range(size) if rank not in seen) if len(seen) == len(used) else ()
+    gone = _unseen(size, seen) if len(seen) == len(used) else ()
     reason = f"{len(used)} of {size} ranks were recorded; nothing is known of the others"
     return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
 
 
+def _unseen(count: int, seen: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted({*range(count)}.difference(seen)))
+
+
 def _missing_between(seen: Set[int]) -> list[Problem]:
-    gone = tuple(rank for rank in range(max(seen, default=0)) if rank not in seen)
+    gone = _unseen(max(seen, default=0), seen)
     if not gone:
         return []
     reason = f"rank {max(seen)} was recorded and not all before it; nothing is known of the others"
@@ -255,18 +247,16 @@ def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
     sizes: dict[int, int] = {}
     for one in used:
         for group in one.groups:
-            if group.source is not GroupSource.COMMUNICATOR:
-                continue
-            here[group.key] += 1
-            if group.size and group.own is not None:
-                seen[group.key][group.own] = one.identity.rank
-                sizes[group.key] = group.size
+            here[group.key] += group.source is GroupSource.COMMUNICATOR
+        for key, size, own in one.own_places():
+            seen[key][own] = one.identity.rank
+            sizes[key] = size
     worst = max(sorted(sizes), key=lambda key: sizes[key] - here[key], default=None)
     if worst is None or here[worst] >= sizes[worst]:
         return []
     places, size = seen[worst], sizes[worst]
-    by_number = len(places) == here[worst] and all(place == rank for place, rank in places.items())
-    gone = tuple(place for place in range(size) if place not in places) if by_number else ()
+    by_number = len(places) == here[worst] and [*places] == [*places.values()]
+    gone = _unseen(size, places) if by_number else ()
     reason = (
         f"{here[worst]} of {size} ranks of a communicator were recorded; nothing is known of "
         f"the others"

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, none_of, zeros
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import MOST, Limit
@@ -15,7 +15,7 @@ from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.rows.ends import NO_ROW, ByTime
-from traces.ranks.summaries.summary import UNKNOWN
+from traces.ranks.summaries.summary import UNKNOWN, kinds_of
 
 BENEATH: Final = Limit(
     0.35,
@@ -23,9 +23,9 @@ BENEATH: Final = Limit(
     "ours: gradients that hold nothing up are exposed by a third now and then, what is waited for "
     "by half",
 )
-BESIDE: Final = tuple(COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather"))
+BESIDE: Final = kinds_of("dp_reduce_scatter", "dp_all_gather")
 """Kinds that run beside the work of layers, so that work before them is counted already."""
-GRADIENTS: Final = (*BESIDE, COMM_KINDS.index("all_reduce"))
+GRADIENTS: Final = (*BESIDE, *kinds_of("all_reduce"))
 """Without a sharded optimizer they are reduced to all ranks."""
 EVERY_KIND: Final = tuple(range(len(COMM_KINDS)))
 THROUGH: Final = Limit(
@@ -89,7 +89,7 @@ def comes_after(
     Only where that is so on most of like ranks. With what slowed the work since, if anything.
     """
     start_ns, end_ns = aligned.start_ns, aligned.end_ns
-    own = matched.exposed_ns <= BENEATH.value * (matched.end_ns - matched.start_ns)
+    own = matched.exposed_ns <= BENEATH.value * matched.length_ns
     beneath = own | _mostly(own, role)
     beneath &= np.isin(matched.kind, skipped)
     rows = np.flatnonzero((behind != NO_ROW) & beneath[last])
@@ -100,7 +100,7 @@ def comes_after(
     apart_ns = np.where(held == first, 0, end_ns[held] - end_ns[first] - matched.exposed_ns[held])
     # at least so much of it since then
     compute_ns = matched.compute_ns[rows] - np.maximum(apart_ns, 0)
-    through = np.zeros(len(last), dtype=np.bool_)
+    through = none_of(len(last))
     through[rows] = compute_ns >= np.maximum(1, THROUGH.value * since_ns)
     if not through.any():
         return last, None
@@ -113,8 +113,7 @@ def comes_after(
 def _mostly(which: BoolArray, number: IntArray) -> BoolArray:
     """Whether it holds for most of the rows of the same number."""
     share = np.bincount(number, weights=which) / np.bincount(number)
-    result: BoolArray = (share > MOST.value)[number]
-    return result
+    return (share > MOST.value)[number]
 
 
 def _held_up(
@@ -147,7 +146,7 @@ def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray
     )
     if not frac > _SURE.value * error:
         return None
-    leads_ns = np.zeros(len(after), dtype=np.int64)
+    leads_ns = zeros(len(after))
     leads_ns[rows] = lead_ns
     return Slowed(beneath, leads_ns, min(frac, MOST.value))
 
@@ -160,7 +159,8 @@ def slope(x: FloatArray, y: FloatArray, group: IntArray) -> tuple[float, float]:
     """
     count = np.bincount(group)
     free = len(x) - len(count) - 1
-    apart_x, apart_y = (one - (np.bincount(group, one) / count)[group] for one in (x, y))
+    apart_x = x - (np.bincount(group, x) / count)[group]
+    apart_y = y - (np.bincount(group, y) / count)[group]
     spread = float(apart_x @ apart_x)
     if free < 1 or not spread:
         return np.nan, np.nan

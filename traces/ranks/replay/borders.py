@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import FloatArray, IntArray, bools, none_of, zeros
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.replay.chains import NEVER, Chains
 from traces.ranks.rows.ends import NO_ROW
@@ -29,10 +29,10 @@ class Borders:
         common: bool,
     ) -> None:
         fits = aligned.clocks.by_fingerprint()
-        placed = np.array([one.identity.clock in fits for one in summaries], dtype=np.bool_)
+        placed = bools([one.identity.clock in fits for one in summaries])
         count = (~np.isnan(grid.length_ns)).sum(axis=1)
         whole = np.flatnonzero((count > 0) & placed)
-        begin, end = np.zeros(len(count), dtype=np.int64), count
+        begin, end = zeros(len(count)), count
         if common and len(whole):
             last = int((grid.later + count)[whole].min())
             at = int(grid.later[whole].max())
@@ -41,23 +41,21 @@ class Borders:
         self._table = np.full((len(whole), grid.step_count + 1), NEVER)
         for row, place in enumerate(whole.tolist()):
             fit, steps = fits[summaries[place].identity.clock], summaries[place].steps
-            own_ns = [
-                *steps.start_ns[begin[place] : end[place]].tolist(),
-                int(steps.end_ns[end[place] - 1]),
-            ]
+            own_ns = np.append(
+                steps.start_ns[begin[place] : end[place]], steps.end_ns[end[place] - 1]
+            )
             first = begin[place] + grid.later[place]
-            self._table[row, first : first + len(own_ns)] = [fit.time_of(one) for one in own_ns]
+            self._table[row, first : first + len(own_ns)] = fit.times_of(own_ns)
         known = self._table != NEVER
         places = np.broadcast_to(whole[:, np.newaxis], known.shape)[known]
-        self._chains, self._after = chains, np.full(known.shape, NO_ROW, dtype=np.int64)
+        self._chains, self._after = chains, np.full(known.shape, NO_ROW)
         self._after[known] = chains.ends.before(places, self._table[known])
         self._own_ns = self._table - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
         if common:
             told = self._after[np.arange(len(whole)), known.argmax(axis=1)] != NO_ROW
-            rows = told if told.any() else np.ones(len(told), dtype=np.bool_)
-            self._table, self._after, self._own_ns = (
-                one[rows] for one in (self._table, self._after, self._own_ns)
-            )
+            rows = told if told.any() else ~none_of(len(told))
+            self._table, self._after = self._table[rows], self._after[rows]
+            self._own_ns = self._own_ns[rows]
 
     def steps_ns(self, end_ns: IntArray) -> FloatArray:
         """How long each step of each rank takes where collectives end so; shape (ranks, steps)."""

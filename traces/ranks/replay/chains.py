@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import FOREVER, BoolArray, IntArray, order_of, summed
 from traces.frozen import frozen
 from traces.groups import begins, group_of
 from traces.ranks.matching.match import Matched
@@ -28,7 +28,7 @@ from traces.ranks.waiting.pipelines import messages_of, stages_of
 from traces.ranks.waiting.side_by_side import Alike, numbers_of
 from traces.ranks.waiting.waits import LASTS
 
-NEVER: Final = int(np.iinfo(np.int64).min)
+NEVER: Final = ~FOREVER
 """The end of what is not reached."""
 
 
@@ -91,8 +91,8 @@ def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
     In a stretch each began before the one before it had ended. Those beneath which the rank worked
     held up nothing.
     """
-    result = np.full(len(matched.place), NO_ROW, dtype=np.int64)
-    alone = matched.exposed_ns >= THROUGH.value * (matched.end_ns - matched.start_ns)
+    result = np.full(len(matched.place), NO_ROW)
+    alone = matched.exposed_ns >= THROUGH.value * matched.length_ns
     order = chains.ends.rows[alone[chains.ends.rows]]
     if not len(order):
         return replace(chains, beside=result)
@@ -118,7 +118,7 @@ def _behind(matched: Matched, aligned: Aligned) -> IntArray:
         order = np.lexsort((aligned.start_ns, group, matched.place))
         same = (np.diff(group[order]) == 0) & (np.diff(matched.place[order]) == 0)
     same &= aligned.end_ns[order[:-1]] <= aligned.start_ns[order[1:]]
-    behind = np.full(len(order), NO_ROW, dtype=np.int64)
+    behind = np.full(len(order), NO_ROW)
     behind[order[1:][same]] = order[:-1][same]
     return behind
 
@@ -141,7 +141,7 @@ def replayed(
         several.append(np.where(after == NO_ROW, NO_ROW, chains.beside[after]))
     if chains.slowed is not None:
         several.append(chains.slowed.beneath)
-    before = np.concatenate([instance[one] for one in several])
+    before = instance[np.concatenate(several)]
     told = before != count
     follower, before = np.tile(rows, len(several))[told], before[told]
     waits_for = np.bincount(instance[follower], minlength=count)
@@ -177,9 +177,8 @@ def _sooner(here_ns: IntArray, was_ns: IntArray, free: BoolArray, begin: IntArra
     """By how much those of each part that are not `free` come sooner, the last of them; 0 where all
     are.
     """
-    now, before = (
-        np.maximum.reduceat(np.where(free, NEVER, times), begin) for times in (here_ns, was_ns)
-    )
+    now = np.maximum.reduceat(np.where(free, NEVER, here_ns), begin)
+    before = np.maximum.reduceat(np.where(free, NEVER, was_ns), begin)
     sooner = np.where(before == NEVER, 0, before - now)
     return np.repeat(sooner, np.diff(np.append(begin, len(here_ns))))
 
@@ -187,11 +186,11 @@ def _sooner(here_ns: IntArray, was_ns: IntArray, free: BoolArray, begin: IntArra
 def _ranges(begin: IntArray, end: IntArray) -> IntArray:
     """The numbers of several ranges, one after the other."""
     lengths = end - begin
-    whole = int(lengths.sum())
+    whole = summed(lengths)
     return np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
 
 
-def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArray) -> IntArray:
+def roles_of(matched: Matched, alike: Sequence[Alike], step: IntArray) -> IntArray:
     """A number for each participation, the same for what like ranks do at the same place of their
     programs.
 
@@ -199,10 +198,9 @@ def roles_of(matched: Matched, alike: Sequence[Alike], ranks: int, step: IntArra
     of a message of the pipeline, its first rank or its second.
     """
     what = programs_of(matched, step)[matched.instance]
-    stage = stages_of(matched, ranks)[matched.place]
-    second = np.arange(len(matched.place)) - matched.first[matched.instance]
-    in_pair = np.where(messages_of(matched)[matched.instance], second, 0)
-    return group_of(numbers_of(alike, ranks)[matched.place], stage, in_pair, what)
+    stage = stages_of(matched)[matched.place]
+    in_pair = np.where(messages_of(matched)[matched.instance], parts.turns(matched.first), 0)
+    return group_of(numbers_of(alike, matched.ranks)[matched.place], stage, in_pair, what)
 
 
 def programs_of(matched: Matched, step: IntArray) -> IntArray:
@@ -221,7 +219,7 @@ def _in_step(matched: Matched, step: IntArray) -> IntArray:
     count, group = np.diff(first), matched.group[first[:-1]]
     usual, _ = parts.medians(count, group, len(matched.groups))
     whole = parts.spread((step[first[:-1]] != UNKNOWN) & (count == usual[group]), first)
-    number = np.arange(len(matched)) - parts.spread(first[:-1], first)
+    number = parts.turns(first)
     return np.where(whole, number, int(number.max(initial=0)) + 1 + matched.sequence)
 
 
@@ -238,7 +236,7 @@ def families_of(matched: Matched) -> IntArray:
     count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
     # those of a rank together, most first
     number = group_of(np.max(count, initial=0) - count, of_size, place)
-    order = np.argsort(number, kind="stable")
+    order = order_of(number)
     mine = parts.begins_of(group_of(of_size, place)[order])
     equal = parts.begins_of(number[order])
     more = np.empty(len(order), dtype=np.int64)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, summed, zeros
 from traces.groups import group_of
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
@@ -29,7 +29,7 @@ def even_stages(
     No collective comes or goes: what there is in a stage's layers takes as long as all would. The
     rest stays: messages, embedding, loss, optimizer.
     """
-    layers = np.zeros(sum(len(group.places) for group in alike), dtype=np.int64)
+    layers = zeros(matched.ranks)
     for group in alike:
         layers[list(group.places)] = group.layers
     known = layers > 0
@@ -76,8 +76,7 @@ def microbatches_of_two(matched: Matched, step: IntArray) -> tuple[int, ...]:
 
 def _across(matched: Matched, layers: IntArray) -> BoolArray:
     """Which participations are of messages, or of groups whose ranks have more layers and fewer."""
-    of_row = layers[matched.place]
-    several = parts.most(of_row, matched.first) > parts.least(of_row, matched.first)
+    several = parts.varies(layers[matched.place], matched.first)
     return parts.spread(several | messages_of(matched), matched.first)
 
 
@@ -120,7 +119,7 @@ def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
     what some have beyond the others is taken away.
     """
     known = layers > 0
-    all_kernels, ranks = int(layers[known].sum()), int(known.sum())
+    all_kernels, ranks = summed(layers[known]), summed(known)
     most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
     units = [most]
     for each in microbatches:

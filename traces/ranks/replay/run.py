@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import FloatArray, IntArray, ints, zeros
 from traces.frozen import frozen
 from traces.ranks.one_run.align import Aligned, agreed, align, consistent
 from traces.ranks.one_run.together import Together, put_together
@@ -77,8 +77,8 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
     alike = groups_alike(used)
     factor = device_factors(used, alike)
     excess = excess_of(grid, alike)
-    routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike, len(used))
-    role = roles_of(matched, alike, len(used), step)
+    routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike)
+    role = roles_of(matched, alike, step)
     chains = chains_of(matched, aligned, role)
     nodes = nodes_of(used)
     return MeasuredRun(
@@ -88,11 +88,9 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
 
 def nodes_of(used: Sequence[RankSummary]) -> IntArray:
     """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
-    ranks = [one.identity.rank for one in used]
-    known = None not in ranks
-    return np.array(
-        [
-            (rank or 0) - one.identity.device if known else 0
-            for rank, one in zip(ranks, used, strict=True)
-        ]
-    )
+    nodes = []
+    for one in used:
+        if one.identity.rank is None:
+            return zeros(len(used))
+        nodes.append(one.identity.rank - one.identity.device)
+    return ints(nodes)

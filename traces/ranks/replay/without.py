@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, none_of
 from traces.frozen import frozen
 from traces.limits import WALL
 from traces.ranks.replay.beneath import BESIDE, EVERY_KIND
@@ -54,11 +54,13 @@ def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
         run = replace(run, chains=with_beside(run.chains, matched, run.aligned))
     free = _begins_alone(run)
     ways = [np.zeros_like(free), free] if free.any() else [free]
-    found = [_lasts(run, edit, one) for one in ways]
-    ended = [one for one in found if one is not None]
-    if len(ended) < len(found):
-        return None
-    return max(ended, key=lambda one: one.saved_frac)  # late beginners only hold up
+    found = []
+    for way in ways:
+        lasts = _lasts(run, edit, way)
+        if lasts is None:
+            return None
+        found.append(lasts)
+    return max(found, key=lambda one: one.saved_frac)  # late beginners only hold up
 
 
 def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
@@ -96,8 +98,8 @@ def _queued(run: MeasuredRun) -> BoolArray:
     """
     matched, chains, aligned = run.together.matched, run.chains, run.aligned
     behind_ns = chains.start_ns - aligned.end_ns[chains.behind]
-    result: BoolArray = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
-    return result & np.isin(matched.kind, BESIDE)
+    queued = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
+    return queued & np.isin(matched.kind, BESIDE)
 
 
 def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
@@ -133,9 +135,10 @@ def _begins_alone(run: MeasuredRun) -> BoolArray:
     within = (grid.later != grid.later[:1]).any() or (matched.step[first] == UNKNOWN).any()
     begin_ns = np.full(len(grid.later), np.nan)
     np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
-    known = [few[~np.isnan(few)] for few in (begin_ns[list(one.places)] for one in run.alike)]
-    spread_ns = [float(np.ptp(few)) for few in known if len(few)]
-    apart = within and max(spread_ns, default=0.0) > WALL.value * run.step_ns
-    if apart:
+    widest_ns = 0.0
+    for one in run.alike:
+        few_ns = begin_ns[[*one.places]]
+        widest_ns = np.fmax(widest_ns, np.fmax.reduce(few_ns) - np.fmin.reduce(few_ns))
+    if within and widest_ns > WALL.value * run.step_ns:
         return first
-    return np.zeros(len(first), dtype=np.bool_)
+    return none_of(len(first))

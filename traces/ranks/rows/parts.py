@@ -2,11 +2,11 @@
 begins.
 """
 
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, sums_before, zeros
 from traces.groups import begins, sorted_within
 
 T = TypeVar("T", IntArray, FloatArray, BoolArray)
@@ -20,7 +20,7 @@ def begins_of(*key: IntArray) -> IntArray:
 
 def borders(lengths: IntArray) -> IntArray:
     """Where each part of these lengths begins, and the end of the last, shape (parts + 1,)."""
-    return np.concatenate(([0], np.cumsum(lengths)))
+    return sums_before(lengths)
 
 
 def numbers(first: IntArray) -> IntArray:
@@ -56,6 +56,11 @@ def least(values: T, first: IntArray) -> T:
     return np.minimum.reduceat(values, first[:-1])
 
 
+def varies(values: T, first: IntArray) -> BoolArray:
+    """Which parts have several values; parts are never empty."""
+    return most(values, first) != least(values, first)
+
+
 def total(values: T, first: IntArray) -> T:
     """The sum of each part; parts are never empty."""
     return np.add.reduceat(values, first[:-1])
@@ -68,19 +73,14 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
     Where a part has no wanted row, 0.
     """
     if wanted is not None and not wanted.all():
-        low, high = (
-            few(np.where(wanted, values, limit), first)
-            for few, limit in ((least, _ABOVE), (most, ~_ABOVE))
-        )
+        low = least(np.where(wanted, values, FOREVER), first)
+        high = most(np.where(wanted, values, ~FOREVER), first)
         if (low >= high).all():  # sorting takes several times as long
             return np.where(low == high, low, 0)
         return medians(values[wanted], numbers(first)[wanted], len(first) - 1)[0]
     if _differ(values, first):
         values = sorted_within(numbers(first), values)
     return _middle(values, first)
-
-
-_ABOVE: Final = int(np.iinfo(np.int64).max)
 
 
 def _differ(values: IntArray, first: IntArray) -> bool:
@@ -96,7 +96,7 @@ def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, Boo
     """
     lengths = np.bincount(part, minlength=count)
     has = lengths > 0
-    result = np.zeros(count, dtype=np.int64)
+    result = zeros(count)
     result[has] = _middle(sorted_within(part, values), borders(lengths[has]))
     return result, has
 
@@ -107,10 +107,15 @@ def _middle(values: IntArray, first: IntArray) -> IntArray:
     return low + (high - low) // 2
 
 
-def first_where(which: BoolArray, first: IntArray) -> IntArray:
-    """The first row of each part where it holds, which it does in every part."""
-    rows = np.flatnonzero(which)
+def first_most(values: T, first: IntArray) -> IntArray:
+    """The first row of each part that has its largest value; parts are never empty."""
+    rows = np.flatnonzero(values == spread(most(values, first), first))
     return rows[np.searchsorted(rows, first[:-1])]
+
+
+def turns(first: IntArray) -> IntArray:
+    """The place of each row in its part, from 0."""
+    return np.arange(first[-1]) - spread(first[:-1], first)
 
 
 def sums(values: FloatArray | IntArray, part: IntArray, count: int) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from traces.arrays import IntArray, Rows, distinct
+from traces.arrays import IntArray, Rows, codes_of, distinct
 from traces.limits import Limit
 from traces.ranks.summaries.first_steps import without_steps
 from traces.ranks.summaries.summary import (
@@ -54,7 +54,7 @@ _NARROW: Final[Mapping[str, type[Rows]]] = {
 _WIDE: Final[Mapping[str, type[Rows]]] = {"kernels": KernelTimes, "peers": Peers}
 """Tables with fingerprints, which fill 64 bits."""
 TABLES: Final = (tuple(_NARROW.values()), tuple(_WIDE.values()))
-_PLACE: Final = {name: place for place, name in enumerate(Instances.__match_args__)}
+_PLACE: Final = codes_of(Instances.__match_args__)
 START: Final = _PLACE["start_ns"]
 """The first of the columns of times; that of ends is the next."""
 RISING: Final[Mapping[type[Rows], tuple[int, ...]]] = {
@@ -112,15 +112,7 @@ def encode(summary: RankSummary) -> bytes:
 
 def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
     rounding_ns = max(rounding_ns, summary.dropped.resolution_ns)
-    narrow, wide = (
-        {
-            name: np.stack(
-                [getattr(getattr(summary, name), column) for column in kind.__match_args__]
-            ).astype(np.int64)
-            for name, kind in kinds.items()
-        }
-        for kinds in (_NARROW, _WIDE)
-    )
+    narrow, wide = _stacked(summary, _NARROW), _stacked(summary, _WIDE)
     times = narrow["instances"][START:]
     times[:] = np.where(times == UNKNOWN, UNKNOWN, times // rounding_ns)
     narrow["instances"][START + 1] -= narrow["instances"][START]
@@ -138,8 +130,18 @@ def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
     return MARK + bytes([VERSION]) + zlib.compress(_ENCODER.encode(wire), 9)
 
 
+def _stacked(summary: RankSummary, kinds: Mapping[str, type[Rows]]) -> dict[str, IntArray]:
+    """Tables by name, of shape (columns, n each)."""
+    tables = {}
+    for name, kind in kinds.items():
+        rows = getattr(summary, name)
+        columns = [getattr(rows, column) for column in kind.__match_args__]
+        tables[name] = np.stack(columns).astype(np.int64)
+    return tables
+
+
 def _packed(tables: Mapping[str, IntArray], kinds: Mapping[str, type[Rows]]) -> bytes:
-    """Tables of shape (columns, n each), all numbers of one width."""
+    """All numbers of one width."""
     for name, kind in kinds.items():
         for row in RISING.get(kind, ()):
             tables[name][row, 1:] = np.diff(tables[name][row])

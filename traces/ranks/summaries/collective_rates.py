@@ -13,15 +13,22 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray
+from traces.arrays import BoolArray, summed
 from traces.cures import cure
 from traces.groups import group_of
 from traces.intervals import Spans
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap
 from traces.names.gpus import link_rate
-from traces.names.kernels import COMM_KINDS
-from traces.ranks.summaries.summary import UNKNOWN, GroupSource, Instances, Operation, RankSummary
+from traces.ranks.summaries.summary import (
+    GroupSource,
+    Instances,
+    Operation,
+    RankSummary,
+    kinds_of,
+    of_source,
+    sizes_of,
+)
 from traces.sections.rates import CollectiveName, CollectiveRate
 from traces.timeline import RankTimeline
 
@@ -35,7 +42,7 @@ _NAMES: Final[Mapping[Operation, CollectiveName]] = {
     Operation.REDUCE_SCATTER: "reduce_scatter",
     Operation.BROADCAST: "broadcast",
 }
-_AMONG_ALL: Final = ("ep_dispatch", "ep_combine", "ep_a2a", "cp")
+_AMONG_ALL: Final = kinds_of("ep_dispatch", "ep_combine", "ep_a2a", "cp")
 """Kinds whose exchanges go from each rank to each other one; the others may be messages."""
 
 
@@ -48,14 +55,8 @@ def measure_collectives(
     inside = windows.hold(found.start_ns)
     if not inside.any():
         return ()
-    sizes = np.array([one.size or UNKNOWN for one in summary.groups])[found.group]
-    told = (
-        inside
-        & _whole(summary)
-        & (found.size_bytes > 0)
-        & (sizes > 1)
-        & (found.end_ns > found.start_ns)
-    )
+    sizes = sizes_of(summary.groups)[found.group]
+    told = inside & _whole(summary) & (found.size_bytes > 0) & (sizes > 1) & (found.length_ns > 0)
     rates = []
     for operation, name in _NAMES.items():
         of_one = told & (found.operation == operation)
@@ -71,20 +72,15 @@ def _whole(summary: RankSummary) -> BoolArray:
     """Instances that are one kernel each, and no messages between two."""
     found = summary.instances
     kernels = group_of(found.group, found.sequence)
-    of_peers = np.array([one.source == GroupSource.PEER for one in summary.groups])[found.group]
-    among_all = np.isin(
-        found.kind, [COMM_KINDS.index(name) for name in _AMONG_ALL if name in COMM_KINDS]
-    )
-    exchanges = (found.operation == Operation.EXCHANGE) & ~among_all
-    whole: BoolArray = (np.bincount(kernels)[kernels] == 1) & ~of_peers & ~exchanges
-    return whole
+    of_peers = of_source(GroupSource.PEER, summary.groups)[found.group]
+    exchanges = (found.operation == Operation.EXCHANGE) & ~np.isin(found.kind, _AMONG_ALL)
+    return (np.bincount(kernels)[kernels] == 1) & ~of_peers & ~exchanges
 
 
 def _rate(name: CollectiveName, count: int, found: Instances, link: float | None) -> CollectiveRate:
     size_bytes = found.size_bytes * (count if name == "all_gather" else 1)
-    length_ns = found.end_ns - found.start_ns
-    total, work_ns, carried = int(size_bytes.sum()), int(length_ns.sum()), bus_share(name, count)
-    fastest = float((size_bytes / length_ns).max()) * carried
+    total, work_ns, carried = summed(size_bytes), summed(found.length_ns), bus_share(name, count)
+    fastest = float((size_bytes / found.length_ns).max()) * carried
     return CollectiveRate(
         collective=name,
         rank_count=count,

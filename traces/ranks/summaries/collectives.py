@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, ints, none_of, order_of
 from traces.frozen import frozen
-from traces.groups import before_of, group_of, mask_of, place_in_run, sums_of
+from traces.groups import before_of, group_of, mask_of, passing, place_in_run, sums_of
 from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
 from traces.missing import Missing
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
@@ -37,7 +37,7 @@ from traces.resolve.resolution import UNTOLD
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
-_STARVED: Final = tuple(reason.startswith("launch_starved.") for reason in REASONS)
+_STARVED: Final = passing(lambda reason: reason.startswith("launch_starved."), REASONS)
 _DATA: Final = REASONS.index("launch_starved.data")
 
 
@@ -66,7 +66,7 @@ def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -
     if not isinstance(absent, Missing):
         places, begins = np.flatnonzero(computes), [step.start_ns for step in steps.recorded]
         at = np.searchsorted(rows.start_ns[places], begins)
-        starved = np.array(_STARVED, dtype=np.bool_)[absent.reason]
+        starved = _STARVED[absent.reason]
         at_step = np.isin(absent.kernel, places[at[at < len(places)]]) | (absent.reason == _DATA)
         host = subtract(instants_of(absent, starved & ~at_step), comm)
         loader = subtract(instants_of(absent, starved & at_step), comm)
@@ -101,7 +101,7 @@ def called_by(comm: Communication) -> Called:
     each.
     """
     communicators = communicators_in(comm.rank)
-    told: IntArray = np.full((5, len(comm)), UNKNOWN, dtype=np.int64)
+    told: IntArray = np.full((5, len(comm)), UNKNOWN)
     with_peers: list[IntArray] = [np.empty((5, 0), dtype=np.int64)]
     for mine, calls, payloads in calls_by_thread(comm, communicators):
         call, behind = _joined(calls, calls.launching(comm.rows.launch_ns[mine]))
@@ -136,7 +136,7 @@ def _of_all(size: IntArray, ranks: IntArray, of_one: BoolArray) -> IntArray:
 def _joined(calls: ThreadCalls, launched: IntArray) -> tuple[IntArray, IntArray]:
     """Calls that move data, and of each the one launch, by place, that its group made."""
     group = np.where(calls.moves, calls.group, UNKNOWN)
-    order = np.argsort(launched, kind="stable")
+    order = order_of(launched)
     numbers = launched[order]
     at = np.searchsorted(numbers, group)
     until = np.searchsorted(numbers, group, side="right")
@@ -161,8 +161,8 @@ def _with_peers(
 
 def messages_of(called: Called, mine: IntArray) -> Messages:
     """Of some activities, as a summary keeps it; empty where nothing says anything."""
-    columns = called.sends[mine], called.receives[mine], called.received_bytes[mine]
-    if all((column <= 0).all() for column in columns):
+    columns = np.stack((called.sends, called.receives, called.received_bytes))[:, mine]
+    if (columns <= 0).all():
         return Messages.none()
     return Messages(*columns)
 
@@ -174,14 +174,12 @@ def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communica
     rows = called.calls[:, inside[called.calls[0]]]
     keys = np.stack((kind[rows[0]], rows[1], rows[2]))
     several, place = np.unique(keys, axis=1, return_inverse=True)
-    sent, received = (sums_of(amount, place.reshape(-1), several.shape[1]) for amount in rows[3:])
-    most = np.sort(np.argsort(-(sent + received), kind="stable")[:_MOST])
+    place, count = place.reshape(-1), several.shape[1]
+    sent, received = sums_of(rows[3], place, count), sums_of(rows[4], place, count)
+    most = np.sort(order_of(-(sent + received))[:_MOST])
     own = dict(zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True))
-    where = np.array(
-        [max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()], dtype=np.int64
-    )
-    columns = several[0], several[1], where, several[2], sent, received
-    return Peers(*(column[most] for column in columns))
+    where = ints([max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()])
+    return Peers(several[0], several[1], where, several[2], sent, received).take(most)
 
 
 _OPERATIONS: Final = {
@@ -228,11 +226,11 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
     called = called_by(comm)
     rows = comm.rows.take(mine)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
-    operation = np.array(by_name, dtype=np.int64)[rows.name]
+    operation = ints(by_name)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
     # NCCL names the part that it gets
     of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
-    size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN, dtype=np.int64)
+    size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN)
     if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:
             size_bytes = np.where(beside[rows.row] >= 0, beside[rows.row], size_bytes)
@@ -250,11 +248,7 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
         exposed_ns=ns_in(rows, spent.exposed),
         **_before(group, rows.start_ns, rows.end_ns, spent),
     )
-    used = (
-        usual.used_at(comm.rows.start_ns) != UNKNOWN
-        if usual.used
-        else np.ones(len(comm), dtype=np.bool_)
-    )
+    used = usual.used_at(comm.rows.start_ns) != UNKNOWN if usual.used else ~none_of(len(comm))
     peers = peers_of(called, used, comm.rows.key.astype(np.int64), communicators_in(rank))
     return Collectives(groups, instances, messages_of(called, mine), peers)
 
@@ -264,9 +258,9 @@ def _groups(
 ) -> tuple[tuple[Group, ...], IntArray]:
     rank, rows = comm.rank, comm.rows.take(mine)
     found: list[Group] = []
-    group = np.full(len(mine), UNKNOWN, dtype=np.int64)
+    group = np.full(len(mine), UNKNOWN)
     recorded = rank.columns.collectives
-    purpose = np.full(len(mine), UNTOLD, dtype=np.int64)
+    purpose = np.full(len(mine), UNTOLD)
     if recorded is not None and recorded.groups:
         purpose = recorded.purpose[rows.row]
         number = recorded.group[rows.row]
@@ -328,7 +322,7 @@ def _sequences(group: IntArray, number: IntArray) -> IntArray:
 
 def _turns(group: IntArray) -> IntArray:
     """Of each row its place, from 0, among those of its group."""
-    order, turn = np.argsort(group, kind="stable"), np.empty(len(group), dtype=np.int64)
+    order, turn = order_of(group), np.empty(len(group), dtype=np.int64)
     turn[order] = place_in_run(group[order])
     return turn
 
@@ -339,14 +333,14 @@ def _before(
     before = before_of(group)
     has = before >= 0
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
-    ends_ns, order = np.sort(end_ns), np.argsort(start_ns, kind="stable")
+    ends_ns, order = np.sort(end_ns), order_of(start_ns)
     ended = np.searchsorted(ends_ns, start_ns, side="right")
     last_ns = np.where(ended > 0, ends_ns[ended - 1], start_ns)  # of any group
     last_ns[order[1:]] = np.maximum(last_ns[order[1:]], start_ns[order[:-1]])
 
     def within(begin_ns: IntArray, known: BoolArray, spans: Spans | None) -> IntArray:
         if spans is None:
-            return np.full(len(group), UNKNOWN, dtype=np.int64)
+            return np.full(len(group), UNKNOWN)
         return np.where(known, covered_ns(begin_ns, start_ns, spans), UNKNOWN)
 
     return {

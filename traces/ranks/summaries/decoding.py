@@ -94,9 +94,11 @@ def _summary(wire: Wire) -> RankSummary:
     """Raises ValueError for a number that cannot be."""
     identity, rounding_ns = _as_told(wire.identity), wire.dropped.resolution_ns
     numbers = [identity.rank, identity.world_size]
-    numbers += [number for group in wire.groups for number in (group.size, group.own)]
-    if any(number is not None and not 0 <= number <= MOST_RANKS.value for number in numbers):
-        raise ValueError("no rank")  # as many are counted where they are missing
+    for group in wire.groups:
+        numbers += group.size, group.own
+    for number in numbers:
+        if number is not None and not 0 <= number <= MOST_RANKS.value:
+            raise ValueError("no rank")  # as many are counted where they are missing
     if not 0 < rounding_ns < 1 << 30:
         raise ValueError("no resolution")
     tables = dict(_tables(wire))
@@ -106,10 +108,11 @@ def _summary(wire: Wire) -> RankSummary:
         late = table[start + 1] < table[start]
         if table.min(initial=0) < -most or table.max(initial=0) > most or late.any():
             raise ValueError("no time")
-    bounds = {kind: {**columns} for kind, columns in _BOUNDS.items()}
-    bounds[Instances] |= {"group": (0, len(wire.groups)), "step": (UNKNOWN, steps.shape[1])}
-    bounds[ExpertWork] |= {"step": (0, steps.shape[1])}
-    for kind, columns in bounds.items():
+    of_this: dict[type[Rows], Mapping[str, tuple[int, int]]] = {
+        Instances: {"group": (0, len(wire.groups)), "step": (UNKNOWN, steps.shape[1])},
+        ExpertWork: {"step": (0, steps.shape[1])},
+    }
+    for kind, columns in (*_BOUNDS.items(), *of_this.items()):
         for name, (least, above) in columns.items():
             column = tables[kind][kind.__match_args__.index(name)]
             if ((column < least) | (column >= above)).any():
@@ -137,7 +140,7 @@ def _as_told(identity: Identity) -> Identity:
     """Who recorded it, by words that its reader may tell. Raises ValueError for a recorder that is
     none.
     """
-    if not all(_WORD.fullmatch(one or "") for one in (identity.kind, identity.version)):
+    if not (_WORD.fullmatch(identity.kind) and _WORD.fullmatch(identity.version or "")):
         raise ValueError("no recorder")
     given = None
     if identity.world_size_from is not None:
@@ -152,15 +155,15 @@ def _tables(wire: Wire) -> Iterator[tuple[type[Rows], IntArray]]:
     """Each table, of shape (columns, rows). Raises ValueError where that is not what is there."""
     lengths = iter(wire.lengths)
     for block, kinds in zip((wire.narrow, wire.wide), TABLES, strict=True):
-        shapes = [(len(kind.__match_args__), next(lengths)) for kind in kinds]
-        cells = sum(few * rows for few, rows in shapes)
+        shapes, cells = [], 0
+        for kind in kinds:
+            few, rows = len(kind.__match_args__), next(lengths)
+            if rows < 0:
+                raise ValueError("less than nothing")
+            shapes.append((few, rows))
+            cells += few * rows
         width = block[0] if block else 0
-        if (
-            any(rows < 0 for _, rows in shapes)
-            or cells > _CELLS
-            or width not in TYPES
-            or len(block) != 1 + cells * width
-        ):
+        if cells > _CELLS or width not in TYPES or len(block) != 1 + cells * width:
             raise ValueError("not whole")
         numbers = np.frombuffer(block[1:], dtype=TYPES[width]).astype(np.int64)
         for kind, (few, rows) in zip(kinds, shapes, strict=True):

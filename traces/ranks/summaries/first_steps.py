@@ -20,15 +20,17 @@ def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     of communication. What is of other ranks in a first step is theirs all the same: a collective
     that one of them counts in no step is in none.
     """
-    longer = [one for one in summaries if one.first_step is FirstStep.LONGER]
-    if not longer:
-        return [*summaries]
-    initialises = any(one.first_step is FirstStep.INITIALISES for one in summaries)
+    longer, without, initialises = [], [], False
+    for one in summaries:
+        initialises |= one.first_step is FirstStep.INITIALISES
+        if one.first_step is FirstStep.LONGER:
+            longer.append(one)
+            without.append(without_steps(one, 1))
+        else:
+            without.append(one)
     if len(longer) > 1 and not initialises and np.median([*map(_own_frac, longer)]) <= MOST.value:
         return [*summaries]
-    return [
-        without_steps(one, 1) if one.first_step is FirstStep.LONGER else one for one in summaries
-    ]
+    return without
 
 
 def _own_frac(one: RankSummary) -> float:

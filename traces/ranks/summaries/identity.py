@@ -4,7 +4,7 @@ A fingerprint is a number that is equal where what it stands for is, and that te
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
@@ -14,7 +14,7 @@ import numpy as np
 from traces.arrays import IntArray
 from traces.frozen import frozen
 from traces.limits import MOST_RANKS
-from traces.ranks.summaries.summary import GroupSource, Identity, RankSummary
+from traces.ranks.summaries.summary import Identity, RankSummary
 
 _SOME: Final = 4096
 """Of so many rows at the beginning a table is known."""
@@ -72,21 +72,18 @@ def with_world_size(summary: RankSummary, given: WorldSize | None) -> RankSummar
 
 def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
     """As recorded, else as most were given. One that is too small for the ranks here is none."""
-    sizes = Counter(
-        (
-            one.identity.world_size_from is not None,
-            one.identity.world_size,
-            one.identity.world_size_from,
-        )
-        for one in used
-        if one.identity.world_size is not None and one.identity.world_size <= MOST_RANKS.value
-    )
-    numbers = [one.identity.rank for one in used if one.identity.rank is not None]
-    least = max(len(used), max(numbers, default=-1) + 1)
+    sizes: Counter[tuple[bool, int, str | None]] = Counter()
+    least = len(used)
+    for one in used:
+        ranks, said = one.identity.world_size, one.identity.world_size_from
+        if ranks is not None and ranks <= MOST_RANKS.value:
+            sizes[said is not None, ranks, said] += 1
+        if one.identity.rank is not None:
+            least = max(least, one.identity.rank + 1)
     for (given, ranks, said), _ in sorted(
         sizes.items(), key=lambda one: (one[0][0], -one[1], str(one[0]))
     ):
-        if ranks is not None and (not given or ranks >= least):
+        if not given or ranks >= least:
             return WorldSize(ranks, said)
     return None
 
@@ -101,25 +98,21 @@ def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     size = world_size_of(summaries)
     if size is None or size.ranks <= 2:  # two may be a pair of some others
         return list(summaries)
-    places = [_places(one, size.ranks) for one in summaries]
-    common = set.intersection(*(set(each) for each in places if each)) if any(places) else set()
-    return [
-        one
-        if one.identity.rank is not None
-        else _numbered(one, {each[key] for key in common if key in each})
-        for one, each in zip(summaries, places, strict=True)
-    ]
+    common: set[int] | None = None
+    for one in summaries:
+        keys = {*_places(one, size.ranks)}
+        if keys:
+            common = keys if common is None else common & keys
+    return [_numbered(one, _places(one, size.ranks), common or set()) for one in summaries]
 
 
-def _places(summary: RankSummary, size: int) -> dict[int, int]:
-    return {
-        group.key: group.own
-        for group in summary.groups
-        if group.source is GroupSource.COMMUNICATOR and group.size == size and group.own is not None
-    }
+def _places(summary: RankSummary, count: int) -> dict[int, int]:
+    """The rank's place in communicators of so many."""
+    return {key: own for key, size, own in summary.own_places() if size == count}
 
 
-def _numbered(summary: RankSummary, places: set[int]) -> RankSummary:
-    if len(places) != 1:
+def _numbered(summary: RankSummary, places: Mapping[int, int], common: Set[int]) -> RankSummary:
+    numbers = {places[key] for key in common & places.keys()}
+    if summary.identity.rank is not None or len(numbers) != 1:
         return summary
-    return replace(summary, identity=replace(summary.identity, rank=places.pop()))
+    return replace(summary, identity=replace(summary.identity, rank=numbers.pop()))

@@ -15,7 +15,7 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import Queueing
 from traces.account.host import ranges_of_cause
 from traces.account.pieces import AbsentPieces
-from traces.arrays import IntArray, distinct
+from traces.arrays import IntArray, distinct, ints, order_of, summed, zeros
 from traces.columns import NULL
 from traces.groups import group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in, spans
@@ -51,24 +51,17 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     inside, alone = ns_in(rows, windows) == rows.end_ns - rows.start_ns, ns_in(rows, comm) == 0
     mine = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0) & inside & alone)
     kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
-    order = np.argsort(kind, kind="stable")
+    order = order_of(kind)
     first = parts.begins_of(kind[order])
     mine = mine[order]
     lasts_ns = (rows.end_ns - rows.start_ns)[mine]
     total_ns, count = parts.total(lasts_ns, first), np.diff(first)
     enough = np.flatnonzero(count >= _LEAST_KERNELS)
-    most = enough[np.argsort(-total_ns[enough], kind="stable")[: int(KINDS.value)]]
+    most = enough[order_of(-total_ns[enough])[: int(KINDS.value)]]
     head = mine[first[most]]
-    marks = np.array([_mark(rank, int(place)) for place in head], dtype=np.int64)
-    by_mark = np.argsort(marks, kind="stable")
-    columns = (
-        marks,
-        parts.median(lasts_ns, first)[most],
-        total_ns[most],
-        rows.key[head],
-        count[most],
-    )
-    return KernelTimes(*(column[by_mark].astype(np.int64) for column in columns))
+    marks = ints([_mark(rank, place) for place in head.tolist()])
+    median_ns, key = parts.median(lasts_ns, first)[most], rows.key[head].astype(np.int64)
+    return KernelTimes(marks, median_ns, total_ns[most], key, count[most]).take(order_of(marks))
 
 
 def _mark(rank: RankTimeline, place: int) -> int:
@@ -98,7 +91,7 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
     # a graph's nodes have one launch
     follows = (np.diff(thread) == 0) & (np.diff(step) == 0) & (apart_ns > 0)
     apart_ns, step = apart_ns[follows], step[1:][follows]
-    result = np.full(len(steps.used), UNKNOWN, dtype=np.int64)
+    result = np.full(len(steps.used), UNKNOWN)
     first = parts.begins_of(step)
     result[step[first[:-1]]] = np.where(
         np.diff(first) >= _LEAST_LAUNCHES, parts.median(apart_ns, first), UNKNOWN
@@ -139,11 +132,11 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
     `launched` is compute: copies and gathers of a step may come before it, on the GPU's time.
     """
     rows, ranges = rank.activities, ranges_of_cause(rank.columns, "data")
-    result = np.zeros(len(steps.used), dtype=np.int64)
+    result = zeros(len(steps.used))
     thread = rows.launch_thread[launched]
     for one in distinct(ranges.thread_gid).tolist():
         mine = launched[thread == one]
-        mine = mine[np.argsort(rows.launch_ns[mine], kind="stable")]
+        mine = mine[order_of(rows.launch_ns[mine])]
         held = ranges.take(ranges.thread_gid == one)
         after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
         held, after = held.take(after < len(mine)), after[after < len(mine)]
@@ -221,7 +214,8 @@ def _experts(moe: MoeLedger | None, before: int) -> ExpertWork:
     """Work of the last steps, with `before` steps of which nothing is known."""
     if not (moe and moe.expert_work):
         return ExpertWork.none()
-    work = ExpertWork(*(column[-_CELLS:] for column in moe.expert_work))
+    work = ExpertWork(*moe.expert_work)
+    work = work.take(np.arange(len(work))[-_CELLS:])
     return replace(work, step=work.step + before)
 
 
@@ -268,14 +262,14 @@ def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
 def _median_count(starts_ns: IntArray, steps: Steps) -> int:
     """How many begin in the median used step, or in the window where there are no steps."""
     if not steps.used:
-        return int(steps.windows.hold(starts_ns).sum())
+        return summed(steps.windows.hold(starts_ns))
     begin_ns, end_ns = steps.borders_ns
     return int(np.median(np.searchsorted(starts_ns, end_ns) - np.searchsorted(starts_ns, begin_ns)))
 
 
 def _step_parts(rank: RankTimeline, steps: Steps, spent: Spent) -> StepParts:
     start_ns, end_ns = steps.borders_ns
-    unknown = np.full(len(start_ns), UNKNOWN, dtype=np.int64)
+    unknown = np.full(len(start_ns), UNKNOWN)
 
     def within(spans: Spans | None) -> IntArray:
         if spans is None:

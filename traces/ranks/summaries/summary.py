@@ -7,15 +7,17 @@ seconds. Times are whole ns on the rank's own clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, Rows
+from traces.arrays import BoolArray, IntArray, Lasting, Rows, bools, codes_of, ints
 from traces.frozen import frozen
+from traces.groups import passing
+from traces.names.kernels import COMM_KINDS
 
 UNKNOWN: Final = -1
 """Stands for None in the columns of a summary: no size, no step, nothing before; never a zero."""
@@ -115,7 +117,7 @@ class Fingerprint:
 
 
 @frozen
-class StepParts(Rows):
+class StepParts(Rows, Lasting):
     """The used steps, arrays of shape (k,). `loader_ns` is the idle time before a step's first
     launch.
 
@@ -135,7 +137,7 @@ class StepParts(Rows):
 
 
 @frozen
-class Instances(Rows):
+class Instances(Rows, Lasting):
     """Collectives that the rank took part in, in order of start, arrays of shape (m,).
 
     `group` indexes the summary's groups; `sequence` is the recorded number within the group, else
@@ -258,6 +260,18 @@ class RankSummary:
     peers: Peers = field(default_factory=Peers.none)
     experts: ExpertWork = field(default_factory=ExpertWork.none)
 
+    @property
+    def communicators(self) -> set[int]:
+        """Keys of groups that are those of no other run."""
+        known = GroupSource.COMMUNICATOR, GroupSource.PEER
+        return {group.key for group in self.groups if group.source in known}
+
+    def own_places(self) -> Iterator[tuple[int, int, int]]:
+        """Communicators whose size and whose place of this rank are recorded: key, size, place."""
+        for group in self.groups:
+            if group.source is GroupSource.COMMUNICATOR and group.size and group.own is not None:
+                yield group.key, group.size, group.own
+
 
 @frozen
 class Recorded:
@@ -269,26 +283,49 @@ class Recorded:
     rows: Instances
 
 
+def kinds_of(*names: str) -> tuple[int, ...]:
+    """Kinds of communication, by name, as `Instances` has them."""
+    return tuple(map(COMM_KINDS.index, names))
+
+
+def of_source(source: GroupSource, groups: Sequence[Group]) -> BoolArray:
+    """Which groups are known by that; one more at the end, which is not."""
+    return passing(lambda group: group.source is source, groups)
+
+
+def sizes_of(groups: Sequence[Group]) -> IntArray:
+    """The ranks of each group; 0 where that is not recorded."""
+    return ints([group.size or 0 for group in groups])
+
+
+def clocks_of(summaries: Sequence[RankSummary]) -> tuple[list[int], IntArray]:
+    """The clocks, by fingerprint, and the number among them of that of each summary."""
+    clocks = [one.identity.clock for one in summaries]
+    number = codes_of(sorted({*clocks}))
+    return [*number], ints([number[clock] for clock in clocks])
+
+
+def places_of(tables: Sequence[Sized]) -> IntArray:
+    """Of each row of tables, one after the other, the place of its table."""
+    return np.repeat(np.arange(len(tables)), [*map(len, tables)])
+
+
 def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
     """The collectives, in the order of the summaries."""
     tables = [one.instances for one in summaries]
-    place = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-    return Recorded(place, Instances.joined(*tables))
+    return Recorded(places_of(tables), Instances.joined(*tables))
 
 
-def of_messages(summaries: Sequence[RankSummary], name: str) -> IntArray:
+def messages_beside(summaries: Sequence[RankSummary]) -> Messages:
     """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
-    lengths = np.array([len(one.instances) for one in summaries], dtype=np.int64)
-    column = np.full(int(lengths.sum()), UNKNOWN)
-    told = np.array([len(one.messages) > 0 for one in summaries], dtype=np.bool_)
-    if told.any():
-        column[np.repeat(told, lengths)] = getattr(
-            Messages.joined(*(one.messages for one in summaries)), name
-        )
-    return column
+    tables = []
+    for one in summaries:
+        nothing = np.full(len(one.instances), UNKNOWN)
+        tables.append(one.messages if len(one.messages) else Messages(nothing, nothing, nothing))
+    return Messages.joined(*tables)
 
 
 def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
     """Which collectives are in used steps; of a recording without steps all are."""
-    has_steps = np.array([len(one.steps) > 0 for one in summaries], dtype=np.bool_)
+    has_steps = bools([len(one.steps) for one in summaries])
     return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

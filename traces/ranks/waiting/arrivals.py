@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray
+from traces.arrays import BoolArray, FloatArray, order_of, summed
 from traces.limits import WALL, Limit
 from traces.missing import Missing, gap
 from traces.ranks.matching.match import Matched
-from traces.ranks.summaries.summary import ENDS_TOGETHER, GroupSource, RankSummary
+from traces.ranks.summaries.summary import ENDS_TOGETHER, GroupSource, Instances, RankSummary
 from traces.ranks.waiting.waits import Waits, complete
 from traces.sections.cause import Sure
 from traces.sections.run import ArrivesLast
@@ -93,9 +93,9 @@ def _waited(
     if not len(rows):
         return None
     number = np.cumsum(told) - 1
-    table = np.full((int(told.sum()), count), np.nan)
+    table = np.full((summed(told), count), np.nan)
     table[number[matched.instance[rows]], matched.place[rows]] = waits.wait_ns[rows]
-    return table, float((matched.end_ns - matched.start_ns)[rows].sum())
+    return table, float(matched.length_ns[rows].sum())
 
 
 def _by_order(used: Sequence[RankSummary]) -> tuple[FloatArray, float] | None:
@@ -104,13 +104,14 @@ def _by_order(used: Sequence[RankSummary]) -> tuple[FloatArray, float] | None:
     """
     tables = [one.instances for one in used]
     unnamed = all(group.source is GroupSource.ORDER for one in used for group in one.groups)
-    lengths = {len(one) for one in tables}
+    lengths = {*map(len, tables)}
     if len(used) < _LIKE or not unnamed or len(lengths) != 1 or lengths == {0}:
         return None
-    did = np.stack([one.operation for one in tables])
+    rows, shape = Instances.joined(*tables), (len(used), -1)
+    did = rows.operation.reshape(shape)
     if not (np.isin(did, ENDS_TOGETHER).all() and (did == did[0]).all()):
         return None
-    lasts_ns = np.stack([one.end_ns - one.start_ns for one in tables], axis=1).astype(np.float64)
+    lasts_ns = rows.length_ns.reshape(shape).T.astype(np.float64, order="C")
     return lasts_ns - lasts_ns.min(axis=1, keepdims=True), float(lasts_ns.sum())
 
 
@@ -122,13 +123,12 @@ def _caused(waited_ns: FloatArray) -> FloatArray:
     short = (waited_ns <= SHORT.value * longest) & (longest > 0)
     all_ns = np.nansum(waited_ns, axis=1, keepdims=True)
     several = np.maximum(short.sum(axis=1, keepdims=True), 1)
-    charged: FloatArray = np.where(short, all_ns / several, 0.0).sum(axis=0)
-    return charged
+    return np.where(short, all_ns / several, 0.0).sum(axis=0)
 
 
 def _few(caused_ns: FloatArray) -> tuple[int, ...]:
     """Up to half of the ranks, told by the widest gap from the others."""
-    order = np.argsort(-caused_ns, kind="stable")
+    order = order_of(-caused_ns)
     ordered = caused_ns[order]
     half = len(order) // 2
     if half < 1 or ordered[0] <= 0:

@@ -6,14 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, Rows
+from traces.arrays import FOREVER, BoolArray, IntArray, Rows, summed, zeros
 from traces.frozen import frozen
-from traces.groups import mask_of
+from traces.groups import mask_of, sums_of
 from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, RankSummary, of_messages
+from traces.ranks.summaries.summary import UNKNOWN, RankSummary, messages_beside
 from traces.ranks.waiting.pipelines import (
     PHASES,
     SHAPE,
@@ -94,34 +94,38 @@ def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -
     whole_ns, work_ns = _total([known(one.step_ns) for one in stages]), _total(works)
     bubble_ns = _total([known(one.bubble_ns) for one in stages])
     told, untold = known(schedule), schedule if isinstance(schedule, Missing) else None
-    by_chunks = (
-        {
-            told.chunks * times: bubble_frac(len(stages), told.microbatches, told.chunks * times)
-            for times in (1, *_MORE_CHUNKS)
-        }
-        if told
-        else {}
-    )
+    expected = _expected(len(stages), told) if told else []
     return Pipeline(
         stages=stages,
         bubble_frac=min(1.0, bubble_ns / whole_ns)
         if whole_ns and bubble_ns is not None
         else NO_STEPS,
-        formula_frac=by_chunks[told.chunks] if told else untold,
+        formula_frac=expected[0].formula_frac if told else untold,
         stage_imbalance=max(one or 0 for one in works) * len(works) / work_ns
         if work_ns
         else NO_STEPS,
         microbatches=told.microbatches if told else untold,
         chunks=told.chunks if told else untold,
-        with_more_chunks=tuple(VirtualStages(*one) for one in by_chunks.items())[1:],
+        with_more_chunks=tuple(expected[1:]),
     )
 
 
+def _expected(stages: int, schedule: Schedule) -> list[VirtualStages]:
+    """What the formula says of as many virtual stages, and of more."""
+    found = []
+    for times in (1, *_MORE_CHUNKS):
+        chunks = schedule.chunks * times
+        found.append(VirtualStages(chunks, bubble_frac(stages, schedule.microbatches, chunks)))
+    return found
+
+
 def _total(several: Sequence[int | None]) -> int | None:
-    told = [one for one in several if one is not None]
-    if len(told) == len(several):
-        return sum(told)
-    return None
+    total = 0
+    for one in several:
+        if one is None:
+            return None
+        total += one
+    return total
 
 
 def _sent(
@@ -137,14 +141,18 @@ def _sent(
     other = parts.spread(parts.total(stage, first), first) - stage
     peer = np.where(parts.spread(np.diff(first) == 2, first), other, UNKNOWN)
     at = matched.at[order]
-    sends, receives, got = (
-        of_messages(summaries, name)[at] for name in ("sends", "receives", "received_bytes")
-    )
-    size = np.maximum(matched.recorded.rows.size_bytes[at], got)
+    calls = messages_beside(summaries).take(at)
+    size = np.maximum(matched.recorded.rows.size_bytes[at], calls.received_bytes)
     is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
     key = matched.place[order] * (int(step.max()) + 1) + step[order]
     return Sent(
-        stage[order], peer[order], step[order], sends, receives, parts.begins_of(key), is_shape
+        stage[order],
+        peer[order],
+        step[order],
+        calls.sends,
+        calls.receives,
+        parts.begins_of(key),
+        is_shape,
     )
 
 
@@ -158,16 +166,16 @@ def _waited(
     """
     stage = pipelines.stage[matched.place]
     first = matched.first
-    spans = parts.spread(parts.most(stage, first) != parts.least(stage, first), first)
+    spans = parts.spread(parts.varies(stage, first), first)
     is_message = mask_of(order, len(stage))
-    last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), np.iinfo(np.int64).max)
+    last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), FOREVER)
     # in order of start: the last one stays
     last_ns[matched.place[order], step[order]] = matched.end_ns[order]
     drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)
     drains &= matched.start_ns >= last_ns[matched.place, step]
     rows = np.flatnonzero(is_message | drains)
     rows = rows[np.lexsort((matched.start_ns[rows], matched.place[rows]))]
-    alone_ns = np.zeros(len(stage), dtype=np.int64)
+    alone_ns = zeros(len(stage))
     alone_ns[rows] = _alone_ns(matched, waits, rows)
     drained_ns = np.zeros(last_ns.shape, dtype=np.int64)
     at = np.flatnonzero(drains)
@@ -181,7 +189,7 @@ def _alone_ns(matched: Matched, waits: Waits, rows: IntArray) -> IntArray:
     """
     start_ns = matched.start_ns[rows]
     end_ns = start_ns + waits.wait_ns[rows]
-    result = np.zeros(len(rows), dtype=np.int64)
+    result = zeros(len(rows))
     first = parts.begins_of(matched.place[rows])
     for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
         until = np.maximum.accumulate(end_ns[begin:end])
@@ -207,19 +215,17 @@ def _stage(
     """
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
-    step_ns, work_ns = rounded(
-        np.stack([means(table[at]) for table in (grid.length_ns, grid.compute_ns)])
-    )
+    step_ns, work_ns = rounded(means(np.stack((grid.length_ns[at], grid.compute_ns[at]))))
     ranks = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
     made = partial(PipelineStage, ranks, or_gap(step_ns, NO_STEPS), or_gap(work_ns, NO_STEPS))
     count = len(at[0])
     if not count:
         return made(_NO_WHOLE, *(_NO_WHOLE,) * len(PHASES))
     mine = parts.spread(used, sent.first)
-    drained = int(drained_ns[at].sum())
+    drained = summed(drained_ns[at])
     if isinstance(phase, Missing):
-        return made((int(waited_ns[mine].sum()) + drained) // count, *(phase,) * len(PHASES))
-    sums = [int(waited_ns[mine & (phase == number)].sum()) for number in range(len(PHASES))]
+        return made((summed(waited_ns[mine]) + drained) // count, *(phase,) * len(PHASES))
+    sums = sums_of(waited_ns[mine], phase[mine], len(PHASES))
     sums[_COOL_DOWN] += drained
-    each = [one // count for one in sums]
+    each = (sums // count).tolist()
     return made(sum(each), *each)

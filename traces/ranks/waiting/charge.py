@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, summed
 from traces.frozen import frozen
 from traces.groups import sums_of
 from traces.limits import Limit
@@ -51,7 +51,7 @@ def charge(matched: Matched, waits: Waits, grid: Grid, step: IntArray) -> Charge
     rows = parts.spread(counted, matched.first)
     waited_ns = sums_of(waits.wait_ns[rows], matched.place[rows], count)
     wait_ns = waits.of_instance_ns(matched.first)
-    last = np.full(len(matched), UNKNOWN, dtype=np.int64)
+    last = np.full(len(matched), UNKNOWN)
     known = waits.last != NOBODY
     last[known] = matched.place[waits.last[known]]
     known &= counted
@@ -64,7 +64,7 @@ def by_kind(kind: IntArray, time_ns: IntArray) -> dict[str, int]:
     """By kind of communication, in the words of the document, without what takes nothing."""
     found = {}
     for code in distinct(kind).tolist():
-        taken_ns = int(time_ns[kind == code].sum())
+        taken_ns = summed(time_ns[kind == code])
         if code != UNKNOWN and taken_ns:
             found[COMM_KINDS[code]] = taken_ns
     return found
@@ -73,7 +73,7 @@ def by_kind(kind: IntArray, time_ns: IntArray) -> dict[str, int]:
 def exposed_ns(summaries: Sequence[RankSummary], matched: Matched) -> int:
     """All communication in steps, of a recording without steps all of it, while no compute ran."""
     recorded = matched.recorded
-    return int(np.maximum(recorded.rows.exposed_ns, 0)[in_steps(summaries, recorded)].sum())
+    return summed(np.maximum(recorded.rows.exposed_ns, 0)[in_steps(summaries, recorded)])
 
 
 def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
@@ -83,11 +83,11 @@ def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
     None where no communication was recorded.
     """
     rows = matched.recorded.rows
-    whole_ns = int((rows.end_ns - rows.start_ns).sum())
+    whole_ns = summed(rows.length_ns)
     if not whole_ns:
         return None
     whole = parts.spread(all_ranks_seen | complete(matched, False), matched.first)
-    return int((matched.end_ns - matched.start_ns)[whole].sum()) / whole_ns
+    return summed(matched.length_ns[whole]) / whole_ns
 
 
 @frozen

@@ -7,19 +7,34 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, Rows, distinct
+from traces.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Rows,
+    codes_of,
+    distinct,
+    listed,
+    order_of,
+)
 from traces.frozen import frozen
+from traces.groups import group_of, places_of_each
 from traces.missing import Missing, gap
-from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, ExpertWork, RankSummary
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    ExpertWork,
+    RankSummary,
+    kinds_of,
+    places_of,
+)
 from traces.ranks.waiting.routing import HOT, UNEVEN, Routing
 from traces.ranks.waiting.side_by_side import Grid
 from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 
-_KINDS: Final = tuple(COMM_KINDS.index(kind) for kind in ("ep_dispatch", "ep_combine", "ep_a2a"))
+_KINDS: Final = kinds_of("ep_dispatch", "ep_combine", "ep_a2a")
 _LAYERS: Final = 64
 """Layers that are listed, the most uneven ones."""
 _CURE: Final = "record whole steps of all ranks that exchange tokens"
@@ -61,22 +76,23 @@ def experts_of(
     """
     if not any(one.fingerprint.has_experts for one in summaries):
         return None
-    if not any(len(one.experts) for one in summaries):
+    tables = [one.experts for one in summaries]
+    if not any(map(len, tables)):
         reason = "of no rank is it known to which MoE layer its experts' GEMMs belong"
         return gap(reason, _CURE)
     exchanges = np.isin(matched.kind[matched.first[:-1]], _KINDS) | routing.of_experts
-    label = _groups(matched, exchanges, len(summaries))
-    numbers = distinct(label[label != UNKNOWN])
-    cells = _cells(summaries, grid, label, factor)
+    label = _groups(matched, exchanges)
+    cells = _cells(tables, grid, label, factor)
     if not len(cells):
         reason = "no layer and step was recorded by all ranks that exchange tokens"
         return gap(reason, _CURE)
-    of_label = {number: place for place, number in enumerate(numbers.tolist())}
-    groups = tuple(tuple(np.flatnonzero(label == number).tolist()) for number in of_label)
+    by_label = dict(places_of_each(label))
+    by_label.pop(UNKNOWN, None)
+    of_label = codes_of(by_label)
     worst = int(np.argmax(cells.above))
     by_layer = sorted(_by_layer(cells, of_label), key=lambda one: -one.imbalance)[:_LAYERS]
     return ExpertGroups(
-        groups,
+        tuple(map(listed, by_label.values())),
         len(distinct(cells.layer)),
         tuple(sorted(by_layer, key=lambda one: (one.expert_group, one.layer))),
         WorstOfExperts(
@@ -91,34 +107,30 @@ def experts_of(
     )
 
 
-def _groups(matched: Matched, exchanges: BoolArray, count: int) -> IntArray:
+def _groups(matched: Matched, exchanges: BoolArray) -> IntArray:
     """A number for each place, the same for those that exchange tokens with each other, else
     `UNKNOWN`.
 
     It is the set of ranks that a rank meets most often: where only order matches exchanges, some
     are wrong.
     """
-    label = np.full(count, UNKNOWN, dtype=np.int64)
+    label = np.full(matched.ranks, UNKNOWN)
     first, size = matched.first, matched.sizes
-    sums = [parts.total(matched.place**power, first) for power in (1, 2)]
-    kind = np.stack(
-        (size, parts.least(matched.place, first), parts.most(matched.place, first), *sums)
-    )
+    place = matched.place
+    ends = parts.least(place, first), parts.most(place, first)
+    kind = np.stack((size, *ends, parts.total(place, first), parts.total(place**2, first)))
     several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
     rows = np.flatnonzero(exchanges[matched.instance])
-    met = np.stack((matched.place[rows], np.repeat(number.reshape(-1), size[exchanges])))
+    met = np.stack((place[rows], np.repeat(number.reshape(-1), size[exchanges])))
     pairs, times = np.unique(met, axis=1, return_counts=True)
-    order = np.argsort(times, kind="stable")
+    order = order_of(times)
     label[pairs[0][order]] = pairs[1][order]  # rising: the most often stays
     has = np.bincount(label[label != UNKNOWN], minlength=several.shape[1])
     return np.where(np.append(has == several[0], False)[label], label, UNKNOWN)
 
 
-def _cells(
-    summaries: Sequence[RankSummary], grid: Grid, label: IntArray, factor: FloatArray
-) -> _Cells:
-    place = np.repeat(np.arange(len(summaries)), [len(one.experts) for one in summaries])
-    rows = ExpertWork.joined(*(one.experts for one in summaries))
+def _cells(tables: Sequence[ExpertWork], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
+    place, rows = places_of(tables), ExpertWork.joined(*tables)
     slow = np.where(np.isnan(factor), 1.0, factor)
     step = rows.step + grid.later[place]
     order = np.lexsort((place, step, rows.layer, label[place]))
@@ -129,9 +141,9 @@ def _cells(
     head = first[:-1]
     mean = parts.total(work, first) / np.diff(first)
     most = parts.most(work, first)
-    top = place[parts.first_where(work == parts.spread(most, first), first)]
+    top = place[parts.first_most(work, first)]
     size = np.append(np.bincount(label[label != UNKNOWN]), 0)
-    whole: BoolArray = (np.diff(first) == size[group[head]]) & (mean > 0)
+    whole = (np.diff(first) == size[group[head]]) & (mean > 0)
     return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
 
 
@@ -162,11 +174,10 @@ def _pattern(cells: _Cells) -> HotRank | Missing:
         return gap(
             "one step does not show whether it changes from step to step", "record several steps"
         )
-    layer, place = cells.layer[mine], cells.place[mine]
-    of_each = [
-        np.bincount(place[layer == one], weights=above[layer == one]).max()
-        for one in distinct(layer)
-    ]
-    if sum(of_each) >= enough:
+    layer, place = group_of(cells.layer[mine]), cells.place[mine]
+    ranks = int(place.max()) + 1
+    shape = int(layer.max()) + 1, ranks
+    of_each = parts.sums(above, layer * ranks + place, shape[0] * ranks).reshape(shape)
+    if of_each.max(axis=1).sum() >= enough:
         return HotRank.BY_LAYER
     return HotRank.BY_STEP

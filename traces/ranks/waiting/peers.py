@@ -6,11 +6,12 @@ are not recorded nothing is known, and no figure is made.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, distinct, row_by_row, summed
 from traces.frozen import frozen
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
@@ -23,7 +24,7 @@ from traces.ranks.summaries.summary import (
     RankSummary,
     Recorded,
     in_steps,
-    of_messages,
+    messages_beside,
 )
 from traces.ranks.waiting.waits import Waits, complete
 from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
@@ -94,10 +95,10 @@ def _given(
     unsaid = counts & (size == UNKNOWN)
     silent[place[unsaid], kind[unsaid]] = True
     known, mean = (used & ~silent).tolist(), (table // steps[:, None]).tolist()
-    return tuple(
-        {name: size for name, size, is_known in zip(COMM_KINDS, *row, strict=True) if is_known}
-        for row in zip(mean, known, strict=True)
-    )
+    found = []
+    for row, told in zip(mean, known, strict=True):
+        found.append(dict(compress(zip(COMM_KINDS, row, strict=True), told)))
+    return tuple(found)
 
 
 def _speeds(
@@ -115,9 +116,9 @@ def _speeds(
     found = []
     for code in distinct(kind[told]).tolist():
         mine = told & (kind == code)
-        size, ns = int(moved[mine].sum()), int(waits.transfer_ns[mine].sum())
+        size, ns = summed(moved[mine]), summed(waits.transfer_ns[mine])
         speed = size * _NS / ns if ns else _NO_TIME
-        found.append(CollectiveSpeed(COMM_KINDS[code], int(mine.sum()), size, ns, speed))
+        found.append(CollectiveSpeed(COMM_KINDS[code], summed(mine), size, ns, speed))
     if found:
         return tuple(found)
     return _NO_SPEED
@@ -128,9 +129,9 @@ def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray
     recorded.
     """
     given = matched.recorded.rows.size_bytes[matched.at]
-    received = of_messages(summaries, "received_bytes")[matched.at]
+    received = messages_beside(summaries).received_bytes[matched.at]
     first = matched.first
-    lasts_ns = matched.end_ns - matched.start_ns
+    lasts_ns = matched.length_ns
     shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)
     of_shortest = parts.most(np.where(shortest, np.maximum(given, received), UNKNOWN), first)
     of_all = parts.most(given, first) * np.where(
@@ -152,17 +153,16 @@ _OF_ONE_SIZE: Final = (
 
 def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes, ...]:
     """Who sends most to whom, where both are known by their places in a communicator."""
-    place_of = {
-        (key, own): place
-        for place, one in enumerate(summaries)
-        for key, own in zip(one.peers.communicator.tolist(), one.peers.own.tolist(), strict=True)
-        if own != UNKNOWN
-    }
+    place_of: dict[tuple[int, int], int] = {}
+    for place, one in enumerate(summaries):
+        for key, own in row_by_row(one.peers.communicator, one.peers.own):
+            if own != UNKNOWN:
+                place_of[key, own] = place
     sent: dict[tuple[str, int, int], int] = defaultdict(int)
     for place, one in enumerate(summaries):
         table = one.peers
-        columns = table.kind, table.communicator, table.peer, table.sent_bytes
-        for kind, key, peer, size in zip(*(column.tolist() for column in columns), strict=True):
+        rows = row_by_row(table.kind, table.communicator, table.peer, table.sent_bytes)
+        for kind, key, peer, size in rows:
             other = place_of.get((key, peer))
             if other is not None and other != place and size and kind >= 0:
                 sent[COMM_KINDS[kind], place, other] += size // int(steps[place])

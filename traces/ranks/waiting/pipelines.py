@@ -10,12 +10,12 @@ messages that only send or only receive (megatron/training/arguments.py).
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct
+from traces.arrays import BoolArray, IntArray, codes_of, distinct, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import Missing, gap
@@ -30,11 +30,10 @@ _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
 
 def messages_of(matched: Matched) -> BoolArray:
     """Which instances are messages of the pipeline, shape (n,)."""
-    most, least = (fold(matched.kind, matched.first) for fold in (parts.most, parts.least))
-    return (most == _PIPELINE) & (least == _PIPELINE)
+    return parts.least(matched.kind == _PIPELINE, matched.first)
 
 
-def stages_of(matched: Matched, count: int) -> IntArray:
+def stages_of(matched: Matched) -> IntArray:
     """A number for each place, the same for ranks of one stage.
 
     Stages meet in messages of the pipeline, and in groups of all ranks; all other groups lie within
@@ -42,8 +41,8 @@ def stages_of(matched: Matched, count: int) -> IntArray:
     """
     messages = messages_of(matched)
     if not messages.any():
-        return np.zeros(count, dtype=np.int64)
-    return together(matched, ~messages & (matched.sizes < count), count)
+        return zeros(matched.ranks)
+    return together(matched, ~messages & (matched.sizes < matched.ranks))
 
 
 _CURE_OF_STAGES: Final = (
@@ -85,11 +84,11 @@ def pipelines_of(
     if isinstance(stage, Missing):
         return stage
     count = max(stage.values()) + 1
-    number = np.full(len(summaries), UNKNOWN, dtype=np.int64)
+    number = np.full(len(summaries), UNKNOWN)
     number[list(stage)] = list(stage.values())
     of_each = np.bincount(number[number != UNKNOWN], minlength=count)
-    steps_by_one = all(abs(stage[one] - stage[other]) in (1, count - 1) for one, other in edges)
-    if np.ptp(of_each) or not steps_by_one:
+    far = np.abs(np.diff(number[np.array(edges)]))
+    if np.ptp(of_each) or not np.isin(far, (1, count - 1)).all():
         return _UNEVEN
     return Pipelines(number, count)
 
@@ -126,14 +125,13 @@ def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[in
         if len(places) == 2:
             votes[min(places), max(places)] += 0
         return
-    ordered = [place for _, place in sorted(told)]
-    for one, other in pairwise(ordered):
+    for (_, one), (_, other) in pairwise(sorted(told)):
         votes[min(one, other), max(one, other)] += 1 if one < other else -1
 
 
 def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missing:
     """Stages where all directions are known: how many ranks come before, at most."""
-    stage = {place: 0 for edge in edges for place in edge}
+    stage = dict.fromkeys(chain.from_iterable(edges), 0)
     for _ in stage:
         moved = False
         for one, other in edges:
@@ -154,15 +152,14 @@ def _by_ends(
     if max(map(len, beside.values())) > 2:
         return _UNEVEN
     stage: dict[int, int] = {}
-    ends = [place for place in beside if len(beside[place]) == 1]
-    for end in sorted(ends):
-        if end in stage:
+    for end in sorted(beside):
+        if len(beside[end]) > 1 or end in stage:
             continue
         way = _way(end, beside)
         turned = _first_is_last(summaries[way[0]], summaries[way[-1]])
         if turned is None:
             return _NO_ENDS
-        stage |= {place: number for number, place in enumerate(way[::-1] if turned else way)}
+        stage |= codes_of(way[::-1] if turned else way)
     if len(stage) == len(beside):
         return stage
     return _NO_ENDS
@@ -170,8 +167,8 @@ def _by_ends(
 
 def _way(end: int, beside: Mapping[int, Sequence[int]]) -> list[int]:
     way = [end]
-    while following := [place for place in beside[way[-1]] if place not in way[-2:]]:
-        way.append(following[0])
+    while following := {*beside[way[-1]]}.difference(way[-2:]):  # one at most
+        way += following
     return way
 
 
@@ -248,10 +245,10 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
         return _by_number(sent, before, count)
     brings = before & (sent.receives > 0), ~before & (sent.sends > 0), ~before & (sent.receives > 0)
     inputs = np.where(before & ~sent.is_shape, sent.receives, 0)
-    got = [_per_step(sent, inputs, stage) for stage in (0, 1)]
-    if None in got:
+    got = _per_step(sent, inputs, 2)
+    if got is None:
         return _VARY
-    of_first, of_second = (number or 0 for number in got)
+    of_first, of_second = got
     if count == 2:
         batched = ((sent.sends > 0) & (sent.receives > 0)).any() or of_second == 1
         if batched:
@@ -263,12 +260,14 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
     return Schedule(microbatches, of_second // microbatches, brings)
 
 
-def _per_step(sent: Sent, amount: IntArray, stage: int) -> int | None:
-    """Of each rank of a stage and each step the sum, which is one and the same; else None."""
-    sums = parts.total(amount, sent.first)[sent.stage[sent.first[:-1]] == stage]
-    several = distinct(sums).tolist()
-    if len(several) == 1:
-        return several.pop()
+def _per_step(sent: Sent, amount: IntArray, count: int) -> list[int] | None:
+    """Of the first `count` stages the sum of each rank and step, if that is one and the same."""
+    sums, stage = parts.total(amount, sent.first), sent.stage[sent.first[:-1]]
+    each = distinct(sums[stage < count] * count + stage[stage < count])
+    found = zeros(count)
+    found[each % count] = each // count
+    if np.array_equal(np.sort(each % count), np.arange(count)):
+        return found.tolist()
     return None
 
 
@@ -281,15 +280,12 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
         return _OF_TWO
     if wraps.any():
         return _UNTOLD
-    behind = [_per_step(sent, (~before).astype(np.int64), stage) for stage in range(count - 1)]
-    if None in behind:
+    numbers = _per_step(sent, (~before).astype(np.int64), count - 1)
+    if numbers is None:
         return _VARY
-    numbers = [number or 0 for number in behind]
     microbatches = numbers[-1] - 1
-    if all(
-        number == microbatches + min(count - 1 - stage, microbatches)
-        for stage, number in enumerate(numbers)
-    ):
+    warm = np.minimum(np.arange(count - 1, 0, -1), microbatches)
+    if numbers == (microbatches + warm).tolist():
         return Schedule(microbatches, 1, _in_turn(sent, before, count, microbatches))
     each, *others = set(numbers)
     if not others and not each % 2:
@@ -301,8 +297,7 @@ def _in_turn(
     sent: Sent, before: BoolArray, count: int, microbatches: int
 ) -> tuple[BoolArray, BoolArray, BoolArray]:
     """What each message brings, by its turn among those with the same neighbour."""
-    brings = tuple(np.zeros(len(sent.stage), dtype=np.bool_) for _ in range(3))
-    fills, passes, returns = brings
+    fills, passes, returns = np.zeros((3, len(sent.stage)), dtype=np.bool_)
     for begin, end in pairwise(sent.first.tolist()):
         warm = min(count - 1 - int(sent.stage[begin]), microbatches)
         upstream = begin + np.flatnonzero(before[begin:end])
@@ -329,8 +324,8 @@ def phases_of(sent: Sent, schedule: Schedule, pipelines: Pipelines) -> IntArray 
     if (warm_until == len(turn)).any():
         return _NO_FIT
     steady_until = np.maximum(warm_until, parts.most(np.where(ends, turn, -1), sent.first))
-    warm, steady = (turn <= parts.spread(until, sent.first) for until in (warm_until, steady_until))
-    return np.where(warm, 0, np.where(steady, 1, 2))
+    warm = turn <= parts.spread(warm_until, sent.first)
+    return np.where(warm, 0, np.where(turn <= parts.spread(steady_until, sent.first), 1, 2))
 
 
 PHASES: Final = ("warm_up", "steady", "cool_down")

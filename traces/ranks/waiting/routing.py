@@ -7,14 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, none_of
 from traces.frozen import frozen
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.rows.parts import first_where
-from traces.ranks.summaries.summary import Operation
+from traces.ranks.summaries.summary import Operation, kinds_of
 from traces.ranks.waiting.side_by_side import Alike, numbers_of
 from traces.ranks.waiting.waits import EXCHANGES
 
@@ -31,9 +29,7 @@ HOT: Final = Limit(
 )
 _NO_EXPERTS: Final = (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE)
 """Operations of which none brings tokens back from experts, nor waits for that."""
-_GRADIENTS: Final = tuple(
-    COMM_KINDS.index(kind) for kind in ("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
-)
+_GRADIENTS: Final = kinds_of("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
 
 
 @frozen
@@ -54,27 +50,22 @@ class Routing:
     of_experts: BoolArray
 
 
-def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike], count: int) -> Routing:
-    """How unevenly the experts of `count` ranks work; `slow`, how many times as long a GPU takes
+def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike]) -> Routing:
+    """How unevenly the experts of the ranks work; `slow`, how many times as long a GPU takes
     for all it does, of each participation, is taken out.
     """
-    first, worked = matched.first, _worked(matched, alike, count)
+    first, worked = matched.first, _worked(matched, alike)
     work = matched.grouped_ns / slow
     told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not told.any():
-        return Routing(None, 0.0, (), np.zeros(len(matched), dtype=np.bool_))
+        return Routing(None, 0.0, (), none_of(len(matched)))
     mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
     above = np.where(told, parts.most(work, first), 0.0) - mean
-    by_group, of_group = (
-        parts.sums(one, matched.group, len(matched.groups)) for one in (above, mean)
-    )
-    uneven = np.divide(by_group, of_group, out=np.zeros(len(by_group)), where=of_group > 0)
-    hot = _hot(
-        matched,
-        first_where(work == parts.spread(parts.most(work, first), first), first),
-        above,
-        uneven,
-    )
+    count_of_groups = len(matched.groups)
+    by_group = parts.sums(above, matched.group, count_of_groups)
+    of_group = parts.sums(mean, matched.group, count_of_groups)
+    uneven = np.divide(by_group, of_group, out=np.zeros(count_of_groups), where=of_group > 0)
+    hot = _hot(matched, parts.first_most(work, first), above, uneven)
     of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
 
@@ -99,16 +90,16 @@ def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray)
     return tuple(sorted(found))
 
 
-def _worked(matched: Matched, alike: Sequence[Alike], count: int) -> BoolArray:
+def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
     """Instances of like ranks, each of which did expert work before."""
     first = matched.first
-    kind = numbers_of(alike, count)[matched.place]
-    like = parts.most(kind, first) == parts.least(kind, first)
+    kind = numbers_of(alike, matched.ranks)[matched.place]
+    like = ~parts.varies(kind, first)
     worked = parts.least(matched.grouped_ns, first) > 0
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
         matched.kind[first[:-1]], _GRADIENTS
     )
-    result: BoolArray = like & worked & tokens
+    result = like & worked & tokens
     exchanges = result & np.isin(matched.operation, EXCHANGES)
     if exchanges.any():  # tokens travel by these; else by gathers and scatters
         of_them = np.isin(matched.group, matched.group[exchanges])

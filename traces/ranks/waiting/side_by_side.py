@@ -10,14 +10,21 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray, distinct
+from traces.arrays import FloatArray, IntArray, distinct, ints, none_of, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import gap
 from traces.names.kernels import compute_classes
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, Fingerprint, KernelTimes, RankSummary, StepParts
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    Fingerprint,
+    KernelTimes,
+    RankSummary,
+    StepParts,
+    places_of,
+)
 
 NO_STEPS: Final = gap("the ranks share no step", "record whole steps of all ranks at the same time")
 
@@ -45,7 +52,7 @@ def groups_alike(summaries: Sequence[RankSummary]) -> tuple[Alike, ...]:
 
 def numbers_of(groups: Sequence[Alike], count: int) -> IntArray:
     """The group of each place, shape (count,)."""
-    number = np.zeros(count, dtype=np.int64)
+    number = zeros(count)
     for group, one in enumerate(groups):
         number[list(one.places)] = group
     return number
@@ -69,15 +76,20 @@ def _within(
     values: FloatArray, groups: Sequence[Alike], beside: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     result = np.full(values.shape, np.nan)
-    for places in (list(group.places) for group in groups):
+    for group in groups:
+        places = [*group.places]
         result[places] = beside(values[places])
     return result
 
 
 def over_others(several: FloatArray) -> FloatArray:
     """Each row over the median of all other rows; NaN where there is none, or it is 0."""
-    other = _others(several)
-    return np.divide(several, other, out=np.full(several.shape, np.nan), where=other > 0)
+    return _quotient(several, _others(several))
+
+
+def _quotient(values: FloatArray, of: FloatArray) -> FloatArray:
+    """Each over the other; NaN where that is not above 0."""
+    return np.divide(values, of, out=np.full(values.shape, np.nan), where=of > 0)
 
 
 def _others(several: FloatArray) -> FloatArray:
@@ -89,8 +101,9 @@ def _others(several: FloatArray) -> FloatArray:
     low, high = (left - 1) // 2, left // 2
     low, high = low + (place <= low), high + (place <= high)
     last = len(several) - 1
-    picked = [np.take_along_axis(ordered, np.clip(at, 0, last), axis=0) for at in (low, high)]
-    return np.where((left > 0) & ~np.isnan(several), (picked[0] + picked[1]) / 2, np.nan)
+    lower = np.take_along_axis(ordered, np.clip(low, 0, last), axis=0)
+    upper = np.take_along_axis(ordered, np.clip(high, 0, last), axis=0)
+    return np.where((left > 0) & ~np.isnan(several), (lower + upper) / 2, np.nan)
 
 
 @frozen
@@ -118,22 +131,22 @@ class Grid:
 
 def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
     """Lay the steps of all ranks side by side."""
-    lengths = np.array([len(summary.steps) for summary in summaries], dtype=np.int64)
+    tables = [summary.steps for summary in summaries]
+    lengths = ints([*map(len, tables)])
     later = _later(matched, lengths)
     count = int((lengths + later).max(initial=0))
-    place = np.repeat(np.arange(len(summaries)), lengths)
-    own = np.arange(len(place)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    cell = place, own + later[place]
+    place = places_of(tables)
+    cell = place, parts.turns(parts.borders(lengths)) + later[place]
 
     def laid(values: IntArray) -> FloatArray:
         table = np.full((len(summaries), count), np.nan)
         table[cell] = np.where(values == UNKNOWN, np.nan, values)
         return table
 
-    steps = StepParts.joined(*(summary.steps for summary in summaries))
+    steps = StepParts.joined(*tables)
     spent = (steps.compute_ns, steps.grouped_ns, steps.exposed_comm_ns, steps.host_starved_ns)
-    tables = map(laid, (steps.end_ns - steps.start_ns, *spent, steps.loader_ns, steps.pace_ns))
-    return Grid(later, *tables)
+    parted = map(laid, (steps.length_ns, *spent, steps.loader_ns, steps.pace_ns))
+    return Grid(later, *parted)
 
 
 def own_step_of(matched: Matched, grid: Grid) -> IntArray:
@@ -174,7 +187,7 @@ def _later(matched: Matched, lengths: IntArray) -> IntArray:
     others.
     """
     count = len(lengths)
-    later, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    later, known = zeros(count), none_of(count)
     stepped = matched.step != UNKNOWN
     if not stepped.any():
         return later
@@ -278,7 +291,7 @@ def device_factors(
 
 def _side_by_side(several: Sequence[KernelTimes]) -> FloatArray:
     rows = KernelTimes.joined(*several)
-    row = np.repeat(np.arange(len(several)), [len(times) for times in several])
+    row = places_of(several)
     own = ~np.isin(rows.key, _BY_TOKENS)
     rows, row = rows.take(own), row[own]
     kinds = distinct(rows.kernel)
@@ -334,15 +347,14 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
         has = whole_ns > 0
         took_ns += whole_ns
         usual_ns[has] += whole_ns[has] / pace[has]
-    return np.divide(took_ns, usual_ns, out=np.full(len(ratios), np.nan), where=usual_ns > 0)
+    return _quotient(took_ns, usual_ns)
 
 
 def times_usual(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
     """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is
     like it.
     """
-    usual_ns = took_ns - beyond_ns
-    return np.divide(took_ns, usual_ns, out=np.full(took_ns.shape, np.nan), where=usual_ns > 0)
+    return _quotient(took_ns, took_ns - beyond_ns)
 
 
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import FOREVER, BoolArray, IntArray
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
@@ -14,7 +14,7 @@ from traces.ranks.one_run.align import Aligned
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import Operation
 
-_NEVER: Final = np.iinfo(np.int64).min
+_NEVER: Final = ~FOREVER
 _ALIKE: Final = Limit(
     0.01,
     "fraction of the transfer",
@@ -56,20 +56,19 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     clock was the last.
     """
     first = matched.first
-    lasts_ns = matched.end_ns - matched.start_ns
+    lasts_ns = matched.length_ns
     transfer_ns = parts.least(lasts_ns, first)
     beyond_ns = lasts_ns - parts.spread(transfer_ns, first)
     if not aligned.clocks.aligned:
-        nobody = np.full(len(matched), NOBODY, dtype=np.int64)
+        nobody = np.full(len(matched), NOBODY)
         return Waits(transfer_ns, nobody, beyond_ns, lasts_ns - beyond_ns)
     together = parts.spread(matched.ends_together, first)
     arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
     wait_ns = np.where(together, beyond_ns, np.minimum(arrived_ns - aligned.start_ns, lasts_ns))
-    last = parts.first_where(aligned.start_ns == arrived_ns, first)
+    last = parts.first_most(aligned.start_ns, first)
     near_ns = np.maximum(aligned.clocks.residual_ns or 0, _ALIKE.value * transfer_ns)
     shortest = beyond_ns <= parts.spread(near_ns, first)
-    latest_ns = parts.spread(parts.most(np.where(shortest, aligned.start_ns, _NEVER), first), first)
-    latest = parts.first_where(shortest & (aligned.start_ns == latest_ns), first)
+    latest = parts.first_most(np.where(shortest, aligned.start_ns, _NEVER), first)
     last = np.where(matched.ends_together, latest, last)
     waited = (parts.total(wait_ns, first) > 0) & complete(matched, all_ranks_seen)
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import Part, shifted, summary_of
+from traces.ranks.clocks import rendezvous
+from traces.ranks.clocks.clock_fit import Fits
 from traces.ranks.clocks.rendezvous import Sequences, joined_clocks, meet, sequences_of
 from traces.ranks.one_run import together
 from traces.ranks.one_run.together import put_together
@@ -72,10 +74,10 @@ def pipeline(seed: int, *, messages: bool = True) -> list[Rank]:
 @pytest.mark.parametrize("seed", range(6))
 def test_every_clock_of_a_pipeline_without_names_is_found_within_a_few_us(seed: int) -> None:
     ranks = pipeline(seed)
-    fits = joined_clocks([one.sequences() for one in ranks], [*range(len(ranks))])
+    fits = joined_clocks([one.sequences() for one in ranks], range(len(ranks)), np.arange(len(ranks)))
     assert fits is not None
     for true_ns in (0, STEPS * STEP_NS):
-        common = [fits[number].time_of(one.own(true_ns)) for number, one in enumerate(ranks)]
+        common = [fits[number].times_of(np.array(one.own(true_ns))) for number, one in enumerate(ranks)]
         assert max(common) - min(common) < 6_000
 
 
@@ -111,10 +113,23 @@ def test_nodes_are_joined_where_most_of_their_ranks_agree_though_one_pair_meets_
     assert wrong is not None
     assert right is not None
     assert len(wrong) > len(right)
-    fits = joined_clocks(sequences, [*range(4)])
+    fits = joined_clocks(sequences, range(4), np.arange(4))
     assert fits is not None
-    common = [fits[number].time_of(one.own(STEP_NS)) for number, one in enumerate(ranks)]
+    common = [fits[number].times_of(np.array(one.own(STEP_NS))) for number, one in enumerate(ranks)]
     assert max(common) - min(common) < 6_000
+
+
+@pytest.mark.parametrize(
+    ("known", "within_us", "joined"), [((1, 1), 10, True), ((1, 1), 10.001, False), ((1, 0), 0, False)]
+)
+def test_clocks_are_joined_where_each_is_known_to_ten_microseconds(
+    monkeypatch: pytest.MonkeyPatch, known: tuple[int, int], within_us: float, joined: bool
+) -> None:
+    still = np.zeros(2)
+    fits = Fits(still, still, still, np.array([0, within_us * 1_000]), still, np.array(known, dtype=np.bool_))
+    monkeypatch.setattr(rendezvous, "fit_clocks", lambda *_: fits)
+    rank = sequences_of(np.array([5]), np.array([0]), np.array([0]), 1)
+    assert (joined_clocks([rank, rank], (7, 8), np.arange(2)) is not None) is joined
 
 
 def test_groups_known_by_order_are_told_apart_on_the_clock_of_those_that_are_named(

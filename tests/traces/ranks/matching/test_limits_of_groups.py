@@ -228,6 +228,15 @@ def test_expert_work_is_held_within_each_group_and_a_slow_gpu_is_no_hot_rank() -
         ({(0, 0): (180, 20, 9, 18), (1, 0): (80, 120, 9, 18)}, HotRank.SAME_RANK),  # HOT: 80 of 100
         ({(0, 0): (180, 20, 9, 18), (1, 0): (20, 180, 9, 18), (0, 1): (180, 20, 9, 18)}, HotRank.BY_STEP),
         ({(0, 0): (180, 20, 9, 18), (1, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}, HotRank.BY_LAYER),
+        (
+            {
+                (0, 0): (140, 60, 9, 18),
+                (1, 0): (90, 110, 9, 18),
+                (0, 1): (60, 140, 9, 18),
+                (1, 1): (110, 90, 9, 18),
+            },
+            HotRank.BY_LAYER,  # again 80 of 100
+        ),
     ],
 )
 def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
@@ -270,9 +279,9 @@ def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
 
 
 def test_kinds_that_come_with_layers_are_told_from_what_every_stage_has() -> None:
-    """Two stages of 1 and 3 layers: kind 0 once a layer, kind 1 once a stage, kind 2 between two layers."""
-    layers, apart = array([1, 3]), np.array([-1.0, 1.0])
-    place, kind = array([0, 1, 1, 1, 0, 1, 1, 1]), array([0, 0, 0, 0, 1, 1, 2, 2])
+    """Stages of 1, 3 and 2 layers: kind 0 once a layer, kind 1 once a stage, kind 2 between two layers."""
+    layers, apart = array([1, 3, 2]), np.array([-1.0, 1.0, 0.0])
+    place, kind = array([0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2]), array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
     rising, shared = _rising(place, kind, layers, apart)
     assert (rising.tolist(), shared.tolist()) == ([True, False, True], [True, True, False])
 

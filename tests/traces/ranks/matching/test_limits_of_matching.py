@@ -16,7 +16,8 @@ from traces.errors import DamagedTrace
 from traces.intervals import spans
 from traces.limits import MOST_RANKS
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.clocks.rendezvous import Sequences, _pairs, _strides, _within, sequences_of
+from traces.ranks.clocks.clock_fit import in_time_of
+from traces.ranks.clocks.rendezvous import Sequences, _pairs, _strides, sequences_of
 from traces.ranks.matching import communicators
 from traces.ranks.matching import match as matching
 from traces.ranks.matching.communicators import shift_between
@@ -38,7 +39,7 @@ from traces.ranks.summaries.summary import (
     RankSummary,
     StepParts,
     in_steps,
-    of_messages,
+    messages_beside,
     recorded_of,
 )
 
@@ -73,6 +74,7 @@ def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_
 
 
 EVERY_30 = np.arange(0, 600, 30)
+ENDS = [100.0, 230, 320, 570, 680, 755]
 
 
 @pytest.mark.parametrize(
@@ -86,15 +88,19 @@ EVERY_30 = np.arange(0, 600, 30)
         (EVERY_30, EVERY_30 + 21, True, (9_000, -1)),
         (EVERY_30, EVERY_30 - 21, True, (9_000, 1)),
         (EVERY_30, EVERY_30 + 29.5, True, (500, -1)),
+        (
+            [*ENDS, 990],
+            [680, 755, 990, 5_000, 6_100, 7_300, 8_600, 9_000, 9_700],
+            True,
+            None,
+        ),  # of 7
+        ([*ENDS, 990], [570, 680, 755, 990, 5_000, 6_100, 7_300, 8_600, 9_000], True, (0, -3)),
     ],
 )
 def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
     own: Sequence[float], led: Sequence[float], one_clock: bool, found: tuple[float, int] | None
 ) -> None:
     assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
-
-
-ENDS = [100.0, 230, 320, 570, 680, 755]
 
 
 @pytest.mark.parametrize(("looked_at", "sizes"), [(6, [2, 3, 3, 3, 3]), (5, [3, 3, 3, 3, 3])])
@@ -163,7 +169,7 @@ def test_ends_coincide_with_the_nearest_of_their_operation_and_one_with_one() ->
     met = _pairs(own, other, at, line, np.ones(5, dtype=np.bool_))
     assert (met.mine.tolist(), met.theirs.tolist()) == ([0, 3], [0, 2])
     assert _pairs(own, other, at, line, np.arange(5) > 0).mine.tolist() == [1, 3]
-    assert _within(ns([0, 10, 20, 30]), ns([20, 20])) == 3  # to 10 us to either side
+    assert in_time_of(ns([0, 10, 20, 30]), ns([20, 20])) == 3  # to 10 us to either side
     assert list(_strides(4)) == [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]
 
 
@@ -220,8 +226,8 @@ def test_messages_of_ranks_that_tell_none_are_unknown_and_without_steps_all_is_i
     steps = [{"start": 0, "end": 15}]
     told = replace(summary_of(0, parts, steps=steps), messages=Messages(*(array([4, 5]) for _ in range(3))))
     several = [summary_of(1, parts), told]
-    assert of_messages(several, "sends").tolist() == [UNKNOWN, UNKNOWN, 4, 5]
-    assert of_messages(several[:1], "sends").tolist() == [UNKNOWN] * 2
+    assert messages_beside(several).sends.tolist() == [UNKNOWN, UNKNOWN, 4, 5]
+    assert messages_beside(several[:1]).sends.tolist() == [UNKNOWN] * 2
     assert in_steps(several, recorded_of(several)).tolist() == [True, True, True, False]
 
 
@@ -328,6 +334,6 @@ def test_clocks_of_two_hosts_are_fitted_and_what_they_miss_is_the_residual() -> 
     assert (clocks.aligned, clocks.missing) == (True, None)
     assert second.drift_ppm - first.drift_ppm == pytest.approx(50, abs=1)
     own_ns = 3_000 * US + round(20_000 * 1.00005 * US)
-    assert abs(second.time_of(own_ns) - first.time_of(20_000 * US)) < 200
+    assert abs(second.times_of(np.array(own_ns)) - first.times_of(np.array(20_000 * US))) < 200
     assert 0 <= (clocks.residual_ns or 0) < 200
     assert Instances.none().start_ns.tolist() == []

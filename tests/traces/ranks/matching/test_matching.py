@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from tests.recordings.ranks import Part, summary_of
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.clock_fit import ClockFit
+from traces.ranks.matching import communicators
 from traces.ranks.matching.gathered import OnClock
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.matching.messages import Exchanges
@@ -134,6 +137,44 @@ def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothin
     assert {*pairs(found)} & {(0, 1), (2, 3)}
     apart = [[one + us for one in times] for us in (0, 300, 600, 0)]  # three places, which four ranks are not
     assert exchanges(apart).stage_size() is None
+
+
+PIPELINE, UNRESOLVED, TOKENS = map(COMM_KINDS.index, ("pp_p2p", "sendrecv_unresolved", "ep_a2a"))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "whole", "programs", "stage", "stay"),
+    [
+        ((PIPELINE, UNRESOLVED, TOKENS), (True, True, True), (0, 1, 2), None, [1, 2]),
+        ((UNRESOLVED, UNRESOLVED), (True, False), (0, 1), None, [0]),
+        ((UNRESOLVED, UNRESOLVED), (True, False), (0, 0), None, [0, 1]),  # as many are none as are messages
+        ((UNRESOLVED, UNRESOLVED, UNRESOLVED), (True, False, False), (0, 0, 0), None, []),
+        ((UNRESOLVED, TOKENS), (True, True), (0, 0), 2, [1]),  # that there are stages tells of all
+    ],
+)
+def test_exchanges_are_messages_by_their_kind_or_where_most_of_a_program_meet_none_from_end_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+    kinds: Sequence[int],
+    whole: Sequence[bool],
+    programs: Sequence[int],
+    stage: int | None,
+    stay: list[int],
+) -> None:
+    several = [np.array([number]) for number in range(len(kinds))]
+    found: Any = SimpleNamespace(stage_size=lambda: stage, messages=lambda *_: [])
+    settled: Any = SimpleNamespace(
+        kind_of=lambda rows: np.array(kinds)[rows], beside=set(), add_messages=lambda *_: None
+    )
+    settled.of_one_program = lambda asked: np.equal.outer(*[np.array(programs)[np.concatenate(asked)]] * 2)
+
+    def of(on_clock: list[int]) -> Any:
+        found.are_whole = lambda: np.array(whole)[on_clock]
+        return found
+
+    monkeypatch.setattr(communicators, "Exchanges", SimpleNamespace(of=of))
+    on_clock: Any = [*range(len(kinds))]
+    left: Any = communicators._without_messages(settled, several, on_clock)
+    assert left[1] == stay
 
 
 def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from heuristics.late.run import analyse_run
-from tests.recordings.ranks import MS, US, Part, Work, shifted, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, array, shifted, summary_of, together
 from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks.matching.match import match
@@ -19,8 +19,8 @@ from traces.ranks.one_run.problems import Problem
 from traces.ranks.one_run.together import put_together
 from traces.ranks.summaries.first_steps import without_warm_ups
 from traces.ranks.summaries.identity import WorldSize, with_numbers, with_world_size, world_size_of
-from traces.ranks.summaries.summary import UNKNOWN, FirstStep, Group, GroupSource, RankSummary
-from traces.ranks.waiting.arrivals import arrives_last
+from traces.ranks.summaries.summary import UNKNOWN, FirstStep, Group, GroupSource, Operation, RankSummary
+from traces.ranks.waiting.arrivals import _by_order, arrives_last
 from traces.ranks.waiting.waits import measure_waits
 from traces.sections.cause import ProblemKind, Sure
 from traces.sections.run import ArrivesLast
@@ -37,11 +37,11 @@ def one(number: int, *keys: int, at_s: float | None = None, **identity: Any) -> 
     return replace(made, identity=replace(made.identity, **told | {"device": 0} | identity))
 
 
-Check = Callable[[Sequence[RankSummary], Sequence[int]], list[Problem]]
+Check = Callable[[problems.Left], list[Problem]]
 
 
 def gone(check: Check, *several: RankSummary) -> list[int]:
-    found = check(several, range(len(several)))
+    found = check(dict(enumerate(several)))
     assert all(problem.left_out for problem in found)
     return sorted(index for problem in found for index in problem.indices)
 
@@ -60,7 +60,7 @@ def test_of_recordings_of_one_rank_that_one_stays_whose_communicator_most_others
     assert gone(same, one(0, rank=3), one(1, 8, rank=3), one(2, rank=None), one(3, rank=None)) == [0]
 
 
-@pytest.mark.parametrize(("sizes", "others"), [((8, 8, 4, None), [2]), ((4, 8), [1]), ((None, None), [])])
+@pytest.mark.parametrize(("sizes", "others"), [((8, 8, 4, None), [2]), ((4, 8), [1]), ((None, None, 4), [])])
 def test_another_size_than_most_recorded_is_of_another_run(
     sizes: list[int | None], others: list[int]
 ) -> None:
@@ -68,6 +68,8 @@ def test_another_size_than_most_recorded_is_of_another_run(
     assert gone(problems.other_sizes_and_times, *several) == others
     given = [replace(each, identity=replace(each.identity, world_size_from="a:1")) for each in several]
     assert gone(problems.other_sizes_and_times, *given) == []
+    told_once = (one(number, world_size=size, at_s=999 * number) for number, size in ((0, 8), (0, 8), (1, 4)))
+    assert gone(problems.other_sizes_and_times, *told_once) == [2]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,30 @@ def test_a_process_on_a_gpu_at_two_times_is_two_runs(second: RankSummary, others
     assert gone(problems.same_processes, first, second, *beside) == kept  # beside which more were recorded
 
 
+def test_of_several_of_one_process_each_is_held_beside_the_first_and_the_one_before() -> None:
+    last = one(2, at_s=1.5, process=5)
+    for begins_s in ((0, 0.9), (1, 0.2)):  # before which the first ended, and the second
+        first, second = (one(number, at_s=at_s, process=5) for number, at_s in enumerate(begins_s))
+        assert gone(problems.same_processes, first, second, last) == [2]
+
+
+@pytest.mark.parametrize(
+    ("strangers", "trace", "size", "left_out"),
+    [(1, "a", None, True), (1, "0.sqlite", None, False), (1, "a", 8, False), (2, "0.sqlite", 8, True)],
+)
+def test_who_met_none_of_most_stays_where_it_is_alone_and_of_their_recording_or_recorded_size(
+    strangers: int, trace: str, size: int | None, left_out: bool
+) -> None:
+    several = []
+    for rank in range(3 + strangers):
+        key = 7 if rank < 3 else 9
+        made = summary_of(rank, [Part(0, 0, 10, 20)], [Group(GroupSource.COMMUNICATOR, key)], world_size=size)
+        named = replace(made.identity, trace=trace if key == 9 else made.identity.trace)
+        several.append(replace(made, identity=named))
+    (found,) = put_together(several).of_kind(ProblemKind.APART)
+    assert (found.indices, found.left_out) == (tuple(range(3, 3 + strangers)), left_out)
+
+
 def sized(ranks: int | None, said: str | None, rank: int | None = None) -> RankSummary:
     return one(rank or 0, world_size=ranks, world_size_from=said, rank=rank)
 
@@ -146,7 +172,7 @@ def test_a_size_that_is_given_fills_what_was_not_recorded() -> None:
     assert with_world_size(recorded, WorldSize(8)) == recorded == with_world_size(recorded, None)
 
 
-@pytest.mark.parametrize(("size", "numbers"), [(3, [0, 2]), (2, [None, None])])
+@pytest.mark.parametrize(("size", "numbers"), [(3, [0, 2, 1]), (2, [None] * 3)])
 def test_a_place_among_all_ranks_is_the_number_of_a_rank(size: int, numbers: list[int | None]) -> None:
     """Of two a communicator may be one of some pair; what one of them does not have is not of all."""
 
@@ -154,7 +180,7 @@ def test_a_place_among_all_ranks_is_the_number_of_a_rank(size: int, numbers: lis
         groups = tuple(Group(GroupSource.COMMUNICATOR, key, size, own=own) for key, own in owns)
         return replace(one(owns[0][1], world_size=size), groups=groups)
 
-    ranks = [placed((7, 0), (8, 1)), placed((7, 2))]
+    ranks = [placed((7, 0), (8, 1)), placed((7, 2)), placed((7, 1), (8, 0))]
     assert [each.identity.rank for each in with_numbers(ranks)] == numbers
     assert with_numbers([placed((7, 0), (8, 1))])[0].identity.rank is None  # two places that differ
 
@@ -175,6 +201,10 @@ def of_ranks(
     ]
 
 
+def without_numbers(ranks: list[RankSummary]) -> list[RankSummary]:
+    return [replace(each, identity=replace(each.identity, rank=None)) for each in ranks]
+
+
 WHOLE = Group(GroupSource.COMMUNICATOR, 8, 2, own=0)
 """Both ranks of another communicator are there."""
 
@@ -190,7 +220,8 @@ WHOLE = Group(GroupSource.COMMUNICATOR, 8, 2, own=0)
         (of_ranks(0, 1, 2, size=3), None),
         (of_ranks(0, 2, size=5, own=False), (1,)),
         ([replace(each, groups=(*each.groups, WHOLE)) for each in of_ranks(0, 1, size=4)], (2, 3)),
-        ([replace(each, identity=replace(each.identity, rank=None)) for each in of_ranks(0, 2, size=5)], ()),
+        (without_numbers(of_ranks(0, 2, size=5)), ()),
+        (without_numbers(of_ranks(0, 2, size=None, world=4)), ()),
     ],
 )  # fmt: skip
 def test_which_ranks_are_missing_by_the_world_the_communicator_or_the_numbers(
@@ -264,3 +295,8 @@ def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) ->
     assert (last.waiting_frac, last.confidence) == (1.0, Sure.LOW)
     assert last.wait_ns == sum(US * (us - 34_800) for us in lasts_us)
     assert last.by_order is (source is GroupSource.ORDER)
+    first, *others = ranks
+    gathers = replace(first, instances=replace(first.instances, operation=array([Operation.ALL_GATHER])))
+    sends = [replace(one, instances=replace(one.instances, operation=array([0]))) for one in ranks]
+    several = ranks, ranks[:3], ranks[:2], [gathers, *others], sends, [summary_of(9, []), *others]
+    assert [_by_order(used) is not None for used in several] == [last.by_order] * 2 + [False] * 4

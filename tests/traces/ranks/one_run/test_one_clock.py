@@ -11,6 +11,7 @@ from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of
 from traces.ranks.matching.match import match
 from traces.ranks.one_run import align as clocks
 from traces.ranks.one_run.align import agreed, align, share_a_clock, with_own_clocks
+from traces.ranks.one_run.together import put_together
 from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
 
@@ -62,6 +63,17 @@ def test_of_few_collectives_the_clock_of_the_recording_is_believed() -> None:
     assert "too few" in apart.missing.reason
     ranks[3] = shifted(ranks[3], 500 * MS)
     assert not measure_run(ranks).aligned.clocks.aligned
+
+
+@pytest.mark.parametrize(("reductions", "own"), [(3, [0, 1]), (2, [0, 0])])
+def test_processes_have_clocks_of_their_own_where_three_collectives_of_each_end_on_all_at_once(
+    reductions: int, own: list[int]
+) -> None:
+    """Of eight: each rank ends the others by itself, as it does exchanges."""
+    kinds = [Operation.ALL_REDUCE] * reductions + [Operation.EXCHANGE] * (8 - reductions)
+    parts = [Part(0, number, 99 * number, 99 * number + 20, kind) for number, kind in enumerate(kinds)]
+    ranks = [of_file(summary_of(rank, parts), process=100 + rank) for rank in range(2)]
+    assert clocks_of([*put_together(ranks).used]) == own
 
 
 S = 1_000_000_000

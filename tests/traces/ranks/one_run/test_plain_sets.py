@@ -98,5 +98,5 @@ def test_a_rank_is_truncated_where_it_misses_a_tenth_of_what_its_groups_did_and_
             could, took = sum(group in mine for group in matched.group), (matched.place == place).sum()
             short += [place] if took < 0.9 * could else []
             other += [place] if matched.disagreeing[place] > max(len(one.instances), 1) / 2 else []
-        assert truncated(matched, 4).tolist() == short
-        assert of_other_work(matched, np.array([len(one.instances) for one in ranks])).tolist() == other
+        assert truncated(matched).tolist() == short
+        assert of_other_work(matched).tolist() == other

@@ -6,13 +6,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
 from traces.names.kernels import COMM_KINDS
+from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.matching.match import match
-from traces.ranks.replay.borders import mean_step_ns
+from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay.borders import Borders, mean_step_ns
+from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.without import _begins_alone, _queued
-from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, RankSummary
 from traces.ranks.waiting.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
 
@@ -70,6 +74,23 @@ def test_how_many_steps_later_a_rank_began_follows_through_those_between() -> No
         assert found.step_count == 5
     alone = recorded(0, (0, 0, UNKNOWN), steps=1), recorded(1, (0, 0, UNKNOWN), steps=2)
     assert grid_of(alone, match(alone)).later.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("ends", "common", "ranks"), [((50, 150, 150), True, 1), ((50, 150, 150), False, 2),
+                                                        ((150, 250, 150), True, 2)])  # fmt: skip
+def test_steps_are_those_of_ranks_that_recorded_what_was_before_where_there_are_any(
+    ends: tuple[int, ...], common: bool, ranks: int
+) -> None:
+    """Of two ranks with steps from 100 us to 300; the first two collectives are of the first."""
+    steps = [{"start": 100, "end": 200}, {"start": 200, "end": 300}]
+    several = [summary_of(rank, [], steps=steps) for rank in range(2)]
+    end_ns, none = array([end * US for end in ends]), array([])
+    fits = tuple(ClockFit(one.identity.clock, 0, 0, 0.0) for one in several)
+    aligned = Aligned(end_ns, end_ns, Clocks(True, 0, fits))
+    chains = Chains(none, ByTime(array([0, 0, 1]), end_ns), none, none, none, none, none)
+    length = grid([0, 0], [[100.0 * US] * 2] * 2, [[0.0] * 2] * 2)
+    found = Borders(several, length, aligned, chains, common=common).steps_ns(end_ns)
+    assert found.tolist() == [[100 * US] * 2] * ranks
 
 
 def test_the_mean_step_is_that_of_the_median_rank_among_those_that_have_one() -> None:

@@ -210,6 +210,7 @@ def test_layers_are_shared_out_where_their_kernels_can_be_and_take_as_long_as_th
 
 def test_a_rank_that_met_nobody_has_layers_of_its_own_and_is_no_error() -> None:
     matched, aligned = run(1)
+    matched = replace(matched, disagreeing=np.zeros(5, dtype=np.int64))
     chains = way.chains_of(matched, aligned, np.zeros(len(matched.place), dtype=np.int64))
     groups = (Alike(ALIKE, (0, 1, 2, 3)), Alike(replace(ALIKE, attention=4), (4,)))
     own_ns, moving_ns = even_stages(matched, chains, groups, ())

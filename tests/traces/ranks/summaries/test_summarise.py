@@ -13,6 +13,7 @@ import pytest
 
 from bench.simulate.export import write_export
 from tests.by_hand.run import Run
+from tests.recordings.kineto import Profiled, write
 from tests.recordings.launches import GATHER, GEMM, SENDRECV, Line, rank_of
 from tests.recordings.payloads import collective, init, with_payloads
 from tests.recordings.ranks import US, array, measured
@@ -93,6 +94,15 @@ Export = Callable[..., Path]
 
 def called(export: Export, line: Line) -> Called:
     return called_by(communication_of(rank_of(with_payloads(export(line.recording), line.blob_at))))
+
+
+@pytest.mark.parametrize(("count", "told"), [(64, True), (65, False)])
+def test_ranks_of_a_group_are_listed_up_to_sixty_four(tmp_path: Path, count: int, told: bool) -> None:
+    run, about = Profiled(), {"Collective name": "allreduce", "Process Group Name": "3", "Group size": count}
+    run.run(GEMM)
+    run.run(GATHER, stream=20, **about, **{"Process Group Ranks": str([*range(count)])})
+    (group,) = measured(rank_of(write(tmp_path / "run.json", run.events))).groups
+    assert (group.size, group.members) == (count, tuple(range(count)) if told else None)
 
 
 def test_an_exchange_counts_its_messages_and_adds_up_its_bytes(export: Export) -> None:

@@ -15,6 +15,8 @@ from traces.intervals import spans
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.one_run.mixed import refuse_mixed
+from traces.ranks.one_run.problems import Problem
+from traces.ranks.one_run.together import Together
 from traces.ranks.summaries.collective_rates import _of_link, measure_collectives
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Operation, Peers, RankSummary
 from traces.sections.cause import ProblemKind
@@ -172,19 +174,19 @@ def test_a_link_is_known_of_a_gpu_that_is_and_of_eight_ranks_at_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "kind", "left_out", "refused"),
+    ("gone", "kind", "refused"),
     [
-        ((2, 3), ProblemKind.MIXED_RUNS, True, True),
-        ((2,), ProblemKind.MIXED_RUNS, True, False),  # fewer are of another run
-        ((2, 3), ProblemKind.MIXED_RUNS, False, False),
-        ((2, 3), ProblemKind.DUPLICATE, True, False),
+        ((2, 3), ProblemKind.MIXED_RUNS, True),
+        ((2,), ProblemKind.MIXED_RUNS, False),  # fewer are of another run
+        ((2, 3), ProblemKind.DUPLICATE, False),
     ],
 )
 def test_as_many_recordings_of_another_run_as_of_one_are_refused(
-    gone: tuple[int, ...], kind: ProblemKind, left_out: bool, refused: bool
+    gone: tuple[int, ...], kind: ProblemKind, refused: bool
 ) -> None:
-    problem = SimpleNamespace(kind=kind, indices=gone, left_out=left_out, reason="recorded an hour later")
-    together: Any = SimpleNamespace(problems=[problem], used=[1, 2], indices=(0, 1))
+    untold: Any = None
+    problem = Problem(kind, gone, "recorded an hour later", True)
+    together = Together((untold,) * 2, (0, 1), untold, None, (problem,))
     names = ["a", "b", "c", "d"]
     if not refused:
         refuse_mixed(together, names, "analyze")

@@ -149,7 +149,7 @@ def test_waiting_beside_waiting_counts_once_and_experts_are_those_who_meet_most_
         if any(len(several) > 1 for several in sets.values()):
             continue
         whole = {rank: all(sets.get(one) == several for one in several[0]) for rank, several in sets.items()}
-        label = _groups(matched, which, 4)
+        label = _groups(matched, which)
         for rank in range(4):
             assert (label[rank] != UNKNOWN) == whole.get(rank, False)
             for other in range(4):
@@ -189,7 +189,7 @@ def test_experts_of_a_group_are_as_uneven_as_the_largest_is_above_the_mean() -> 
                 above[group] += max(work) - work.mean()
                 by_place[group][top] += max(work) - work.mean()
                 mean[group] += work.mean()
-        found = routing_of(matched, slow, kinds if seed % 2 else kinds[1:], 4)
+        found = routing_of(matched, slow, kinds if seed % 2 else kinds[1:])
         if not rule:
             assert found.imbalance is None
             continue
