@@ -13,7 +13,7 @@ from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever,
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Draft, Setting
-from traces.settings.shell import Word
+from traces.settings.shell import Word, files
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
@@ -35,14 +35,14 @@ _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 def harness_count(names: Iterable[str]) -> int:
     """How many flags are of Bridge's scripts by their underscores; Megatron-LM's have dashes."""
     known = {*by_harness(), "--moe_a2a_overlap", "--compute_dtype", "--recompute_modules"}
-    return sum("_" in name and name in known for name in names)
+    return sum("_" in name for name in known.intersection(names))
 
 
 def runs_scripts(words: Iterable[Word]) -> bool:
     """Whether a command runs one of the performance scripts: other programs have flags of their
     own.
     """
-    return any(word.file in SCRIPTS for word in words)
+    return not SCRIPTS.isdisjoint(files(words))
 
 
 def take_harness(
@@ -63,7 +63,7 @@ def take_harness(
                 plain[long_flag(word.text)] = value.text
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line, core)
-        elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
+        elif (hidden := by_path().get(word.name)) is not None:
             unclear(
                 draft, hidden, hidden.bridge, word.line, "its value comes from outside the file"
             )
@@ -90,7 +90,7 @@ def _check_preset(
     gpu = str(draft.by_knob["launcher.gpu"].value)
     if core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
         return
-    line = next((word.line for word in words if long_flag(word.text) == "--compute_dtype"), None)
+    line = next((word.line for word in words if long_flag(word.name) == "--compute_dtype"), None)
     text = (
         f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, "
         f"and stop"
@@ -131,11 +131,10 @@ def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
     left = deque(words)
     while left:
         word = left.popleft()
-        name, equals, text = word.text.partition("=")
         if not _is_flag(word.text):
             yield word, word
-        elif equals:
-            yield replace(word, text=name), replace(word, text=text)
+        elif (value := word.value) is not None:
+            yield replace(word, text=word.name), value
         elif left and not _is_flag(left[0].text):
             yield word, left.popleft()
         else:
@@ -167,13 +166,10 @@ def _check_words(
     draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None
 ) -> None:
     """A word that the framework takes, or another release, but not the parser of these scripts."""
-    words = [one.strip() for one in text.split(",")]
-    takes = knob.harness_choices or knob.choices
-    if core is not None:
-        other = {word for word, brought in knob.new_choices.items() if core < brought}
-        other |= {word for word, gone in knob.gone_choices.items() if core >= gone}
-        takes = tuple(one for one in takes if one not in other)
-    others = [one for one in words if one in knob.choices and one not in takes]
+    there = knob.choices if core is None else knob.words_in(core)
+    takes = [word for word in knob.harness_choices or there if word in there]
+    words = map(str.strip, text.split(","))
+    others = [word for word in words if word in knob.choices and word not in takes]
     if others:
         known = ", ".join(takes)
         text = f"{flag} of Bridge's scripts takes {known}, but not {', '.join(others)}"

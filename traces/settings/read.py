@@ -2,7 +2,7 @@
 arguments.
 """
 
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -74,12 +74,8 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
         pass
     elif _is_yaml(text, name):
         _take_document(draft, text, core)
-    elif take_trainer_script(draft, text, core):
+    elif take_trainer_script(draft, text, core) or _take_overrides(draft, text, core):
         pass
-    elif all(is_override(line) for _, line in _override_lines(text)):
-        draft.framework = "megatron_bridge"
-        for number, line in _override_lines(text):
-            take_override(draft, line, number, core)
     else:
         is_complete = take_script(draft, text, core)
         if draft.framework == "megatron_lm":
@@ -121,21 +117,30 @@ def _is_yaml(text: str, name: str) -> bool:
         return True
     if text.startswith("#!"):
         return False
-    lines = [
-        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
-    ]
-    shaped = [line for line in lines if line[:1] in " \t-" or _MAPPING_LINE.match(line)]
-    return bool(lines) and len(shaped) == len(lines) and bool(_MAPPING_LINE.match(lines[0]))
+    has_key = False
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not _MAPPING_LINE.match(line) and not (has_key and line[0] in " \t-"):
+            return False
+        has_key = True
+    return has_key
 
 
-def _override_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with their numbers, without comments, list marks and continuations."""
-    cut = (
-        compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
-        for line in text.splitlines()
-    )
-    plain = (line.removeprefix("- ").strip() for line in cut)
-    return [(number, line) for number, line in enumerate(plain, 1) if line]
+def _take_overrides(draft: Draft, text: str, core: Release | None) -> bool:
+    """Take a text of overrides alone, without comments, list marks and continuations; False where
+    one of its lines is something else.
+    """
+    words: dict[int, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        cut = compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
+        words[number] = cut.removeprefix("- ").strip()
+        if words[number] and not is_override(words[number]):
+            return False
+    draft.framework = "megatron_bridge"
+    for number, word in words.items():
+        take_override(draft, word, number, core)
+    return True
 
 
 def _take_log(draft: Draft, text: str, core: Release | None) -> None:
@@ -174,21 +179,24 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
 
 def _take_groups(draft: Draft, document: Document, core: Release | None) -> None:
     draft.framework = "megatron_bridge"
-    entries = [(".".join(entry.path), entry) for entry in document.entries(3)]
-    dumped = any(path == "model._target_" for path, _ in entries)
+    entries = [*document.entries(3)]
+    paths = {entry.dotted for entry in entries}
+    dumped = "model._target_" in paths
     if dumped:  # an older name that is set outranks the default of the new one
-        entries.sort(key=lambda entry: is_older(plain_path(entry[0])))
-    for path, entry in entries:
-        take_path(draft, path.removeprefix("cfg."), entry.raw, entry.line, core, dumped)
+        entries.sort(key=lambda entry: is_older(plain_path(entry.dotted)))
+    for entry in entries:
+        path = entry.dotted.removeprefix("cfg.")
+        take_path(draft, path, entry.raw, entry.line, core, dumped)
     if not dumped:
         return
-    there = {path.removeprefix("model.").removeprefix("transformer.") for path, _ in entries}
-    fields = [knob for knob in knobs().values() if knob.is_core]
-    used = [knob for knob in fields if knob.id in there]
-    renamed = (old.until for old in chain.from_iterable(knob.older for knob in used))
-    at_least = max([FIRST, *(knob.since for knob in used), *renamed])
-    missing = [knob.since for knob in fields if knob.id not in there and knob.since > at_least]
-    note_releases(draft, at_least, min(missing, default=None))
+    there = {path.removeprefix("model.").removeprefix("transformer.") for path in paths}
+    used, missing = list[Release](), list[Release]()
+    for knob in knobs().values():
+        if knob.is_core and knob.id in there:
+            used.append(max(knob.since, knob.renamed))
+        elif knob.is_core:
+            missing.append(knob.since)
+    note_releases(draft, used, missing)
 
 
 _NOTHING: Final = ((), ("full",))
@@ -199,14 +207,12 @@ core_v0.18.0)."""
 def _refuse_two_names(draft: Draft, core: Release | None) -> None:
     """An older and the newer name of one setting together, where Megatron-Core refuses that."""
     for names in draft.names.values():
-        older = [
-            name for name in names if name in spellings() and spellings()[name].refused_beside_newer
-        ]
-        newer = [
-            name
-            for name, (value, _) in names.items()
-            if name not in older and value not in _NOTHING
-        ]
+        older, newer = list[str](), list[str]()
+        for name, (value, _) in names.items():
+            if name in spellings() and spellings()[name].refused_beside_newer:
+                older.append(name)
+            elif value not in _NOTHING:
+                newer.append(name)
         for old, new in product(older, newer):
             if core is None or is_wrong_in(spellings()[old], core):
                 text = f"{old} and {new} are one setting, and Megatron-Core refuses both together"

@@ -38,6 +38,10 @@ class Entry:
     raw: Raw
     line: int
 
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
+
 
 class Document:
     """A parsed file. `name` is for errors."""

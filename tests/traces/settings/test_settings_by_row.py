@@ -77,7 +77,7 @@ def test_a_text_is_a_value_a_sum_a_word_or_a_name_that_may_be_shown() -> None:
 
 def test_the_arguments_of_a_release_are_dated_to_it() -> None:
     ours = [one for one in knobs.knobs().values() if one.dest]
-    releases = {one.flag_since for one in ours} | {old.until for one in ours for old in one.older}
+    releases = {one.flag_since for one in ours} | {until for one in ours for until in one.older.values()}
     for core, following in pairwise(sorted(releases)):
         there = [one for one in ours if one.flag_since <= core and (one.until or knobs.MAIN) > core]
         names_then = [one.name_in(core) if one.older else one.dest for one in there]
