@@ -99,7 +99,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
-            if not any(draft.has(knob) for knob in choice):
+            if not any(map(draft.has, choice)):
                 _take(draft, name, choice)
         _take(draft, name, _sizes(draft, preset, release))
         _take(draft, name, _also(name, str(draft.by_knob["launcher.gpu"].value), release))
@@ -168,8 +168,10 @@ def _chosen(draft: Draft, presets: Sequence[_Preset]) -> _Preset | None:
     _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
     world = draft.view.count("world_size")
-    scaled = max(presets, key=lambda one: one.row.ranks, default=None)
-    return next((one for one in presets if world in one.row.ranks), scaled)
+    for one in presets:
+        if world in one.row.ranks:
+            return one
+    return max(presets, key=lambda one: one.row.ranks, default=None)
 
 
 class ScriptPreset(NamedTuple):
@@ -196,11 +198,12 @@ def presets_of_scripts() -> Iterator[ScriptPreset]:
 
 def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
     for choice in _table().choices.values():
-        word = next((word for word in words if word in choice), "")
-        own = words.get(word) or None
-        yield _values(
-            {knob: own if raw == "*" else raw for knob, raw in choice.get(word, {}).items()}
-        )
+        sets, own = choice.get("", {}), None
+        for word, text in words.items():
+            if word in choice:
+                sets, own = choice[word], text or None
+                break
+        yield _values({knob: own if raw == "*" else raw for knob, raw in sets.items()})
 
 
 def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:

@@ -29,6 +29,14 @@ Value = Scalar | tuple[Scalar, ...] | None
 Values = Mapping[str, Value]
 """By knob."""
 
+
+def entries_of(value: Value) -> tuple[Scalar | None, ...]:
+    """The entries of a list; any other value is one."""
+    if isinstance(value, tuple):
+        return value
+    return (value,)
+
+
 Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
 PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
 """Those that are no Megatron, as people call them."""
@@ -108,7 +116,10 @@ class KnobView:
 
     def first(self, *knobs: str) -> Value:
         """The first value among these knobs; None where all are unknown or null."""
-        return next((value for value in map(self.value, knobs) if value is not None), None)
+        for knob in knobs:
+            if (value := self.value(knob)) is not None:
+                return value
+        return None
 
     def on(self, *knobs: str) -> bool | None:
         """Whether the first of these that has a value is switched on; null is off.
@@ -179,7 +190,7 @@ class KnobView:
         if isinstance(value, str):
             return tuple(compiled(r"[^\s,\[\]'\"]+").findall(value))
         if isinstance(value, tuple):
-            return tuple(str(name) for name in value)
+            return tuple(map(str, value))
         return ()
 
     def holds(self, knob: str, name: str) -> bool | None:
