@@ -176,7 +176,7 @@ def take_path(
 
 def _words(raw: Raw) -> list[str]:
     if isinstance(raw, list):
-        return [str(one) for one in raw]
+        return list(map(str, raw))
     return [str(raw)]
 
 

@@ -37,10 +37,10 @@ def _take_line(draft: Draft, line: str, framework: Framework) -> None:
         _leave_out(draft, left_out[1])
         return
     try:
-        first, *rest = shlex.split(line)
-    except ValueError:  # no word, or an open quote
+        words = tuple(Word(word, 0) for word in shlex.split(line))
+        first = words[0].text
+    except (ValueError, IndexError):  # an open quote, or no word
         return
-    words = tuple(Word(word, 0) for word in (first, *rest))
     if first in BINDERS:
         draft.put("launcher.numa_binding", True, None)
     elif variable := _VARIABLE.fullmatch(line):
