@@ -5,8 +5,8 @@ from typing import Final
 
 from traces.patterns import compiled
 from traces.settings.bridge import take
+from traces.settings.draft import Draft
 from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_dest, knobs
-from traces.settings.settings import Draft
 
 HEADER: Final = compiled(r"-{8,} arguments -{8,}")
 END: Final = compiled(r"-{8,} end of arguments -{8,}")

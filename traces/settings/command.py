@@ -10,13 +10,20 @@ from typing import Final
 
 from traces.frozen import frozen
 from traces.patterns import compiled
-from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
+from traces.settings.bridge import (
+    is_override,
+    take,
+    take_correction,
+    unclear,
+    wrong_in,
+)
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
+from traces.settings.draft import Draft
 from traces.settings.harness import harness_count, runs_scripts, take_harness
-from traces.settings.knobs import Knob, Release, by_flag, knobs
+from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.names import lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
-from traces.settings.settings import Draft, NotAConfiguration
+from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import UNKNOWN, Command, Script, Word, files, read_script, texts
 from traces.settings.values import Raw
 
@@ -116,7 +123,7 @@ class Flag:
         return said
 
 
-def take_script(draft: Draft, text: str, core: Release | None) -> bool:
+def take_script(draft: Draft, text: str) -> bool:
     """Take what the training command of a script says. Whether it is Megatron-LM's and told in
     full.
 
@@ -128,13 +135,13 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
     launch, arguments = _split(command.words)
     if draft.framework == "megatron_bridge":
         draft.is_strict = runs_scripts(command.words)
-        take_harness(draft, arguments, core, draft.is_strict)
+        take_harness(draft, arguments, draft.is_strict)
         if DIRECT in files(command.words):
             draft.put("launcher.direct", True, command.words[0].line)
         is_complete = False
     else:
         draft.is_strict = any(map(_STRICT.fullmatch, files(launch)))
-        is_complete = _take_flags(draft, arguments, core)
+        is_complete = _take_flags(draft, arguments)
     take_environment(draft, script, command, launch)
     around = (*command.around, *launch)
     for knob, count in _started(around, script):
@@ -205,12 +212,12 @@ def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]
     return (), words
 
 
-def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> bool:
+def _take_flags(draft: Draft, words: tuple[Word, ...]) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
     pairs = pairwise((Word("", 0), *words))
     is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
     for flag in flags_of(words):
-        take_flag(draft, flag, core)
+        take_flag(draft, flag)
     if not is_complete:
         draft.problem(
             words[0].line,
@@ -228,11 +235,11 @@ def _is_value(before: Word) -> bool:
     return before.text in lm_flags()
 
 
-def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
+def take_flag(draft: Draft, flag: Flag) -> None:
     """Take a flag of Megatron-LM with its value."""
-    wrong = spellings().get(flag.name)
+    wrong = wrong_in(draft, flag.name)
     rows = by_flag().get(flag.name)
-    if wrong is not None and is_wrong_in(wrong, core):
+    if wrong is not None:
         _take_meant(draft, flag, wrong)
         if wrong.sets:
             return
@@ -240,11 +247,11 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
         for knob, is_off in rows:
             _take_knob(draft, flag, knob, is_off)
             draft.note_name(knob.id, flag.name, flag.line)
-        _check_release(draft, flag, core)
+        _check_release(draft, flag)
     elif is_alias(flag.name):
         if (meant := alias(flag.name, str(flag.raw))) is not None:
             _take_meant(draft, flag, meant)
-    elif flag.name in lm_flags() or wrong is not None:
+    elif flag.name in lm_flags() or flag.name in spellings():
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
@@ -253,14 +260,14 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
         say_unknown(draft, flag.line, flag.name, lm_flags(), what, is_parsed=flag.is_told)
 
 
-def _check_release(draft: Draft, flag: Flag, core: Release | None) -> None:
+def _check_release(draft: Draft, flag: Flag) -> None:
     """A flag that the release lacks, or a word: Megatron-LM stops at what it does not know."""
     stay = stay_of_flag(flag.name)
-    if core is None or stay is None or not flag.is_told:
+    if stay is None or not flag.is_told:
         return
-    say_if_absent(draft, flag.name, stay, flag.line, core, "stops")
+    say_if_absent(draft, flag.name, stay, flag.line, "stops")
     knob = knobs()[stay.knob]
-    say_later_words(draft, flag.name, knob, texts(flag.words), flag.line, core, "stops")
+    say_later_words(draft, flag.name, knob, texts(flag.words), flag.line, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
@@ -318,7 +325,7 @@ def take_environment(
         elif word.is_told:
             take(draft, knob, name, word.text, word.line)
         else:
-            unclear(draft, knob, name, word.line, "its value comes from outside the file")
+            unclear(draft, knob, name, word.line)
 
 
 def _misspelt_variable(draft: Draft, name: str, line: int) -> None:

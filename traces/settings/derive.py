@@ -8,8 +8,9 @@ core_transformer_config_from_args, at core_v0.16.1 and main.
 from math import prod
 from typing import Final
 
+from traces.settings.draft import Draft
 from traces.settings.knobs import CP, PP, TP, VIRTUAL_STAGES, Release, knobs
-from traces.settings.settings import Draft, Setting, Settings, Value
+from traces.settings.settings import Setting, Settings, Value
 from traces.settings.values import stage_count
 
 DEFAULT: Final = "default"

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from traces.settings.draft import Draft
 from traces.settings.knobs import (
     CP,
     GLOBAL_BATCH,
@@ -17,10 +18,9 @@ from traces.settings.knobs import (
     STAGE_LAYOUT,
     TP,
     VIRTUAL_STAGES,
-    Release,
     knobs,
 )
-from traces.settings.settings import Draft, Setting, Value
+from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
 
@@ -73,12 +73,12 @@ class _Preset(NamedTuple):
     batch: float
 
 
-def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
+def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     """Take what a preset sets, where neither a flag nor an override says it.
 
     `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family
-    and size, and no recipe. Without a precision they take BF16. `core`: the Megatron-Core of the
-    run; None: the newest.
+    and size, and no recipe. Without a precision they take BF16. Where no release is known it is the
+    newest.
     """
     family = flags.get("--model_family_name") or flags.get("--model_name", "")
     name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
@@ -90,7 +90,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     _take(draft, name, models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
-    newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
+    newer = max(_FIRST + 1, min((draft.core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
     found = _found(draft, name, flags, release)
     if found is not None:

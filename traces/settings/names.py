@@ -12,8 +12,8 @@ from msgspec import Struct
 from traces.limits import NEARLY_ALL, Limit
 from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
+from traces.settings.draft import MOST_PROBLEMS, Draft
 from traces.settings.knobs import by_flag, by_harness, by_path, flag_named
-from traces.settings.settings import MOST_PROBLEMS, Draft
 from traces.toml_tables import read_table
 
 NEAR: Final = Limit(

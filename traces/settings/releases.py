@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from traces.settings.core_fields import core_fields
+from traces.settings.draft import Draft
 from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_flag, by_path, release
-from traces.settings.settings import Draft, ProblemEffect
+from traces.settings.settings import ProblemEffect
 
 _CORE_GROUPS: Final = ("model.", "ddp.", "optimizer.")
 """Groups of a Bridge configuration whose classes are Megatron-Core's."""
@@ -54,16 +55,15 @@ def say_if_absent(
     name: str,
     stay: Stay | None,
     line: int | None,
-    core: Release | None,
     effect: ProblemEffect = "unread",
 ) -> None:
     """Note that a release does not have a name. `name`: one that may be shown."""
-    if stay is None or core is None:
+    if stay is None or draft.core is None:
         return
-    if core < stay.since:
+    if draft.core < stay.since:
         text, cure = _came_with(name, stay.since)
         draft.problem(line, text, cure, effect, stay.knob)
-    elif stay.until is not None and core >= stay.until:
+    elif stay.until is not None and draft.core >= stay.until:
         draft.problem(
             line, f"{name} left with Megatron-Core {_text(stay.until)}", "leave it out", effect
         )
@@ -75,11 +75,12 @@ def say_later_words(
     knob: Knob,
     words: Iterable[str],
     line: int | None,
-    core: Release,
     effect: ProblemEffect = "unread",
 ) -> None:
     """Note words that a later release brought."""
-    known = knob.words_in(core)
+    if draft.core is None:
+        return
+    known = knob.words_in(draft.core)
     for word in words:
         if word in knob.new_choices and word not in known:
             text, _ = _came_with(f"{name} {word}", knob.new_choices[word])

@@ -20,9 +20,10 @@ from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
 from traces.settings.command import Flag, flags_of, take_environment, take_flag
 from traces.settings.corrections import is_alias, spellings
 from traces.settings.derive import DEFAULT, add_derived
-from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs
+from traces.settings.draft import Draft
+from traces.settings.knobs import by_dest, by_flag, by_path, knobs
 from traces.settings.model_names import model_named
-from traces.settings.settings import Draft, Framework, NotAConfiguration, Settings, Value, settings
+from traces.settings.settings import Framework, NotAConfiguration, Settings, Value, settings
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
 from traces.settings.yaml_files import Document, take_argument
@@ -131,7 +132,7 @@ def take_flags_of_titan(draft: Draft, text: str) -> bool:
     return False
 
 
-def take_trainer_document(draft: Draft, document: Document, core: Release | None) -> bool:
+def take_trainer_document(draft: Draft, document: Document) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
@@ -143,7 +144,7 @@ def take_trainer_document(draft: Draft, document: Document, core: Release | None
         return True
     if not any(map(trainer.group_of, said)):
         return False
-    _take(draft, trainer, [_resolved(one, said) for one in said.values()], core)
+    _take(draft, trainer, [_resolved(one, said) for one in said.values()])
     return True
 
 
@@ -166,7 +167,7 @@ def _take_numbers(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
     draft.problem(None, f"of a configuration of {trainer.name} {what}")
 
 
-def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
+def take_trainer_script(draft: Draft, text: str) -> bool:
     """Take a script that starts one of these programs; False where it starts none.
 
     Raises:
@@ -177,11 +178,11 @@ def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
         if not _starts(command, trainer):
             continue
         said = [*_said(trainer, command), *_variables(script, command)]
-        _take(draft, trainer, said, core)
+        _take(draft, trainer, said)
         if trainer.form == "arguments":
             for flag in flags_of(command.words):
                 if _is_megatrons(flag):
-                    take_flag(draft, flag, core)
+                    take_flag(draft, flag)
         take_environment(draft, script, command, ())
         return True
     return False
@@ -239,12 +240,12 @@ def _resolved(one: Said, every: Mapping[str, Said]) -> Said:
     return Said(one.path, raw, one.line, is_told)
 
 
-def _take(draft: Draft, trainer: Trainer, said: Iterable[Said], core: Release | None) -> None:
+def _take(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
     draft.framework = trainer.framework
     every = {one.path: one for one in said}
     for one in every.values():
         if one.is_told:
-            _take_one(draft, trainer, one, core)
+            _take_one(draft, trainer, one)
     _take_ranks(draft, trainer, every)
     _take_model(draft, trainer, every)
     _fill(draft, settings(trainer.defaults, DEFAULT))
@@ -253,7 +254,7 @@ def _take(draft: Draft, trainer: Trainer, said: Iterable[Said], core: Release | 
     draft.problem(None, told)
 
 
-def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -> None:
+def _take_one(draft: Draft, trainer: Trainer, one: Said) -> None:
     if (own := trainer.own.get(one.path)) is not None:
         take(draft, knobs()[own], one.path.rpartition(".")[2], one.raw, one.line)
         return
@@ -268,7 +269,7 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -
         path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
     )
     if known and one.raw is not None:
-        take_path(draft, path, one.raw, one.line, core)
+        take_path(draft, path, one.raw, one.line)
 
 
 def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:

@@ -10,12 +10,13 @@ import yaml
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import compiled
-from traces.settings.bridge import is_override, take, take_path
+from traces.settings.bridge import is_override, take, take_path, take_variable
 from traces.settings.command import flags_of, take_flag
 from traces.settings.derive import add_defaults, add_derived
-from traces.settings.knobs import Release, by_dest, flag_named, knobs
+from traces.settings.draft import Draft
+from traces.settings.knobs import by_dest, flag_named, knobs
 from traces.settings.names import lm_flags, say_unknown
-from traces.settings.settings import Draft, NotAConfiguration
+from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import Word
 from traces.settings.values import Raw
 
@@ -186,7 +187,7 @@ def _is_argument(key: str) -> bool:
     return key in by_dest() or flag_named(key) in lm_flags()
 
 
-def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
+def take_flat(draft: Draft, document: Document) -> None:
     """Take such a file. Only a whole set of arguments leaves the rest at Megatron-LM's defaults."""
     draft.framework = "megatron_lm"
     groups = {*document.outermost()}
@@ -196,28 +197,27 @@ def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
         if grouped and (group not in FLAG_GROUPS or len(entry.path) == 1):
             continue  # of the test, or of a later run of it
         if group == "ENV_VARS":
-            if (knob := knobs().get(f"env.{name}")) is not None:
-                take(draft, knob, name, entry.raw, entry.line)
+            take_variable(draft, name, entry.raw, entry.line)
         elif name.startswith("--"):
-            _take_flag(draft, name, entry, core)
+            _take_flag(draft, name, entry)
         elif "." in name:
-            take_path(draft, name, entry.raw, entry.line, core)
+            take_path(draft, name, entry.raw, entry.line)
         else:
             _take_argument(draft, name, entry)
     is_complete = any(map(groups.issuperset, _WHOLE))
     if is_complete:
-        add_defaults(draft, core)
+        add_defaults(draft, draft.core)
     add_derived(draft, is_complete)
 
 
-def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
+def _take_flag(draft: Draft, name: str, entry: Entry) -> None:
     if entry.raw is False or entry.raw is None:
         return
     line = [Word(name, entry.line)]
     for text in _words(entry.raw) if entry.raw is not True else ():
         line.append(Word(text, entry.line))
     for flag in flags_of(tuple(line)):
-        take_flag(draft, flag, core)
+        take_flag(draft, flag)
 
 
 def _words(raw: Raw) -> list[str]:
