@@ -63,6 +63,7 @@ def files(words: Iterable[Word]) -> set[str]:
 
 
 def texts(words: Iterable[Word]) -> list[str]:
+    """Their texts, in order."""
     return [word.text for word in words]
 
 
