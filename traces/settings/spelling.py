@@ -40,8 +40,8 @@ def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
     for name, value in changes.items():
         if (knob := knobs().get(name)) is None:
             continue
-        for twin, is_off in by_flag().get(knob.flag or knob.off, ()):
-            found[twin.id] = not value if bool(knob.flag) == is_off else value
+        for twin, _ in by_flag().get(knob.flag or knob.off, ()):
+            found[twin.id] = value
     return {**found, **changes}
 
 
