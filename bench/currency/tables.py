@@ -62,7 +62,7 @@ def _flag(fact: Fact, core: Release, is_core: bool) -> bool | None:
     name = fact.place
     if not is_core:
         return name in harness_flags() or long_flag(name) != name or is_alias(name)
-    stay = stay_of_flag(name, [knob for knob, _ in by_flag().get(name, ())])
+    stay = stay_of_flag(name)
     if stay is not None:
         return stay.since <= core and (stay.until is None or core < stay.until)
     return name in lm_flags() or name in spellings() or is_alias(name)

@@ -127,12 +127,8 @@ def _with_recipe(written: Settings) -> Settings:
     """With the fields that Bridge's precision, named or spelled out, writes over those of the
     model.
     """
-    name = written.value("mixed_precision")
-    own = {
-        knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")
-    }
     place = written.said("mixed_precision") or "mixed_precision"
-    return written.under(settings(of_precision(name, own), place))
+    return written.under(settings(of_precision(written), place))
 
 
 def _recompute_knobs(observed: Observed) -> Values:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 from traces.settings.bridge import is_override, take, take_override
 from traces.settings.command import flags_of, take_flag
+from traces.settings.draft import Draft
 from traces.settings.harness import take_harness
 from traces.settings.knobs import knobs
-from traces.settings.settings import Draft, Value
+from traces.settings.settings import Value
 from traces.settings.shell import Word
 from traces.settings.spelling import is_open
 
@@ -33,12 +34,12 @@ def _read(line: str, harness: bool) -> dict[str, Value]:
     if f"env.{name}" in knobs():
         take(draft, knobs()[f"env.{name}"], name, value, None)
     elif is_override(words[0].text):
-        take_override(draft, line, None, None)
+        take_override(draft, line, None)
     elif harness:
-        take_harness(draft, words, None)
+        take_harness(draft, words)
     else:
         for flag in flags_of(words):
-            take_flag(draft, flag, None)
+            take_flag(draft, flag)
     assert draft.by_knob or harness, f"nothing reads {line}"
     assert draft.problems == [], line
     return {knob: one.value for knob, one in draft.by_knob.items()}

@@ -23,8 +23,9 @@ from heuristics.guides.choices import choose_all
 from heuristics.run.run import WALL_IDS, Run
 from tests.megatron.random_runs import drawn_run
 from traces.settings.derive import add_derived, with_ranks
+from traces.settings.draft import Draft
 from traces.settings.effective import effective
-from traces.settings.settings import Draft, Settings, Value, settings
+from traces.settings.settings import Settings, Value, settings
 
 import_module("heuristics.judging.checked")  # facts are known once what states them is loaded
 EACH: Final = 40

@@ -28,8 +28,9 @@ from tests.configurations.constraints import DEFAULTS
 from tests.megatron.random_knobs import LISTS, MODELS, POOL, RESET, SIZES, VERSIONS
 from tests.megatron.random_symptoms import random_symptoms
 from traces.settings.derive import add_defaults, add_derived
+from traces.settings.draft import Draft
 from traces.settings.knobs import knobs, release
-from traces.settings.settings import Draft, Framework, Settings, Value
+from traces.settings.settings import Framework, Settings, Value
 
 FILE: Final = "drawn"
 MOST_RESETS: Final = 200

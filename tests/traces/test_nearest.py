@@ -1,9 +1,9 @@
 """The known names nearest to an unknown one, and what looking for them costs."""
 
 from traces.nearest import LONGEST_NAME, MOST_NAMES, nearest, nearest_names
+from traces.settings.draft import MOST_PROBLEMS
 from traces.settings.names import lm_flags
 from traces.settings.read import configuration_of
-from traces.settings.settings import MOST_PROBLEMS
 
 
 def test_the_nearest_names_come_first() -> None:

@@ -2,7 +2,7 @@
 in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from traces.sections.addresses import (
     Address,
     Addresses,
     AddressesLeftOut,
+    AddressKind,
     GpuAddress,
     GpuAddressesLeftOut,
     HostStack,
@@ -59,6 +60,10 @@ class _Pieces(Pieces):
     native: IntArray
     os_call: IntArray
 
+    @property
+    def blocking_ns(self) -> IntArray:
+        return self.length_ns * self.blocks
+
 
 def measure_addresses(
     rank: RankTimeline, windows: Spans, absent: AbsentPieces | Missing
@@ -91,7 +96,7 @@ def _host_pieces(
     by_host = (whole.blocks == 0) | (whole.end_ns <= ready_ns(rows, whole.kernel))
     host, device = whole.take(by_host), whole.take(~by_host)
     names = _at_launch(rank, device.gap, found)
-    device = replace(device, **{kind.value: names[kind] for kind in LEVELS})
+    device = replace(device, **names)
     return _Pieces.joined(*_on_threads(rank, host, found), device)
 
 
@@ -105,7 +110,7 @@ def _on_threads(
         mine = host.take(thread == one)
         for kind in LEVELS if len(mine) else ():
             mine, name = cut(mine, found[kind].on_thread(one))
-            mine = replace(mine, **{kind.value: name})
+            mine = replace(mine, **{kind: name})
         parts.append(mine)
     return parts
 
@@ -141,9 +146,8 @@ def _gpu(
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
     order, most, shown = order_of(-sums), int(READ.value), list[GpuAddress]()
     for place, at in row_by_row(order[:most], first[order[:most]]):
-        kind = _kind(GPU_PREFERRED, int(level[at]))
-        text = _text(found, kind, int(name[at]))
-        shown.append(GpuAddress(kind.value, text, int(counts[place]), int(sums[place])))
+        address = _address(found, GPU_PREFERRED, level[at], name[at])
+        shown.append(GpuAddress(*address, int(counts[place]), int(sums[place])))
     rest = order[most:]
     left = GpuAddressesLeftOut(len(rest), summed(counts[rest]), summed(sums[rest]))
     return tuple(shown), left
@@ -163,16 +167,13 @@ def _chosen(
     return level, name
 
 
-def _kind(preferred: tuple[FrameKind, ...], level: int) -> FrameKind:
-    if level >= 0:
-        return preferred[level]
-    return FrameKind.NONE
-
-
-def _text(found: Mapping[FrameKind, Level], kind: FrameKind, name: int) -> str:
-    if name >= 0:
-        return found[kind].names[name]
-    return ""
+def _address(
+    found: Mapping[FrameKind, Level], preferred: tuple[FrameKind, ...], level: int, name: int
+) -> tuple[AddressKind, str]:
+    """Kind and text of what was chosen."""
+    if level < 0:
+        return FrameKind.NONE.value, ""
+    return preferred[level].value, found[preferred[level]].text(name)
 
 
 def _section(
@@ -181,28 +182,23 @@ def _section(
     gpu: tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut],
     found: Mapping[FrameKind, Level],
 ) -> Addresses:
-    length_ns, names = host.length_ns, {kind: getattr(host, kind.value) for kind in LEVELS}
-    both = [np.where(host.blocks == side, length_ns, 0) for side in (0, 1)]
-    (level, name), rows = _chosen(names, PREFERRED), list[Address]()
-    for at, *ns in _largest(group_of(level, name), both):
-        kind = _kind(PREFERRED, int(level[at]))
-        rows.append(Address(kind.value, _text(found, kind, int(name[at])), *ns))
-    stacks = [
-        HostStack(
-            **{kind.value: _text(found, kind, int(names[kind][at])) for kind in LEVELS},
-            starved_ns=starved_ns,
-            blocking_ns=blocking_ns,
-        )
-        for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), both)
-    ]
-    most, total_ns = int(READ.value), summed(length_ns)
-    left = [row for row in rows[most:] if row.kind != "none"]
+    length_ns, names = host.length_ns, {kind: getattr(host, kind) for kind in LEVELS}
+    (level, name), total_ns = _chosen(names, PREFERRED), summed(length_ns)
+    shown, left, stacks = list[Address](), list[Address](), list[HostStack]()
+    for at, *ns in _largest(group_of(level, name), host):
+        row = Address(*_address(found, PREFERRED, level[at], name[at]), *ns)
+        is_shown = len(shown) < READ.value or row.kind == "none"
+        (shown if is_shown else left).append(row)
+    for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), host):
+        texts = {kind: found[kind].text(names[kind][at]) for kind in LEVELS}
+        stacks.append(HostStack(**texts, starved_ns=starved_ns, blocking_ns=blocking_ns))
+    blocks_ns = summed(host.blocking_ns)
     return Addresses(
-        host_starved_ns=summed(both[0]),
-        host_blocking_ns=summed(both[1]),
+        host_starved_ns=total_ns - blocks_ns,
+        host_blocking_ns=blocks_ns,
         addressed_frac=_share(length_ns[level >= 0], total_ns),
         by_function_frac=_by_function(rank, length_ns[names[FrameKind.FUNCTION] >= 0], total_ns),
-        hosts=(*rows[:most], *(row for row in rows[most:] if row.kind == "none")),
+        hosts=tuple(shown),
         hosts_left_out=_left_out(left),
         host_stacks=tuple(stacks[: int(STACKS.value)]),
         host_stacks_left_out=_left_out(stacks[int(STACKS.value) :]),
@@ -211,12 +207,12 @@ def _section(
     )
 
 
-def _largest(group: IntArray, both: list[IntArray]) -> list[tuple[int, ...]]:
-    """Of each group a row of it, and its two sums; the largest groups first."""
+def _largest(group: IntArray, host: _Pieces) -> Iterator[tuple[int, int, int]]:
+    """Of each group a row of it, and its starved and blocking time; the largest groups first."""
     count, first = int(group.max(initial=-1)) + 1, first_of(group)
-    sums = [sums_of(one, group, count) for one in both]
-    order = order_of(-(sums[0] + sums[1]))
-    return [(int(first[at]), int(sums[0][at]), int(sums[1][at])) for at in order.tolist()]
+    ns, blocking_ns = (sums_of(one, group, count) for one in (host.length_ns, host.blocking_ns))
+    order = order_of(-ns)
+    return row_by_row(first[order], (ns - blocking_ns)[order], blocking_ns[order])
 
 
 def _left_out(rows: list[Address] | list[HostStack]) -> AddressesLeftOut:

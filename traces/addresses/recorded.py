@@ -37,6 +37,12 @@ class Level:
     name: IntArray
     names: Texts
 
+    def text(self, name: int) -> str:
+        """What is written of a name; empty where there is none."""
+        if name == NO_FRAME:
+            return ""
+        return self.names[name]
+
     def on_thread(self, thread: int) -> Tiling:
         """Which name is the innermost at every instant of a thread, `NO_FRAME` where none is."""
         mine = self.thread_gid == thread
@@ -73,16 +79,14 @@ def _by_kind(
     """By kind: places of spans that may be named, and the number and texts of their names."""
     used = none_of(len(texts))
     used[code[places]] = True
-    frames = {
-        at: frame
-        for at in np.flatnonzero(used).tolist()
-        if (frame := public(texts[at])) is not None
-    }
-    for kind in dict.fromkeys(frame.kind for frame in frames.values()):
+    by_kind: dict[FrameKind, dict[int, str]] = {}
+    for at in np.flatnonzero(used).tolist():
+        if (frame := public(texts[at])) is not None:
+            by_kind.setdefault(frame.kind, {})[at] = frame.name
+    for kind, frames in by_kind.items():
         number: dict[str, int] = {}
         of_text = np.full(len(texts), NO_FRAME, dtype=PLACE)
-        for at, frame in frames.items():
-            if frame.kind is kind:
-                of_text[at] = number.setdefault(frame.name, len(number))
+        for at, text in frames.items():
+            of_text[at] = number.setdefault(text, len(number))
         mine = places[of_text[code[places]] >= 0]
         yield kind, mine, of_text[code[mine]], tuple(number)

@@ -125,11 +125,16 @@ def _is_as_listed(
         all(name not in ("", ".", "..") and "/" not in name for name in names)
         and moves.last in moves.made
         and {*left.names()} == {MADE, _REPLACED, _LIST}
-        and all(is_own_private_folder(one.stat) for one in (made, replaced))
-        and all(_is_at(made, name, moves.made.get(name)) for name in made.names())
-        and all(_is_at(replaced, name, moves.replaced.get(name)) for name in replaced.names())
+        and _holds_only(made, moves.made)
+        and _holds_only(replaced, moves.replaced)
         and all(_may_go(place, name, one) for name, one in moves.made.items())
         and all(_may_return(name, moves, place, replaced) for name in moves.replaced)
+    )
+
+
+def _holds_only(folder: Folder, listed: Mapping[str, _File]) -> bool:
+    return is_own_private_folder(folder.stat) and all(
+        _is_at(folder, name, listed.get(name)) for name in folder.names()
     )
 
 

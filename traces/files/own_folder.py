@@ -18,9 +18,9 @@ def make_own(path: Path) -> None:
     """Make a folder, and those above it that are not there, as the XDG rules say: for the user
     alone.
     """
-    missing = [one for one in (path, *path.parents) if not os.path.lexists(one)]
-    for one in reversed(missing):
-        one.mkdir(mode=0o700, exist_ok=True)  # another run may make it at once
+    for one in reversed((path, *path.parents)):
+        if not os.path.lexists(one):
+            one.mkdir(mode=0o700, exist_ok=True)  # another run may make it at once
 
 
 def way_in(path: Path) -> str | None:
@@ -65,10 +65,10 @@ def is_surely_ours(path: Path) -> bool:
 
 
 def _way_from_above(path: Path) -> str | None:
-    shared = next((one for one in _above(path) if _is_shared(one.stat())), None)
-    if shared is None:
-        return None
-    return f"others can rename what is in {shared}"
+    for one in _above(path):
+        if _is_shared(one.stat()):
+            return f"others can rename what is in {one}"
+    return None
 
 
 def _above(path: Path) -> Iterator[Path]:
@@ -77,8 +77,11 @@ def _above(path: Path) -> Iterator[Path]:
     Those below one that nobody else may enter are left out: what their modes allow, nobody can do.
     """
     for start in {Path(os.path.abspath(path)), path.resolve()}:  # noqa: PTH100 - links are kept
-        closed = [one for one in start.parents if _is_closed(one.stat())]
-        yield from closed[-1].parents if closed else start.parents
+        above = start.parents
+        for one in start.parents:
+            if _is_closed(one.stat()):
+                above = one.parents
+        yield from above
 
 
 def _is_closed(found: os.stat_result) -> bool:

@@ -1,13 +1,12 @@
 """The arguments that Megatron-LM prints at the start of its log, one a line behind dots."""
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import Final
 
 from traces.patterns import compiled
 from traces.settings.bridge import take
+from traces.settings.draft import Draft
 from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_dest, knobs
-from traces.settings.settings import Draft
 
 HEADER: Final = compiled(r"-{8,} arguments -{8,}")
 END: Final = compiled(r"-{8,} end of arguments -{8,}")
@@ -35,19 +34,17 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
     for number, name, text in found:
         for knob in by_dest().get(name, ()):
             _take(draft, knob, name, text, number)
-    names = {name for _, name, _ in found}
     if is_whole:
-        used = chain.from_iterable(by_dest().get(name, ()) for name in names)
-        at_least = FIRST
-        for knob in used:
-            older = knob.older if knob.dest in names else ()
-            at_least = max(at_least, knob.flag_since, *(old.until for old in older))
-        others = (knob for knob in knobs().values() if knob.dest and knob.until is None)
-        missing = [knob.flag_since for knob in others if knob.dest not in names]
-        # the framework writes all that it has
-        note_releases(
-            draft, at_least, min((one for one in missing if one > at_least), default=None)
-        )
+        names = {name for _, name, _ in found}
+        used, missing = list[Release](), list[Release]()
+        for knob in knobs().values():
+            if knob.dest in names:
+                used.append(max(knob.flag_since, knob.renamed))
+            elif not names.isdisjoint(knob.older):
+                used.append(knob.flag_since)
+            elif knob.dest and knob.until is None:
+                missing.append(knob.flag_since)
+        note_releases(draft, used, missing)
     else:
         draft.problem(
             None, "the arguments end before their last line", "the whole log from its start"
@@ -56,26 +53,31 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
 
 
 def _take(draft: Draft, knob: Knob, name: str, text: str, line: int) -> None:
-    older = {old.name for old in knob.older}
     if knob.kind == "bool" and text in ("True", "False"):
-        draft.put(knob.id, (text == "True") != (knob.dest_is_opposite and name not in older), line)
+        is_opposite = knob.dest_is_opposite and name not in knob.older
+        draft.put(knob.id, (text == "True") != is_opposite, line)
     elif text == "None":
-        if name not in older or knob.id not in draft.by_knob:
+        if name not in knob.older or knob.id not in draft.by_knob:
             draft.put(knob.id, None, line)
     else:
         take(draft, knob, name, text, line)
 
 
-def note_releases(draft: Draft, at_least: Release, before: Release | None) -> None:
-    """Write a range of releases into the versions of a draft."""
+def note_releases(draft: Draft, used: Iterable[Release], missing: Iterable[Release]) -> None:
+    """Write a range of releases into the versions of a draft.
+
+    `used`: those with which came what is there; `missing`: what is not, as the framework writes all
+    that it has.
+    """
+    at_least = max((FIRST, *used))
     if at_least > FIRST:
         draft.versions["core_at_least"] = spelled(at_least)
-    if before is not None:
-        draft.versions["core_before"] = spelled(before)
+    if later := sorted(one for one in missing if one > at_least):
+        draft.versions["core_before"] = spelled(later[0])
 
 
 def spelled(core: Release) -> str:
     """A release as text."""
     if core == MAIN:
         return "main"
-    return ".".join(str(part) for part in core)
+    return ".".join(map(str, core))

@@ -13,10 +13,11 @@ from traces.settings.corrections import (
     is_alias,
     spellings,
 )
-from traces.settings.knobs import Knob, Release, by_path, knobs
+from traces.settings.draft import Draft
+from traces.settings.knobs import Knob, by_path, knobs
 from traces.settings.names import bridge_groups, bridge_paths, open_groups, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_path
-from traces.settings.settings import Draft, ProblemEffect, Value
+from traces.settings.settings import ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
 
 LOOKED_UP: Final = ("mixed_precision",)
@@ -47,6 +48,12 @@ def take(
         near = nearest_names(str(raw).replace("-", "_"), knob.choices, NEAREST)
         instead = (" or ".join(near) or "one of these") if effect == "stops" else ""
         draft.problem(line, f"{name} {error}", instead, effect, always=always)
+
+
+def take_variable(draft: Draft, name: str, raw: Raw, line: int | None) -> None:
+    """Set a variable of the environment, of those that matter to a run."""
+    if (knob := knobs().get(f"env.{name}")) is not None:
+        take(draft, knob, name, raw, line)
 
 
 def _value(knob: Knob, raw: Raw) -> Value:
@@ -80,14 +87,23 @@ def take_correction(draft: Draft, name: str, meant: Correction, raw: Raw, line: 
         take(draft, knobs()[knob_id], name, raw if value == AS_WRITTEN else value, line)
 
 
-def is_wrong_in(meant: Correction, core: Release | None) -> bool:
-    """Whether a spelling is wrong in a release; one that became wrong is not where none is
-    known.
+def wrong_in(draft: Draft, name: str) -> Correction | None:
+    """What a spelling means that is wrong in the release; where none is known, one that only became
+    wrong is not.
     """
-    return meant.since is None or (core is not None and core >= meant.since)
+    meant = spellings().get(name)
+    if meant and meant.since and (draft.core is None or draft.core < meant.since):
+        return None
+    return meant
 
 
-def unclear(draft: Draft, knob: Knob, name: str, line: int | None, why: str) -> None:
+def unclear(
+    draft: Draft,
+    knob: Knob,
+    name: str,
+    line: int | None,
+    why: str = "its value comes from outside the file",
+) -> None:
     """Note that a knob was said and what is not known; of some it is enough that they have a
     value.
     """
@@ -120,11 +136,11 @@ def is_override(word: str) -> bool:
     return path.partition(".")[0] in bridge_groups() and (path in by_path() or "." in path)
 
 
-def take_override(draft: Draft, word: str, line: int | None, core: Release | None) -> None:
+def take_override(draft: Draft, word: str, line: int | None) -> None:
     """Take one override of Hydra."""
     if found := OVERRIDE.fullmatch(word):
         value = None if found[1] == "~" else hydra_value(found[3] or "")
-        take_path(draft, found[2], value, line, core)
+        take_path(draft, found[2], value, line)
 
 
 def hydra_value(text: str) -> Raw:
@@ -139,9 +155,7 @@ def hydra_value(text: str) -> Raw:
     return text
 
 
-def take_path(
-    draft: Draft, path: str, raw: Raw, line: int | None, core: Release | None, dumped: bool = False
-) -> None:
+def take_path(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool = False) -> None:
     """Take the value at a path such as `model.moe_grouped_gemm`.
 
     `dumped`: the framework wrote the file, so that a name we do not know is most likely the class's
@@ -151,32 +165,31 @@ def take_path(
         path = path.removeprefix("cfg.")
         draft.problem(line, "overrides do not begin with cfg.", shown(path))
     path = plain_path(path)
-    wrong = spellings().get(path)
+    wrong = wrong_in(draft, path)
     if dumped and is_older(path) and (raw is None or raw is False):
         return  # the field of an older name, as its class leaves it
-    if wrong is not None and is_wrong_in(wrong, core) and not (dumped and not wrong.sets):
+    if wrong is not None and (wrong.sets or not dumped):
         take_correction(draft, path, wrong, raw, line)
         if wrong.sets:
             return
     if not dumped:
-        say_if_absent(draft, path, stay_of_path(path), line, core)
+        say_if_absent(draft, path, stay_of_path(path), line)
     if (knob := by_path().get(path)) is not None:
         take(draft, knob, path, raw, line)
         draft.note_name(knob.id, path, line)
-        if knob.is_core and core is not None and not dumped:
-            say_later_words(draft, path, knob, _words(raw), line, core)
+        if knob.is_core and not dumped:
+            say_later_words(draft, path, knob, _words(raw), line)
     elif is_alias(path):
         _take_alias(draft, path, raw, line)
     elif path.startswith(ENVIRONMENTS):
-        if (variable := knobs().get(f"env.{path.partition('.')[2]}")) is not None:
-            take(draft, variable, variable.bridge, raw, line)
+        take_variable(draft, path.partition(".")[2], raw, line)
     elif path not in bridge_paths():
         _unknown(draft, path, raw, line, dumped)
 
 
 def _words(raw: Raw) -> list[str]:
     if isinstance(raw, list):
-        return [str(one) for one in raw]
+        return list(map(str, raw))
     return [str(raw)]
 
 

@@ -5,19 +5,26 @@ starts.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Final
 
 from traces.frozen import frozen
 from traces.patterns import compiled
-from traces.settings.bridge import is_override, is_wrong_in, take, take_correction, unclear
+from traces.settings.bridge import (
+    is_override,
+    take,
+    take_correction,
+    unclear,
+    wrong_in,
+)
 from traces.settings.corrections import Correction, alias, corrected_flag, is_alias, spellings
+from traces.settings.draft import Draft
 from traces.settings.harness import harness_count, runs_scripts, take_harness
-from traces.settings.knobs import Knob, Release, by_flag, knobs
+from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.names import lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
-from traces.settings.settings import Draft, NotAConfiguration
-from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
+from traces.settings.settings import NotAConfiguration
+from traces.settings.shell import UNKNOWN, Command, Script, Word, files, read_script, texts
 from traces.settings.values import Raw
 
 BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
@@ -42,8 +49,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     """
     found: dict[str, int | None] = {}
     for word, after in pairwise((*words, Word("", 0))):
-        flag, equals, text = word.text.partition("=")
-        value = replace(word, text=text) if equals else after
+        flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
         if flag in _LAUNCHES:
@@ -57,22 +63,25 @@ def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int 
     """
     is_torchrun = any(map(_is_torchrun, launch))
     asked, typed = _counts(script.directives), _counts(launch)
-    told = {name: typed.get(name) or asked.get(name) for name in _LAUNCHES.values()}
-    of_node, nodes, each = told["of_node"], told["nodes"], told["tasks_of_node"]
+
+    def told(name: str) -> int | None:
+        return typed.get(name) or asked.get(name)
+
+    of_node, nodes, each = told("of_node"), told("nodes"), told("tasks_of_node")
     world = _plain(script.assigned.get("WORLD_SIZE"))
     if is_torchrun and of_node:
         world = of_node * (nodes or 1)
         if not nodes and "nodes" in {*asked, *typed}:
             world = None
     elif not is_torchrun and world is None:
-        world = told["tasks"]
+        world = told("tasks")
         if world is None and nodes and each:
             world = nodes * each
     yield "world_size", world
     # of torchrun one task a node starts all ranks of it
     yield (
         "launcher.gpus_per_node",
-        of_node or told["gpus_of_node"] or (None if is_torchrun else each),
+        of_node or told("gpus_of_node") or (None if is_torchrun else each),
     )
 
 
@@ -108,13 +117,13 @@ class Flag:
 
     @property
     def raw(self) -> Raw:
-        texts: list[Raw] = [word.text for word in self.words]
-        if len(texts) == 1:
-            return texts[0]
-        return texts
+        said = list[Raw](texts(self.words))
+        if len(said) == 1:
+            return said[0]
+        return said
 
 
-def take_script(draft: Draft, text: str, core: Release | None) -> bool:
+def take_script(draft: Draft, text: str) -> bool:
     """Take what the training command of a script says. Whether it is Megatron-LM's and told in
     full.
 
@@ -123,22 +132,22 @@ def take_script(draft: Draft, text: str, core: Release | None) -> bool:
     """
     script = read_script(text)
     command = _training(draft, script)
-    launch, arguments = _split(command)
+    launch, arguments = _split(command.words)
     if draft.framework == "megatron_bridge":
         draft.is_strict = runs_scripts(command.words)
-        take_harness(draft, arguments, core, draft.is_strict)
-        if any(word.file == DIRECT for word in command.words):
+        take_harness(draft, arguments, draft.is_strict)
+        if DIRECT in files(command.words):
             draft.put("launcher.direct", True, command.words[0].line)
         is_complete = False
     else:
-        draft.is_strict = any(_STRICT.fullmatch(word.file) for word in launch)
-        is_complete = _take_flags(draft, arguments, core)
+        draft.is_strict = any(map(_STRICT.fullmatch, files(launch)))
+        is_complete = _take_flags(draft, arguments)
     take_environment(draft, script, command, launch)
     around = (*command.around, *launch)
     for knob, count in _started(around, script):
         if count is not None and knob not in draft.by_knob:
             draft.put(knob, count, command.words[0].line)
-    if any(word.file in BINDERS for word in around):
+    if not BINDERS.isdisjoint(files(around)):
         draft.put("launcher.numa_binding", True, (launch or arguments)[0].line)
     _container(draft, script)
     return is_complete
@@ -149,10 +158,9 @@ def flags_of(words: tuple[Word, ...]) -> Iterator[Flag]:
     starts = [place for place, word in enumerate(words) if is_flag(word.text)]
     for start, end in pairwise((*starts, len(words))):
         word, behind = words[start], words[start + 1 : end]
-        name, equals, text = word.text.partition("=")
-        yield Flag(
-            name, (replace(word, text=text), *behind) if equals else behind, word.line, word.sure
-        )
+        if word.value is not None:
+            behind = (word.value, *behind)
+        yield Flag(word.name, behind, word.line, word.sure)
 
 
 def is_flag(text: str) -> bool:
@@ -161,51 +169,55 @@ def is_flag(text: str) -> bool:
 
 
 def _training(draft: Draft, script: Script) -> Command:
-    scored = [(_score(command), command) for command in script.commands]
-    best = max((score for score, _ in scored), default=(0, 0))
+    scores = list(map(_score, script.commands))
+    best = max(scores, default=(0, 0))
     if not any(best):
         raise NotAConfiguration(
             f"{draft.name}: no training command in it that we know; give the file that has "
             f"Megatron's flags, "
             "a YAML of Megatron-Bridge or a log with its arguments"
         )
-    found = [command for score, command in scored if score == best]
     draft.framework = "megatron_bridge" if best[0] < best[1] else "megatron_lm"
-    for score, command in scored:
-        if max(score) > 2 and command is not found[-1]:
+    last = len(scores) - 1 - scores[::-1].index(best)
+    for place, command in enumerate(script.commands):
+        if max(scores[place]) > 2 and place != last:
             draft.problem(
                 command.words[0].line, "another training command, which was not read", "one a file"
             )
-    return found[-1]
+    return script.commands[last]
 
 
 def _score(command: Command) -> tuple[int, int]:
     """How many flags of Megatron-LM a command has, and how many flags or overrides of Bridge."""
-    names = {word.text.partition("=")[0] for word in command.words if is_flag(word.text)}
-    overrides = sum(is_override(word.text) for word in command.words)
+    names, overrides = set[str](), 0
+    for word in command.words:
+        overrides += is_override(word.text)
+        if is_flag(word.text):
+            names.add(word.name)
     if runs_scripts(command.words):
         return 0, overrides + len(names) + 1
-    known = {name for name in names if name in by_flag() or name in spellings() or is_alias(name)}
-    return len(known), overrides + harness_count(names)
+    return sum(map(_is_megatrons, names)), overrides + harness_count(names)
 
 
-def _split(command: Command) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    ends = [index for index, word in enumerate(command.words) if word.text.endswith(".py")]
-    modules = [
-        index + 1
-        for index, word in enumerate(command.words[:-1])
-        if word.text == "-m" and not command.words[index + 1].text.startswith("torch.distributed")
-    ]
-    end = min(ends + modules, default=-1) + 1
-    return command.words[:end], command.words[end:]
+def _is_megatrons(name: str) -> bool:
+    return name in by_flag() or name in spellings() or is_alias(name)
 
 
-def _take_flags(draft: Draft, words: tuple[Word, ...], core: Release | None) -> bool:
+def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    """The words to the program or module that trains, and those behind it."""
+    for place, (before, word) in enumerate(pairwise((Word("", 0), *words)), 1):
+        is_module = before.text == "-m" and not word.text.startswith("torch.distributed")
+        if is_module or word.text.endswith(".py"):
+            return words[:place], words[place:]
+    return (), words
+
+
+def _take_flags(draft: Draft, words: tuple[Word, ...]) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
     pairs = pairwise((Word("", 0), *words))
     is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
     for flag in flags_of(words):
-        take_flag(draft, flag, core)
+        take_flag(draft, flag)
     if not is_complete:
         draft.problem(
             words[0].line,
@@ -219,15 +231,15 @@ def _is_value(before: Word) -> bool:
     """Whether what follows a word is the value of a flag that takes one: then it hides no flags."""
     rows = by_flag().get(before.text, ())
     if rows:
-        return any(not is_off and knob.kind != "bool" for knob, is_off in rows)
+        return any(knob.kind != "bool" for knob, _ in rows)
     return before.text in lm_flags()
 
 
-def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
+def take_flag(draft: Draft, flag: Flag) -> None:
     """Take a flag of Megatron-LM with its value."""
-    wrong = spellings().get(flag.name)
+    wrong = wrong_in(draft, flag.name)
     rows = by_flag().get(flag.name)
-    if wrong is not None and is_wrong_in(wrong, core):
+    if wrong is not None:
         _take_meant(draft, flag, wrong)
         if wrong.sets:
             return
@@ -235,11 +247,11 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
         for knob, is_off in rows:
             _take_knob(draft, flag, knob, is_off)
             draft.note_name(knob.id, flag.name, flag.line)
-        _check_release(draft, flag, [knob for knob, _ in rows], core)
+        _check_release(draft, flag)
     elif is_alias(flag.name):
         if (meant := alias(flag.name, str(flag.raw))) is not None:
             _take_meant(draft, flag, meant)
-    elif flag.name in lm_flags() or wrong is not None:
+    elif flag.name in lm_flags() or flag.name in spellings():
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
@@ -248,14 +260,14 @@ def take_flag(draft: Draft, flag: Flag, core: Release | None) -> None:
         say_unknown(draft, flag.line, flag.name, lm_flags(), what, is_parsed=flag.is_told)
 
 
-def _check_release(draft: Draft, flag: Flag, rows: Sequence[Knob], core: Release | None) -> None:
+def _check_release(draft: Draft, flag: Flag) -> None:
     """A flag that the release lacks, or a word: Megatron-LM stops at what it does not know."""
-    stay = stay_of_flag(flag.name, rows)
-    if core is None or stay is None or not flag.is_told:
+    stay = stay_of_flag(flag.name)
+    if stay is None or not flag.is_told:
         return
-    say_if_absent(draft, flag.name, stay, flag.line, core, "stops")
-    words = (one.text for one in flag.words)
-    say_later_words(draft, flag.name, knobs()[stay.knob], words, flag.line, core, "stops")
+    say_if_absent(draft, flag.name, stay, flag.line, "stops")
+    knob = knobs()[stay.knob]
+    say_later_words(draft, flag.name, knob, texts(flag.words), flag.line, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:
@@ -304,9 +316,8 @@ def take_environment(
     """Variables that matter to a run, and no others: a script's environment holds secrets."""
     told = dict(script.exported) | command.environment
     for word in (*command.around, *launch):
-        name, equals, text = word.text.partition("=")
-        if equals:
-            told |= {name: Word(text, word.line, word.sure)}
+        if word.value is not None:
+            told[word.name] = word.value
     for name, word in told.items():
         knob = knobs().get(f"env.{name}")
         if knob is None:
@@ -314,7 +325,7 @@ def take_environment(
         elif word.is_told:
             take(draft, knob, name, word.text, word.line)
         else:
-            unclear(draft, knob, name, word.line, "its value comes from outside the file")
+            unclear(draft, knob, name, word.line)
 
 
 def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
@@ -332,7 +343,9 @@ def _variables() -> tuple[str, ...]:
 
 def _container(draft: Draft, script: Script) -> None:
     """The NeMo container that a script names: releases of a run hang on it."""
-    words = [*chain.from_iterable((*command.around, *command.words) for command in script.commands)]
+    words = list[Word]()
+    for command in script.commands:
+        words += (*command.around, *command.words)
     for word in (*words, *script.assigned.values(), *script.directives):
         if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
             draft.versions["container"] = f"nemo:{found[1]}"

@@ -64,7 +64,8 @@ def spellings() -> Mapping[str, Correction]:
     """Flags and paths that are no longer right, each with its correction."""
     found: dict[str, Correction] = {}
     for row in _table().spelling:
-        found |= {name: _correction(row, name, right) for name, right in row.right.items()}
+        for name, right in row.right.items():
+            found[name] = _correction(row, name, right)
     return found
 
 
@@ -82,8 +83,10 @@ def alias(name: str, said: str) -> Correction | None:
     row = _table().alias.get(name)
     if row is None:
         return None
-    word = said.strip().lower()
-    sets = next((found for words, found in row.by_word.items() if word in words.split()), row.sets)
+    word, sets = said.strip().lower(), row.sets
+    for words, of_words in row.by_word.items():
+        if word in words.split():
+            sets = of_words
     if sets is None:
         return None
     return Correction(tuple(sets.items()))

@@ -8,8 +8,9 @@ core_transformer_config_from_args, at core_v0.16.1 and main.
 from math import prod
 from typing import Final
 
+from traces.settings.draft import Draft
 from traces.settings.knobs import CP, PP, TP, VIRTUAL_STAGES, Release, knobs
-from traces.settings.settings import Draft, Setting, Settings, Value
+from traces.settings.settings import Setting, Settings, Value
 from traces.settings.values import stage_count
 
 DEFAULT: Final = "default"
@@ -27,7 +28,8 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
             before is None or knob.since < before
         )
         if knob.dest and is_there and not draft.has(knob.id) and (told := knob.default_in(core)):
-            draft.by_knob[knob.id] = Setting(told[0], DEFAULT)
+            (value,) = told
+            draft.by_knob[knob.id] = Setting(value, DEFAULT)
 
 
 def add_derived(draft: Draft, is_complete: bool) -> None:
@@ -100,9 +102,8 @@ def with_ranks(settings: Settings) -> Settings:
     Where they do not, as when an option gives one of them, the ranks in all stand.
     """
     draft = Draft("", by_knob=dict(settings.by_knob))
-    cut = [draft.view.count(knob) or 1 for knob in _CUTS]
     ranks, copies = draft.view.count("world_size"), draft.view.count("data_parallel_size")
-    if ranks is not None and copies is not None and ranks != copies * prod(cut):
+    if ranks is not None and copies is not None and ranks != copies * _cut(draft):
         del draft.by_knob["data_parallel_size"]
     add_ranks(draft)
     return Settings(draft.by_knob, settings.framework)
@@ -112,11 +113,9 @@ def add_ranks(draft: Draft) -> None:
     """Ranks in all from the data-parallel ones, or those from all, where the sizes between are
     said.
     """
-    cut = [draft.view.count(knob) for knob in _CUTS]
-    if None in cut:
+    if None in map(draft.view.count, _CUTS):
         return
-    model = prod(size or 1 for size in cut)
-    ranks = draft.view.count("world_size")
+    model, ranks = _cut(draft), draft.view.count("world_size")
     if ranks is not None:
         if ranks % model == 0:
             _follow(draft, "data_parallel_size", ranks // model, "world_size")
@@ -130,13 +129,25 @@ def add_ranks(draft: Draft) -> None:
 _CUTS: Final = (TP, PP, CP)
 
 
+def _cut(draft: Draft) -> int:
+    """Ranks that a copy of the dense model is cut over; a size that is unknown counts as 1."""
+    return prod(draft.view.count(knob) or 1 for knob in _CUTS)
+
+
 def _types(draft: Draft) -> None:
     """Parameters and what goes between stages are of the type asked for."""
-    asked = {knob: draft.view.value(knob) for knob in ("bf16", "fp16")}
-    chosen = next((knob for knob, is_on in asked.items() if is_on is True), None)
-    if chosen or all(is_on is False for is_on in asked.values()):
-        for dtype in ("params_dtype", "pipeline_dtype"):
-            _follow(draft, dtype, chosen or "fp32", chosen or "bf16")
+    bf16, fp16 = map(draft.view.value, ("bf16", "fp16"))
+    if bf16 is True:
+        _both_types(draft, "bf16", "bf16")
+    elif fp16 is True:
+        _both_types(draft, "fp16", "fp16")
+    elif bf16 is False and fp16 is False:
+        _both_types(draft, "fp32", "bf16")
+
+
+def _both_types(draft: Draft, dtype: str, source: str) -> None:
+    _follow(draft, "params_dtype", dtype, source)
+    _follow(draft, "pipeline_dtype", dtype, source)
 
 
 def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bool = False) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from traces.settings.knobs import FIRST, MAIN, PP, TP, VIRTUAL_STAGES, Release, knobs, release
-from traces.settings.settings import KnobView, Settings, Value, settings
+from traces.settings.settings import KnobView, Settings, Value, entries_of, settings
 from traces.toml_tables import read_table
 
 
@@ -33,6 +33,9 @@ class Facts(KnobView):
         super().__init__(settings)
         self.core = core
 
+    def is_default(self, knob: str) -> bool:
+        return self.settings.said(knob) == "default"
+
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `effective.toml`, which says what its fields are."""
@@ -48,18 +51,20 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     copies: dict[str, str] = {}
 
     def __call__(self, facts: Facts) -> Iterator[Change]:
-        said = facts.settings.said
         holds = (
             facts.core >= self.since
             and all(facts.value(knob) in values for knob, values in self.when.items())
             and not any(facts.value(knob) in values for knob, values in self.unless.items())
             and all(map(facts.null, self.null))
-            and all(said(knob) == "default" for knob in self.default)
-            and not any(said(knob) == "default" for knob in self.asked)
+            and all(map(facts.is_default, self.default))
+            and not any(map(facts.is_default, self.asked))
         )
-        copied = {knob: facts.value(of) for knob, of in self.copies.items() if facts.known(of)}
-        for knob, value in {**self.sets, **copied}.items():
-            if holds and (knob in self.sets or value is not None):
+        if not holds:
+            return
+        for knob, value in self.sets.items():
+            yield Change(knob, value, self.why)
+        for knob, source in self.copies.items():
+            if (value := facts.value(source)) is not None:
                 yield Change(knob, value, self.why)
 
 
@@ -174,25 +179,26 @@ def recipe(name: str) -> dict[str, Value]:
     return {}
 
 
-def of_precision(name: Value, own: Mapping[str, Value]) -> dict[str, Value]:
-    """Knobs that a precision writes over those of model, data-parallel wrapper and optimizer.
+def of_precision(said: Settings) -> dict[str, Value]:
+    """Knobs that a precision, named or spelled out as `mixed_precision.FIELD`, writes over those of
+    model, data-parallel wrapper and optimizer.
 
-    `name`: of a recipe, or anything else for none; `own`: what the file says, as
-    `mixed_precision.FIELD`. Source: Megatron-Bridge, training/mixed_precision.py,
-    MixedPrecisionConfig.setup.
+    Source: Megatron-Bridge, training/mixed_precision.py, MixedPrecisionConfig.setup.
     """
-    said = {knob.removeprefix("mixed_precision."): value for knob, value in own.items()}
-    fields = (recipe(name) if isinstance(name, str) else {}) | said
+    fields = dict(recipe(KnobView(said).word("mixed_precision") or ""))
+    for knob in said.by_knob:
+        if knob.startswith("mixed_precision."):
+            fields[knob.removeprefix("mixed_precision.")] = said.value(knob)
     found: dict[str, Value] = {}
     for field, value in fields.items():
-        targets = (field, f"ddp.{field}", f"optimizer.{field}")
-        found |= {target: value for target in targets if target in knobs()}
+        for target in (field, f"ddp.{field}", f"optimizer.{field}"):
+            if target in knobs():
+                found[target] = value
     return found
 
 
 def _precision(facts: Facts) -> Iterator[Change]:
-    own = {knob: facts.value(knob) for knob in facts.group("mixed_precision.")}
-    for knob, value in of_precision(facts.value("mixed_precision"), own).items():
+    for knob, value in of_precision(facts.settings).items():
         yield Change(knob, value, "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup")
 
 
@@ -259,9 +265,7 @@ def _data_parallel(facts: Facts) -> Iterator[Change]:
 
 def _hierarchy(facts: Facts) -> Iterator[Change]:
     """No recipe of Bridge sets it."""
-    kinds = facts.value("cp_comm_type")
-    named = kinds if isinstance(kinds, tuple) else (kinds,)
-    if "a2a+p2p" in named and not facts.known(_HIERARCHY):
+    if "a2a+p2p" in entries_of(facts.value("cp_comm_type")) and not facts.known(_HIERARCHY):
         yield Change(_HIERARCHY, None, "default")
 
 

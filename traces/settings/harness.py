@@ -7,13 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from traces.settings.bridge import is_override, take, take_correction, take_override, unclear
+from traces.settings.bridge import (
+    is_override,
+    take,
+    take_correction,
+    take_override,
+    take_variable,
+    unclear,
+)
 from traces.settings.corrections import alias, is_alias
+from traces.settings.draft import Draft
 from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
-from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
+from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path
 from traces.settings.names import harness_flags, long_flag, say_unknown
-from traces.settings.settings import Draft, Setting
-from traces.settings.shell import Word
+from traces.settings.settings import Setting
+from traces.settings.shell import Word, files
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
@@ -35,19 +43,17 @@ _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 def harness_count(names: Iterable[str]) -> int:
     """How many flags are of Bridge's scripts by their underscores; Megatron-LM's have dashes."""
     known = {*by_harness(), "--moe_a2a_overlap", "--compute_dtype", "--recompute_modules"}
-    return sum("_" in name and name in known for name in names)
+    return sum("_" in name for name in known.intersection(names))
 
 
 def runs_scripts(words: Iterable[Word]) -> bool:
     """Whether a command runs one of the performance scripts: other programs have flags of their
     own.
     """
-    return any(word.file in SCRIPTS for word in words)
+    return not SCRIPTS.isdisjoint(files(words))
 
 
-def take_harness(
-    draft: Draft, words: tuple[Word, ...], core: Release | None, is_script: bool = True
-) -> None:
+def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) -> None:
     """Take the flags of the scripts and the overrides among the words.
 
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
@@ -58,26 +64,22 @@ def take_harness(
         pairs.sort(key=lambda pair: _is_flag(pair[0].text))
     for word, value in pairs:
         if _is_flag(word.text):
-            _take_flag(draft, word, value, is_script, core)
+            _take_flag(draft, word, value, is_script)
             if value.is_told:
                 plain[long_flag(word.text)] = value.text
         elif is_override(word.text) and word.is_told:
-            take_override(draft, word.text, word.line, core)
-        elif (hidden := by_path().get(word.text.partition("=")[0])) is not None:
-            unclear(
-                draft, hidden, hidden.bridge, word.line, "its value comes from outside the file"
-            )
+            take_override(draft, word.text, word.line)
+        elif (hidden := by_path().get(word.name)) is not None:
+            unclear(draft, hidden, hidden.bridge, word.line)
     if is_script:
         if "--seq_length" in plain or plain.get("--data", "mock") not in _OWN_LENGTH:
             draft.by_knob.pop(_OF_DATA, None)
-        _without_deepep(draft, plain, core)
-        take_recipe(draft, plain, core)
-        _check_preset(draft, plain, words, core)
+        _without_deepep(draft, plain)
+        take_recipe(draft, plain)
+        _check_preset(draft, plain, words)
 
 
-def _check_preset(
-    draft: Draft, flags: Mapping[str, str], words: Iterable[Word], core: Release | None
-) -> None:
+def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word]) -> None:
     """The scripts stop where no preset has the precision; of an unknown release, where none ever
     had it.
 
@@ -88,9 +90,9 @@ def _check_preset(
     if found is None or not isinstance(found.value, tuple) or code in found.value:
         return
     gpu = str(draft.by_knob["launcher.gpu"].value)
-    if core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
+    if draft.core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
         return
-    line = next((word.line for word in words if long_flag(word.text) == "--compute_dtype"), None)
+    line = next((word.line for word in words if long_flag(word.name) == "--compute_dtype"), None)
     text = (
         f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, "
         f"and stop"
@@ -101,7 +103,7 @@ def _check_preset(
     draft.problem(line, text, others, "stops")
 
 
-def _without_deepep(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
+def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
     """What the flag for DeepEP sets on a GPU without it: alltoall since 0.6, before it nothing.
 
     Source: training/flex_dispatcher_backend.py, apply_flex_dispatcher_backend, of v0.4.0 to
@@ -117,7 +119,7 @@ def _without_deepep(draft: Draft, flags: Mapping[str, str], core: Release | None
     set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER if knob in draft.by_knob}
     asked = set_before.get("moe_flex_dispatcher_backend", gpu)
     draft.by_knob["launcher.flex_backend"] = Setting("deepep", asked.said)
-    if (core or MAIN) >= _FALLS_BACK:
+    if (draft.core or MAIN) >= _FALLS_BACK:
         draft.by_knob["moe_token_dispatcher_type"] = Setting("alltoall", asked.said)
         draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, asked.said)
 
@@ -131,49 +133,41 @@ def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
     left = deque(words)
     while left:
         word = left.popleft()
-        name, equals, text = word.text.partition("=")
         if not _is_flag(word.text):
             yield word, word
-        elif equals:
-            yield replace(word, text=name), replace(word, text=text)
+        elif (value := word.value) is not None:
+            yield replace(word, text=word.name), value
         elif left and not _is_flag(left[0].text):
             yield word, left.popleft()
         else:
             yield word, Word("true", word.line)
 
 
-def _take_flag(
-    draft: Draft, word: Word, value: Word, is_script: bool, core: Release | None
-) -> None:
+def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
     flag, text = long_flag(word.text), value.text
     knob = by_harness().get(flag)
     if not (word.sure and value.is_told):
         if knob is not None:
-            unclear(draft, knob, flag, word.line, "its value comes from outside the file")
+            unclear(draft, knob, flag, word.line)
     elif flag in _ENVIRONMENT:
         _take_environment(draft, text, word.line)
     elif is_alias(flag):
         _take_alias(draft, flag, text, word.line)
     elif knob is not None:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
-            _check_words(draft, knob, flag, text, word.line, core)
+            _check_words(draft, knob, flag, text, word.line)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
     elif not draft.is_full and is_script and flag not in harness_flags() and flag.startswith("--"):
         what = "no flag of Bridge's scripts that we know"
         say_unknown(draft, word.line, flag, harness_flags(), what)
 
 
-def _check_words(
-    draft: Draft, knob: Knob, flag: str, text: str, line: int, core: Release | None
-) -> None:
+def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> None:
     """A word that the framework takes, or another release, but not the parser of these scripts."""
-    words = [one.strip() for one in text.split(",")]
-    takes = knob.harness_choices or knob.choices
-    if core is not None:
-        other = {word for word, brought in knob.new_choices.items() if core < brought}
-        other |= {word for word, gone in knob.gone_choices.items() if core >= gone}
-        takes = tuple(one for one in takes if one not in other)
-    others = [one for one in words if one in knob.choices and one not in takes]
+    there = knob.choices if draft.core is None else knob.words_in(draft.core)
+    takes = [word for word in knob.harness_choices or there if word in there]
+    words = map(str.strip, text.split(","))
+    others = [word for word in words if word in knob.choices and word not in takes]
     if others:
         known = ", ".join(takes)
         text = f"{flag} of Bridge's scripts takes {known}, but not {', '.join(others)}"
@@ -191,5 +185,5 @@ def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
 def _take_environment(draft: Draft, text: str, line: int) -> None:
     for pair in text.split(","):
         name, equals, value = pair.partition("=")
-        if equals and (knob := knobs().get(f"env.{name.strip()}")) is not None:
-            take(draft, knob, name.strip(), value, line)
+        if equals:
+            take_variable(draft, name.strip(), value, line)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from traces.settings.draft import Draft
 from traces.settings.knobs import (
     CP,
     GLOBAL_BATCH,
@@ -17,10 +18,9 @@ from traces.settings.knobs import (
     STAGE_LAYOUT,
     TP,
     VIRTUAL_STAGES,
-    Release,
     knobs,
 )
-from traces.settings.settings import Draft, Setting, Value
+from traces.settings.settings import Setting, Value
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
 
@@ -73,12 +73,12 @@ class _Preset(NamedTuple):
     batch: float
 
 
-def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) -> None:
+def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     """Take what a preset sets, where neither a flag nor an override says it.
 
     `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family
-    and size, and no recipe. Without a precision they take BF16. `core`: the Megatron-Core of the
-    run; None: the newest.
+    and size, and no recipe. Without a precision they take BF16. Where no release is known it is the
+    newest.
     """
     family = flags.get("--model_family_name") or flags.get("--model_name", "")
     name = (flags.get("--model_recipe_name") or f"{family}_{flags.get('--model_size', '')}").lower()
@@ -90,7 +90,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     _take(draft, name, models().get(name, {}))
     if "--compute_dtype" not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
-    newer = max(_FIRST + 1, min((core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
+    newer = max(_FIRST + 1, min((draft.core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
     found = _found(draft, name, flags, release)
     if found is not None:
@@ -99,7 +99,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str], core: Release | None) ->
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
-            if not any(draft.has(knob) for knob in choice):
+            if not any(map(draft.has, choice)):
                 _take(draft, name, choice)
         _take(draft, name, _sizes(draft, preset, release))
         _take(draft, name, _also(name, str(draft.by_knob["launcher.gpu"].value), release))
@@ -168,8 +168,10 @@ def _chosen(draft: Draft, presets: Sequence[_Preset]) -> _Preset | None:
     _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
     world = draft.view.count("world_size")
-    scaled = max(presets, key=lambda one: one.row.ranks, default=None)
-    return next((one for one in presets if world in one.row.ranks), scaled)
+    for one in presets:
+        if world in one.row.ranks:
+            return one
+    return max(presets, key=lambda one: one.row.ranks, default=None)
 
 
 class ScriptPreset(NamedTuple):
@@ -196,11 +198,12 @@ def presets_of_scripts() -> Iterator[ScriptPreset]:
 
 def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
     for choice in _table().choices.values():
-        word = next((word for word in words if word in choice), "")
-        own = words.get(word) or None
-        yield _values(
-            {knob: own if raw == "*" else raw for knob, raw in choice.get(word, {}).items()}
-        )
+        sets, own = choice.get("", {}), None
+        for word, text in words.items():
+            if word in choice:
+                sets, own = choice[word], text or None
+                break
+        yield _values({knob: own if raw == "*" else raw for knob, raw in sets.items()})
 
 
 def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:

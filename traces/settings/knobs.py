@@ -2,7 +2,7 @@
 takes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Final, Literal
@@ -45,13 +45,6 @@ MICRO_BATCH: Final = "train.micro_batch_size"
 _OF_GROUP: Final = "as the group has it"
 
 
-class Older(Struct, frozen=True, forbid_unknown_fields=True):
-    """A name that a knob had before `until`, the first release with the new one."""
-
-    name: str
-    until: Release
-
-
 class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     """One row; what it does not say follows from its group.
 
@@ -63,7 +56,8 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     others too. `new_choices`: words that came after the knob, each with its release;
     `gone_choices`: with the first that takes them no more. `harness_choices`: what Bridge's scripts
     take; empty: the same. `defaults`: what megatron/training/arguments.py has, each from a release
-    on. `is_core`: a field of TransformerConfig or a parent.
+    on. `is_core`: a field of TransformerConfig or a parent. `older`: names that it had, each with
+    the first release that has the next one.
     """
 
     kind: Kind
@@ -86,7 +80,7 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     default: Value | UnsetType = UNSET
     defaults: tuple[tuple[Release, Value], ...] = ()
     is_core: bool = False
-    older: tuple[Older, ...] = ()
+    older: dict[str, Release] = {}
     source: str = ""
 
     def is_known_in(self, core: Release) -> bool:
@@ -97,17 +91,33 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
         """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is
         given.
         """
-        if core is None and len(self.defaults) > 1:
-            return None
-        found = [value for since, value in self.defaults if core is None or since <= core]
-        if found:
-            return (found[-1],)
-        return None
+        found: tuple[Value] | None = None
+        if core is not None or len(self.defaults) == 1:
+            for since, value in self.defaults:
+                if core is None or since <= core:
+                    found = (value,)
+        return found
+
+    def words_in(self, core: Release) -> tuple[str, ...]:
+        """Of its choices those that a release takes."""
+        found = list[str]()
+        for word in self.choices:
+            gone = self.gone_choices.get(word)
+            if self.new_choices.get(word, FIRST) <= core and (gone is None or core < gone):
+                found.append(word)
+        return tuple(found)
+
+    @property
+    def renamed(self) -> Release:
+        """The first release that has it under its newest name, as far as names go."""
+        return max((FIRST, *self.older.values()))
 
     def name_in(self, core: Release | None) -> str:
         """Its field's name in a release; the newest where none is given."""
-        name = self.id.rpartition(".")[2]
-        return next((old.name for old in self.older if core is not None and core < old.until), name)
+        for name, until in self.older.items():
+            if core is not None and core < until:
+                return name
+        return self.id.rpartition(".")[2]
 
 
 @cache
@@ -122,7 +132,7 @@ def release(version: str | None) -> Release | None:
     found = compiled(r"\d{1,4}(?:\.\d{1,4}){0,2}").search(version or "")
     if found is None:
         return None
-    return max(FIRST, Release((*(int(part) for part in found[0].split(".")), 0, 0)[:3]))
+    return max(FIRST, Release((*map(int, found[0].split(".")), 0, 0)[:3]))
 
 
 def is_before_tables(core_version: str | None) -> bool:
@@ -148,19 +158,26 @@ def knobs() -> Mapping[str, Knob]:
     groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)[
         "group"
     ]
-    found, plain = list[Knob](), list[Knob]()
+    found, plain = dict[str, Knob](), dict[str, Knob]()
     for group in groups:
-        found += [_complete(group, name, row) for name, row in group.knobs.items()]
+        for name, row in group.knobs.items():
+            found[group.prefix + name] = _complete(group, name, row)
         for kind, names in group.plain.items():
-            plain += [_complete(group, name, Knob(kind, flag="")) for name in names.split()]
-    return MappingProxyType({knob.id: knob for knob in (*found, *plain)})
+            for name in names.split():
+                plain[group.prefix + name] = _complete(group, name, Knob(kind, flag=""))
+    return MappingProxyType(found | plain)
+
+
+def flag_named(name: str) -> str:
+    """The flag of Megatron-LM for an argument of this name."""
+    return "--" + name.replace("_", "-")
 
 
 def _complete(group: _Group, name: str, row: Knob) -> Knob:
     last = name.rpartition(".")[2]
     flag, dest, bridge = row.flag, row.dest, row.bridge
     if flag == _OF_GROUP:
-        flag = f"--{last.replace('_', '-')}" if group.flags and not row.off else ""
+        flag = flag_named(last) if group.flags and not row.off else ""
     if dest == _OF_GROUP:
         dest = flag[2:].replace("-", "_") or (last if row.off else "")
     if bridge == _OF_GROUP:
@@ -186,38 +203,37 @@ def known_in(knob_id: str, core_version: str | None) -> bool | None:
 
 
 @cache
-def by_flag() -> Mapping[str, tuple[tuple[Knob, bool], ...]]:
+def by_flag() -> Mapping[str, Sequence[tuple[Knob, bool]]]:
     """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names
     included.
     """
     found: dict[str, list[tuple[Knob, bool]]] = {}
     for knob in knobs().values():
-        flags = [(knob.flag, False), (knob.off, True)]
-        flags += [("--" + old.name.replace("_", "-"), False) for old in knob.older]
-        for flag, is_off in flags:
-            if flag:
-                found.setdefault(flag, []).append((knob, is_off))
-    return MappingProxyType({flag: tuple(rows) for flag, rows in found.items()})
+        for flag in filter(None, (knob.flag, knob.off, *map(flag_named, knob.older))):
+            found.setdefault(flag, []).append((knob, flag == knob.off))
+    return MappingProxyType(found)
 
 
 @cache
-def by_dest() -> Mapping[str, tuple[Knob, ...]]:
+def by_dest() -> Mapping[str, Sequence[Knob]]:
     """Each name of Megatron-LM's printed arguments: the knobs it tells. Older names included."""
     found: dict[str, list[Knob]] = {}
     for knob in knobs().values():
-        for name in (knob.dest, *(old.name for old in knob.older)):
-            if name:
-                found.setdefault(name, []).append(knob)
-    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+        for name in filter(None, (knob.dest, *knob.older)):
+            found.setdefault(name, []).append(knob)
+    return MappingProxyType(found)
 
 
 @cache
 def by_path() -> Mapping[str, Knob]:
     """Each path of a Megatron-Bridge configuration: its knob. Older names included."""
-    found = {knob.bridge: knob for knob in knobs().values() if knob.bridge}
+    found: dict[str, Knob] = {}
     for knob in knobs().values():
-        group = knob.bridge.rpartition(".")[0]
-        found |= {f"{group}.{old.name}": knob for old in knob.older}
+        group, _, name = knob.bridge.rpartition(".")
+        if name:
+            found[knob.bridge] = knob
+        for older in knob.older:
+            found[f"{group}.{older}"] = knob
     return MappingProxyType(found)
 
 

@@ -13,7 +13,7 @@ from traces.errors import UsageError
 from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.settings.harness_recipes import models
-from traces.settings.settings import Settings, Value, settings
+from traces.settings.settings import Settings, settings
 from traces.toml_tables import read_table
 
 _BETWEEN: Final = compiled(r"[-_/ ]+")
@@ -49,15 +49,12 @@ def _names() -> _Names:
 
 def model_names() -> tuple[str, ...]:
     """The name of every model, as its publisher writes it."""
-    return tuple(names[0] for names in _names().names.values())
+    return tuple(model_names_by_id().values())
 
 
 def name_of(id: str) -> str:
     """The publisher's name of a recipe's model; the recipe's own where the table has none."""
-    names = _names().names.get(id)
-    if names:
-        return names[0]
-    return id
+    return model_names_by_id().get(id, id)
 
 
 def model_names_by_id() -> Mapping[str, str]:
@@ -81,17 +78,19 @@ def model_named(text: str) -> NamedModel:
     for id, names in _names().names.items():
         if any(_is_of(words, _words(name)) for name in (id, *names)):
             return _model(id)
-    why = next(
-        (why for name, why in _names().not_counted.items() if _is_of(words, _words(name))), None
-    )
-    if why is not None:
-        raise UsageError(
-            f"{text}: {why}, so no layout can be held against memory. Give another model."
-        )
+    for name, why in _names().not_counted.items():
+        if _is_of(words, _words(name)):
+            raise UsageError(
+                f"{text}: {why}, so no layout can be held against memory. Give another model."
+            )
+    joined = "".join(words)
     every = {_joined(name): name for name in chain.from_iterable(_names().names.values())}
-    close = nearest(_joined(text), every)
-    start = [name for key, name in every.items() if key[:4] == _joined(text)[:4]]
-    meant = list(dict.fromkeys(([every[close]] if close else []) + start))[:4]
+    close = nearest(joined, every)
+    alike = {every[close]: None} if close else {}
+    for key, name in every.items():
+        if key[:4] == joined[:4]:
+            alike[name] = None
+    meant = list(alike)[:4]
     cure = f"Did you mean {' or '.join(meant)}? Known are" if meant else "Known are"
     raise UsageError(
         f"{text!r} is no file, and no model that we know. {cure} {', '.join(model_names())}; or "
@@ -101,10 +100,9 @@ def model_named(text: str) -> NamedModel:
 
 
 def _model(id: str) -> NamedModel:
-    shape: Mapping[str, Value] = models()[id]
-    caveat = _names().as_attention.get(id, "")
-    counted = {knob: value for knob, value in shape.items() if not caveat or knob != OTHER_LAYERS}
-    name = name_of(id)
+    counted, caveat, name = dict(models()[id]), _names().as_attention.get(id, ""), name_of(id)
+    if caveat:
+        counted.pop(OTHER_LAYERS, None)
     return NamedModel(id, name, settings(counted, f"the model {name}"), caveat)
 
 
@@ -126,5 +124,5 @@ def _is_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
             return False
         left = left.removeprefix(word)
         if not left:
-            return all(_SAYS_NOTHING.fullmatch(one) for one in words[place:])
+            return all(map(_SAYS_NOTHING.fullmatch, words[place:]))
     return False

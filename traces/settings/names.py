@@ -12,8 +12,8 @@ from msgspec import Struct
 from traces.limits import NEARLY_ALL, Limit
 from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
-from traces.settings.knobs import by_flag, by_harness, by_path
-from traces.settings.settings import MOST_PROBLEMS, Draft
+from traces.settings.draft import MOST_PROBLEMS, Draft
+from traces.settings.knobs import by_flag, by_harness, by_path, flag_named
 from traces.toml_tables import read_table
 
 NEAR: Final = Limit(
@@ -51,14 +51,13 @@ def _known() -> _Known:
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
     names = chain.from_iterable(_known().shared.values())
-    shared = {f"--{name.replace('_', '-')}" for name in names}
-    return _known().megatron_lm | shared | by_flag().keys()
+    return _known().megatron_lm.union(map(flag_named, names), by_flag())
 
 
 @cache
 def harness_flags() -> frozenset[str]:
     """Every flag of Bridge's scripts/performance, those of knobs included."""
-    return _known().harness | by_harness().keys()
+    return _known().harness.union(by_harness())
 
 
 def long_flag(flag: str) -> str:

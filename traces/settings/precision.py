@@ -53,21 +53,24 @@ def configured_precision(view: KnobView) -> str | None:
     None where a format is unknown: BF16 alone does not say that the matrices are not in FP8.
     """
     named = view.word("mixed_precision")
-    if named and not any(view.known(knob) for knob in ("fp8", "fp4")):
-        told = (
-            name for name, row in _TABLE.precisions.items() if row.bridge and row.bridge in named
-        )
-        return next(told, None)
+    if named and not any(map(view.known, ("fp8", "fp4"))):
+        for name, row in _TABLE.precisions.items():
+            if row.bridge and row.bridge in named:
+                return name
+        return None
     if view.on("fp4", "mixed_precision.fp4"):
         return "nvfp4"
     if view.on("fp8", "mixed_precision.fp8"):
         recipe = view.first("mixed_precision.fp8_recipe", "fp8_recipe")
-        return next((name for name, core in RECIPES.items() if core == recipe), "fp8")
+        for name, core in RECIPES.items():
+            if core == recipe:
+                return name
+        return "fp8"
     if view.on("fp8", "mixed_precision.fp8") is None:
         return None
-    halves = {name: view.on(name) for name in ("bf16", "fp16")}
-    if True in halves.values():
-        return next(name for name, is_on in halves.items() if is_on)
-    if None in halves.values():
+    for half in ("bf16", "fp16"):
+        if view.on(half):
+            return half
+    if view.on("bf16") is None or view.on("fp16") is None:
         return None
     return "fp32"

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from traces.patterns import compiled
-from traces.settings.bridge import is_override, take, take_override
+from traces.settings.bridge import is_override, take_override, take_variable
 from traces.settings.command import BINDERS, flags_of, take_flag
+from traces.settings.draft import Draft
 from traces.settings.harness import take_harness
 from traces.settings.knobs import Knob, by_flag, knobs
-from traces.settings.settings import Draft, Framework, Value
+from traces.settings.settings import Framework, Value
 from traces.settings.shell import Word
 
 LEFT_OUT: Final = compiled(r"\((?:leave|left) out ([^()]+)\)")
@@ -37,22 +38,21 @@ def _take_line(draft: Draft, line: str, framework: Framework) -> None:
         _leave_out(draft, left_out[1])
         return
     try:
-        first, *rest = shlex.split(line)
-    except ValueError:  # no word, or an open quote
+        words = tuple(Word(word, 0) for word in shlex.split(line))
+        first = words[0].text
+    except (ValueError, IndexError):  # an open quote, or no word
         return
-    words = tuple(Word(word, 0) for word in (first, *rest))
     if first in BINDERS:
         draft.put("launcher.numa_binding", True, None)
     elif variable := _VARIABLE.fullmatch(line):
-        if (knob := knobs().get(f"env.{variable[1]}")) is not None:
-            take(draft, knob, knob.id, variable[2].strip("'\""), None)
+        take_variable(draft, variable[1], variable[2].strip("'\""), None)
     elif is_override(first):
-        take_override(draft, line, None, None)
+        take_override(draft, line, None)
     elif first.startswith("-") and framework == "megatron_bridge":
-        take_harness(draft, words, None)
+        take_harness(draft, words)
     elif first.startswith("-"):
         for flag in flags_of(words):
-            take_flag(draft, flag, None)
+            take_flag(draft, flag)
 
 
 def _leave_out(draft: Draft, names: str) -> None:

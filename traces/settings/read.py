@@ -2,7 +2,7 @@
 arguments.
 """
 
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -15,17 +15,18 @@ from traces.settings.arguments_block import END, has_arguments, note_releases, t
 from traces.settings.bridge import (
     is_older,
     is_override,
-    is_wrong_in,
     plain_path,
     take_override,
     take_path,
+    wrong_in,
 )
 from traces.settings.command import take_script
 from traces.settings.corrections import spellings
 from traces.settings.derive import add_defaults, add_derived, add_ranks
+from traces.settings.draft import Draft
 from traces.settings.knobs import FIRST, Release, knobs, release
 from traces.settings.names import bridge_groups
-from traces.settings.settings import Configuration, Draft, NotAConfiguration
+from traces.settings.settings import Configuration, NotAConfiguration
 from traces.settings.trainers import (
     take_flags_of_titan,
     take_toml,
@@ -65,32 +66,28 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
     """
     if not text.strip():
         raise NotAConfiguration(f"{name}: empty; {GIVE}")
-    draft, core = Draft(name), release(core_version)
+    draft = Draft(name, core=release(core_version))
     if has_arguments(text):
-        _take_log(draft, text, core)
+        _take_log(draft, text)
     elif (name.lower().endswith(".toml") and take_toml(draft, text)) or take_flags_of_titan(
         draft, text
     ):
         pass
     elif _is_yaml(text, name):
-        _take_document(draft, text, core)
-    elif take_trainer_script(draft, text, core):
+        _take_document(draft, text)
+    elif take_trainer_script(draft, text) or _take_overrides(draft, text):
         pass
-    elif all(is_override(line) for _, line in _override_lines(text)):
-        draft.framework = "megatron_bridge"
-        for number, line in _override_lines(text):
-            take_override(draft, line, number, core)
     else:
-        is_complete = take_script(draft, text, core)
+        is_complete = take_script(draft, text)
         if draft.framework == "megatron_lm":
             if is_complete:
-                add_defaults(draft, core)
+                add_defaults(draft, draft.core)
             add_derived(draft, is_complete)
     is_said = draft.by_knob or draft.unclear or any(one.instead for one in draft.problems)
     if draft.problems and not is_said:
         raise NotAConfiguration(f"{name}: no setting in it that we know; {GIVE}")
     add_ranks(draft)
-    _refuse_two_names(draft, core)
+    _refuse_two_names(draft)
     return draft.finished()
 
 
@@ -121,32 +118,41 @@ def _is_yaml(text: str, name: str) -> bool:
         return True
     if text.startswith("#!"):
         return False
-    lines = [
-        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
-    ]
-    shaped = [line for line in lines if line[:1] in " \t-" or _MAPPING_LINE.match(line)]
-    return bool(lines) and len(shaped) == len(lines) and bool(_MAPPING_LINE.match(lines[0]))
+    has_key = False
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not _MAPPING_LINE.match(line) and not (has_key and line[0] in " \t-"):
+            return False
+        has_key = True
+    return has_key
 
 
-def _override_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with their numbers, without comments, list marks and continuations."""
-    cut = (
-        compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
-        for line in text.splitlines()
-    )
-    plain = (line.removeprefix("- ").strip() for line in cut)
-    return [(number, line) for number, line in enumerate(plain, 1) if line]
+def _take_overrides(draft: Draft, text: str) -> bool:
+    """Take a text of overrides alone, without comments, list marks and continuations; False where
+    one of its lines is something else.
+    """
+    words: dict[int, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        cut = compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
+        words[number] = cut.removeprefix("- ").strip()
+        if words[number] and not is_override(words[number]):
+            return False
+    draft.framework = "megatron_bridge"
+    for number, word in words.items():
+        take_override(draft, word, number)
+    return True
 
 
-def _take_log(draft: Draft, text: str, core: Release | None) -> None:
+def _take_log(draft: Draft, text: str) -> None:
     is_whole = take_arguments(draft, text.splitlines())
     if is_whole:
         at_least = release(draft.versions.get("core_at_least")) or FIRST
-        add_defaults(draft, core or at_least, release(draft.versions.get("core_before")))
+        add_defaults(draft, draft.core or at_least, release(draft.versions.get("core_before")))
     add_derived(draft, is_whole)
 
 
-def _take_document(draft: Draft, text: str, core: Release | None) -> None:
+def _take_document(draft: Draft, text: str) -> None:
     # valid JSON has tabs only between its values, where YAML does not take them
     document = Document(text.replace("\t", " "), draft.name)
     items = list(document.items())
@@ -154,41 +160,44 @@ def _take_document(draft: Draft, text: str, core: Release | None) -> None:
         draft.framework = "megatron_bridge"
         for item in items:
             if isinstance(item.raw, str) and is_override(item.raw):
-                take_override(draft, item.raw, item.line, core)
+                take_override(draft, item.raw, item.line)
             else:
                 draft.problem(item.line, "no override of Megatron-Bridge", "group.name=value")
         return
     keys = document.outermost()
     if not keys and text.strip() == "{}":
         return  # said to be empty: nothing is known
-    if take_trainer_document(draft, document, core):
+    if take_trainer_document(draft, document):
         return
     if is_flat(keys):
-        take_flat(draft, document, core)
+        take_flat(draft, document)
         return
     known = sum(key.removeprefix("cfg.").partition(".")[0] in bridge_groups() for key in keys)
     if known == 0 or 2 * known < len(keys):
         raise NotAConfiguration(f"{draft.name}: no group or argument in it that we know; {GIVE}")
-    _take_groups(draft, document, core)
+    _take_groups(draft, document)
 
 
-def _take_groups(draft: Draft, document: Document, core: Release | None) -> None:
+def _take_groups(draft: Draft, document: Document) -> None:
     draft.framework = "megatron_bridge"
-    entries = [(".".join(entry.path), entry) for entry in document.entries(3)]
-    dumped = any(path == "model._target_" for path, _ in entries)
+    entries = [*document.entries(3)]
+    paths = {entry.dotted for entry in entries}
+    dumped = "model._target_" in paths
     if dumped:  # an older name that is set outranks the default of the new one
-        entries.sort(key=lambda entry: is_older(plain_path(entry[0])))
-    for path, entry in entries:
-        take_path(draft, path.removeprefix("cfg."), entry.raw, entry.line, core, dumped)
+        entries.sort(key=lambda entry: is_older(plain_path(entry.dotted)))
+    for entry in entries:
+        path = entry.dotted.removeprefix("cfg.")
+        take_path(draft, path, entry.raw, entry.line, dumped)
     if not dumped:
         return
-    there = {path.removeprefix("model.").removeprefix("transformer.") for path, _ in entries}
-    fields = [knob for knob in knobs().values() if knob.is_core]
-    used = [knob for knob in fields if knob.id in there]
-    renamed = (old.until for old in chain.from_iterable(knob.older for knob in used))
-    at_least = max([FIRST, *(knob.since for knob in used), *renamed])
-    missing = [knob.since for knob in fields if knob.id not in there and knob.since > at_least]
-    note_releases(draft, at_least, min(missing, default=None))
+    there = {path.removeprefix("model.").removeprefix("transformer.") for path in paths}
+    used, missing = list[Release](), list[Release]()
+    for knob in knobs().values():
+        if knob.is_core and knob.id in there:
+            used.append(max(knob.since, knob.renamed))
+        elif knob.is_core:
+            missing.append(knob.since)
+    note_releases(draft, used, missing)
 
 
 _NOTHING: Final = ((), ("full",))
@@ -196,18 +205,16 @@ _NOTHING: Final = ((), ("full",))
 core_v0.18.0)."""
 
 
-def _refuse_two_names(draft: Draft, core: Release | None) -> None:
+def _refuse_two_names(draft: Draft) -> None:
     """An older and the newer name of one setting together, where Megatron-Core refuses that."""
     for names in draft.names.values():
-        older = [
-            name for name in names if name in spellings() and spellings()[name].refused_beside_newer
-        ]
-        newer = [
-            name
-            for name, (value, _) in names.items()
-            if name not in older and value not in _NOTHING
-        ]
+        older, newer = list[str](), list[str]()
+        for name, (value, _) in names.items():
+            if name in spellings() and spellings()[name].refused_beside_newer:
+                older.append(name)
+            elif value not in _NOTHING:
+                newer.append(name)
         for old, new in product(older, newer):
-            if core is None or is_wrong_in(spellings()[old], core):
+            if draft.core is None or wrong_in(draft, old):
                 text = f"{old} and {new} are one setting, and Megatron-Core refuses both together"
                 draft.problem(names[old][1], text, f"{new} alone", "stops", always=True)

@@ -1,11 +1,12 @@
 """Names of a file that its release of Megatron-Core does not have: they came later, or are gone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from traces.settings.core_fields import core_fields
-from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_path, release
-from traces.settings.settings import Draft, ProblemEffect
+from traces.settings.draft import Draft
+from traces.settings.knobs import FIRST, MAIN, Knob, Release, by_flag, by_path, release
+from traces.settings.settings import ProblemEffect
 
 _CORE_GROUPS: Final = ("model.", "ddp.", "optimizer.")
 """Groups of a Bridge configuration whose classes are Megatron-Core's."""
@@ -25,14 +26,12 @@ class Stay(NamedTuple):
     knob: str = ""
 
 
-def stay_of_flag(flag: str, rows: Sequence[Knob]) -> Stay | None:
+def stay_of_flag(flag: str) -> Stay | None:
     """Of a flag of Megatron-LM, by the first knob it sets; None where it is an older name."""
-    knob = next((knob for knob in rows if flag in (knob.flag, knob.off)), None)
-    if knob is None:
-        return None
-    return Stay(
-        max([knob.flag_since, *(old.until for old in knob.older)]), knob.flag_until, knob.id
-    )
+    for knob, _ in by_flag().get(flag, ()):
+        if flag in (knob.flag, knob.off):
+            return Stay(max(knob.flag_since, knob.renamed), knob.flag_until, knob.id)
+    return None
 
 
 def stay_of_path(path: str) -> Stay | None:
@@ -48,7 +47,7 @@ def stay_of_path(path: str) -> Stay | None:
         return Stay(release(field.since) or FIRST)
     if path != knob.bridge or knob.source.startswith("megatron/training"):
         return None
-    return Stay(max([knob.since, *(old.until for old in knob.older)]), knob.until, knob.id)
+    return Stay(max(knob.since, knob.renamed), knob.until, knob.id)
 
 
 def say_if_absent(
@@ -56,16 +55,15 @@ def say_if_absent(
     name: str,
     stay: Stay | None,
     line: int | None,
-    core: Release | None,
     effect: ProblemEffect = "unread",
 ) -> None:
     """Note that a release does not have a name. `name`: one that may be shown."""
-    if stay is None or core is None:
+    if stay is None or draft.core is None:
         return
-    if core < stay.since:
+    if draft.core < stay.since:
         text, cure = _came_with(name, stay.since)
         draft.problem(line, text, cure, effect, stay.knob)
-    elif stay.until is not None and core >= stay.until:
+    elif stay.until is not None and draft.core >= stay.until:
         draft.problem(
             line, f"{name} left with Megatron-Core {_text(stay.until)}", "leave it out", effect
         )
@@ -77,18 +75,17 @@ def say_later_words(
     knob: Knob,
     words: Iterable[str],
     line: int | None,
-    core: Release,
     effect: ProblemEffect = "unread",
 ) -> None:
     """Note words that a later release brought."""
-    later = {word: brought for word, brought in knob.new_choices.items() if brought > core}
-    known = ", ".join(one for one in knob.choices if one not in later)
+    if draft.core is None:
+        return
+    known = knob.words_in(draft.core)
     for word in words:
-        if word in later:
-            text, _ = _came_with(f"{name} {word}", later[word])
-            draft.problem(
-                line, text, f"one of {known}", effect, "" if effect == "stops" else knob.id
-            )
+        if word in knob.new_choices and word not in known:
+            text, _ = _came_with(f"{name} {word}", knob.new_choices[word])
+            newer = "" if effect == "stops" else knob.id
+            draft.problem(line, text, f"one of {', '.join(known)}", effect, newer)
 
 
 def _came_with(name: str, since: Release) -> tuple[str, str]:

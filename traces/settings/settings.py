@@ -13,13 +13,12 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import contains, eq, gt
 from typing import Final, Literal
 
 from traces.errors import InputError
 from traces.frozen import frozen
-from traces.limits import Limit
 from traces.missing import of_known
 from traces.patterns import compiled
 
@@ -28,6 +27,14 @@ Value = Scalar | tuple[Scalar, ...] | None
 """None is a setting too: said to be null."""
 Values = Mapping[str, Value]
 """By knob."""
+
+
+def entries_of(value: Value) -> tuple[Scalar | None, ...]:
+    """The entries of a list; any other value is one."""
+    if isinstance(value, tuple):
+        return value
+    return (value,)
+
 
 Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
 PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
@@ -108,7 +115,10 @@ class KnobView:
 
     def first(self, *knobs: str) -> Value:
         """The first value among these knobs; None where all are unknown or null."""
-        return next((value for value in map(self.value, knobs) if value is not None), None)
+        for knob in knobs:
+            if (value := self.value(knob)) is not None:
+                return value
+        return None
 
     def on(self, *knobs: str) -> bool | None:
         """Whether the first of these that has a value is switched on; null is off.
@@ -179,7 +189,7 @@ class KnobView:
         if isinstance(value, str):
             return tuple(compiled(r"[^\s,\[\]'\"]+").findall(value))
         if isinstance(value, tuple):
-            return tuple(str(name) for name in value)
+            return tuple(map(str, value))
         return ()
 
     def holds(self, knob: str, name: str) -> bool | None:
@@ -208,9 +218,6 @@ class KnobView:
         if place == "default":
             return "the framework's defaults"
         return place or "the options"
-
-
-MOST_PROBLEMS: Final = Limit(100, "problems", "ours: a file with more is another kind of file")
 
 
 ProblemEffect = Literal["unread", "older_name", "stops"]
@@ -251,88 +258,3 @@ class Configuration:
     problems: tuple[Problem, ...]
     versions: Mapping[str, str]
     name: str
-
-
-@dataclass(slots=True)
-class Draft:
-    """A configuration while it is read. A knob in `unclear` was said, but its value could not be
-    told.
-
-    `is_strict`: its program is one of which we know at what its parser stops.
-    """
-
-    name: str
-    framework: Framework | None = None
-    by_knob: dict[str, Setting] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    versions: dict[str, str] = field(default_factory=dict)
-    unclear: set[str] = field(default_factory=set)
-    is_strict: bool = False
-    names: dict[str, dict[str, tuple[Value, int | None]]] = field(default_factory=dict)
-    """By knob the names under which it was said, each with value and line."""
-    looked_up: int = 0
-    """Unknown names of which the nearest known one was looked for."""
-
-    @property
-    def view(self) -> KnobView:
-        return KnobView(Settings(self.by_knob))
-
-    def where(self, line: int | None) -> str:
-        if line is None:
-            return self.name
-        return f"{self.name}:{line}"
-
-    def put(self, knob: str, value: Value, line: int | None) -> None:
-        """Take a value; a later one wins, as in the frameworks."""
-        self.by_knob[knob] = Setting(value, self.where(line))
-        self.unclear.discard(knob)
-
-    def note_name(self, knob: str, name: str, line: int | None) -> None:
-        """Keep under which name a knob was said just now, where it has a value."""
-        if (said := self.by_knob.get(knob)) is not None and said.value is not None:
-            self.names.setdefault(knob, {})[name] = said.value, line
-
-    def leave(self, knob: str) -> None:
-        """The knob was said and cannot be told: it stays unknown, and gets no default."""
-        self.by_knob.pop(knob, None)
-        self.unclear.add(knob)
-
-    def has(self, knob: str) -> bool:
-        """Whether a knob was said, told or not."""
-        return knob in self.by_knob or knob in self.unclear
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it has as many problems as a reader would read; then none is looked into any
-        more.
-        """
-        return len(self.problems) > MOST_PROBLEMS.value
-
-    def problem(
-        self,
-        line: int | None,
-        text: str,
-        instead: str = "",
-        effect: ProblemEffect = "unread",
-        newer: str = "",
-        always: bool = False,
-    ) -> None:
-        """Note a problem once; the last one says that there are more. `always`: every program stops
-        at it.
-        """
-        if self.is_full:
-            return
-        effect = "unread" if effect == "stops" and not (self.is_strict or always) else effect
-        found = Problem(self.where(line), text, instead, effect, newer)
-        if found in self.problems:
-            return
-        if len(self.problems) == MOST_PROBLEMS.value:
-            found = Problem(
-                self.where(line), "more problems from here on", "correct those before it first"
-            )
-        self.problems.append(found)
-
-    def finished(self) -> Configuration:
-        return Configuration(
-            Settings(self.by_knob, self.framework), tuple(self.problems), self.versions, self.name
-        )

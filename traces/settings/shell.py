@@ -2,6 +2,8 @@
 tells.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, dropwhile
@@ -40,6 +42,29 @@ class Word:
     def file(self) -> str:
         """The last part of a path."""
         return self.text.rpartition("/")[2]
+
+    @property
+    def name(self) -> str:
+        """What stands before its first `=`."""
+        return self.text.partition("=")[0]
+
+    @property
+    def value(self) -> Word | None:
+        """What stands behind its first `=`, as a word; None where it has none."""
+        _, equals, text = self.text.partition("=")
+        if equals:
+            return replace(self, text=text)
+        return None
+
+
+def files(words: Iterable[Word]) -> set[str]:
+    """Their last parts: programs that they start are among them."""
+    return {word.file for word in words}
+
+
+def texts(words: Iterable[Word]) -> list[str]:
+    """Their texts, in order."""
+    return [word.text for word in words]
 
 
 Pieces = tuple[Word, ...]
@@ -110,7 +135,8 @@ class _Reader:
         for token in Lexer(text, line).tokens():
             if token.comment.startswith("#SBATCH"):
                 words = token.comment.removeprefix("#SBATCH").partition(" #")[0].split()
-                self.script.directives += [Word(word, token.line) for word in words]
+                for word in words:
+                    self.script.directives.append(Word(word, token.line))
             elif not token.operator:
                 statement.append(token)
             elif token.operator not in ("#", "<>"):
@@ -139,43 +165,45 @@ class _Reader:
             self._declare(tokens[0].plain, tokens[1:])
             return
         rest = [*dropwhile(_is_assignment, tokens)]
-        before = tokens[: len(tokens) - len(rest)]
+        environment: dict[str, Word] = {}
+        for token in tokens[: len(tokens) - len(rest)]:
+            if rest:
+                environment[token.assigns[0]] = _joined(self._value(token), token.line)
+            else:
+                self._keep(token)
         if rest:
-            self._command(
-                rest,
-                {token.assigns[0]: _joined(self._value(token), token.line) for token in before},
-            )
-        else:
-            self._keep(tokens)
+            self._command(rest, environment)
 
     def _value(self, token: Token) -> Pieces:
         """What stands behind `NAME=`."""
         first, *others = token.parts
         return self._pieces([replace(first, text=token.assigns[2]), *others])
 
-    def _keep(self, tokens: list[Token]) -> None:
-        for token in tokens:
-            name, adds, _ = token.assigns
-            kept, other = self.texts, self.arrays
-            if token.entries is not None:
-                kept, other = other, kept
-            before = kept.get(name, ())
-            after = self._value(token) if token.entries is None else self._words(token.entries)
-            if adds:
-                after = before + after
-            if self.conditions or self.after_test:
-                after = _perhaps(before, after, token.entries is None)
-            other.pop(name, None)
-            kept[name] = after
-            self._export(name)
+    def _keep(self, token: Token) -> None:
+        name, adds, _ = token.assigns
+        kept, other = self.texts, self.arrays
+        if token.entries is not None:
+            kept, other = other, kept
+        before = kept.get(name, ())
+        after = self._value(token) if token.entries is None else self._words(token.entries)
+        if adds:
+            after = before + after
+        if self.conditions or self.after_test:
+            after = _perhaps(before, after, token.entries is None)
+        other.pop(name, None)
+        kept[name] = after
+        self._export(name)
 
     def _declare(self, how: str, tokens: list[Token]) -> None:
-        bare = [token.plain for token in tokens]
-        if how == "export" or any(word.startswith("-") and "x" in word for word in bare):
-            self.to_export.update(bare, (token.assigns[0] for token in tokens))
-        self._keep([token for token in tokens if token.assigns[0]])
-        for name in bare:
-            self._export(name)
+        exports = how == "export"
+        for token in tokens:
+            name, word = token.assigns[0], token.plain
+            exports = exports or (word.startswith("-") and "x" in word)
+            if exports:
+                self.to_export |= {name, word}
+            if name:
+                self._keep(token)
+            self._export(word)
 
     def _export(self, name: str) -> None:
         if name in self.to_export and name in self.texts:
@@ -193,8 +221,8 @@ class _Reader:
             self.around = outside
             for place, one in enumerate(self.script.commands[first:], first):
                 # which of its words a condition decides is not kept in a quoted text
-                inside = tuple(replace(word, sure=word.sure and nested.sure) for word in one.words)
-                self.script.commands[place] = replace(one, words=inside)
+                if not nested.sure:
+                    self.script.commands[place] = replace(one, words=_unsure(one.words))
         elif words:
             self.script.commands.append(Command(words, before, self.around))
 
@@ -205,8 +233,7 @@ class _Reader:
         """A token's words: unquoted variables are cut at blanks, arrays at their entries."""
         current: list[Word] = []
         is_word = False
-        lists = [part for part in token.parts if part.kind in ("all", "arguments")]
-        is_bare = bool(lists) and not any(part.text for part in token.parts if part not in lists)
+        is_bare = _is_bare(token.parts)
         for part in token.parts:
             if part.kind == "all" and part.quoted:
                 entries = self._entries(part)
@@ -257,8 +284,10 @@ class _Reader:
         if part.kind == "name" and entries:
             return self._counted(entries[:1])
         if part.kind in ("all", "joined") and part.text in self.arrays:
-            apart = chain.from_iterable((entry, Word(" ", part.line)) for entry in entries)
-            return self._counted(tuple(apart)[:-1])
+            apart = list[Word]()
+            for entry in entries:
+                apart += (entry, Word(" ", part.line))
+            return self._counted(tuple(apart[:-1]))
         if part.instead is not None and self.depth < DEEPEST.value:
             return self._instead(part.instead, part.line)
         return (Word(UNKNOWN, part.line),)
@@ -266,8 +295,9 @@ class _Reader:
     def _instead(self, text: str, line: int) -> Pieces:
         """What `${NAME:-text}` is where the script does not set NAME."""
         self.depth += 1
-        tokens = Lexer('"' + text.strip('"') + '"', line).tokens()
-        pieces = self._pieces(chain.from_iterable(token.parts for token in tokens))
+        pieces: Pieces = ()
+        for token in Lexer('"' + text.strip('"') + '"', line).tokens():
+            pieces += self._pieces(token.parts)
         self.depth -= 1
         return pieces
 
@@ -278,7 +308,7 @@ class _Reader:
         return None
 
     def _counted(self, pieces: Pieces) -> Pieces:
-        self.left -= sum(len(piece.text) + 1 for piece in pieces)
+        self.left -= len(pieces) + sum(map(len, texts(pieces)))
         if self.left < 0:
             raise NotAConfiguration(
                 "the script's variables grow without bound: give the command line itself"
@@ -287,8 +317,28 @@ class _Reader:
 
 
 def _joined(pieces: Sequence[Word], line: int) -> Word:
-    line = next((piece.line for piece in pieces if piece.text.strip()), line)
-    return Word("".join(piece.text for piece in pieces), line, all(piece.sure for piece in pieces))
+    """Pieces as one word, on the line of the first that is not blank."""
+    sure = True
+    for piece in reversed(pieces):
+        sure = sure and piece.sure
+        if piece.text.strip():
+            line = piece.line
+    return Word("".join(texts(pieces)), line, sure)
+
+
+def _unsure(words: Iterable[Word]) -> tuple[Word, ...]:
+    return tuple(replace(word, sure=False) for word in words)
+
+
+def _is_bare(parts: Sequence[Part]) -> bool:
+    """Whether nothing but lists makes a word, which is none where they have no entries."""
+    has_list = False
+    for part in parts:
+        if part.kind in ("all", "arguments"):
+            has_list = True
+        elif part.text:
+            return False
+    return has_list
 
 
 def _is_assignment(token: Token) -> bool:
@@ -303,15 +353,16 @@ def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -
         before, after = (
             tuple(piece for piece in pieces if piece.text) for pieces in (before, after)
         )
-    if [word.text for word in before] == [word.text for word in after[: len(before)]]:
-        return before + tuple(Word(word.text, word.line, False) for word in after[len(before) :])
+    count = len(before)
+    if texts(before) == texts(after[:count]):
+        return before + _unsure(after[count:])
     return (Word(UNKNOWN, (after or before)[0].line, False),)
 
 
 def _nested(words: tuple[Word, ...]) -> Word | None:
     """The script in `bash -c SCRIPT` or `eval SCRIPT`."""
     if words and words[0].text == "eval":
-        return Word(" ".join(word.text for word in words[1:]), words[0].line)
+        return Word(" ".join(texts(words[1:])), words[0].line)
     for first, second, script in zip(words, words[1:], words[2:], strict=False):
         if first.file in ("bash", "sh") and compiled(r"-[a-z]*c").fullmatch(second.text):
             return script

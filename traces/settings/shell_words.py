@@ -46,10 +46,12 @@ class Token:
     @property
     def plain(self) -> str:
         """Its text where it is nothing but unquoted text; else empty."""
-        is_plain = all(part.kind == "text" and not part.quoted for part in self.parts)
-        if is_plain:
-            return "".join(part.text for part in self.parts)
-        return ""
+        text = ""
+        for part in self.parts:
+            if part.kind != "text" or part.quoted:
+                return ""
+            text += part.text
+        return text
 
     @property
     def assigns(self) -> tuple[str, str, str]:

@@ -6,11 +6,11 @@ from typing import Final
 from traces.settings.effective import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, knobs, release
 from traces.settings.line_parts import VALUE, as_word
-from traces.settings.settings import Framework, Settings, Value
+from traces.settings.settings import Framework, KnobView, Settings, Value, entries_of
 
 LAYOUT: Final = "LAYOUT"
 _OPEN: Final = ("N", "2N", "TP/2", LAYOUT, VALUE)
-_SECTION: Final = (*OFF_UNLESS_SAID, "tp_comm_overlap")
+_SECTION: Final = {name: f"comm_overlap.{name}" for name in (*OFF_UNLESS_SAID, "tp_comm_overlap")}
 """Overlaps that Bridge's comm_overlap writes over the model's."""
 _REDUCTIONS: Final = ("overlap_grad_reduce", "overlap_param_gather")
 
@@ -38,11 +38,10 @@ def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
     """Changes with the knobs that the same flags of Megatron-LM set."""
     found: dict[str, Value] = {}
     for name, value in changes.items():
-        knob = knobs().get(name)
-        flag = "" if knob is None else knob.flag or knob.off
-        twins = {twin.id: is_off for twin, is_off in by_flag().get(flag, ())}
-        for twin, is_off in twins.items():
-            found[twin] = value if is_off == twins.get(name) else not value
+        if (knob := knobs().get(name)) is None:
+            continue
+        for twin, _ in by_flag().get(knob.flag or knob.off, ()):
+            found[twin.id] = value
     return {**found, **changes}
 
 
@@ -53,13 +52,16 @@ def in_section(changes: Mapping[str, Value], settings: Settings) -> dict[str, Va
     What a section leaves out it switches off, so a new one repeats what the model alone has on
     (training/comm_overlap.py, CommOverlapConfig.setup).
     """
-    section = {f"comm_overlap.{name}": settings.value(name) for name in _SECTION}
-    is_new = not any(knob.startswith("comm_overlap.") for knob in settings.by_knob)
+    view = KnobView(settings)
+    is_new = not view.group("comm_overlap.")
     reduces = any(f"comm_overlap.{name}" in settings for name in _REDUCTIONS)
-    found = {_in_section(knob, reduces): value for knob, value in changes.items()}
-    kept = {knob: True for knob, value in section.items() if value is True and knob not in found}
-    if is_new and set(section) & set(found):
-        return {**found, **kept}
+    found: dict[str, Value] = {}
+    for knob, value in changes.items():
+        found[_in_section(knob, reduces)] = value
+    if is_new and not found.keys().isdisjoint(_SECTION.values()):
+        for knob, moved in _SECTION.items():
+            if view.value(knob) is True:
+                found.setdefault(moved, True)
     return found
 
 
@@ -147,14 +149,13 @@ def _flag_line(knob: Knob, value: Value, core: Release | None) -> str:
     if value is None or value == ():
         return f"(leave out {flag})"
     if isinstance(value, tuple) and knob.kind == "int|list":
-        return f'{flag} "[{",".join(str(one) for one in value)}]"'
-    words = [_word(one) for one in (value if isinstance(value, tuple) else (value,))]
-    return f"{flag} {' '.join(words)}"
+        return f'{flag} "[{",".join(map(str, value))}]"'
+    return f"{flag} {' '.join(map(_word, entries_of(value)))}"
 
 
 def _override(value: Value) -> str:
     if isinstance(value, tuple):
-        return f"[{','.join(_override(one) for one in value)}]"
+        return f"[{','.join(map(_override, value))}]"
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -20,10 +20,11 @@ from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
 from traces.settings.command import Flag, flags_of, take_environment, take_flag
 from traces.settings.corrections import is_alias, spellings
 from traces.settings.derive import DEFAULT, add_derived
-from traces.settings.knobs import Release, by_dest, by_flag, by_path, knobs
+from traces.settings.draft import Draft
+from traces.settings.knobs import by_dest, by_flag, by_path, knobs
 from traces.settings.model_names import model_named
-from traces.settings.settings import Draft, Framework, NotAConfiguration, Settings, Value, settings
-from traces.settings.shell import UNKNOWN, Command, Script, Word, read_script
+from traces.settings.settings import Framework, NotAConfiguration, Settings, Value, settings
+from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
 from traces.settings.yaml_files import Document, take_argument
 from traces.toml_tables import read_keyed
@@ -62,6 +63,18 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ranks: tuple[str, ...] = ()
     framework: Framework
 
+    def group_of(self, path: str) -> str:
+        """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
+        do.
+        """
+        above = ""
+        for one in self.under:
+            if path.startswith(f"{one}.") and len(one) > len(above):
+                above = one
+        if above:
+            return f"{self.under[above]}{path[len(above) :]}"
+        return ""
+
 
 @frozen
 class Said:
@@ -95,49 +108,51 @@ def take_toml(draft: Draft, text: str) -> bool:
 
 
 def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[Said]:
+    lines: dict[str, int] = {}
+    for found in _ASSIGNED.finditer(text):
+        lines.setdefault(found[1], _line_at(text, found.end()))
     for path in trainer.own:
         value: Any = document
         for step in path.split("."):
             value = value.get(step) if isinstance(value, dict) else None
-        name = path.rpartition(".")[2]
-        ends = [found.end() for found in _ASSIGNED.finditer(text) if found[1] == name]
-        yield Said(path, value, text.count("\n", 0, min(ends, default=0)) + 1)
+        yield Said(path, value, lines.get(path.rpartition(".")[2], 1))
+
+
+def _line_at(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
 
 
 def take_flags_of_titan(draft: Draft, text: str) -> bool:
     """Take the flags of a script that starts torchtitan; False where it does not, or with none."""
-    trainer = next(one for one in trainers() if one.written == "toml")
-    found = [*_FLAG.finditer(text)]
-    if not found or trainer.module is None or trainer.module.search(text) is None:
-        return False
-    _take_numbers(
-        draft,
-        trainer,
-        (Said(one[1], one[2], text.count("\n", 0, one.start()) + 1) for one in found),
-    )
-    return True
+    said = [Said(one[1], one[2], _line_at(text, one.start())) for one in _FLAG.finditer(text)]
+    for trainer in trainers():
+        if said and trainer.written == "toml" and trainer.module and trainer.module.search(text):
+            _take_numbers(draft, trainer, said)
+            return True
+    return False
 
 
-def take_trainer_document(draft: Draft, document: Document, core: Release | None) -> bool:
+def take_trainer_document(draft: Draft, document: Document) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
-    entries = [
-        Said(".".join(entry.path), entry.raw, entry.line) for entry in document.entries(_DEEP)
-    ]
+    said: dict[str, Said] = {}
+    for entry in document.entries(_DEEP):
+        said[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":
-        _take_numbers(draft, trainer, entries)
+        _take_numbers(draft, trainer, said.values())
         return True
-    if not any(_group(trainer, one.path) for one in entries):
+    if not any(map(trainer.group_of, said)):
         return False
-    texts = {one.path: one.raw for one in entries}
-    _take(draft, trainer, [_resolved(one, texts) for one in entries], core)
+    _take(draft, trainer, [_resolved(one, said) for one in said.values()])
     return True
 
 
 def _trainer_of(keys: Set[str], written: str) -> Trainer | None:
-    found = (one for one in trainers() if one.alone in keys or len(keys & {*one.keys}) > 1)
-    return next((one for one in found if one.written == written), None)
+    for one in trainers():
+        if one.written == written and (one.alone in keys or len(keys & {*one.keys}) > 1):
+            return one
+    return None
 
 
 def _take_numbers(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
@@ -152,32 +167,33 @@ def _take_numbers(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
     draft.problem(None, f"of a configuration of {trainer.name} {what}")
 
 
-def take_trainer_script(draft: Draft, text: str, core: Release | None) -> bool:
+def take_trainer_script(draft: Draft, text: str) -> bool:
     """Take a script that starts one of these programs; False where it starts none.
 
     Raises:
         NotAConfiguration: its variables grow without bound.
     """
     script = read_script(text)
-    started = (pair for pair in product(script.commands, trainers()) if _starts(*pair))
-    for command, trainer in started:
+    for command, trainer in product(script.commands, trainers()):
+        if not _starts(command, trainer):
+            continue
         said = [*_said(trainer, command), *_variables(script, command)]
-        _take(draft, trainer, said, core)
+        _take(draft, trainer, said)
         if trainer.form == "arguments":
             for flag in flags_of(command.words):
                 if _is_megatrons(flag):
-                    take_flag(draft, flag, core)
+                    take_flag(draft, flag)
         take_environment(draft, script, command, ())
         return True
     return False
 
 
 def _starts(command: Command, trainer: Trainer) -> bool:
-    words = [word.text.partition("=")[0] for word in command.words]
+    names = [word.name for word in command.words]
     if trainer.module and trainer.form == "paths":
-        return any(map(trainer.module.fullmatch, words))
-    is_program = any(word.file in trainer.files for word in command.words)
-    return is_program and not {*trainer.marks}.isdisjoint(words)
+        return any(map(trainer.module.fullmatch, names))
+    is_program = not files(command.words).isdisjoint(trainer.files)
+    return is_program and not {*trainer.marks}.isdisjoint(names)
 
 
 def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
@@ -208,28 +224,28 @@ def _value(flag: Flag) -> Raw:
 
 def _variables(script: Script, command: Command) -> Iterator[Said]:
     """Variables that tell how many GPUs run, as `$NAME`."""
-    told: dict[str, Word] = {**script.exported, **command.environment}
-    yield from (Said(f"${name}", word.text, word.line, word.is_told) for name, word in told.items())
+    for name, word in {**script.exported, **command.environment}.items():
+        yield Said(f"${name}", word.text, word.line, word.is_told)
 
 
-def _resolved(one: Said, texts: Mapping[str, Raw]) -> Said:
+def _resolved(one: Said, every: Mapping[str, Said]) -> Said:
     """An entry that only names another as that; one that a resolver would have to compute is not
     told.
     """
     if not isinstance(one.raw, str) or "${" not in one.raw:
         return one
     found = _REFERENCE.fullmatch(one.raw.strip())
-    raw = texts.get(found[1]) if found else None
+    raw = every[found[1]].raw if found and found[1] in every else None
     is_told = raw is not None and not (isinstance(raw, str) and "${" in raw)
     return Said(one.path, raw, one.line, is_told)
 
 
-def _take(draft: Draft, trainer: Trainer, said: Iterable[Said], core: Release | None) -> None:
+def _take(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
     draft.framework = trainer.framework
     every = {one.path: one for one in said}
     for one in every.values():
         if one.is_told:
-            _take_one(draft, trainer, one, core)
+            _take_one(draft, trainer, one)
     _take_ranks(draft, trainer, every)
     _take_model(draft, trainer, every)
     _fill(draft, settings(trainer.defaults, DEFAULT))
@@ -238,7 +254,7 @@ def _take(draft: Draft, trainer: Trainer, said: Iterable[Said], core: Release | 
     draft.problem(None, told)
 
 
-def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -> None:
+def _take_one(draft: Draft, trainer: Trainer, one: Said) -> None:
     if (own := trainer.own.get(one.path)) is not None:
         take(draft, knobs()[own], one.path.rpartition(".")[2], one.raw, one.line)
         return
@@ -248,28 +264,23 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said, core: Release | None) -
         if one.path in by_dest():
             take_argument(draft, one.path, one.raw, one.line)
         return
-    path = _group(trainer, one.path)
+    path = trainer.group_of(one.path)
     known = (
         path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
     )
     if known and one.raw is not None:
-        take_path(draft, path, one.raw, one.line, core)
-
-
-def _group(trainer: Trainer, path: str) -> str:
-    """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
-    do.
-    """
-    above = max((one for one in trainer.under if path.startswith(f"{one}.")), key=len, default="")
-    if above:
-        return f"{trainer.under[above]}{path[len(above) :]}"
-    return ""
+        take_path(draft, path, one.raw, one.line)
 
 
 def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:
-    named = [one.partition("=")[::2] for one in trainer.ranks]
-    sizes = [_size(said[name]) if name in said else int(usual or 0) for name, usual in named]
-    line = next((said[name].line for name, _ in named if name in said), None)
+    sizes, line = list[int](), None
+    for one in trainer.ranks:
+        name, _, usual = one.partition("=")
+        if name in said:
+            sizes.append(_size(said[name]))
+            line = line or said[name].line
+        else:
+            sizes.append(int(usual or 0))
     if sizes[-1]:
         draft.put("launcher.gpus_per_node", sizes[-1], line)
     if all(sizes) and "world_size" not in draft.by_knob:

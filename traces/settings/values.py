@@ -12,7 +12,7 @@ from traces.patterns import compiled
 from traces.settings.expressions import LARGEST, LONGEST, pattern_of
 from traces.settings.knobs import Kind, Knob
 from traces.settings.precision import DTYPES
-from traces.settings.settings import Scalar, Value
+from traces.settings.settings import Scalar, Value, entries_of
 
 LETTERS: Final = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 
@@ -23,8 +23,10 @@ def unrolled(layout: str) -> str | None:
     """The layout with its repetitions written out; None where it is none."""
     text = layout.strip().strip("'\"").replace(",", "")
     for pattern in _REPEATED:
-        longer = sum(len(found[1]) * int(found[2]) for found in pattern.finditer(text))
-        if longer + len(text) > LONGEST.value:
+        length = len(text)
+        for found in pattern.finditer(text):
+            length += len(found[1]) * int(found[2])
+        if length > LONGEST.value:
             return None
         text = pattern.sub(lambda found: found[1] * int(found[2]), text)
     if compiled(r"[EtmL|]+").fullmatch(text):
@@ -121,7 +123,7 @@ def _plain(raw: Raw) -> Raw:
             return target.rpartition(".")[2]  # a function, by its name
         raise NotAValue("takes a plain value")
     if isinstance(raw, list):
-        return [_plain(one) for one in raw]
+        return list(map(_plain, raw))
     if isinstance(raw, str):
         return DTYPES.get(raw, raw)
     return raw
@@ -135,7 +137,7 @@ def _of_kind(kind: Kind, raw: Raw) -> Value:
     if not several:
         return read(_only(raw))
     entries = _layers(raw) if single == "int" else _entries(raw)
-    values = tuple(read(_only(one)) for one in entries)
+    values = tuple(map(read, map(_only, entries)))
     is_listed = isinstance(raw, list) or (isinstance(raw, str) and "[" in raw)
     if len(values) == 1 and not (single == "int" and is_listed):
         (value,) = values
@@ -209,17 +211,21 @@ def _scalar(raw: Raw) -> Scalar:
 
 def _entries(raw: Raw) -> list[Raw]:
     """Entries of a list, of `[a, b]`, of Python's `['a', 'b']` or `(a, b)`, or of `a,b`."""
+    found: list[Raw] = []
     if isinstance(raw, list):
-        parts = (_entries(part) if isinstance(part, str) else [part] for part in raw)
-        return [*chain.from_iterable(parts)]
+        for entry in raw:
+            found += _entries(entry) if isinstance(entry, str) else [entry]
+        return found
     if not isinstance(raw, str):
         return [raw]
     text = raw.strip()
     if text[:1] + text[-1:] in ("[]", "()"):
         text = text[1:-1]
     apart = compiled(r"(:\s)|,|\s+").sub(lambda found: found[1] or ",", text)
-    found: list[Raw] = [part.strip().strip("'\"") for part in apart.split(",")]
-    return [part for part in found if part]
+    for part in apart.split(","):
+        if word := part.strip().strip("'\""):
+            found.append(word)
+    return found
 
 
 def _layers(raw: Raw) -> list[Raw]:
@@ -234,11 +240,8 @@ def _layers(raw: Raw) -> list[Raw]:
 
 
 def _chosen(knob: Knob, value: Value) -> Value:
-    if not knob.choices:
-        return value
-    words = value if isinstance(value, tuple) else (value,)
-    if all(word in knob.choices for word in words):
-        return value
-    wrong = next(word for word in words if word not in knob.choices)
-    near = nearest_names(str(wrong), knob.choices, 3)
-    raise NotAValue(f"takes {', '.join(dict.fromkeys((*near, *knob.choices)))}")
+    for word in entries_of(value) if knob.choices else ():
+        if word not in knob.choices:
+            near = nearest_names(str(word), knob.choices, 3)
+            raise NotAValue(f"takes {', '.join(dict.fromkeys((*near, *knob.choices)))}")
+    return value

@@ -10,12 +10,13 @@ import yaml
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import compiled
-from traces.settings.bridge import is_override, take, take_path
+from traces.settings.bridge import is_override, take, take_path, take_variable
 from traces.settings.command import flags_of, take_flag
 from traces.settings.derive import add_defaults, add_derived
-from traces.settings.knobs import Release, by_dest, knobs
+from traces.settings.draft import Draft
+from traces.settings.knobs import by_dest, flag_named, knobs
 from traces.settings.names import lm_flags, say_unknown
-from traces.settings.settings import Draft, NotAConfiguration
+from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import Word
 from traces.settings.values import Raw
 
@@ -37,6 +38,10 @@ class Entry:
     path: tuple[str, ...]
     raw: Raw
     line: int
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
 
 
 class Document:
@@ -66,7 +71,7 @@ class Document:
     def outermost(self) -> tuple[str, ...]:
         if not isinstance(self.root, yaml.MappingNode):
             return ()
-        return tuple(key.value for key, _ in self.root.value if isinstance(key, yaml.ScalarNode))
+        return _keys(self.root)
 
     def entries(self, deep: int) -> Iterator[Entry]:
         """Values of the outermost mapping, and of mappings in it down to `deep` levels of keys.
@@ -136,9 +141,13 @@ def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
     return found
 
 
+def _keys(node: yaml.MappingNode) -> tuple[str, ...]:
+    return tuple(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+
+
 def _is_made(node: yaml.MappingNode) -> bool:
     """Whether a mapping stands for one value, such as a type or an enum."""
-    keys = {key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
+    keys = {*_keys(node)}
     return "_target_" in keys and keys <= {"_target_", "_call_", "_args_", "_name_", "_partial_"}
 
 
@@ -165,45 +174,50 @@ whose file stands for all of them (Megatron-LM, megatron/training/yaml_arguments
 
 def is_flat(keys: Collection[str]) -> bool:
     """Whether outermost keys are flags, or names of Megatron-LM's arguments."""
-    is_plain = any(key in FLAG_GROUPS or key.startswith("--") or _is_argument(key) for key in keys)
-    return is_plain and not any(is_override(f"{key}.x=1") for key in keys if not _is_argument(key))
+    found = False
+    for key in keys:
+        if key in FLAG_GROUPS or key.startswith("--") or _is_argument(key):
+            found = True
+        elif is_override(f"{key}.x=1"):
+            return False
+    return found
 
 
 def _is_argument(key: str) -> bool:
-    return key in by_dest() or "--" + key.replace("_", "-") in lm_flags()
+    return key in by_dest() or flag_named(key) in lm_flags()
 
 
-def take_flat(draft: Draft, document: Document, core: Release | None) -> None:
+def take_flat(draft: Draft, document: Document) -> None:
     """Take such a file. Only a whole set of arguments leaves the rest at Megatron-LM's defaults."""
     draft.framework = "megatron_lm"
-    grouped = any(key in FLAG_GROUPS for key in document.outermost())
+    groups = {*document.outermost()}
+    grouped = not FLAG_GROUPS.isdisjoint(groups)
     for entry in document.entries(2):
         group, name = entry.path[0], entry.path[-1]
         if grouped and (group not in FLAG_GROUPS or len(entry.path) == 1):
             continue  # of the test, or of a later run of it
         if group == "ENV_VARS":
-            if (knob := knobs().get(f"env.{name}")) is not None:
-                take(draft, knob, name, entry.raw, entry.line)
+            take_variable(draft, name, entry.raw, entry.line)
         elif name.startswith("--"):
-            _take_flag(draft, name, entry, core)
+            _take_flag(draft, name, entry)
         elif "." in name:
-            take_path(draft, name, entry.raw, entry.line, core)
+            take_path(draft, name, entry.raw, entry.line)
         else:
             _take_argument(draft, name, entry)
-    groups = {*document.outermost()}
-    is_complete = any(groups >= {*several} for several in _WHOLE)
+    is_complete = any(map(groups.issuperset, _WHOLE))
     if is_complete:
-        add_defaults(draft, core)
+        add_defaults(draft, draft.core)
     add_derived(draft, is_complete)
 
 
-def _take_flag(draft: Draft, name: str, entry: Entry, core: Release | None) -> None:
+def _take_flag(draft: Draft, name: str, entry: Entry) -> None:
     if entry.raw is False or entry.raw is None:
         return
-    words = [] if entry.raw is True else _words(entry.raw)
-    line = [Word(text, entry.line) for text in (name, *words)]
+    line = [Word(name, entry.line)]
+    for text in _words(entry.raw) if entry.raw is not True else ():
+        line.append(Word(text, entry.line))
     for flag in flags_of(tuple(line)):
-        take_flag(draft, flag, core)
+        take_flag(draft, flag)
 
 
 def _words(raw: Raw) -> list[str]:

@@ -102,10 +102,11 @@ def moe_layers_of_stages(layout: Layout, model: ModelSize | Layers) -> tuple[int
 
     Source: Megatron-Core, get_gpt_mtp_block_spec (megatron/core/models/gpt/gpt_layer_specs.py).
     """
-    return tuple(
-        sum(chunk.moe + chunk.mtp * model.is_moe[-1] for chunk in chunks)
-        for chunks in layout.stages
-    )
+    counts = [0] * layout.pp
+    for rank, chunks in enumerate(layout.stages):
+        for chunk in chunks:
+            counts[rank] += chunk.moe + chunk.mtp * model.is_moe[-1]
+    return tuple(counts)
 
 
 def chunks_in_flight(layout: Layout, rank: int, weights: Sequence[int]) -> tuple[int, ...]:

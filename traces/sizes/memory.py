@@ -99,7 +99,7 @@ def by_stage(
     if isinstance(model, Missing):
         return model
     untrained = settings.value("peft.dim") is not None
-    sharded = any(settings.value(k) is True for k in _FSDP)
+    sharded = True in map(settings.value, _FSDP)
     if untrained or sharded:
         what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
         return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")
@@ -147,9 +147,12 @@ def _of_rank(
     parts = [held[one] for one in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
     by_part = _sums(zip(parts, flying, strict=True))
+    layers = logits = 0
+    for chunk, count in zip(chunks, flying, strict=True):
+        layers += count * chunk.layer_count
+        logits += _logits(settings, model, layout, chunk)
     parameters, gradients, optimizer = states(model, layout, state, rank)
     activations = sum(by_part.values())
-    logits = sum(_logits(settings, model, layout, chunk) for chunk in chunks)
     return MemoryEstimate(
         stage=rank,
         parameters_bytes=parameters,
@@ -158,7 +161,7 @@ def _of_rank(
         activations_bytes=activations,
         logits_bytes=logits,
         by_part=by_part,
-        layer_microbatches=sum(n * c.layer_count for n, c in zip(flying, chunks, strict=True)),
+        layer_microbatches=layers,
         assumed=(*model.assumed, *layout.assumed, *state.assumed, *_ASSUMED),
         rest_bytes=_UNMEASURED,
         calibrated_by="",

@@ -147,11 +147,11 @@ _TOO_MANY: Final = Missing(_PATH, "num_layers is not that of a model", "check nu
 
 
 def _other_layers(settings: Settings) -> Missing | None:
-    strange = next((knob for knob in _OTHER_LAYERS if settings.value(knob) is not None), None)
-    if strange is None:
-        return None
-    why = f"{strange} is set: only layers of ordinary or multi-latent attention are counted"
-    return Missing(_PATH, why, "nothing: such layers are not counted yet")
+    for knob in _OTHER_LAYERS:
+        if settings.value(knob) is not None:
+            why = f"{knob} is set: only layers of ordinary or multi-latent attention are counted"
+            return Missing(_PATH, why, "nothing: such layers are not counted yet")
+    return None
 
 
 def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | Missing:

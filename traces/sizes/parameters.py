@@ -139,6 +139,9 @@ _STATES: Final = (
 )
 
 
+_GATHERED: Final = ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
+
+
 @frozen
 class StateBytes:
     """Bytes of one parameter's state. `moments`: both of Adam's; `kept_frac`: what the GPU keeps of
@@ -167,10 +170,7 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     """
     knobs = Knobs(settings)
     aware = settings.value("optimizer.use_precision_aware_optimizer") is True
-    gathered = any(
-        settings.value(knob) is True
-        for knob in ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
-    )
+    gathered = True in map(settings.value, _GATHERED)
     main, *moments = map(knobs.dtype_bytes, _STATES) if aware else (4.0,) * 3
     remainders = aware and settings.value("optimizer.store_param_remainders") is not False
     if remainders and main == 4.0 and low is None:

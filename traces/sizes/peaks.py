@@ -60,8 +60,11 @@ def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
 
 def fastest(gpu: str | None) -> Peak | None:
     """The highest peak of a GPU family at any precision; None where none is published."""
-    found = [one for one in peaks().values() if one.gpu == gpu]
-    return max(found, key=lambda one: one.tflops, default=None)
+    most: Peak | None = None
+    for one in peaks().values():
+        if one.gpu == gpu and (most is None or one.tflops > most.tflops):
+            most = one
+    return most
 
 
 def fp32_to_tf32_frac(product: str | None) -> float | None:

@@ -34,11 +34,11 @@ def filled_in(known: Settings) -> tuple[Settings, Texts]:
     Of a model without experts the heads tell it too.
     """
     name, values = _by_shape().get(tuple(map(known.value, _SHAPE)), ("", {}))
-    for knob in (one for one in _TELLING if one in values):
-        if knob in known and known.value(knob) != values[knob]:
+    added, said = dict[str, Value](), list[str]()
+    for knob, value in values.items():
+        if knob in known and knob in _TELLING and known.value(knob) != value:
             return known, ()
-    added = {
-        knob: value for knob, value in values.items() if knob not in known and knob not in _CHOSEN
-    }
-    said = tuple(f"{knob} as {name} has it (not given)" for knob in added)
-    return (settings(added, name).under(known) if added else known), said
+        if knob not in known and knob not in _CHOSEN:
+            added[knob] = value
+            said.append(f"{knob} as {name} has it (not given)")
+    return settings(added, name).under(known), tuple(said)

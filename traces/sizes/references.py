@@ -107,7 +107,8 @@ def references() -> tuple[Reference, ...]:
     """Every published row, the newest source first."""
     found: list[Reference] = []
     for group in _table().published:
-        found += [Reference(*row, group.source, group.routing) for row in group.rows]
+        for row in group.rows:
+            found.append(Reference(*row, group.source, group.routing))
     return tuple(found)
 
 
@@ -124,7 +125,6 @@ def nearest_references(
     if isinstance(model, Missing):
         return ()
     shape = [len(model.is_moe), model.hidden_size, model.expert_count or 0]
-    name = next((name for name, known in _table().models.items() if known == shape), None)
     here = _of_run(settings, gpu, precision)
 
     def distance(row: Reference) -> tuple[int, ...]:
@@ -132,7 +132,8 @@ def nearest_references(
         grave = (one in differ for one in _GRAVE)
         return (*grave, round(_times(here, row) * 1000), len(differ))
 
-    return tuple(sorted((row for row in references() if row.model == name), key=distance))
+    found = [row for row in references() if _table().models.get(row.model) == shape]
+    return tuple(sorted(found, key=distance))
 
 
 def nearest(

@@ -18,9 +18,10 @@ from typing import Final, NamedTuple
 
 from traces.limits import Limit
 from traces.patterns import Pattern, compiled, whole_number
+from traces.settings.draft import Draft
 from traces.settings.knobs import by_path
 from traces.settings.read import configuration_of
-from traces.settings.settings import Draft, Setting, Settings
+from traces.settings.settings import Setting, Settings
 from traces.settings.values import NotAValue, value_of
 from traces.toml_tables import read_table
 

@@ -283,7 +283,7 @@ def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
     profilers = ("profiling.use_nsys_profiler", "profiling.use_pytorch_profiler")
     start = settings.value("profiling.profile_step_start")
     end = settings.value("profiling.profile_step_end")
-    on = any(settings.value(knob) is True for knob in profilers)
+    on = True in map(settings.value, profilers)
     if on and isinstance(start, int) and isinstance(end, int):
         return (start, end)
     return None

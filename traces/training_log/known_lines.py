@@ -46,7 +46,8 @@ class KnownLines:
         self.by_id: Mapping[str, KnownLine] = {line.id: line for line in lines}
         self._by_key: dict[str, list[tuple[str, KnownLine]]] = {}
         for line in self.by_id.values():
-            self._by_key.setdefault(line.key, []).extend((text, line) for text in line.texts)
+            for text in line.texts:
+                self._by_key.setdefault(line.key, []).append((text, line))
 
     def words(self) -> tuple[bytes, ...]:
         return tuple(map(str.encode, self._by_key))

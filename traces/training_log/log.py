@@ -2,7 +2,7 @@
 for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -12,6 +12,11 @@ from traces.settings.settings import Settings
 Stage = Literal[
     "setup", "forward", "backward", "optimizer", "optimizer_state", "graph_capture", "unknown"
 ]
+
+
+def holds_one(text: str, words: Iterable[str]) -> bool:
+    """Whether one of these stands in a line."""
+    return any(word in text for word in words)
 
 
 @frozen

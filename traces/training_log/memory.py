@@ -13,7 +13,7 @@ runs a forward inside a backward and optimizers make their state inside a step, 
 of those passed through counts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import sub
 from typing import Final
 
@@ -21,7 +21,7 @@ from traces.frozen import frozen
 from traces.missing import of_known
 from traces.patterns import Pattern, compiled
 from traces.training_log.iterations import KEPT
-from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TrainingLog
+from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TrainingLog, holds_one
 
 _FRAME: Final = compiled(r'File "([^"]*)", line [0-9]+, in (\w+)')
 _RANK: Final = compiled(r"(?i)^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ")
@@ -84,7 +84,10 @@ class Tracebacks:
     def end(self, text: str) -> Stage:
         """An error ends the traceback of its rank: the stage it happened in."""
         passed = self._passed.pop(rank_of(text), set())
-        return next((stage for stage in _STAGES if stage in passed), "unknown")
+        for stage in _STAGES:
+            if stage in passed:
+                return stage
+        return "unknown"
 
 
 WORDS: Final = (
@@ -172,7 +175,7 @@ def theoretical_memory(number: int, text: str) -> int | None:
 
 def is_out_of_memory(text: str) -> bool:
     """Whether the line says that the GPU's memory ran out."""
-    return any(one in text for one in _OUT_WORDS) and _OUT.search(text) is not None
+    return holds_one(text, _OUT_WORDS) and _OUT.search(text) is not None
 
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
@@ -232,16 +235,21 @@ def peak_memory(log: TrainingLog) -> PeakMemory | None:
     """The peak over all ranks that report; None where none does."""
     if not log.memory:
         return None
-    allocated = [
-        (one.peak_allocated_bytes, one.rank)
-        for one in log.memory
-        if one.peak_allocated_bytes is not None
-    ]
-    reserved = [
-        one.peak_reserved_bytes for one in log.memory if one.peak_reserved_bytes is not None
-    ]
-    most, rank = max(allocated, key=lambda one: one[0], default=(None, None))
-    return PeakMemory(most, max(reserved, default=None), rank)
+    allocated, largest = _largest(log, lambda one: one.peak_allocated_bytes)
+    reserved, _ = _largest(log, lambda one: one.peak_reserved_bytes)
+    return PeakMemory(allocated, reserved, largest.rank if largest else None)
+
+
+def _largest(
+    log: TrainingLog, figure: Callable[[LoggedMemory], int | None]
+) -> tuple[int | None, LoggedMemory | None]:
+    """The largest of a figure, and the first report that has it; (None, None) where none does."""
+    most: tuple[int | None, LoggedMemory | None] = None, None
+    for one in log.memory:
+        size = figure(one)
+        if size is not None and (most[0] is None or size > most[0]):
+            most = size, one
+    return most
 
 
 def most_unallocated(log: TrainingLog) -> Unallocated | None:
@@ -271,8 +279,7 @@ def inactive_memory(log: TrainingLog) -> LoggedMemory | None:
     """The report with the most memory in split blocks that nobody uses; None where none reports
     it.
     """
-    found = [one for one in log.memory if one.inactive_bytes is not None]
-    return max(found, key=lambda one: one.inactive_bytes or 0, default=None)
+    return _largest(log, lambda one: one.inactive_bytes)[1]
 
 
 def pieces_suffice(log: TrainingLog) -> bool | None:

@@ -14,7 +14,7 @@ from traces.patterns import compiled
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.settings import Setting, Settings
 from traces.training_log.iterations import SteadyStep
-from traces.training_log.log import Message, TrainingLog
+from traces.training_log.log import Message, TrainingLog, holds_one
 
 _OF_SIZES: Final = ("using world size: ", " model parallel with size ", ") is not divisible by")
 _BATCH_TIMER: Final = "batch-generator ."
@@ -52,7 +52,7 @@ def sizes_in(text: str, where: str) -> dict[str, Setting]:
     """Ranks in all and of each parallel group, as one line says them; `where`: such as
     `run.log:7`."""
     found: dict[str, Setting] = {}
-    if any(one in text for one in _OF_SIZES):
+    if holds_one(text, _OF_SIZES):
         own = _OF_ENCODER.sub("", text)
         for knob, pattern in _SIZES.items():
             if size := pattern.search(own):
@@ -114,9 +114,9 @@ def overlaps_on(log: TrainingLog) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     if wrapped := log.first("ddp-config"):
-        found |= {
-            f"ddp.{knob}": wrapped.line for knob, state in wrapped.said.items() if state == "True"
-        }
+        for knob, state in wrapped.said.items():
+            if state == "True":
+                found[f"ddp.{knob}"] = wrapped.line
     if made := log.first("tp-overlap-on", "tp-overlap-default"):
         found["tp_comm_overlap"] = made.line
     return found

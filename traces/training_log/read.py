@@ -26,7 +26,7 @@ from traces.sections.section import copied
 from traces.settings.settings import Setting, Settings
 from traces.training_log import blocks, iterations, memory, own_lines, titan
 from traces.training_log.known_lines import KnownLines
-from traces.training_log.log import Message, TrainingLog
+from traces.training_log.log import Message, TrainingLog, holds_one
 
 LONGEST_LINE: Final = Limit(
     65_536, "bytes", "ours: far above any line of a trainer; progress bars go above it"
@@ -175,7 +175,7 @@ class _Reading:
         if self._blocks.open:
             self._blocks.take(number, text)
         elif self._iterations.take(number, text):
-            if any(one in text for one in _NOT_A_NUMBER):
+            if holds_one(text, _NOT_A_NUMBER):
                 self._known_line(number, text)
         elif not (
             self._traceback(text) or self._memory_report(number, text) or self._waited(number, text)

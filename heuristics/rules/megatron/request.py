@@ -102,12 +102,7 @@ def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
 
     All of a recipe: a format that it leaves off is off, whatever the model says.
     """
-    own = {
-        knob: settings.value(knob)
-        for knob in settings.by_knob
-        if knob.startswith("mixed_precision.")
-    }
-    recipe = of_precision(settings.value("mixed_precision"), own)
+    recipe = of_precision(settings)
     core = {knob: value for knob, value in recipe.items() if knob in core_fields()}
     return {**said, **core, **_of_overlap(settings)}
 

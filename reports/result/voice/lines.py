@@ -9,7 +9,7 @@ from typing import Final
 
 from heuristics.config.about import OPTIONS, option_of
 from traces.patterns import compiled
-from traces.settings.knobs import by_harness, knobs
+from traces.settings.knobs import by_harness, flag_named, knobs
 from traces.settings.line_parts import LOADS, is_layout
 
 _FLAG: Final = compiled(r"(?P<name>--?[A-Za-z][\w-]{0,80})(?: (?P<values>.+))?")
@@ -75,12 +75,10 @@ def _settings() -> frozenset[str]:
     """Every name by which a line may set something: flags, paths, variables, options of ours."""
     found = {*map(option_of, OPTIONS), *by_harness()}
     for knob in knobs().values():
-        older = [old.name for old in knob.older]
         group = knob.bridge.rpartition(".")[0]
-        found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge, *older}
-        found |= {f"--{name.replace('_', '-')}" for name in older} | {
-            f"{group}.{name}" for name in older
-        }
+        found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge}
+        for name in knob.older:
+            found |= {name, flag_named(name), f"{group}.{name}"}
     return frozenset(found - {""})
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.configurations.setting_rows import ROWS, changed, plain, read_anew, said
 from traces.settings.derive import add_derived, with_ranks
+from traces.settings.draft import Draft
 from traces.settings.effective import effective, finalized
-from traces.settings.settings import Draft, Settings, settings
+from traces.settings.settings import Settings, settings
 
 
 def test_a_framework_makes_of_settings_what_its_code_says() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import zip_longest
+
+import pytest
 
 from tests.configurations.setting_rows import ROWS, plain, read_anew, said
 from traces.errors import UsageError
@@ -15,6 +17,8 @@ from traces.settings.read import configuration_of
 from traces.settings.settings import KnobView, Settings, Value
 from traces.settings.spelling import can_spell, harness_line, is_left_out, spell, with_twins
 from traces.settings.values import NotAValue, Raw, value_of
+from traces.sizes.model import ModelSize, model_size
+from traces.sizes.parameters import total_counts
 
 
 def test_a_change_has_its_lines_in_each_framework_and_release() -> None:
@@ -47,6 +51,17 @@ def test_a_model_has_many_names_and_a_precision_many_settings() -> None:
         assert configured_precision(KnobView(Settings(said(values)))) == (precision or None), values
     for name, meant in ROWS["model"]:
         assert meaning_of(name).startswith(meant), name
+    for one, (name, whole, billions) in zip(model_names.named_models(), ROWS["parameters"], strict=True):
+        size = model_size(one.settings.changed({"seq_length": 1}, "a"))
+        assert isinstance(size, ModelSize)
+        assert size.experts
+        counts, routed = total_counts(size), size.experts.topk / size.experts.count
+        active = sum(counts.values()) - counts["experts"] * (1 - routed)
+        assert (one.id, sum(counts.values()), pytest.approx(active / 1e9, abs=0.06)) == (
+            name,
+            whole,
+            billions,
+        )
 
 
 def value_said(knob: str, raw: Raw) -> Value:
@@ -77,12 +92,14 @@ def test_a_text_is_a_value_a_sum_a_word_or_a_name_that_may_be_shown() -> None:
 
 def test_the_arguments_of_a_release_are_dated_to_it() -> None:
     ours = [one for one in knobs.knobs().values() if one.dest]
-    releases = {one.flag_since for one in ours} | {old.until for one in ours for old in one.older}
-    for core, following in pairwise(sorted(releases)):
-        there = [one for one in ours if one.flag_since <= core and (one.until or knobs.MAIN) > core]
+    releases = {one.flag_since for one in ours} | {until for one in ours for until in one.older.values()}
+    for core, following in zip_longest(sorted(releases), sorted(releases)[1:]):
+        there = [one for one in ours if one.flag_since <= core and (one.until is None or one.until > core)]
         names_then = [one.name_in(core) if one.older else one.dest for one in there]
         lines = "".join(f"  {name} ... None\n" for name in names_then)
         text = f"{'-' * 8} arguments {'-' * 8}\n{lines}{'-' * 8} end of arguments {'-' * 8}\n"
         bounds = {"core_at_least": core, "core_before": following}
-        dated = {name: arguments_block.spelled(one) for name, one in bounds.items() if one > knobs.FIRST}
+        dated = {
+            name: arguments_block.spelled(one) for name, one in bounds.items() if one and one > knobs.FIRST
+        }
         assert configuration_of(text, "a").versions == dated

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from traces.settings.draft import MOST_PROBLEMS, Draft
 from traces.settings.expressions import pattern_of, sum_of
 from traces.settings.knobs import is_before_tables, knobs, release
 from traces.settings.precision import bits_of, low_bytes
-from traces.settings.settings import MOST_PROBLEMS, Draft, KnobView, Setting, Settings, Value, settings
+from traces.settings.settings import KnobView, Setting, Settings, Value, settings
 from traces.settings.shell import read_script
 from traces.settings.values import NotAValue, Raw, fullest_rank, unrolled, value_of
 

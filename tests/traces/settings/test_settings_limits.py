@@ -47,6 +47,16 @@ def test_a_yaml_has_forty_levels_and_fifty_thousand_entries(lists: int, more: in
                 configuration_of(text, "a.yaml")
 
 
+@pytest.mark.parametrize(("merges", "is_read"), [(39, True), (40, False)])
+def test_a_mapping_is_merged_through_forty_levels(merges: int, is_read: bool) -> None:
+    text = f"model: {'{<<: ' * merges}{{num_layers: 4}}{'}' * merges}\n"
+    if is_read:
+        assert configuration_of(text, "a.yaml").settings.value("num_layers") == 4
+    else:
+        with pytest.raises(NotAConfiguration, match="more entries"):
+            configuration_of(text, "a.yaml")
+
+
 def test_a_script_is_followed_eight_deep_and_through_four_million_characters() -> None:
     for deep in (7, 8):
         (command,) = read_script("eval " * deep + "run").commands
