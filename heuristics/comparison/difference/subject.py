@@ -18,6 +18,7 @@ from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.sections.tables import Group, LedgerRow
 from traces.sections.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]
@@ -70,9 +71,18 @@ class Subject:
     @cached_property
     def counts(self) -> dict[str, float]:
         """Activities per step of each row of compute and communication."""
-        steps, rows = len(self.rank.lengths_ns), known(self.rank.ledger) or ()
-        budget = (row for row in rows if row.group == "budget")
+        steps, budget = len(self.rank.lengths_ns), rows_of_group(self.rank, "budget")
         return {row.row: row.count / steps for row in budget if row.row.startswith(_COUNTED)}
+
+    def count(self, row: str) -> float:
+        """Activities per step of a row; 0 where it has none."""
+        return self.counts.get(row, 0.0)
+
+    def said(self, knob: str) -> str | None:
+        """Where a knob is set; None where it is not."""
+        if knob in self.settings:
+            return self.settings[knob].said
+        return None
 
     def withholds(self, knob: str) -> bool:
         return knob in self.settings and self.settings[knob].withheld
@@ -84,6 +94,16 @@ class Subject:
                 if source.get(name) is not None:
                     return source[name]
         return None
+
+
+def same_recorder(base: Subject, new: Subject) -> bool:
+    """Whether not two kinds of recorders made the recordings."""
+    return base.trace is None or new.trace is None or base.trace.kind == new.trace.kind
+
+
+def rows_of_group(rank: Rank, group: Group) -> list[LedgerRow]:
+    """Rows of the ledger; none where there is no ledger."""
+    return [row for row in known(rank.ledger) or () if row.group == group]
 
 
 def whole_replays(rank: Rank) -> bool:
