@@ -14,10 +14,12 @@ from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import (
     Subject,
+    Value,
     enter_sided,
     known_at,
     known_of,
     same_capture,
+    same_recorder,
     whole_replays,
 )
 from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
@@ -311,8 +313,8 @@ def other_kernels(sides: Sides) -> bool:
 @fact
 def other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike."""
-    kinds = {side.trace.kind for side in (sides.base, sides.new) if side.trace}
-    return (sides.shared_frac or 0.0) < QUARTER.value and len(kinds) <= 1
+    few = (sides.shared_frac or 0.0) < QUARTER.value
+    return few and same_recorder(sides.base, sides.new)
 
 
 @fact
@@ -333,12 +335,17 @@ def stack_differs(sides: Sides) -> str | None:
 
 @fact
 def stack_unknown(sides: Sides) -> str | None:
-    unknown = dict[str, None]()
-    for side in (sides.base, sides.new):
-        graphs = known(side.rank.detected.graph_share_frac)
-        known_ones = {"container": side.container, **side.given, "graphs": graphs}
-        unknown.update({key: None for key in _NEEDED if known_ones.get(_NEEDED[key]) is None})
-    return ", ".join(name for name in _NEEDED if name in unknown) or None
+    unknown = []
+    base, new = _stack(sides.base), _stack(sides.new)
+    for name, field in _NEEDED.items():
+        if base.get(field) is None or new.get(field) is None:
+            unknown.append(name)
+    return ", ".join(unknown) or None
+
+
+def _stack(side: Subject) -> Mapping[str, Value]:
+    graphs = known(side.rank.detected.graph_share_frac)
+    return {"container": side.container, **side.given, "graphs": graphs}
 
 
 ALIKE: Final = Language(Sides)

@@ -9,7 +9,7 @@ from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
 from heuristics.comparison.suspects.view import View
-from heuristics.facts.dictionary import DICTIONARY, enter
+from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
 from traces.missing import known
 from traces.patterns import Pattern, compiled
@@ -33,8 +33,7 @@ Shown = TypeVar("Shown", bound=Callable[[Subject], Any])
 
 def pair(name: str, view: View) -> tuple[Any, Any]:
     """What both sides show."""
-    before, after = (DICTIONARY[f"{side}.{name}"] for side in _SIDES)
-    return before.of(view), after.of(view)
+    return view.tells(f"before.{name}"), view.tells(f"after.{name}")
 
 
 def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str] = str) -> None:
@@ -64,7 +63,7 @@ def shows(spelled: Callable[[Any], str] = str) -> Callable[[Shown], Shown]:
 
 def _count(name: str, *rows: str) -> None:
     """Activities of some rows a step."""
-    _enter(name, lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
+    _enter(name, lambda side: sum(map(side.count, rows)), whole)
 
 
 def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
@@ -110,8 +109,12 @@ def asked(side: Subject) -> str | None:
 
 @shows(percent)
 def perturbed(side: Subject) -> float | None:
-    parts = (known(trace.capture.perturbation_frac) for trace in side.result.traces)
-    return max((frac for frac in parts if frac is not None), default=None)
+    parts = []
+    for trace in side.result.traces:
+        frac = known(trace.capture.perturbation_frac)
+        if frac is not None:
+            parts.append(frac)
+    return max(parts, default=None)
 
 
 @shows(in_ms)

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
-from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns
-from heuristics.comparison.difference.subject import Subject, same_count
+from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns, names_of
+from heuristics.comparison.difference.subject import Subject, rows_of_group, same_count
 from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
@@ -28,6 +28,7 @@ from heuristics.comparison.suspects.ways import (
 )
 from heuristics.config.features import FLEX
 from heuristics.facts.dictionary import enter, fact
+from heuristics.result.compared import ComparedRow
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
@@ -35,7 +36,7 @@ from traces.limits import HALF_A_WALL, MOST
 from traces.missing import known
 from traces.sections.cause import Cause
 from traces.settings.precision import BITS
-from traces.spelling import in_ms, signed_ms, spoken
+from traces.spelling import in_ms, spoken
 
 TF32_BITS: Final = 19
 
@@ -99,10 +100,14 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
     32.
     """
     bits = {**BITS, "tf32": TF32_BITS}
-    known_frac = sum(frac for name, frac in shares.items() if name in bits)
+    known_frac = mean = 0.0
+    for name, frac in shares.items():
+        if name in bits:
+            known_frac += frac
+            mean += bits[name] * frac
     if known_frac < MOST.value:
         return None
-    return sum(bits[name] * frac for name, frac in shares.items() if name in bits) / known_frac
+    return mean / known_frac
 
 
 def _grew(name: str, view: View) -> bool | None:
@@ -160,9 +165,7 @@ def late_now(view: View) -> str | None:
 
 
 def _parts_of(patterns: Iterable[str], view: View) -> str:
-    count, duration, overlap = (
-        signed_ms(view.sign * one) for one in parts(view.grew(patterns)).values()
-    )
+    count, duration, overlap = map(view.signed, parts(view.grew(patterns)).values())
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
@@ -190,7 +193,7 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
     """
     rows = view.grew(patterns)
     moved = parts(rows)
-    before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
+    before, after = _counts(rows)
     is_same = same_count(before, after)
     if moved and key in BUCKETED and not is_same and same_kernels(view):
         least_ns = min(abs(moved["count"]), abs(moved["duration"]))
@@ -208,18 +211,16 @@ def _each(patterns: Iterable[str], view: View) -> str | None:
     """How long one call of rows that grew takes, on both sides; None where a side has no ledger of
     them.
     """
-    names = {row.row for row in view.grew(patterns)}
-    times = []
+    names, times = {*names_of(view.grew(patterns))}, []
     for side in (view.before, view.after):
-        rows = [
-            row
-            for row in known(side.rank.ledger) or ()
-            if row.group == "budget" and row.row in names
-        ]
-        count = sum(row.count for row in rows)
+        count = work_ns = 0
+        for row in rows_of_group(side.rank, "budget"):
+            if row.row in names:
+                count += row.count
+                work_ns += row.work_ns
         if not count:
             return None
-        times.append(in_ms(sum(row.work_ns for row in rows) // count))
+        times.append(in_ms(work_ns // count))
     return view.arrow(*times)
 
 
@@ -256,10 +257,16 @@ def loading_changed(view: View) -> bool:
 
 
 def _calls(patterns: Iterable[str], view: View) -> str:
-    rows = view.grew(patterns)
-    return view.arrow(
-        whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows))
-    )
+    return view.arrow(*map(whole, _counts(view.grew(patterns))))
+
+
+def _counts(rows: Iterable[ComparedRow]) -> tuple[float, float]:
+    """Activities of rows on either side."""
+    before = after = 0.0
+    for row in rows:
+        before += row.base_count
+        after += row.new_count
+    return before, after
 
 
 @fact
@@ -323,7 +330,7 @@ def gpu_shrank(view: View) -> bool:
 @fact
 def gpu_moved(view: View) -> str:
     """What the GPU's work moved by."""
-    return signed_ms(view.sign * _gpu_ns(view))
+    return view.signed(_gpu_ns(view))
 
 
 def _enter(name: str, of: Callable[..., object], *first: object) -> None:

@@ -164,23 +164,22 @@ class Movable:
     everything.
     """
 
-    rows: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
     is_broad: bool
-    sources: tuple[str, ...]
+    source: str
 
 
 def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
-    able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
-    names, used = set[str](), list[Mover]()
-    for mover, row in product(able, rows):
-        if _moves(mover, change, row):
-            names.add(row.row)
-            used.append(mover)
-    return Movable(
-        rows=tuple(row.row for row in rows if row.row in names),
-        is_broad=any(one.is_broad for one in used),
-        sources=tuple(dict.fromkeys(one.source for one in used)),
-    )
+    """`source`: of the first that can move one of them."""
+    names, is_broad, source = set[str](), False, ""
+    for mover in (*causes().movers, *fix_movers()):
+        if matches(change.what, mover.what):
+            for row in rows:
+                if _moves(mover, change, row):
+                    names.add(row.row)
+                    is_broad |= mover.is_broad
+                    source = source or mover.source
+    return Movable(tuple(row for row in rows if row.row in names), is_broad, source)
 
 
 def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:

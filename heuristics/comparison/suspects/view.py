@@ -20,6 +20,7 @@ from heuristics.facts.dictionary import Remembering
 from heuristics.result.compared import ComparedChange, ComparedRow, ExchangeChange, KernelChange
 from traces.missing import Missing
 from traces.patterns import starred
+from traces.spelling import signed_ms
 
 _TURNED: Final[dict[KernelChange | ExchangeChange, KernelChange | ExchangeChange]] = {
     "slower": "faster",
@@ -82,6 +83,10 @@ class View(Remembering):
 
     def changes(self, patterns: Iterable[str]) -> tuple[ComparedChange, ...]:
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
+
+    def signed(self, delta_ns: int) -> str:
+        """What moved in this view, always from base to new."""
+        return signed_ms(self.sign * delta_ns)
 
     def arrow(self, before: str, after: str) -> str:
         """A figure of both sides, always from base to new."""

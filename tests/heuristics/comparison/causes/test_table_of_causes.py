@@ -320,9 +320,10 @@ def test_each_mover_of_the_table_moves_its_rows_its_way_and_only_so() -> None:
         row, way_, *broad = row_and_way.split()
         for what in things.split():
             for base, new, moves in ((1, 9, way_ != "-"), (9, 1, way_ != "+")):
-                found = movable(change(what, 1, 2), [moved(row, base, new)])
-                assert (what, found.rows, found.is_broad) == (what, (row,) * moves, bool(broad and moves))
-                assert movable(change(what, 2, 1), [moved(row, new, base)]).rows == found.rows
+                up, down = moved(row, base, new), moved(row, new, base)
+                found = movable(change(what, 1, 2), [up])
+                assert (what, found.rows, found.is_broad) == (what, (up,) * moves, bool(broad and moves))
+                assert movable(change(what, 2, 1), [down]).rows == (down,) * moves
     assert sum(len(one.split()) for one in MOVES.values()) == len(causes().movers)
     assert {one.source for one in fix_movers()} <= {fix.sources[0] for fix in CATALOGUE.values()}
 
