@@ -26,7 +26,7 @@ from heuristics.comparison.same_work import NEAR, same_classes, same_recording, 
 from heuristics.comparison.witnesses import Weighed, copied, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
-from traces.limits import HALF_A_WALL, NEARLY_ALL, QUARTER
+from traces.limits import QUARTER
 from traces.missing import known
 from traces.recording.recorder import recorded_by
 from traces.spelling import counted, percent
@@ -229,21 +229,17 @@ enter_sided(Sides, _NAMES, "schema", lambda side: known_of(side, "trace.schema")
 enter_sided(Sides, _NAMES, "sms", known_at("rank.sm.sm_count"))
 enter_sided(Sides, _NAMES, "rank", known_at("rank.rank"))
 enter_sided(Sides, _NAMES, "unit", attrgetter("rank.steps.unit"))
+enter_sided(Sides, _NAMES, "stepped", attrgetter("rank.steps.found"))
+enter_sided(Sides, _NAMES, "slowed_frac", _slowed_frac)
 enter_sided(Sides, _NAMES, "tool", attrgetter("result.tool.version"))
 enter("base.gpu", partial(_gpu, 0), Sides)
 enter("new.gpu", partial(_gpu, 1), Sides)
 
 
 @fact
-def captured_alike(sides: Sides) -> bool:
-    """Both recorded the same of CUDA graphs."""
-    return same_capture(sides.base.rank, sides.new.rank)
-
-
-@fact
 def classes_alike(sides: Sides) -> bool | None:
     """Kernels are of the same classes."""
-    if captured_alike(sides):
+    if same_capture(sides.base.rank, sides.new.rank):
         return same_classes(sides.base.rank, sides.new.rank)
     return None
 
@@ -254,39 +250,11 @@ def recorded_once(sides: Sides) -> bool:
     return same_recording(sides.base.rank, sides.new.rank)
 
 
-@fact
-def stepped(sides: Sides) -> bool:
-    """Steps were found on both sides."""
-    return sides.base.rank.steps.found and sides.new.rank.steps.found
-
-
-@fact
-def agree(sides: Sides) -> tuple[str, ...] | None:
-    """Witnesses that the work is the same."""
-    return sides.weighed.agree or None
-
-
-@fact
-def contradict(sides: Sides) -> tuple[str, ...] | None:
-    """Witnesses that it is not."""
-    return sides.weighed.contradict or None
-
-
-@fact
-def shared(sides: Sides) -> str:
-    """How much work is by kernels that both have."""
-    return percent(sides.shared_frac or 0.0)
-
-
 read(Sides, "cut_otherwise")
+read(Sides, "shared_frac")
 read(Sides, "same_work", at="weighed.same")
-
-
-@fact
-def replayed_beside(sides: Sides) -> bool:
-    """Whether replays without their kernels stand against steps or blocks of another kind."""
-    one, other = sides.base.rank.steps.unit, sides.new.rank.steps.unit
-    return one != other and "replay" in (one, other)
+read(Sides, "agree", at="weighed.agree")
+read(Sides, "contradict", at="weighed.contradict")
 
 
 @fact
@@ -305,22 +273,10 @@ def may_be_one(sides: Sides) -> bool:
 
 
 @fact
-def other_kernels(sides: Sides) -> bool:
-    shared = sides.shared_frac
-    return shared is not None and shared < NEARLY_ALL.value and captured_alike(sides)
-
-
-@fact
 def other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike."""
     few = (sides.shared_frac or 0.0) < QUARTER.value
     return few and same_recorder(sides.base, sides.new)
-
-
-@fact
-def slowed_otherwise(sides: Sides) -> bool:
-    one, other = _slowed_frac(sides.base), _slowed_frac(sides.new)
-    return one is not None and other is not None and abs(one - other) > HALF_A_WALL.value
 
 
 @fact

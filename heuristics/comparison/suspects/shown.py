@@ -11,8 +11,8 @@ from typing import Final, Literal
 from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns, names_of
-from heuristics.comparison.difference.subject import Subject, rows_of_group, same_count
-from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
+from heuristics.comparison.difference.subject import rows_of_group, same_count
+from heuristics.comparison.suspects.figures import CLASSES, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
@@ -26,7 +26,6 @@ from heuristics.comparison.suspects.ways import (
     seen_alike,
     way_of,
 )
-from heuristics.config.features import FLEX
 from heuristics.facts.dictionary import enter, fact
 from heuristics.result.compared import ComparedRow
 from heuristics.result.result import late_rank
@@ -47,12 +46,6 @@ def _delta(name: str, view: View) -> float | None:
         return None
     delta: float = after - before
     return delta
-
-
-def _skipped(before: Subject, after: Subject) -> bool:
-    """The fused dispatcher that is asked for after ran before; another one runs after."""
-    ran, wanted = dispatcher(before), asked(after)
-    return wanted in FLEX and wanted == ran and dispatcher(after) not in (None, ran)
 
 
 @fact
@@ -225,26 +218,6 @@ def _each(patterns: Iterable[str], view: View) -> str | None:
 
 
 @fact
-def loader_kept(view: View) -> str | None:
-    """The number of workers where both sides show the same one."""
-    before, after = pair("workers", view)
-    if before is None or before != after:
-        return None
-    return str(before)
-
-
-@fact
-def workers_fell(view: View) -> bool | None:
-    """Fewer workers load, or none where there were some; None where a side does not show it."""
-    fell, (before, after) = _delta("workers", view), pair("apart", view)
-    if None not in (before, after) and before != after:
-        return bool(before)
-    if fell is None:
-        return None
-    return fell < 0
-
-
-@fact
 def loading_changed(view: View) -> bool:
     """Loading moved: the launching thread waits otherwise for it, or other workers do it."""
     before, after = pair("workers", view)
@@ -270,49 +243,9 @@ def _counts(rows: Iterable[ComparedRow]) -> tuple[float, float]:
 
 
 @fact
-def more_pageable(view: View) -> bool | None:
-    """More of the input is copied from pageable memory."""
-    if (more := _delta("pageable", view)) is None:
-        return None
-    return more >= MOST.value
-
-
-@fact
-def ungraphed(view: View) -> bool | None:
-    """Less runs in graphs."""
-    if (more := _delta("graphs", view)) is None:
-        return None
-    return -more >= HALF_A_WALL.value
-
-
-@fact
-def regraphed(view: View) -> bool:
-    """More or less runs in graphs."""
-    return abs(_delta("graphs", view) or 0.0) >= HALF_A_WALL.value
-
-
-@fact
-def fused_skipped(view: View) -> bool:
-    """The fused dispatcher that is asked for runs no more."""
-    return _skipped(view.before, view.after)
-
-
-@fact
-def fused_returned(view: View) -> bool:
-    """It runs again."""
-    return _skipped(view.after, view.before)
-
-
-@fact
 def widened(view: View) -> bool:
     """The precision became a wider one."""
     return -1 in map(way, view.changes(["detected.precision"]))
-
-
-@fact
-def allocates_more(view: View) -> bool | None:
-    """The allocator is called more often."""
-    return (_delta("allocations", view) or 0.0) > 0 or None
 
 
 @fact

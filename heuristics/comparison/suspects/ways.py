@@ -246,14 +246,6 @@ def runs_again(view: View) -> bool | None:
 
 
 @fact
-def ungrouped(view: View) -> bool:
-    (grouped, left), (gemms, more) = pair("grouped", view), pair("gemms", view)
-    return (
-        bool(grouped) and left <= (1 - MOST.value) * grouped and more > gemms and seen_alike(view)
-    )
-
-
-@fact
 def unfused(view: View) -> bool | None:
     """Small kernels are gone where more of other names came; None where neither order nor list
     shows it.
