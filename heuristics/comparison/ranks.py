@@ -82,7 +82,7 @@ def _on(result: Result, gpu: int | None, side: str) -> Rank:
     for rank in result.ranks:
         if gpu is None or rank.device == gpu:
             return rank
-    there = ", ".join(str(device) for device in sorted({rank.device for rank in result.ranks}))
+    there = ", ".join(map(str, sorted({rank.device for rank in result.ranks})))
     raise EmptySelection(
         f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}"
     )

@@ -312,6 +312,10 @@ def part_in_words(delta_ns: float, of_ns: int) -> str:
     return signed(percent(delta_ns / of_ns))
 
 
+def ends_in_words(size: ComparedSize, ends: Ends) -> tuple[str, str]:
+    return part_in_words(ends[0], size.base_mean_ns), part_in_words(ends[1], size.base_mean_ns)
+
+
 def counts_in_words(size: ComparedSize) -> str:
     base = f"{size.base_count:,}" if size.base_count else "no"
     new = f"{size.new_count:,}" if size.new_count else "none"
@@ -330,7 +334,7 @@ def _means(size: ComparedSize) -> Iterator[str]:
     )
     level = known(size.level_frac)
     if size.ends_ns is not None and level is not None:
-        low, high = (part_in_words(one, size.base_mean_ns) for one in size.ends_ns)
+        low, high = ends_in_words(size, size.ends_ns)
         ends = " to ".join(map(signed_ms, size.ends_ns))
         yield say("comparison.interval", level=chosen(level), ends=ends, low=low, high=high)
 
@@ -341,11 +345,11 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
     """
     if size.source != "log" or size.ends_ns is None or not (base.steps.found and new.steps.found):
         return
-    longer = [
-        part_in_words(round(median(side.lengths_ns)) - logged_ns, logged_ns)
-        for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
-    ]
-    yield say("comparison.profiled-beside-logged", base=longer[0], new=longer[1])
+    yield say(
+        "comparison.profiled-beside-logged",
+        base=_longer_than(base, size.base_median_ns),
+        new=_longer_than(new, size.new_median_ns),
+    )
     traced_ns = round(mean_step_ns(new) - mean_step_ns(base))
     if not size.ends_ns[0] <= traced_ns <= size.ends_ns[1]:
         other_way = traced_ns * size.delta_ns < 0
@@ -355,6 +359,10 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
             new=len(new.lengths_ns),
             delta=signed_ms(traced_ns),
         )
+
+
+def _longer_than(rank: Rank, logged_ns: int) -> str:
+    return part_in_words(round(median(rank.lengths_ns)) - logged_ns, logged_ns)
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:

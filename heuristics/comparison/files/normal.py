@@ -18,7 +18,7 @@ from typing import Final, Literal
 from msgspec.structs import replace as with_fields
 
 from heuristics.comparison.files.differences import differences
-from heuristics.comparison.files.explain import Made, made_changes
+from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from heuristics.config.hardware import gpu_family
@@ -35,7 +35,7 @@ from traces.sizes.model import ModelSize, model_size
 from traces.sizes.peaks import peak, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
 from traces.sizes.throughput import flops_per_token
-from traces.spelling import between, percent, rounded, signed
+from traces.spelling import between, rounded
 
 _PATH: Final = "normal"
 NEAREST: Final = Limit(
@@ -185,7 +185,9 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
 def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:
     low, high = min(one.tokens_low for one in brought), max(one.tokens_high for one in brought)
     each = sum(flops_per_token(model).values()) / 1e12
-    changes = [one for each_row in brought for one in each_row.made]
+    changes = list[Made]()
+    for one in brought:
+        changes += one.made
     found = NormalThroughput(
         tokens_low=low,
         tokens_high=high,
@@ -220,7 +222,7 @@ def _published(one: _Brought) -> str:
 
 
 def _change(one: Made) -> str:
-    least, most = (signed(percent(exp(end) - 1)) for end in one.wide or ())
+    least, most = map(part_of_step, one.wide or ())
     return f"{one.title}: a step of {between(least, most)}"
 
 
@@ -230,7 +232,9 @@ def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
         one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
     )
     names: Mapping[str, str] = _ASPECTS
-    counted = [knob for made in one.made for knob in made.knobs]
+    counted = list[str]()
+    for made in one.made:
+        counted += made.knobs
     for each in found.differs:
         if not any(each.what in knob for knob in counted):
             yield f"{names.get(each.what, each.what)} {each.here} (published: {each.published})"
@@ -250,7 +254,10 @@ _ASPECTS: Final = {
 
 
 def _sources(brought: Sequence[_Brought]) -> Iterator[str]:
-    yield from (one.row.source for one in brought)
+    for one in brought:
+        yield one.row.source
     for one in brought:
         for made in one.made:
-            yield from (measured.source for here, measured in made.nearest if here == made.here)
+            for here, measured in made.nearest:
+                if here == made.here:
+                    yield measured.source
