@@ -15,6 +15,7 @@ from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import (
     Subject,
     Value,
+    differing,
     enter_sided,
     known_at,
     known_of,
@@ -27,7 +28,7 @@ from heuristics.comparison.witnesses import Weighed, copied, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from traces.limits import QUARTER
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.recording.recorder import recorded_by
 from traces.spelling import counted, percent
 
@@ -83,8 +84,7 @@ class Sides(Remembering):
         """Whether the work is the same; unknown where only one side recorded what its graphs
         hold.
         """
-        is_known = same_capture(self.base.rank, self.new.rank)
-        if is_known:
+        if same_capture(self.base.rank, self.new.rank):
             return weigh(self.base, self.new)
         return Weighed(None, (), ())
 
@@ -182,17 +182,7 @@ def names(side: Subject) -> str:
 @_shows
 def slowed(side: Subject) -> str | None:
     """By how much the profiler slowed it."""
-    frac = _slowed_frac(side)
-    if frac is None:
-        return None
-    return percent(frac)
-
-
-@_shows
-def ledger(side: Subject) -> str:
-    if known(side.rank.ledger) is None:
-        return "unknown"
-    return "known"
+    return of_known(percent, _slowed_frac(side))
 
 
 @_shows
@@ -204,18 +194,17 @@ def capture(side: Subject) -> str:
 
 
 @_shows
-def account(side: Subject) -> str:
-    if known(side.rank.absent_ns) is None:
-        return "unknown"
-    return "known"
-
-
-@_shows
 def dispatcher(side: Subject) -> str | None:
     name = side.rank.detected.dispatcher
     if name in ("none", "unknown"):
         return None
     return name
+
+
+def _is_known(path: str, side: Subject) -> str:
+    if known_of(side, path) is None:
+        return "unknown"
+    return "known"
 
 
 def _gpu(side: int, sides: Sides) -> object:
@@ -226,6 +215,8 @@ def _gpu(side: int, sides: Sides) -> object:
 
 
 enter_sided(Sides, _NAMES, "schema", lambda side: known_of(side, "trace.schema") or None)
+enter_sided(Sides, _NAMES, "ledger", partial(_is_known, "rank.ledger"))
+enter_sided(Sides, _NAMES, "account", partial(_is_known, "rank.absent_ns"))
 enter_sided(Sides, _NAMES, "sms", known_at("rank.sm.sm_count"))
 enter_sided(Sides, _NAMES, "rank", known_at("rank.rank"))
 enter_sided(Sides, _NAMES, "unit", attrgetter("rank.steps.unit"))
@@ -283,8 +274,7 @@ def other_programs(sides: Sides) -> bool:
 def stack_differs(sides: Sides) -> str | None:
     found = [*sides.stack]
     for name, field in _VERSIONS.items():
-        base, new = sides.base.given.get(field), sides.new.given.get(field)
-        if base is not None and new is not None and base != new:
+        if differing(sides.base.given.get(field), sides.new.given.get(field)):
             found.append(name)
     return ", ".join(found) or None
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from heuristics.comparison.alike import ALIKE, Sides
 from heuristics.comparison.difference.changed import trace_facts
-from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.comparison.difference.subject import Subject, Value, differing
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.rules.condition import Condition
@@ -142,7 +142,7 @@ def _recorded(sides: Sides) -> Iterator[Difference]:
     for rule in table().recorded:
         base, new = sides.tells(f"base.{rule.shows}"), sides.tells(f"new.{rule.shows}")
         if rule.when is None:
-            differs = None not in (base, new) and base != new
+            differs = differing(base, new) is not None
         else:
             differs = rule.when.holds(sides) is True
         if differs:
@@ -235,7 +235,7 @@ def _alone(
         return None
     keys, found = (*rule.fields, *rule.asked), list[Value]()
     for side, own in zip(sides, configured, strict=True):
-        if known(side.result.configuration) is None or any(map(side.withholds, keys)):
+        if not side.is_configured or any(map(side.withholds, keys)):
             return None
         found.append(next((own[key] for key in keys if own.get(key) is not None), None))
     base, new = found

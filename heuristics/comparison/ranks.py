@@ -1,6 +1,7 @@
 """Which rank of one run is held against which of the other, and what several ranks of both show."""
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import sub
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
@@ -17,7 +18,7 @@ from heuristics.result.result import Result, index_of, late_rank, rank_in_run
 from heuristics.words import lacking
 from traces.errors import EmptySelection
 from traces.frozen import frozen
-from traces.missing import Missing, OrMissing, known
+from traces.missing import Missing, OrMissing, known, of_known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import Late, LikeRanks, Run
@@ -176,9 +177,7 @@ def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
     for side in (base, new):
         if isinstance(side, Missing):
             return side
-    if base is None or new is None:
-        return None
-    return new - base
+    return of_known(sub, new, base)
 
 
 def _late(base: Result, new: Result, matched: dict[int | None, int]) -> ComparedLate:

@@ -19,10 +19,11 @@ from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdi
 from heuristics.words import say
 from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.spelling import chosen, percent, signed, signed_ms
 from traces.statistics.interval import LEAST, LEVEL, MANY, Interval, interval_of
 from traces.statistics.permutation import least_p
@@ -127,21 +128,17 @@ def size_of(
     new_mean = mean_ns(new_ns)
     base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
     of_interval: dict[str, Any] = dict.fromkeys(_OF_INTERVAL, FEW)
-    p_frac = None
     if found:
         of_interval = {
-            "low_ns": found.low_ns,
-            "high_ns": found.high_ns,
             "low_frac": part_of(found.low_ns, base_mean_ns),
             "high_frac": part_of(found.high_ns, base_mean_ns),
             "level_frac": found.level,
-            "method": found.method,
-            "shows_ns": found.shows_ns,
             "shows_frac": part_of(found.shows_ns, min(base_mean_ns, round(new_mean))),
+            "p_frac": of_known(float, found.p),
         }
-        if found.p is not None:
-            p_frac = float(found.p)
-    return ComparedSize(
+    return copied(
+        ComparedSize,
+        found,
         source=source,
         base_count=counts[0],
         new_count=counts[1],
@@ -151,7 +148,6 @@ def size_of(
         new_median_ns=round(median(new_ns)),
         delta_ns=delta_ns,
         delta_frac=part_of(delta_ns, base_mean_ns) or 0.0,
-        p_frac=p_frac,
         **of_interval,
     )
 

@@ -13,7 +13,7 @@ from itertools import chain
 from math import prod
 from typing import Any, Final
 
-from heuristics.comparison.difference.subject import Subject, Value, known_at, known_of
+from heuristics.comparison.difference.subject import Subject, Value, differing, known_at, known_of
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
@@ -79,10 +79,9 @@ def _sorted(found: Iterator[ComparedChange]) -> list[ComparedChange]:
 
 def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     """Knobs. What only the trace has is compared as it was observed."""
-    files = known(base.result.configuration), known(new.result.configuration)
-    if files[0] is None or files[1] is None:
-        if files[0] is not files[1]:
-            there = files[0] is not None, files[1] is not None
+    there = base.is_configured, new.is_configured
+    if not all(there):
+        if any(there):
             frameworks = map(_FRAMEWORK, (base, new))
             yield difference("configuration", *frameworks, "configuration", *there)
         return
@@ -99,8 +98,8 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     for package in PACKAGES:
         (one, by), (other, other_by) = _version(base.result, package), _version(new.result, package)
-        if one and other and one != other:
-            yield difference(f"version.{package}", one, other, max(by, other_by, key=_TRUST.index))
+        if pair := differing(one, other):
+            yield difference(f"version.{package}", *pair, max(by, other_by, key=_TRUST.index))
 
 
 def _version(result: Result, package: str) -> tuple[str | None, Source]:
@@ -118,10 +117,8 @@ def _version(result: Result, package: str) -> tuple[str | None, Source]:
 
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
     for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
-        values = base.given[field], new.given[field]
-        if values[0] != values[1] and (
-            field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)
-        ):
+        values = differing(base.given[field], new.given[field])
+        if values and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield difference(field, *values, "given")
     if found := gpus(base, new):
         yield difference("gpu", *found[0], found[1])
@@ -135,9 +132,9 @@ def gpus(base: Subject, new: Subject) -> tuple[tuple[Value, Value], Source] | No
     source: Source = "trace"
     if None in pair:
         pair, source = (base.given.get("gpu"), new.given.get("gpu")), "given"
-    if None in pair or pair[0] == pair[1]:
-        return None
-    return pair, source
+    if found := differing(*pair):
+        return found, source
+    return None
 
 
 def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
@@ -145,15 +142,18 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
     if base.kind != new.kind:
         yield difference("recorder", base.kind, new.kind, "trace")
         return
-    tables = tuple(sorted(base.missing_tables)), tuple(sorted(new.missing_tables))
-    pairs: dict[str, tuple[Value, Value]] = {
-        "recorder.version": (known(base.exporter_version), known(new.exporter_version)),
-        "recorder.schema": (known(base.schema), known(new.schema)),
-        "recorder.missing_tables": tables,
+    one, other = _recorder(base), _recorder(new)
+    for what in one:
+        if pair := differing(one[what], other[what]):
+            yield difference(f"recorder.{what}", *pair, "trace")
+
+
+def _recorder(trace: Trace) -> dict[str, Value]:
+    return {
+        "version": known(trace.exporter_version),
+        "schema": known(trace.schema),
+        "missing_tables": tuple(sorted(trace.missing_tables)),
     }
-    for what, pair in pairs.items():
-        if None not in pair and pair[0] != pair[1]:
-            yield difference(what, *pair, "trace")
 
 
 def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
@@ -22,6 +22,7 @@ from traces.sections.tables import Group, LedgerRow
 from traces.sections.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]
+T = TypeVar("T")
 
 SAME_COUNT: Final = Limit(
     0.02,
@@ -51,6 +52,10 @@ class Subject:
     @cached_property
     def given(self) -> dict[str, Value]:
         return {field: _plain(value) for field, value in self.result.given.items()}
+
+    @property
+    def is_configured(self) -> bool:
+        return known(self.result.configuration) is not None
 
     @property
     def trace(self) -> Trace | None:
@@ -94,6 +99,13 @@ class Subject:
                 if source.get(name) is not None:
                     return source[name]
         return None
+
+
+def differing(base: T | None, new: T | None) -> tuple[T, T] | None:
+    """What both sides tell where it is not the same; what one does not tell is no difference."""
+    if base is None or new is None or base == new:
+        return None
+    return base, new
 
 
 def same_recorder(base: Subject, new: Subject) -> bool:

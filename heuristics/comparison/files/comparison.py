@@ -23,6 +23,7 @@ from heuristics.comparison.comparable import (
     values_of,
 )
 from heuristics.comparison.difference.rows import FEW
+from heuristics.comparison.difference.subject import differing
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import (
     Made,
@@ -181,9 +182,8 @@ def _observed(size: ComparedSize | None, logs: Logs) -> Size:
         "out_of_memory": _runs_out,
     }
     for what, figure in figures.items():
-        one, other = map(figure, logs)
-        if one is not None and other is not None and one != other:
-            moved[what] = _SIDES[other > one]
+        if pair := differing(*map(figure, logs)):
+            moved[what] = _SIDES[pair[1] > pair[0]]
     return Size(ratio, memory, moved)
 
 
@@ -216,13 +216,13 @@ def _peak(log_: FilesLog | None) -> int | None:
 
 def _differences(sides: Sides, made: Sequence[Made], logs: Logs) -> Iterator[Difference]:
     """A change that is known may be compared: what it does is what is asked."""
-    one, other = map(_batch, logs)
-    if one is not None and other is not None and one != other:
+    if batches := differing(*map(_batch, logs)):
         because, source = text_of("other-work"), text_of("tokens")
-        yield Difference("global batch size", f"{one:,}", f"{other:,}", "no", because, source)
+        one, other = f"{batches[0]:,}", f"{batches[1]:,}"
+        yield Difference("global batch size", one, other, "no", because, source)
     base, new = sides
-    if base.run.gpu is not None and new.run.gpu is not None and base.run.gpu != new.run.gpu:
-        yield Difference("GPU", base.run.gpu, new.run.gpu, "no", text_of("other-machine"))
+    if gpus := differing(base.run.gpu, new.run.gpu):
+        yield Difference("GPU", *gpus, "no", text_of("other-machine"))
     if not (base.has_configuration and new.has_configuration):
         return
     said, their_said = said_of(base), said_of(new)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from heuristics.comparison.difference.changed import PACKAGES, is_off
+from heuristics.comparison.difference.subject import differing
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import OPTIONS
@@ -136,13 +137,11 @@ def _hides(shown: Any, value: Value) -> bool:
 def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
     one, other = versions_of(base), versions_of(new)
     for package in PACKAGES:
-        pair = one.get(package), other.get(package)
-        if all(pair) and pair[0] != pair[1]:
+        if pair := differing(one.get(package), other.get(package)):
             yield EffectiveChange(
                 f"version.{package}", *pair, "log", False, base.name, new.name, "may"
             )
-    gpus = base.run.gpu, new.run.gpu
-    if None not in gpus and gpus[0] != gpus[1]:
+    if gpus := differing(base.run.gpu, new.run.gpu):
         yield EffectiveChange("gpu", *gpus, "configuration", False, base.name, new.name, "may")
 
 

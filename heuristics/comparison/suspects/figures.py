@@ -7,11 +7,12 @@ from typing import Any, Final, TypeVar
 
 from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.changed import is_off
+from heuristics.comparison.difference.rows import part_of
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.patterns import Pattern, compiled
 from traces.sections.tables import Kernel
 from traces.spelling import in_ms, percent
@@ -174,19 +175,14 @@ def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where
     unknown.
     """
-    copies: int | None = known_of(side, "rank.data_loading.input_copies")
-    count: int | None = known_of(side, "rank.data_loading.input_copies_pageable")
-    if copies and count is not None:
-        return count / copies
-    return None
+    copies = known_of(side, "rank.data_loading.input_copies")
+    return of_known(part_of, known_of(side, "rank.data_loading.input_copies_pageable"), copies)
 
 
 @shows(percent)
 def wide(side: Subject) -> float | None:
     whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
-    if whole_ns:
-        return wide_ns / whole_ns
-    return None
+    return part_of(wide_ns, whole_ns)
 
 
 @shows(in_ms)

@@ -6,6 +6,7 @@ both; the others are of the difference itself. None is unknown.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import sub
 from typing import Final, Literal
 
 from heuristics.comparison.causes.table import named, table
@@ -32,7 +33,7 @@ from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
 from traces.limits import HALF_A_WALL, MOST
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.sections.cause import Cause
 from traces.settings.precision import BITS
 from traces.spelling import in_ms, spoken
@@ -42,10 +43,7 @@ TF32_BITS: Final = 19
 
 def _delta(name: str, view: View) -> float | None:
     before, after = pair(name, view)
-    if before is None or after is None:
-        return None
-    delta: float = after - before
-    return delta
+    return of_known(sub, after, before)
 
 
 @fact
@@ -56,7 +54,7 @@ def findings(view: View) -> tuple[str, ...]:
 @fact
 def graphs_untouched(view: View) -> bool:
     """No setting of CUDA graphs changed, by a configuration of the side after."""
-    return known(view.after.result.configuration) is not None and not view.changes(named("@graphs"))
+    return view.after.is_configured and not view.changes(named("@graphs"))
 
 
 @fact
