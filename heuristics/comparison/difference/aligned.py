@@ -184,7 +184,8 @@ class _Sides:
         places = places_of(base, new)
         self.base, self.new = map(_with_kinds, (base, new), places)
         self.scores: Scores = scores_of(base.kinds, new.kinds)
-        self.blocks = list(align(*map(kinds_of, places), self.scores))
+        one, other = map(kinds_of, places)
+        self.blocks = list(align(one, other, self.scores))
 
     def worth(self, block: Block) -> int:
         """What a block is worth as a pair; 0 where it is none."""

@@ -50,6 +50,9 @@ _TOLERANCES: Final = {
 """By how much two numbers that traces show may differ and be the same."""
 
 
+Pair = tuple[Value, Value]
+
+
 def difference(
     what: str,
     base: Value,
@@ -82,8 +85,8 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     there = base.is_configured, new.is_configured
     if not all(there):
         if any(there):
-            frameworks = map(_FRAMEWORK, (base, new))
-            yield difference("configuration", *frameworks, "configuration", *there)
+            one, other = map(_FRAMEWORK, (base, new))
+            yield difference("configuration", one, other, "configuration", *there)
         return
     for knob in {*base.settings, *new.settings}:
         hidden = base.withholds(knob), new.withholds(knob)
@@ -117,7 +120,7 @@ def _version(result: Result, package: str) -> tuple[str | None, Source]:
 
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
     for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
-        values = differing(base.given[field], new.given[field])
+        values: Pair | None = differing(base.given[field], new.given[field])
         if values and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield difference(field, *values, "given")
     if found := gpus(base, new):
@@ -126,14 +129,14 @@ def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[Comp
         yield from _recorders(base.trace, new.trace)
 
 
-def gpus(base: Subject, new: Subject) -> tuple[tuple[Value, Value], Source] | None:
+def gpus(base: Subject, new: Subject) -> tuple[Pair, Source] | None:
     """Both GPUs where they differ: by the traces, or as given where one of those does not tell."""
-    pair: tuple[Value, Value] = known(base.rank.gpu), known(new.rank.gpu)
+    pair: Pair = known(base.rank.gpu), known(new.rank.gpu)
     source: Source = "trace"
     if None in pair:
         pair, source = (base.given.get("gpu"), new.given.get("gpu")), "given"
-    if found := differing(*pair):
-        return found, source
+    if differing(*pair):
+        return pair, source
     return None
 
 
@@ -144,8 +147,8 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
         return
     one, other = _recorder(base), _recorder(new)
     for what in one:
-        if pair := differing(one[what], other[what]):
-            yield difference(f"recorder.{what}", *pair, "trace")
+        if differing(one[what], other[what]):
+            yield difference(f"recorder.{what}", one[what], other[what], "trace")
 
 
 def _recorder(trace: Trace) -> dict[str, Value]:

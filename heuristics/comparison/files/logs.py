@@ -143,7 +143,8 @@ def _steady(log: TrainingLog) -> tuple[Iteration, ...]:
 def _typical(used: Iterable[Iteration], rate: str) -> float | Missing:
     printed = []
     for one in used:
-        if (told := getattr(one, rate)) is not None:
+        told: float | None = getattr(one, rate)
+        if told is not None:
             printed.append(told)
     if printed:
         return median(printed)
