@@ -110,11 +110,11 @@ def held_to(
     """A configured thing that both sides have otherwise. `is_asked`: what it does is the very
     question.
     """
-    if rule.settled_by and alike.issuperset(rule.settled_by):
-        return _difference(rule, values, "with_differences", rule.settled)
-    if is_asked:
-        return _difference(rule, values, "with_differences", rule.because)
-    return _difference(rule, values, rule.state, rule.because)
+    because, is_settled = rule.because, rule.settled_by and alike.issuperset(rule.settled_by)
+    if is_settled:
+        because = rule.settled
+    state = "with_differences" if is_settled or is_asked else rule.state
+    return _difference(rule, values, state, because)
 
 
 def in_order(found: Iterable[Difference]) -> Comparable:

@@ -3,7 +3,6 @@ away.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from heuristics.comparison.difference.changed import Observed, is_off, trace_facts, went
@@ -30,6 +29,7 @@ from heuristics.words import lacking
 from traces.frozen import frozen
 from traces.limits import MOST
 from traces.missing import OrMissing, known, or_gap
+from traces.sections.section import copied
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
 from traces.statistics.interval import interval_of
@@ -122,9 +122,10 @@ def _judged(
         outcome, conclusion = "undecided", "other_extent"
     own = (*part.rows, NOISE) if part else (NOISE,)
     grew = (row for row in facts.attribution.rows if row.delta_ns > 0 and row.row not in own)
-    return Expected(
+    return copied(
+        Expected,
+        one,
         fixes=one.ids,
-        by=one.by,
         predicted_ns=predicted,
         gained_ns=-size.delta_ns,
         ci95_ns=ends or _FEW,
@@ -133,7 +134,6 @@ def _judged(
         conclusion=conclusion,
         together_with=together_with,
         grew=names_of(grew),
-        extent=one.extent,
     )
 
 
@@ -228,11 +228,10 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
             frac = None if prediction.frac is None else (prediction.frac, prediction.frac)
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
-            extent, gain = extent_of(sets, facts) or (None, None)
-            taken = Taken((id_,), by, sets, fix.gain_frac, extent=extent)
+            (extent, gain), gain_frac = extent_of(sets, facts) or (None, None), fix.gain_frac
             if gain is not None:
-                taken = replace(taken, gain_frac=(or_gap(gain[0], _NO_LOWER), gain[1]))
-            yield taken
+                gain_frac = or_gap(gain[0], _NO_LOWER), gain[1]
+            yield Taken((id_,), by, sets, gain_frac, extent=extent)
 
 
 def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:

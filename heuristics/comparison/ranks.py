@@ -22,6 +22,7 @@ from traces.missing import Missing, OrMissing, known, of_known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import Late, LikeRanks, Run
+from traces.sections.section import copied
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
     lambda one: (
@@ -155,11 +156,12 @@ def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[Compare
     for pair in pairs:
         one, other = rank_in_run(base, pair.base), rank_in_run(new, pair.new)
         if one is not None and other is not None:
-            yield ComparedRank(
+            yield copied(
+                ComparedRank,
+                other,
+                pair,
                 base_index=one.index,
                 new_index=other.index,
-                rank=other.rank,
-                by=pair.by,
                 step_delta_ns=_delta(one.step_ns, other.step_ns),
                 waited_delta_ns=other.waited_ns - one.waited_ns,
                 caused_delta_ns=_delta(one.caused_ns, other.caused_ns),

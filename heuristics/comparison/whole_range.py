@@ -4,7 +4,7 @@ nanosecond.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Final
 
 from heuristics.comparison.difference.rows import sides_ns
 from heuristics.comparison.size import Judged
@@ -17,7 +17,7 @@ from traces.sections.rank import Rank
 from traces.spelling import duration, signed
 
 _NO_STEPS: Final = lacking("comparison.no-steps")
-_PARTS: Final[tuple[WholePart, ...]] = get_args(WholePart)
+
 _SAID: Final = 3
 
 
@@ -83,8 +83,8 @@ def _spoken(row: WholeRow) -> str:
 
 
 def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:
-    for part in _PARTS:
-        one, other = before[part], after[part]
+    for part, one in before.items():
+        other = after[part]
         yield WholeRow(part, one.ns, other.ns, other.ns - one.ns, one.count, other.count)
 
 

@@ -17,6 +17,7 @@ from traces.frozen import frozen
 from traces.limits import LITTLE, WALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.statistics.interval import LEVEL
 
 BORDER: Final = Limit(
@@ -77,11 +78,10 @@ def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
     found = []
     for one, other in pairs:
         change: KernelChange | None = None
-        if one is None or other is None or one.grid != other.grid:
-            listed = _is_listed(one, new_end_ns) and _is_listed(other, base_end_ns)
-            change = _apart(one, other) if listed else None
-        else:
+        if one and other and one.grid == other.grid:
             change = _moved(one, other, errors)
+        elif _is_listed(one, new_end_ns) and _is_listed(other, base_end_ns):
+            change = _apart(one, other)
         if change:
             found.append(_delta(one, other, change))
     return tuple(sorted(found, key=_place))
@@ -143,9 +143,9 @@ def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> K
     assert there is not None
     nothing = replace(there, grid=None, count=0, work_ns=0)
     one, other = base or nothing, new or nothing
-    return KernelDelta(
-        name=there.name,
-        key=there.key,
+    return copied(
+        KernelDelta,
+        there,
         change=change,
         delta_ns=round(other.work_per_step_ns - one.work_per_step_ns),
         base_grid=one.grid,

@@ -35,6 +35,7 @@ from traces.frozen import frozen
 from traces.limits import QUARTER, Limit
 from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 
 NOISE: Final = "noise"
@@ -223,9 +224,9 @@ def _noise(
 
 def _row(row: Matched, moved_ns: int, effects: Effects, ends: OrMissing[Ends]) -> ComparedRow:
     count_ns, duration_ns, overlap_ns = effects or _UNKNOWN
-    return ComparedRow(
-        row=row.row,
-        wall=row.wall,
+    return copied(
+        ComparedRow,
+        row,
         delta_ns=moved_ns,
         count_ns=count_ns,
         duration_ns=duration_ns,

@@ -31,7 +31,7 @@ from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
 from heuristics.words import lacking, say
 from traces.limits import Limit
-from traces.missing import OrMissing, or_gap
+from traces.missing import OrMissing
 from traces.sections.section import copied
 from traces.spelling import percent, signed
 
@@ -321,16 +321,19 @@ def _longer(ratio: float) -> float:
 
 
 def _elsewhere(here: Here, measured: Measured) -> MeasuredElsewhere:
-    step = None if measured.times is None else measured.times - 1
-    memory = None if measured.memory_times is None else measured.memory_times - 1
-    none = lacking("files.not-measured")
     return copied(
         MeasuredElsewhere,
         measured,
         here=here,
-        step_frac=or_gap(step, none),
-        memory_frac=or_gap(memory, none),
+        step_frac=_grown(measured.times),
+        memory_frac=_grown(measured.memory_times),
     )
+
+
+def _grown(times: float | None) -> OrMissing[float]:
+    if times is None:
+        return lacking("files.not-measured")
+    return times - 1
 
 
 def together(made: Sequence[Made], size: Size) -> Together | None:

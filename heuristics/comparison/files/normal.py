@@ -188,29 +188,28 @@ def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThr
     changes = list[Made]()
     for one in brought:
         changes += one.made
-    found = NormalThroughput(
+    mfus: tuple[float | None, float | None] = (None, None)
+    if ceiling := peak(run.gpu, peak_precision(run.precision)):
+        mfus = low * each / ceiling.tflops, high * each / ceiling.tflops
+    steps_ns: tuple[int | None, int | None] = (None, None)
+    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
+    if batch and world:
+        tokens = batch * model.seq_length / world
+        steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
+    return NormalThroughput(
         tokens_low=low,
         tokens_high=high,
         tflops_low=low * each,
         tflops_high=high * each,
-        mfu_low_frac=None,
-        mfu_high_frac=None,
-        step_low_ns=None,
-        step_high_ns=None,
+        mfu_low_frac=mfus[0],
+        mfu_high_frac=mfus[1],
+        step_low_ns=steps_ns[0],
+        step_high_ns=steps_ns[1],
         published=tuple(map(_published, brought)),
         counted=tuple(dict.fromkeys(map(_change, changes))),
         not_counted=tuple(_not_counted(brought[0], run)),
         sources=tuple(dict.fromkeys(_sources(brought))),
     )
-    if ceiling := peak(run.gpu, peak_precision(run.precision)):
-        peaks = low * each / ceiling.tflops, high * each / ceiling.tflops
-        found = with_fields(found, mfu_low_frac=peaks[0], mfu_high_frac=peaks[1])
-    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
-    if batch and world:
-        tokens = batch * model.seq_length / world
-        steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
-        found = with_fields(found, step_low_ns=steps_ns[0], step_high_ns=steps_ns[1])
-    return found
 
 
 def _published(one: _Brought) -> str:

@@ -21,7 +21,7 @@ from heuristics.comparison.difference.rows import (
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.figures import asked
 from heuristics.comparison.suspects.shown import VIEWED
-from heuristics.comparison.suspects.table import Movable, Rule, causes, looks, movable
+from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
 from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
@@ -118,7 +118,7 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
                 explains_ns=row.delta_ns,
                 confidence="low",
                 because=tuple(_row_sentences(view, [row])),
-                next=next(one.next for one in looks() if matches(name, one.rows)),
+                next=next(one.next for one in causes().looks if matches(name, one.rows)),
                 source=_OURS,
             )
             yield Found(suspect, abs(row.delta_ns), ())

@@ -160,16 +160,6 @@ def _parts_of(patterns: Iterable[str], view: View) -> str:
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
 
-@fact
-def stretches_more(view: View) -> bool | None:
-    """Stretch alone makes most of what compute grew by; None where a side does not show it."""
-    more, beside_ns = _delta("stretch", view), pair("beside_ns", view)[1]
-    grown_ns = view.delta_ns(CLASSES)
-    if more is None or beside_ns is None:
-        return None
-    return grown_ns > 0 and more * beside_ns >= MOST.value * grown_ns
-
-
 FamilyWay = Part | Literal["buckets"]
 BUCKETED: Final = ("dp", "all_reduce", "other")
 """Families of communication whose calls are of buckets that a setting makes larger or smaller."""
@@ -264,6 +254,10 @@ def gpu_moved(view: View) -> str:
     return view.signed(_gpu_ns(view))
 
 
+def _moved(patterns: Iterable[str], view: View) -> int:
+    return view.delta_ns(patterns)
+
+
 def _enter(name: str, of: Callable[..., object], *first: object) -> None:
     """A fact that a function tells of what it takes first: a figure, or rows."""
     enter(name, partial(of, *first), View)
@@ -271,6 +265,9 @@ def _enter(name: str, of: Callable[..., object], *first: object) -> None:
 
 _enter("same_small", same, "small")
 _enter("same_others", same, "others")
+_enter("same_forward", same, "forward")
+_enter("same_backward", same, "backward")
+_enter("classes_ns", _moved, CLASSES)
 _enter("recompute_grew", _grew, "recompute")
 _enter("offload_grew", _grew, "offload")
 _enter("gaps", main_part, ["launch_latency.kernel_gap"])

@@ -142,10 +142,6 @@ def causes() -> Causes:
     return read_rows(rows, Causes, PLACE, VIEWED.readers)
 
 
-def looks() -> tuple[Look, ...]:
-    return causes().looks
-
-
 def _rules() -> Iterator[dict[str, Any]]:
     families = table()["families"]
     for each, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):

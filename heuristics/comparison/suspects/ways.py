@@ -235,17 +235,6 @@ def more_work(view: View) -> bool:
 
 
 @fact
-def runs_again(view: View) -> bool | None:
-    """More kernels that are forward by name for as many that are backward; None where names do not
-    tell.
-    """
-    (ahead, later), (back, later_back) = pair("forward", view), pair("backward", view)
-    if not ahead or not back or not seen_alike(view):
-        return None
-    return same_count(back, later_back) and later > ahead and not same_count(ahead, later)
-
-
-@fact
 def unfused(view: View) -> bool | None:
     """Small kernels are gone where more of other names came; None where neither order nor list
     shows it.

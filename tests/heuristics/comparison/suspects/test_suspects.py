@@ -8,7 +8,7 @@ from heuristics.comparison.difference.changed import way
 from heuristics.comparison.suspects import shown, ways
 from heuristics.comparison.suspects.find import with_explained
 from heuristics.comparison.suspects.shown import VIEWED
-from heuristics.comparison.suspects.table import looks
+from heuristics.comparison.suspects.table import causes
 from heuristics.comparison.suspects.view import View, turned
 from heuristics.result.compared import Worked
 from heuristics.result.configured import ConfigFinding
@@ -20,11 +20,11 @@ from tests.doubles.told_suspects import first, ids, row, told_of
 def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
     found = {row: first(f"{row} 1>9 none")
         for row in ("gemm", "busy", "tp", "os_wait", "arrival", "idle", "trailing")}  # fmt: skip
-    places = {name: [one.next for one in looks()].index(found[name].next) for name in found
+    places = {name: [one.next for one in causes().looks].index(found[name].next) for name in found
         if found[name].id.startswith("row.")}  # fmt: skip
     assert places == {"gemm": 0, "busy": 0, "tp": 1, "os_wait": 3, "arrival": 3, "idle": 3, "trailing": 4}
-    assert looks()[2].rows == ("exposed_copy.*",)
-    assert [one.next.split()[:2] for one in looks()] == [
+    assert causes().looks[2].rows == ("exposed_copy.*",)
+    assert [one.next.split()[:2] for one in causes().looks] == [
         ["compare", "the"], ["compare", "the"], ["find", "the"], ["record", "both"], ["look", "at"]
     ]  # fmt: skip
 
