@@ -5,7 +5,7 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, Final, TypeVar
 
-from heuristics.comparison.causes.table import named
+from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.rows import part_of
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
@@ -20,12 +20,7 @@ from traces.spelling import in_ms, percent
 _SIDES: Final = ("before", "after")
 _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
-PRODUCTS: Final = (
-    "compute.gemm",
-    "compute.grouped_gemm",
-    "compute.attention",
-    "compute.convolution",
-)
+PRODUCTS: Final = named("@products")
 """Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
@@ -205,16 +200,9 @@ def recomputed(side: Subject) -> list[str]:
     return sorted(known(side.rank.memory.recompute_modules) or ())
 
 
-_count("kernels", *CLASSES)
-_count("small", *named("@small"))
+for _name, _rows in table()["counts"].items():
+    _count(_name, *named(*_rows))
 _count("others", *(name for name in CLASSES if name not in named("@small")))
-_count("replays", "compute.graph_replay")
-_count("products", *PRODUCTS)
-_count("optimizer", "compute.optimizer")
-_count("elementwise", "compute.elementwise")
-_count("grouped", "compute.grouped_gemm")
-_count("gemms", "compute.gemm")
-_count("casts", "compute.quantize")
 _enter("gpu", known_at("rank.gpu"))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
 _enter("input_copies", known_at("rank.data_loading.input_copies"), whole)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from heuristics.comparison.causes.table import PLACE, Cause, expanded, shown_by, table
+from heuristics.comparison.causes.table import PLACE, Cause, expanded, named, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches
@@ -23,17 +23,10 @@ from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.names.kernels import compute_classes
-from traces.sections.tables import WallId
 from traces.settings.settings import Framework
 from traces.toml_tables import read_rows
 
-_HOST_ROWS: Final = {
-    "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
-    "long_python_pauses": ("launch_starved.python",),
-}
-"""Kinds of the host wall that are rows of another name."""
-
-GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
+GO_ALONG: Final = named("@go_along")
 """What fixes set beside their own knobs, because those need it: it moves none of their rows by
 itself."""
 
@@ -209,15 +202,10 @@ def fix_movers() -> tuple[Mover, ...]:
 
 def rows_of(fix: Fix) -> tuple[str, ...]:
     """Rows of the step that a fix acts on; none where it acts on all of its wall."""
-    prefix: dict[WallId, str] = {
-        "communication": "exposed_comm",
-        "host_overhead": "launch_starved",
-        "compute": "compute",
-        "memory": "launch_starved",
-    }
+    prefix = table()["walls"][fix.wall]
     found: list[str] = []
     for kind in fix.kinds:
-        found += _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",))
+        found += table()["kinds"].get(kind, (f"{prefix}.{kind}",))
     return tuple(found)
 
 
