@@ -9,7 +9,7 @@ listed, not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp
@@ -36,6 +36,7 @@ from traces.sizes.peaks import peak, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
 from traces.sizes.throughput import flops_per_token
 from traces.spelling import between, rounded
+from traces.toml_tables import read_table
 
 _PATH: Final = "normal"
 NEAREST: Final = Limit(
@@ -44,8 +45,6 @@ NEAREST: Final = Limit(
 WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
-_CODES: Final = {"BF16": "bf16", "FP8": "fp8_cs", "MXFP8": "fp8_mx", "NVFP4": "nvfp4"}
-_FAMILIES: Final = {"deepseek_v3": "deepseek", "kimi_k2": "kimi", "gpt_oss_120b": "gpt_oss"}
 _FAMILY: Final = "qwen"
 _FORCE: Final = "moe_router_force_load_balancing"
 Standing = Literal["inside", "below", "above"]
@@ -71,6 +70,11 @@ class _Brought:
     @property
     def tokens_high(self) -> float:
         return self.row.tokens_per_s_per_gpu / max(exp(self.low), 1 / WIDEST.value)
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    return read_table("heuristics.comparison.files", "normal.toml", dict[str, dict[str, str]])
 
 
 def normal_throughput(run: Run) -> NormalThroughput | Missing:
@@ -171,10 +175,10 @@ def _settings_of(row: Reference, run: Run) -> Settings:
 @cache
 def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Settings | None:
     ids = {name: id for id, name in model_names_by_id().items()}
-    id, code = ids.get(model), _CODES.get((precision or "").upper())
+    id, code = ids.get(model), _table()["codes"].get((precision or "").upper())
     if id is None or code is None or gpus is None:
         return None
-    family = _FAMILIES.get(id, _FAMILY)
+    family = _table()["families"].get(id, _FAMILY)
     line = f"python run_script.py -m {family} -mr {id} -g {gpu.lower()} -c {code} -ng {gpus}"
     read = configuration_of(line, "preset.sh").settings
     if KnobView(read).on("launcher.recipe_values_known"):
@@ -230,7 +234,7 @@ def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
     found = nearest(
         one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
     )
-    names: Mapping[str, str] = _ASPECTS
+    names = _table()["aspects"]
     counted = list[str]()
     for made in one.made:
         counted += made.knobs
@@ -238,18 +242,6 @@ def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
         if not any(each.what in knob for knob in counted):
             yield f"{names.get(each.what, each.what)} {each.here} (published: {each.published})"
     yield from map(_change, one.left)
-
-
-_ASPECTS: Final = {
-    "gpu_count": "GPUs",
-    "global_batch_size": "global batch",
-    "micro_batch_size": "micro-batch",
-    "sequence_length": "sequence length",
-    "tp": "TP",
-    "pp": "PP",
-    "vpp": "VPP",
-    "ep": "EP",
-}
 
 
 def _sources(brought: Sequence[_Brought]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from heuristics.comparison.difference.subject import Subject, enter_sided, known
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
+from heuristics.words import spelled
 from traces.missing import known, of_known
 from traces.patterns import Pattern, compiled
 from traces.sections.tables import Kernel
@@ -202,14 +203,10 @@ def recomputed(side: Subject) -> list[str]:
 
 for _name, _rows in table()["counts"].items():
     _count(_name, *named(*_rows))
+for _name, _path in table()["figures"].items():
+    _enter(_name, known_at(_path), partial(spelled, _path))
 _count("others", *(name for name in CLASSES if name not in named("@small")))
-_enter("gpu", known_at("rank.gpu"))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
-_enter("input_copies", known_at("rank.data_loading.input_copies"), whole)
-_enter("graphs", known_at("rank.detected.graph_share_frac"), percent)
-_enter("retries", known_at("rank.memory.allocator_retry_frac"), percent)
-_enter("stretch", known_at("rank.sm.stretch_frac"), percent)
-_enter("comm_blocks", known_at("rank.sm.comm_blocks"))
 _named_like("forward", FORWARD)
 _named_like("backward", BACKWARD)
 _of_memory("recompute", "recompute_ns", _rounded_ms)

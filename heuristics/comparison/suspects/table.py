@@ -27,8 +27,6 @@ from traces.settings.settings import Framework
 from traces.toml_tables import read_rows
 
 GO_ALONG: Final = named("@go_along")
-"""What fixes set beside their own knobs, because those need it: it moves none of their rows by
-itself."""
 
 _RUNS: Final = (
     Run(),
