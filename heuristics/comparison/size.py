@@ -86,23 +86,13 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     mean and median. `more_base`: further recordings of base; with them base's mean is that of its
     runs.
     """
-    if all(map(is_logged, (base, new, *more_base))):
-        return _size(base, new, more_base, "log", (len(base.logged_ns), len(new.logged_ns)))
-    return _size(base, new, more_base, "trace", (step_count(base.rank), step_count(new.rank)))
-
-
-def _size(
-    base: Subject,
-    new: Subject,
-    more_base: Sequence[Subject],
-    source: Literal["log", "trace"],
-    counts: tuple[int, int],
-) -> ComparedSize:
-    by_log = source == "log"
+    by_log = all(map(is_logged, (base, new, *more_base)))
     base_ns, new_ns = lengths_of(base, by_log), lengths_of(new, by_log)
-    found = interval_of(base_ns, new_ns)
-    if found and not by_log:
-        found = counted_too(found, base.rank, new.rank)
+    source: Literal["log", "trace"] = "log"
+    counts, found = (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns)
+    if not by_log:
+        source, counts = "trace", (step_count(base.rank), step_count(new.rank))
+        found = found and counted_too(found, base.rank, new.rank)
     runs = runs_of((base, *more_base), by_log, LEVEL)
     if runs is None:
         return size_of(source, base_ns, new_ns, counts, found)

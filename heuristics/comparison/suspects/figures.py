@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from operator import methodcaller
+from operator import floordiv, methodcaller, truediv
 from typing import Any, Final, TypeVar
 
 from heuristics.comparison.causes.table import named, table
@@ -68,9 +68,7 @@ def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
 
     def per_step(side: Subject) -> float | None:
         value: int | None = known(getattr(side.rank.memory, field))
-        if value is None:
-            return None
-        return value / len(side.rank.lengths_ns)
+        return of_known(truediv, value, len(side.rank.lengths_ns))
 
     _enter(name, per_step, spelled)
 
@@ -121,10 +119,7 @@ def waiting(side: Subject) -> int | None:
 
 def _a_step(side: Subject, path: str) -> int | None:
     """A time of all steps as one of each."""
-    whole_ns: int | None = known_of(side, path)
-    if whole_ns is None:
-        return None
-    return whole_ns // len(side.rank.lengths_ns)
+    return of_known(floordiv, known_of(side, path), len(side.rank.lengths_ns))
 
 
 @shows(in_ms)
