@@ -122,14 +122,16 @@ def compare(
     pairs = pair_ranks(base, new, *gpus)
     one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
     ranks = one.rank, other.rank
-    found = (
+    found = Facts(
+        one,
+        other,
         attribute(*ranks),
         layers(*ranks),
         compare_kernels(*ranks),
         changed(one, other),
         exchanges(*ranks),
     )
-    facts = with_explained(Facts(one, other, *found))
+    facts = with_explained(found)
     runs, warnings = _runs_of_base(one, more_base, gpus[0])
     comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
     judged = judge_pairs(judge_size(size, comparable, one, other), pairs)

@@ -137,8 +137,10 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
     first.
     """
     one, other = _sequence(base), _sequence(new)
-    if isinstance(one, Missing) or isinstance(other, Missing):
-        return one if isinstance(one, Missing) else other  # type: ignore[return-value]  # either is
+    if isinstance(one, Missing):
+        return one
+    if isinstance(other, Missing):
+        return other
     if (known(one.step) is None) != (known(other.step) is None):
         return lacking("comparison.step-against-window", cure="comparison.no-steps-cure")
     if _has_replays(one) != _has_replays(other):

@@ -301,5 +301,5 @@ def _bits(value: Value) -> int | None:
     return next((bits for part, bits in _BITS.items() if part in value.lower()), None)
 
 
-def numbers(version: Value) -> tuple[int, ...] | None:
-    return tuple(map(int, compiled(r"\d+").findall(str(version)))) or None
+def numbers(version: Value) -> tuple[int, ...]:
+    return tuple(map(int, compiled(r"\d+").findall(str(version))))

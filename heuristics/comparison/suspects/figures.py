@@ -63,14 +63,9 @@ def _count(name: str, *rows: str) -> None:
     _enter(name, lambda side: sum(map(side.count, rows)), whole)
 
 
-def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
-    """A figure of memory a step."""
-
-    def per_step(side: Subject) -> float | None:
-        value: int | None = known(getattr(side.rank.memory, field))
-        return of_known(truediv, value, len(side.rank.lengths_ns))
-
-    _enter(name, per_step, spelled)
+def _per_step(side: Subject, path: str) -> float | None:
+    """A figure of all steps as one of each."""
+    return of_known(truediv, known_of(side, path), len(side.rank.lengths_ns))
 
 
 def whole(number: float) -> str:
@@ -204,8 +199,8 @@ _count("others", *(name for name in CLASSES if name not in named("@small")))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
 _named_like("forward", FORWARD)
 _named_like("backward", BACKWARD)
-_of_memory("recompute", "recompute_ns", _rounded_ms)
-_of_memory("offload", "offload_exposed_ns", _rounded_ms)
-_of_memory("allocations", "allocator_calls", "{:.1f}".format)
+_enter("recompute", partial(_per_step, path="rank.memory.recompute_ns"), _rounded_ms)
+_enter("offload", partial(_per_step, path="rank.memory.offload_exposed_ns"), _rounded_ms)
+_enter("allocations", partial(_per_step, path="rank.memory.allocator_calls"), "{:.1f}".format)
 _enter("tp", methodcaller("value", "tensor_model_parallel_size", "tp"))
 _enter("bound", methodcaller("value", "launcher.numa_binding", "cpu_bound_to_numa"))

@@ -63,10 +63,8 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
 
     def by(self, change: ComparedChange) -> bool:
         base, new = numbers(change.base), numbers(change.new)
-        if base is None or new is None:
-            return False
-        low, border, high = (numbers(one) or () for one in (self.at_least, self.since, self.until))
-        return low <= base < border <= new < high
+        low, border, high = map(numbers, (self.at_least, self.since, self.until))
+        return bool(base and new) and low <= base < border <= new < high
 
 
 class Rule(Cause, frozen=True, kw_only=True):
