@@ -334,10 +334,7 @@ def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
 
 
 def _range_ns(side: OneSide) -> int:
-    steps = side.per_step_ns
-    if steps:
-        return max(steps) - min(steps)
-    return 0
+    return max(side.per_step_ns, default=0) - min(side.per_step_ns, default=0)
 
 
 def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:

@@ -267,13 +267,11 @@ def _unmeasured(logs: Logs, changed: Sequence[EffectiveChange], sides: Sides) ->
 
 def _moving(logs: Logs) -> Iterator[str]:
     """Logs that drift say so before their mean is read as a step."""
-    drifts = False
     for side, log_ in zip(_SIDES, logs, strict=True):
         drift = _drift(log_)
         if log_ is not None and drift is not None and drift.state != "none":
-            drifts = True
             yield _drifting(side, log_, drift)
-    if drifts and all(logs):
+    if any(map(_rise, logs)) and all(logs):
         yield say("files.drift-differs", side="a log")
 
 

@@ -248,8 +248,8 @@ def unfused(view: View) -> bool | None:
     gone = came = 0.0
     for kernel in view.facts.kernels:
         if kernel.key in named("@small"):
-            gone += kernel.base_count if kernel.change == "gone" else 0.0
-            came += kernel.new_count if kernel.change == "new" else 0.0
-    if 0 < gone < came:
-        return True
-    return None
+            if kernel.change == "gone":
+                gone += kernel.base_count
+            elif kernel.change == "new":
+                came += kernel.new_count
+    return 0 < gone < came or None
