@@ -372,9 +372,9 @@ def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
 
 
 def _change(group: _Group) -> ExchangeChange:
-    if not group.base or not group.new:
-        if group.base:
-            return "gone"
+    if not group.new:
+        return "gone"
+    if not group.base:
         return "new"
     if group.base.names != group.new.names:
         return "exchanged"

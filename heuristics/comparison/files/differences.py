@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -65,8 +64,9 @@ def differences(base: FileSide, new: FileSide) -> tuple[EffectiveChange, ...]:
 def _settings(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
     one, other = base.against(new), new.against(base)
     said, said_new = one.settings.by_knob, other.settings.by_knob
-    for knob in sorted({*said, *said_new}):
-        if _same(said.get(knob), said_new.get(knob)) or _told_elsewhere(knob, {*said, *said_new}):
+    named = {*said, *said_new}
+    for knob in sorted(named):
+        if _same(said.get(knob), said_new.get(knob)) or _told_elsewhere(knob, named):
             continue
         before, after = said.get(knob, _UNSAID), said_new.get(knob, _UNSAID)
         shown, shown_new = base.shown(knob, before.value), new.shown(knob, after.value)
@@ -90,10 +90,10 @@ def _same(one: Setting | None, other: Setting | None) -> bool:
     What only one side tells differs only where it is on: a default that is not known is most often
     off.
     """
-    told = [*map(attrgetter("value"), filter(None, (one, other)))]
-    if len(told) == 1:
-        return is_off(*told)
-    pair = [*map(_plain, told)]
+    if one is None or other is None:
+        alone = one or other
+        return alone is None or is_off(alone.value)
+    pair = _plain(one.value), _plain(other.value)
     return pair[0] == pair[1] or all(value is None or value is False for value in pair)
 
 

@@ -113,7 +113,10 @@ class Made:
     @property
     def here(self) -> Here:
         """How near the nearest measurement of a step was made."""
-        return next((here for here, one in self.nearest if one.times is not None), "other")
+        for here, one in self.nearest:
+            if one.times is not None:
+                return here
+        return "other"
 
     @cached_property
     def range(self) -> Range | None:
@@ -139,9 +142,10 @@ class Made:
     @property
     def memory(self) -> float | None:
         """How many times as large it makes the memory, by the nearest measurement of that."""
-        return next(
-            (one.memory_times for _, one in self.nearest if one.memory_times is not None), None
-        )
+        for _, one in self.nearest:
+            if one.memory_times is not None:
+                return one.memory_times
+        return None
 
     def _here(self, one: Measured) -> Here:
         """How near a measurement was made: GPU and model, one of both or the generation, or
