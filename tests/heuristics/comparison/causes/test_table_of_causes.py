@@ -101,6 +101,7 @@ gpu_slower: gemm 40>44; attention 20>22; norm 20>23; loss 10>11; rope 10>11
   => 11 ms | 2 more rows together move +2.00 ms a step
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 2>-; kernels gemm new ->2.5
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 9>-
+kernels_slower.gemm: gemm 40>50 3/5/2 100>100; norm 10
 grouped_gemm_lost: grouped_gemm 40>20 count 8>4; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
 grouped_gemm_lost: grouped_gemm 40>0 count 8>0; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
   => high | 11 ms
@@ -254,6 +255,8 @@ kernels_exchanged.gemm: gemm 40>44; norm 10; kernels gemm gone 9>-; kernels gemm
 kernels_grid.gemm: gemm 40>44; norm 10; kernels gemm grid 9>10
 kernels_more.norm: norm 4>9 count 100>101; gemm 40
 knob.train.manual_gc: trailing 1>9; + train.manual_gc true>false
+knob.ddp.check_for_nan_in_grad: arrival 1>5; gemm 40; + ddp.check_for_nan_in_grad false>true
+kernels_slower.gemm: gemm 40>50 3/4/3 100>100; norm 10
 """
 KINDS = {
     "ep": "ep_combine", "dp": "dp_reduce_scatter", "sendrecv": "sendrecv_unresolved", "other": "other_comm",

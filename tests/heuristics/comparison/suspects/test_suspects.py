@@ -60,6 +60,9 @@ def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() 
         ("gemm 2000; gc 0>9; noise 0>10", "row.launch_starved.gc"),
         ("gemm 2000; gc 0>10; noise 0>10", "gc_pauses"), ("gemm 2000; gc 0>9; noise 0>8", "gc_pauses"),
         ("gemm 2000; gc 0>21; noise 0>50", "gc_pauses"),
+        # of a step that takes as long nothing goes the other way
+        ("gc 0>20; noise 26>0; permute 5>15 none; grouped_gemm 15>11 none; + moe_expert_capacity_factor 1>2",
+         "gc_pauses knob.moe_expert_capacity_factor"),
         # what the trace shows is no cause of its own, but for the GPU
         ("attention 5>9 none; + detected.short_kernel_frac 1>2", "row.compute.attention"),
         ("attention 5>9 none; + gpu H100>H200", "gpu"),
