@@ -14,18 +14,21 @@ from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import (
     Subject,
+    Value,
+    differing,
     enter_sided,
     known_at,
     known_of,
     same_capture,
+    same_recorder,
     whole_replays,
 )
 from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
 from heuristics.comparison.witnesses import Weighed, copied, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
-from traces.limits import HALF_A_WALL, NEARLY_ALL, QUARTER
-from traces.missing import known
+from traces.limits import QUARTER
+from traces.missing import known, of_known
 from traces.recording.recorder import recorded_by
 from traces.spelling import counted, percent
 
@@ -81,8 +84,7 @@ class Sides(Remembering):
         """Whether the work is the same; unknown where only one side recorded what its graphs
         hold.
         """
-        is_known = same_capture(self.base.rank, self.new.rank)
-        if is_known:
+        if same_capture(self.base.rank, self.new.rank):
             return weigh(self.base, self.new)
         return Weighed(None, (), ())
 
@@ -180,17 +182,7 @@ def names(side: Subject) -> str:
 @_shows
 def slowed(side: Subject) -> str | None:
     """By how much the profiler slowed it."""
-    frac = _slowed_frac(side)
-    if frac is None:
-        return None
-    return percent(frac)
-
-
-@_shows
-def ledger(side: Subject) -> str:
-    if known(side.rank.ledger) is None:
-        return "unknown"
-    return "known"
+    return of_known(percent, _slowed_frac(side))
 
 
 @_shows
@@ -202,18 +194,17 @@ def capture(side: Subject) -> str:
 
 
 @_shows
-def account(side: Subject) -> str:
-    if known(side.rank.absent_ns) is None:
-        return "unknown"
-    return "known"
-
-
-@_shows
 def dispatcher(side: Subject) -> str | None:
     name = side.rank.detected.dispatcher
     if name in ("none", "unknown"):
         return None
     return name
+
+
+def _is_known(path: str, side: Subject) -> str:
+    if known_of(side, path) is None:
+        return "unknown"
+    return "known"
 
 
 def _gpu(side: int, sides: Sides) -> object:
@@ -224,24 +215,22 @@ def _gpu(side: int, sides: Sides) -> object:
 
 
 enter_sided(Sides, _NAMES, "schema", lambda side: known_of(side, "trace.schema") or None)
+enter_sided(Sides, _NAMES, "ledger", partial(_is_known, "rank.ledger"))
+enter_sided(Sides, _NAMES, "account", partial(_is_known, "rank.absent_ns"))
 enter_sided(Sides, _NAMES, "sms", known_at("rank.sm.sm_count"))
 enter_sided(Sides, _NAMES, "rank", known_at("rank.rank"))
 enter_sided(Sides, _NAMES, "unit", attrgetter("rank.steps.unit"))
+enter_sided(Sides, _NAMES, "stepped", attrgetter("rank.steps.found"))
+enter_sided(Sides, _NAMES, "slowed_frac", _slowed_frac)
 enter_sided(Sides, _NAMES, "tool", attrgetter("result.tool.version"))
 enter("base.gpu", partial(_gpu, 0), Sides)
 enter("new.gpu", partial(_gpu, 1), Sides)
 
 
 @fact
-def captured_alike(sides: Sides) -> bool:
-    """Both recorded the same of CUDA graphs."""
-    return same_capture(sides.base.rank, sides.new.rank)
-
-
-@fact
 def classes_alike(sides: Sides) -> bool | None:
     """Kernels are of the same classes."""
-    if captured_alike(sides):
+    if same_capture(sides.base.rank, sides.new.rank):
         return same_classes(sides.base.rank, sides.new.rank)
     return None
 
@@ -252,39 +241,11 @@ def recorded_once(sides: Sides) -> bool:
     return same_recording(sides.base.rank, sides.new.rank)
 
 
-@fact
-def stepped(sides: Sides) -> bool:
-    """Steps were found on both sides."""
-    return sides.base.rank.steps.found and sides.new.rank.steps.found
-
-
-@fact
-def agree(sides: Sides) -> tuple[str, ...] | None:
-    """Witnesses that the work is the same."""
-    return sides.weighed.agree or None
-
-
-@fact
-def contradict(sides: Sides) -> tuple[str, ...] | None:
-    """Witnesses that it is not."""
-    return sides.weighed.contradict or None
-
-
-@fact
-def shared(sides: Sides) -> str:
-    """How much work is by kernels that both have."""
-    return percent(sides.shared_frac or 0.0)
-
-
 read(Sides, "cut_otherwise")
+read(Sides, "shared_frac")
 read(Sides, "same_work", at="weighed.same")
-
-
-@fact
-def replayed_beside(sides: Sides) -> bool:
-    """Whether replays without their kernels stand against steps or blocks of another kind."""
-    one, other = sides.base.rank.steps.unit, sides.new.rank.steps.unit
-    return one != other and "replay" in (one, other)
+read(Sides, "agree", at="weighed.agree")
+read(Sides, "contradict", at="weighed.contradict")
 
 
 @fact
@@ -303,42 +264,34 @@ def may_be_one(sides: Sides) -> bool:
 
 
 @fact
-def other_kernels(sides: Sides) -> bool:
-    shared = sides.shared_frac
-    return shared is not None and shared < NEARLY_ALL.value and captured_alike(sides)
-
-
-@fact
 def other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike."""
-    kinds = {side.trace.kind for side in (sides.base, sides.new) if side.trace}
-    return (sides.shared_frac or 0.0) < QUARTER.value and len(kinds) <= 1
-
-
-@fact
-def slowed_otherwise(sides: Sides) -> bool:
-    one, other = _slowed_frac(sides.base), _slowed_frac(sides.new)
-    return one is not None and other is not None and abs(one - other) > HALF_A_WALL.value
+    few = (sides.shared_frac or 0.0) < QUARTER.value
+    return few and same_recorder(sides.base, sides.new)
 
 
 @fact
 def stack_differs(sides: Sides) -> str | None:
     found = [*sides.stack]
     for name, field in _VERSIONS.items():
-        base, new = sides.base.given.get(field), sides.new.given.get(field)
-        if base is not None and new is not None and base != new:
+        if differing(sides.base.given.get(field), sides.new.given.get(field)):
             found.append(name)
     return ", ".join(found) or None
 
 
 @fact
 def stack_unknown(sides: Sides) -> str | None:
-    unknown = dict[str, None]()
-    for side in (sides.base, sides.new):
-        graphs = known(side.rank.detected.graph_share_frac)
-        known_ones = {"container": side.container, **side.given, "graphs": graphs}
-        unknown.update({key: None for key in _NEEDED if known_ones.get(_NEEDED[key]) is None})
-    return ", ".join(name for name in _NEEDED if name in unknown) or None
+    unknown = []
+    base, new = _stack(sides.base), _stack(sides.new)
+    for name, field in _NEEDED.items():
+        if base.get(field) is None or new.get(field) is None:
+            unknown.append(name)
+    return ", ".join(unknown) or None
+
+
+def _stack(side: Subject) -> Mapping[str, Value]:
+    graphs = known(side.rank.detected.graph_share_frac)
+    return {"container": side.container, **side.given, "graphs": graphs}
 
 
 ALIKE: Final = Language(Sides)

@@ -74,15 +74,11 @@ def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None
     """Base and further recordings of it; None where it stands alone."""
     if len(bases) < 2:
         return None
-    lengths = [lengths_of(one, by_log) for one in bases]
-    means_ns = [mean_ns(one) for one in lengths]
+    means_ns, runs = [], []
+    for one in bases:
+        lengths = lengths_of(one, by_log)
+        means_ns.append(mean_ns(lengths))
+        runs.append(BaseRun(one.rank.trace, len(lengths), round(mean_ns(lengths))))
     spread, half_ns = one_more(means_ns, level)
-    runs = tuple(
-        BaseRun(one.rank.trace, len(steps), round(mean))
-        for one, steps, mean in zip(bases, lengths, means_ns, strict=True)
-    )
-    return Runs(
-        sum(means_ns, Fraction(0)) / len(means_ns),
-        half_ns,
-        BetweenRuns(runs, round(spread), half_ns),
-    )
+    mean = sum(means_ns, Fraction(0)) / len(means_ns)
+    return Runs(mean, half_ns, BetweenRuns(tuple(runs), round(spread), half_ns))

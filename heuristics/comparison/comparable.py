@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from heuristics.comparison.alike import ALIKE, Sides
 from heuristics.comparison.difference.changed import trace_facts
-from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.comparison.difference.subject import Subject, Value, differing
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.rules.condition import Condition
@@ -74,8 +74,11 @@ class Configured(Rule, frozen=True, kw_only=True):
 
     def common(self, base: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
         """What both sides say of it: fields, or knobs where they share no field."""
-        fields = [key for key in self.fields if key in base and key in new]
-        return fields or [knob for knob in self.asked if knob in base and knob in new]
+        return _shared(self.fields, base, new) or _shared(self.asked, base, new)
+
+
+def _shared(keys: Iterable[str], base: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
+    return [key for key in keys if key in base and key in new]
 
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,11 +110,11 @@ def held_to(
     """A configured thing that both sides have otherwise. `is_asked`: what it does is the very
     question.
     """
-    if rule.settled_by and alike.issuperset(rule.settled_by):
-        return _difference(rule, values, "with_differences", rule.settled)
-    if is_asked:
-        return _difference(rule, values, "with_differences", rule.because)
-    return _difference(rule, values, rule.state, rule.because)
+    because, is_settled = rule.because, rule.settled_by and alike.issuperset(rule.settled_by)
+    if is_settled:
+        because = rule.settled
+    state = "with_differences" if is_settled or is_asked else rule.state
+    return _difference(rule, values, state, because)
 
 
 def in_order(found: Iterable[Difference]) -> Comparable:
@@ -126,19 +129,20 @@ def judge_comparable(base: Subject, new: Subject) -> Comparable:
     """Compare configuration, work and recording of the two sides. Swapped sides give the mirrored
     answer.
     """
-    rules = {rule.what: rule for rule in table().configured}
-    configured = [*_configured_differences(base, new)]
-    differ = [rules[one.what] for one in configured]
-    stack = tuple(rule.what for rule in differ if rule.stack)
-    sides = Sides(base, new, any(rule.cuts for rule in differ), stack)
-    return in_order((*configured, *_recorded(sides)))
+    configured, stack, cuts = list[Difference](), list[str](), False
+    for rule, difference in _configured_differences(base, new):
+        configured.append(difference)
+        cuts |= rule.cuts
+        if rule.stack:
+            stack.append(rule.what)
+    return in_order((*configured, *_recorded(Sides(base, new, cuts, tuple(stack)))))
 
 
 def _recorded(sides: Sides) -> Iterator[Difference]:
     for rule in table().recorded:
-        base, new = (ALIKE.named(f"{side}.{rule.shows}").of(sides) for side in ("base", "new"))
+        base, new = sides.tells(f"base.{rule.shows}"), sides.tells(f"new.{rule.shows}")
         if rule.when is None:
-            differs = None not in (base, new) and base != new
+            differs = differing(base, new) is not None
         else:
             differs = rule.when.holds(sides) is True
         if differs:
@@ -146,22 +150,22 @@ def _recorded(sides: Sides) -> Iterator[Difference]:
             yield _difference(rule, (str(base), str(new)), rule.state, because)
 
 
-def _configured_differences(base: Subject, new: Subject) -> Iterator[Difference]:
+def _configured_differences(base: Subject, new: Subject) -> Iterator[tuple[Configured, Difference]]:
     """What both configure, and otherwise; where they do not, what their traces show to differ."""
-    sides = _configured(base), _configured(new)
-    differ, alike = held_together(*sides)
-    forced = _forced(base, sides[0]), _forced(new, sides[1])
+    one, other = _configured(base), _configured(new)
+    differ, alike = held_together(one, other)
+    forced, their_forced = _forced(base, one), _forced(new, other)
     for rule in table().configured:
         values = (
-            values_of(rule, differ[rule.what], sides)
+            values_of(rule, differ[rule.what], one, other)
             or _observed(rule, base, new)
-            or _alone(rule, (base, new), sides)
+            or _alone(rule, (base, new), (one, other))
         )
-        if rule.what == _ROUTING_MODE and None not in forced and forced[0] != forced[1]:
-            modes = values or (_FORCED_WORDS[bool(forced[0])], _FORCED_WORDS[bool(forced[1])])
-            yield _difference(rule, modes, "no", say("comparison.routing-forced"))
+        if rule.what == _ROUTING_MODE and {forced, their_forced} == {True, False}:
+            modes = values or (_FORCED_WORDS[bool(forced)], _FORCED_WORDS[bool(their_forced)])
+            yield rule, _difference(rule, modes, "no", say("comparison.routing-forced"))
         elif values:
-            yield held_to(rule, values, alike)
+            yield rule, held_to(rule, values, alike)
 
 
 def held_together(
@@ -170,9 +174,13 @@ def held_together(
     """Of each configured thing the names by which both sides tell it and differ; then what is
     alike.
     """
-    common = {rule.what: rule.common(base, new) for rule in table().configured}
-    differ = {what: [key for key in keys if base[key] != new[key]] for what, keys in common.items()}
-    return differ, {what for what, keys in common.items() if keys and not differ[what]}
+    differ, alike = dict[str, list[str]](), set[str]()
+    for rule in table().configured:
+        common = rule.common(base, new)
+        differ[rule.what] = [key for key in common if base[key] != new[key]]
+        if common and not differ[rule.what]:
+            alike.add(rule.what)
+    return differ, alike
 
 
 def _configured(side: Subject) -> dict[str, Value]:
@@ -200,32 +208,37 @@ def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
 
 
 def values_of(
-    rule: Configured, keys: Sequence[str], configured: Sequence[Mapping[str, Value]]
+    rule: Configured, keys: Sequence[str], base: Mapping[str, Value], new: Mapping[str, Value]
 ) -> Words | None:
     """What each side has where it differs; by name where a rule has several names."""
     if not keys:
         return None
-    base, new = ([spelled(side[key]) for key in keys] for side in configured)
-    if len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1):
-        base, new = (
-            [f"{key} {text}" for key, text in zip(keys, side, strict=True)] for side in (base, new)
-        )
-    return ", ".join(base), ", ".join(new)
+    named = len(rule.fields) > 1 or (keys[0] in rule.asked and len(rule.asked) > 1)
+    return _listed(base, keys, named), _listed(new, keys, named)
+
+
+def _listed(side: Mapping[str, Value], keys: Sequence[str], named: bool) -> str:
+    texts = []
+    for key in keys:
+        text = spelled(side[key])
+        if named:
+            text = f"{key} {text}"
+        texts.append(text)
+    return ", ".join(texts)
 
 
 def _alone(
     rule: Configured, sides: Sequence[Subject], configured: Sequence[Mapping[str, Value]]
 ) -> Words | None:
     """What one side sets where both have a configuration and the other's leaves it out or empty."""
-    if not rule.alone or any(known(side.result.configuration) is None for side in sides):
+    if not rule.alone:
         return None
-    keys = (*rule.fields, *rule.asked)
-    for side in sides:
-        if any(map(side.withholds, keys)):
+    keys, found = (*rule.fields, *rule.asked), list[Value]()
+    for side, own in zip(sides, configured, strict=True):
+        if not side.is_configured or any(map(side.withholds, keys)):
             return None
-    base, new = (
-        next((side[key] for key in keys if side.get(key) is not None), None) for side in configured
-    )
+        found.append(next((own[key] for key in keys if own.get(key) is not None), None))
+    base, new = found
     if (base is None) == (new is None):
         return None
     return spelled(base), spelled(new)
@@ -233,7 +246,7 @@ def _alone(
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
     """What the traces show where both do and it is not the same, shares by half a wall."""
-    one, other = (trace_facts(side.rank).get(rule.observed) for side in (base, new))
+    one, other = trace_facts(base.rank).get(rule.observed), trace_facts(new.rank).get(rule.observed)
     if not one or not other or not one.differs(other):
         return None
     match one.value, other.value:

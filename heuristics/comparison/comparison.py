@@ -1,7 +1,8 @@
 """Two results -> a comparison: comparable, real, why, what changed. The one entry."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
+from itertools import starmap
 from statistics import median
 from typing import Final
 
@@ -13,7 +14,7 @@ from heuristics.comparison.difference.aligned import exchanges
 from heuristics.comparison.difference.changed import changed
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import budget_rows, mean_ns, mean_step_ns
-from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, part_of
+from heuristics.comparison.difference.rows import FEW, Facts, attribute, layers, names_of, part_of
 from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction, judge_expected
 from heuristics.comparison.gate import Asked, gate_of
@@ -46,9 +47,9 @@ _SHORT_LOG: Final = lacking("comparison.short-log")
 _NO_BASE: Final = lacking("comparison.no-base")
 
 
-def _side(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str]) -> Side:
-    """One side. `means_ns`: what its step is made of, by row; `named`: the rows the attribution
-    names.
+def _side(side: Subject, means_ns: dict[str, int], named: Collection[str]) -> Side:
+    """One side. `means_ns`: what its step is made of, by row, rounded as the attribution rounds it;
+    `named`: the rows the attribution names.
     """
     result, rank = side.result, side.rank
     step_ns = round(mean_step_ns(rank))
@@ -69,19 +70,18 @@ def _side(side: Subject, means_ns: Mapping[str, Fraction], named: Collection[str
 
 
 def _budget_rows(
-    means_ns: Mapping[str, Fraction], named: Collection[str], step_ns: int
+    means_ns: dict[str, int], named: Collection[str], step_ns: int
 ) -> tuple[BudgetRow, ...]:
-    """Every row of the step, rounded as the attribution rounds it; the rows add up to `step_ns`.
+    """Every row of the step; the rows add up to `step_ns`.
 
     What rounding leaves over goes to the largest row that is part of the attribution's `noise`.
     """
-    rounded = {row: round(mean_ns) for row, mean_ns in means_ns.items()}
-    if rest_ns := step_ns - sum(rounded.values()):
+    if rest_ns := step_ns - sum(means_ns.values()):
         unnamed = [
-            row for row, row_ns in rounded.items() if row not in named and row_ns + rest_ns >= 0
+            row for row, row_ns in means_ns.items() if row not in named and row_ns + rest_ns >= 0
         ]
-        rounded[max(unnamed or rounded, key=lambda row: (rounded[row], row))] += rest_ns
-    return tuple(BudgetRow(*row) for row in rounded.items())
+        means_ns[max(unnamed or means_ns, key=lambda row: (means_ns[row], row))] += rest_ns
+    return tuple(starmap(BudgetRow, means_ns.items()))
 
 
 def _steps(rank: Rank) -> SideSteps:
@@ -122,14 +122,16 @@ def compare(
     pairs = pair_ranks(base, new, *gpus)
     one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
     ranks = one.rank, other.rank
-    found = (
+    found = Facts(
+        one,
+        other,
         attribute(*ranks),
         layers(*ranks),
         compare_kernels(*ranks),
         changed(one, other),
         exchanges(*ranks),
     )
-    facts = with_explained(Facts(one, other, *found))
+    facts = with_explained(found)
     runs, warnings = _runs_of_base(one, more_base, gpus[0])
     comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
     judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
@@ -203,6 +205,6 @@ def _pair(facts: Facts, pair: Pair) -> ComparedPair:
 def _sides(facts: Facts) -> Iterator[Side]:
     """Both sides; their steps are made of the same rows, those that only one has included."""
     rows = budget_rows(facts.base.rank, facts.new.rank)
-    named = {one.row for one in facts.attribution.rows}
-    yield _side(facts.base, {one.row: one.base.mean_ns for one in rows}, named)
-    yield _side(facts.new, {one.row: one.new.mean_ns for one in rows}, named)
+    named = names_of(facts.attribution.rows)
+    yield _side(facts.base, {one.row: round(one.base.mean_ns) for one in rows}, named)
+    yield _side(facts.new, {one.row: round(one.new.mean_ns) for one in rows}, named)

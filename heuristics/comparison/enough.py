@@ -10,7 +10,7 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
-from traces.missing import Missing, known
+from traces.missing import known
 from traces.recording.options import SPARE, Question, asked
 from traces.statistics.interval import interval_of
 
@@ -55,8 +55,8 @@ def _lower_ends(result: Result) -> Iterator[float]:
     """What the fixes of the plan gain at least: that much is to be decided, where it is more."""
     for one in (*result.fixes, *result.levers):
         low, _ = known(one.gain_frac) or (None, None)
-        if low is not None and not isinstance(low, Missing):
-            yield low
+        if (least := known(low)) is not None:
+            yield least
 
 
 def _questions(several: bool) -> Iterator[Question]:

@@ -3,12 +3,11 @@ away.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
-from heuristics.comparison.difference.changed import Observed, difference, is_off, trace_facts, way
+from heuristics.comparison.difference.changed import Observed, is_off, trace_facts, went
 from heuristics.comparison.difference.matched import added, budget_rows
-from heuristics.comparison.difference.rows import NOISE, Facts
+from heuristics.comparison.difference.rows import NOISE, Facts, names_of
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.extent import extent_of
 from heuristics.comparison.size import Judged
@@ -30,6 +29,7 @@ from heuristics.words import lacking
 from traces.frozen import frozen
 from traces.limits import MOST
 from traces.missing import OrMissing, known, or_gap
+from traces.sections.section import copied
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
 from traces.statistics.interval import interval_of
@@ -85,17 +85,29 @@ def judge_expected(
 
     Beside all fixes stands what changed and can explain what moved; what a trace shows is no cause.
     """
-    found = _taken(facts, predictions)
-    ids = dict.fromkeys(id_ for one in found for id_ in one.ids)
-    own = {knob for one in found for knob in one.sets}
+    single = tuple(_single(facts, {one.fix: one for one in predictions}))
+    ids, sets = list[str](), dict[str, Value]()
+    for one in single:
+        ids += one.ids
+        sets.update(one.sets)
     others = []
     for change in facts.changed:
         is_cause = change.source != "trace" or change.what == "gpu"
-        if change.can_explain and change.what not in own and is_cause:
+        if change.can_explain and change.what not in sets and is_cause:
             others.append(change.what)
-    for one in found:
+    for one in (*_together(facts, tuple(ids), sets, single), *single):
         beside = [id_ for id_ in ids if id_ not in one.ids]
         yield _judged(one, facts, size, judged, (*beside, *others))
+
+
+def _together(
+    facts: Facts, ids: tuple[str, ...], sets: Mapping[str, Value], single: Sequence[Taken]
+) -> Iterator[Taken]:
+    """All fixes that are new as one, where the plan has a range for just these together."""
+    for both in facts.base.result.combined:
+        if {*both.ids} == {*ids}:
+            yield Taken(ids, single[0].by, sets, both.gain_frac)
+            return
 
 
 def _judged(
@@ -108,11 +120,12 @@ def _judged(
         conclusion = _why_missed(one, facts, ends, part)
     if outcome in ("missed", "more") and one.extent and not one.extent.ranged:
         outcome, conclusion = "undecided", "other_extent"
-    own = part.rows if part else ()
-    grew = [row.row for row in facts.attribution.rows if row.delta_ns > 0]
-    return Expected(
+    own = (*part.rows, NOISE) if part else (NOISE,)
+    grew = (row for row in facts.attribution.rows if row.delta_ns > 0 and row.row not in own)
+    return copied(
+        Expected,
+        one,
         fixes=one.ids,
-        by=one.by,
         predicted_ns=predicted,
         gained_ns=-size.delta_ns,
         ci95_ns=ends or _FEW,
@@ -120,8 +133,7 @@ def _judged(
         outcome=outcome,
         conclusion=conclusion,
         together_with=together_with,
-        grew=tuple(row for row in grew if row not in (*own, NOISE)),
-        extent=one.extent,
+        grew=names_of(grew),
     )
 
 
@@ -155,7 +167,7 @@ def _part(one: Taken, facts: Facts) -> ExpectedPart | None:
     whole = added(rows)
     around = interval_of(whole.base.per_step_ns, whole.new.per_step_ns)
     return ExpectedPart(
-        rows=tuple(row.row for row in rows),
+        rows=names_of(rows),
         base_ns=round(whole.base.mean_ns),
         gained_ns=round(-whole.delta_ns),
         ci95_ns=_gained(around.ends_ns if around else None) or _FEW,
@@ -203,35 +215,23 @@ def _why_missed(
     return "part_unchanged"
 
 
-def _taken(facts: Facts, predictions: Sequence[Prediction]) -> tuple[Taken, ...]:
-    """Each fix that is new, those that the plan has a range for together first as one."""
-    single = tuple(_single(facts, {one.fix: one for one in predictions}))
-    ids, sets = list[str](), dict[str, Value]()
-    for one in single:
-        ids += one.ids
-        sets.update(one.sets)
-    for both in facts.base.result.combined:
-        if {*both.ids} == {*ids}:
-            return (Taken(tuple(ids), single[0].by, sets, both.gain_frac), *single)
-    return single
-
-
 def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
     planned = {one.id: one for one in (*facts.base.result.fixes, *facts.base.result.levers)}
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
         ways = [*_ways_of(fix.knobs)] if fix else []
-        sets = {knob: value for way in ways for knob, value in way.items()}
+        sets = dict[str, Value]()
+        for way in ways:
+            sets.update(way)
         by = _by(ways, facts)
         if prediction is not None:
             frac = None if prediction.frac is None else (prediction.frac, prediction.frac)
             yield Taken((id_,), by or "given", sets, frac, prediction.ns)
         elif fix and by:
-            extent, gain = extent_of(sets, facts) or (None, None)
-            taken = Taken((id_,), by, sets, fix.gain_frac, extent=extent)
+            (extent, gain), gain_frac = extent_of(sets, facts) or (None, None), fix.gain_frac
             if gain is not None:
-                taken = replace(taken, gain_frac=(or_gap(gain[0], _NO_LOWER), gain[1]))
-            yield taken
+                gain_frac = or_gap(gain[0], _NO_LOWER), gain[1]
+            yield Taken((id_,), by, sets, gain_frac, extent=extent)
 
 
 def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:
@@ -244,8 +244,8 @@ def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
     """How the new side is known to have a fix that base has not; None where it is not."""
     base, new = trace_facts(facts.base.rank), trace_facts(facts.new.rank)
     by: ExpectedBy | None = None
-    for way_ in ways:
-        own = {knob: value for knob, value in way_.items() if not matches(knob, GO_ALONG)}
+    for way in ways:
+        own = {knob: value for knob, value in way.items() if not matches(knob, GO_ALONG)}
         if _is_configured(own, facts.base.values, facts.new.values):
             return "configuration"
         for knob, value in own.items():
@@ -257,9 +257,13 @@ def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
 def _is_configured(
     sets: Mapping[str, Value], base: Mapping[str, Value], new: Mapping[str, Value]
 ) -> bool:
-    pairs = {knob: (base.get(knob), new.get(knob)) for knob in sets}
-    is_new = any(was != is_ and not (is_off(was) and is_off(is_)) for was, is_ in pairs.values())
-    return is_new and all(_is_set(value, *pairs[knob]) for knob, value in sets.items())
+    is_new = False
+    for knob, wanted in sets.items():
+        before, now = base.get(knob), new.get(knob)
+        if not _is_set(wanted, before, now):
+            return False
+        is_new |= before != now and not (is_off(before) and is_off(now))
+    return is_new
 
 
 def _is_set(wanted: Value, before: Value, now: Value) -> bool:
@@ -270,8 +274,7 @@ def _is_set(wanted: Value, before: Value, now: Value) -> bool:
         return True
     if before is None or isinstance(wanted, bool | str | None):
         return False
-    went, planned = (way(difference("", before, after, "configuration")) for after in (now, wanted))
-    return went == planned != 0
+    return went(before, now) == went(before, wanted) != 0
 
 
 def _is_observed(knob: str, value: Value, observed: Mapping[str, Observed]) -> bool | None:

@@ -4,7 +4,7 @@ asks.
 
 from typing import Final
 
-from heuristics.comparison.size import Judged, counts_in_words, part_in_words
+from heuristics.comparison.size import Judged, counts_in_words, ends_in_words
 from heuristics.result.compared import ComparedSize
 from heuristics.result.gate import Gate, GateAnswer, GateState
 from heuristics.words import say
@@ -52,7 +52,7 @@ def _judged(size: ComparedSize | None, judged: Judged, limit_frac: float) -> tup
         return "undecided", say(
             "comparison.gate-few", counts=counts_in_words(size), least=LEAST, limit=limit
         )
-    low, high = (part_in_words(one, size.base_mean_ns) for one in ends)
+    low, high = ends_in_words(size, ends)
     limit_ns = limit_frac * size.base_mean_ns
     if ends[0] > limit_ns:
         return "tripped", say("comparison.gate-tripped", low=low, limit=limit)

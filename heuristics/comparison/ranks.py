@@ -1,6 +1,7 @@
 """Which rank of one run is held against which of the other, and what several ranks of both show."""
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import sub
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
@@ -17,10 +18,11 @@ from heuristics.result.result import Result, index_of, late_rank, rank_in_run
 from heuristics.words import lacking
 from traces.errors import EmptySelection
 from traces.frozen import frozen
-from traces.missing import Missing, OrMissing, known
+from traces.missing import Missing, OrMissing, known, of_known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
 from traces.sections.run import Late, LikeRanks, Run
+from traces.sections.section import copied
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
     lambda one: (
@@ -82,7 +84,7 @@ def _on(result: Result, gpu: int | None, side: str) -> Rank:
     for rank in result.ranks:
         if gpu is None or rank.device == gpu:
             return rank
-    there = ", ".join(str(device) for device in sorted({rank.device for rank in result.ranks}))
+    there = ", ".join(map(str, sorted({rank.device for rank in result.ranks})))
     raise EmptySelection(
         f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}"
     )
@@ -154,11 +156,12 @@ def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[Compare
     for pair in pairs:
         one, other = rank_in_run(base, pair.base), rank_in_run(new, pair.new)
         if one is not None and other is not None:
-            yield ComparedRank(
+            yield copied(
+                ComparedRank,
+                other,
+                pair,
                 base_index=one.index,
                 new_index=other.index,
-                rank=other.rank,
-                by=pair.by,
                 step_delta_ns=_delta(one.step_ns, other.step_ns),
                 waited_delta_ns=other.waited_ns - one.waited_ns,
                 caused_delta_ns=_delta(one.caused_ns, other.caused_ns),
@@ -176,9 +179,7 @@ def _delta(base: OrMissing[int], new: OrMissing[int]) -> OrMissing[int]:
     for side in (base, new):
         if isinstance(side, Missing):
             return side
-    if base is None or new is None:
-        return None
-    return new - base
+    return of_known(sub, new, base)
 
 
 def _late(base: Result, new: Result, matched: dict[int | None, int]) -> ComparedLate:

@@ -35,16 +35,18 @@ def same_amount(base: Rank, new: Rank) -> bool | None:
     By backward kernels where names tell them, by class; else by all kernels but the optimizer's, by
     name, where programs share enough of them.
     """
-    least = min(
-        sum(count for count, _ in per_step(side, _backward).values()) for side in (base, new)
-    )
-    if least >= FEWEST.value:
+    if min(_passes(base), _passes(new)) >= FEWEST.value:
         passes = _near_in_most(base, new, _backward, _same_passes, MOST)
         if passes is not None:
             return passes
     if (shared_work_frac(base, new) or 0.0) < QUARTER.value:
         return None
     return _near_in_most(base, new, _by_name, _near, QUARTER)
+
+
+def _passes(rank: Rank) -> Fraction:
+    """Kernels a step that tell a backward pass."""
+    return sum((count for count, _ in per_step(rank, _backward).values()), Fraction(0))
 
 
 def _near_in_most(
@@ -68,10 +70,20 @@ def same_classes(base: Rank, new: Rank) -> bool | None:
     What windows are held to: their borders cut the work anywhere, so nothing else shows how much
     they hold.
     """
-    one, other = per_step(base, _compute_class), per_step(new, _compute_class)
-    if not one or not other:
-        return None
-    return one.keys() == other.keys() and all(_same_count(one[key], other[key]) for key in one)
+    one, other = counts_of(base, _compute_class), counts_of(new, _compute_class)
+    if one and other:
+        return same_counts(one, other)
+    return None
+
+
+def same_counts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether both have the same families, each as often."""
+    return one.keys() == other.keys() and all(same_count(one[name], other[name]) for name in one)
+
+
+def counts_of(rank: Rank, family: Family) -> dict[str, float]:
+    """Kernels a step by family."""
+    return {name: float(count) for name, (count, _) in per_step(rank, family).items()}
 
 
 def per_step(rank: Rank, family: Family) -> dict[str, Pair]:
@@ -116,7 +128,7 @@ def _by_name(kernel: Kernel) -> str | None:
 
 def _same_passes(one: Pair, other: Pair) -> bool:
     """As many kernels; or a whole number of times fewer, which do as much: larger microbatches."""
-    if _same_count(one, other):
+    if same_count(float(one[0]), float(other[0])):
         return True
     few, many = sorted((one, other))
     times = many[0] / few[0]
@@ -134,10 +146,6 @@ def _near_each(one: Fraction, other: Fraction) -> bool:
     return max(one, other) <= Fraction(NEAR.value) * min(one, other)
 
 
-def _same_count(one: Pair, other: Pair) -> bool:
-    return same_count(float(one[0]), float(other[0]))
-
-
 def shared_work_frac(
     base: Rank, new: Rank, *, named: Callable[[Kernel], str] = attrgetter("name")
 ) -> float | None:
@@ -152,10 +160,13 @@ def shared_work_frac(
 
 def _shared(one: Mapping[str, Pair], other: Mapping[str, Pair]) -> Fraction:
     """How much of the work of one side is by names that the other has."""
-    total = sum(work for _, work in one.values())
-    shared = sum(work for name, (_, work) in one.items() if name in other)
+    shared = total = Fraction(0)
+    for name, (_, work) in one.items():
+        total += work
+        if name in other:
+            shared += work
     if total:
-        return Fraction(shared) / total
+        return shared / total
     return Fraction(0)
 
 

@@ -19,10 +19,11 @@ from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdi
 from heuristics.words import say
 from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.spelling import chosen, percent, signed, signed_ms
 from traces.statistics.interval import LEAST, LEVEL, MANY, Interval, interval_of
 from traces.statistics.permutation import least_p
@@ -85,23 +86,13 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     mean and median. `more_base`: further recordings of base; with them base's mean is that of its
     runs.
     """
-    if all(map(is_logged, (base, new, *more_base))):
-        return _size(base, new, more_base, "log", (len(base.logged_ns), len(new.logged_ns)))
-    return _size(base, new, more_base, "trace", (step_count(base.rank), step_count(new.rank)))
-
-
-def _size(
-    base: Subject,
-    new: Subject,
-    more_base: Sequence[Subject],
-    source: Literal["log", "trace"],
-    counts: tuple[int, int],
-) -> ComparedSize:
-    by_log = source == "log"
+    by_log = all(map(is_logged, (base, new, *more_base)))
     base_ns, new_ns = lengths_of(base, by_log), lengths_of(new, by_log)
-    found = interval_of(base_ns, new_ns)
-    if found and not by_log:
-        found = counted_too(found, base.rank, new.rank)
+    source: Literal["log", "trace"] = "log"
+    counts, found = (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns)
+    if not by_log:
+        source, counts = "trace", (step_count(base.rank), step_count(new.rank))
+        found = found and counted_too(found, base.rank, new.rank)
     runs = runs_of((base, *more_base), by_log, LEVEL)
     if runs is None:
         return size_of(source, base_ns, new_ns, counts, found)
@@ -127,21 +118,17 @@ def size_of(
     new_mean = mean_ns(new_ns)
     base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
     of_interval: dict[str, Any] = dict.fromkeys(_OF_INTERVAL, FEW)
-    p_frac = None
     if found:
         of_interval = {
-            "low_ns": found.low_ns,
-            "high_ns": found.high_ns,
             "low_frac": part_of(found.low_ns, base_mean_ns),
             "high_frac": part_of(found.high_ns, base_mean_ns),
             "level_frac": found.level,
-            "method": found.method,
-            "shows_ns": found.shows_ns,
             "shows_frac": part_of(found.shows_ns, min(base_mean_ns, round(new_mean))),
+            "p_frac": of_known(float, found.p),
         }
-        if found.p is not None:
-            p_frac = float(found.p)
-    return ComparedSize(
+    return copied(
+        ComparedSize,
+        found,
         source=source,
         base_count=counts[0],
         new_count=counts[1],
@@ -151,7 +138,6 @@ def size_of(
         new_median_ns=round(median(new_ns)),
         delta_ns=delta_ns,
         delta_frac=part_of(delta_ns, base_mean_ns) or 0.0,
-        p_frac=p_frac,
         **of_interval,
     )
 
@@ -312,6 +298,10 @@ def part_in_words(delta_ns: float, of_ns: int) -> str:
     return signed(percent(delta_ns / of_ns))
 
 
+def ends_in_words(size: ComparedSize, ends: Ends) -> tuple[str, str]:
+    return part_in_words(ends[0], size.base_mean_ns), part_in_words(ends[1], size.base_mean_ns)
+
+
 def counts_in_words(size: ComparedSize) -> str:
     base = f"{size.base_count:,}" if size.base_count else "no"
     new = f"{size.new_count:,}" if size.new_count else "none"
@@ -330,7 +320,7 @@ def _means(size: ComparedSize) -> Iterator[str]:
     )
     level = known(size.level_frac)
     if size.ends_ns is not None and level is not None:
-        low, high = (part_in_words(one, size.base_mean_ns) for one in size.ends_ns)
+        low, high = ends_in_words(size, size.ends_ns)
         ends = " to ".join(map(signed_ms, size.ends_ns))
         yield say("comparison.interval", level=chosen(level), ends=ends, low=low, high=high)
 
@@ -341,11 +331,11 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
     """
     if size.source != "log" or size.ends_ns is None or not (base.steps.found and new.steps.found):
         return
-    longer = [
-        part_in_words(round(median(side.lengths_ns)) - logged_ns, logged_ns)
-        for side, logged_ns in ((base, size.base_median_ns), (new, size.new_median_ns))
-    ]
-    yield say("comparison.profiled-beside-logged", base=longer[0], new=longer[1])
+    yield say(
+        "comparison.profiled-beside-logged",
+        base=_longer_than(base, size.base_median_ns),
+        new=_longer_than(new, size.new_median_ns),
+    )
     traced_ns = round(mean_step_ns(new) - mean_step_ns(base))
     if not size.ends_ns[0] <= traced_ns <= size.ends_ns[1]:
         other_way = traced_ns * size.delta_ns < 0
@@ -355,6 +345,10 @@ def _traces_beside_logs(size: ComparedSize, base: Rank, new: Rank) -> Iterator[s
             new=len(new.lengths_ns),
             delta=signed_ms(traced_ns),
         )
+
+
+def _longer_than(rank: Rank, logged_ns: int) -> str:
+    return part_in_words(round(median(rank.lengths_ns)) - logged_ns, logged_ns)
 
 
 def _lacking(size: ComparedSize, base: Subject, new: Subject) -> Iterator[str]:

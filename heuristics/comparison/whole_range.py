@@ -4,8 +4,9 @@ nanosecond.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Final
 
+from heuristics.comparison.difference.rows import sides_ns
 from heuristics.comparison.size import Judged
 from heuristics.result.compared_runs import Whole, WholePart, WholeRow
 from heuristics.words import lacking, say
@@ -16,7 +17,7 @@ from traces.sections.rank import Rank
 from traces.spelling import duration, signed
 
 _NO_STEPS: Final = lacking("comparison.no-steps")
-_PARTS: Final[tuple[WholePart, ...]] = get_args(WholePart)
+
 _SAID: Final = 3
 
 
@@ -36,8 +37,8 @@ def whole_range(base: Rank, new: Rank) -> OrMissing[Whole]:
     if before is None or after is None:
         return _NO_STEPS
     rows = tuple(_rows(before, after))
-    sums = sum(row.base_ns for row in rows), sum(row.new_ns for row in rows)
-    return Whole(*sums, sums[1] - sums[0], rows)
+    base_ns, new_ns = sides_ns(rows)
+    return Whole(base_ns, new_ns, new_ns - base_ns, rows)
 
 
 def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
@@ -46,11 +47,7 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
     Only of as many steps on both sides, as else more of them would be more time.
     """
     found = known(whole)
-    if found is None or any(
-        row.base_count != row.new_count for row in found.rows if row.part == "steps"
-    ):
-        return judged
-    if why := _contradicting(judged, found):
+    if found and (why := _contradicting(judged, found)):
         return replace(judged, because=(why, *judged.because))
     return judged
 
@@ -58,6 +55,8 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
 def _contradicting(judged: Judged, whole: Whole) -> str:
     rows = {row.part: row for row in whole.rows}
     steps, hiccups = rows["steps"], rows["hiccups"]
+    if steps.base_count != steps.new_count:
+        return ""
     if judged.verdict in ("regression", "improvement") and steps.delta_ns * whole.delta_ns < 0:
         against = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
         against.sort(key=lambda row: -abs(row.delta_ns))
@@ -84,8 +83,8 @@ def _spoken(row: WholeRow) -> str:
 
 
 def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:
-    for part in _PARTS:
-        one, other = before[part], after[part]
+    for part, one in before.items():
+        other = after[part]
         yield WholeRow(part, one.ns, other.ns, other.ns - one.ns, one.count, other.count)
 
 
@@ -98,9 +97,12 @@ def _parts(rank: Rank) -> dict[WholePart, Part] | None:
     steps, usual_ns = rank.steps, known(rank.steps.median_ns)
     if steps.outside_ns is None or usual_ns is None:
         return None
-    length_ns = {one.index: one.end_ns - one.start_ns for one in steps.dropped}
-    slow = [length_ns[index] for index in steps.slow if index in length_ns]
-    warm = [length_ns[index] for index in steps.warm_up if index in length_ns]
+    slow, warm = [], []
+    for one in steps.dropped:
+        if one.index in steps.slow:
+            slow.append(one.end_ns - one.start_ns)
+        if one.index in steps.warm_up:
+            warm.append(one.end_ns - one.start_ns)
     count = len(slow) + len(warm)
     return {
         "steps": Part(sum(rank.lengths_ns) + usual_ns * count, len(rank.lengths_ns) + count),

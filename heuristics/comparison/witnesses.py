@@ -10,13 +10,21 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache
+from itertools import starmap
 from math import comb
+from operator import mul
 from typing import Final
 
 from msgspec import Struct, UnsetType
 
-from heuristics.comparison.difference.subject import Subject, same_count
-from heuristics.comparison.same_work import NEAR, Family, per_step, same_amount, shared_work_frac
+from heuristics.comparison.difference.subject import Subject, same_count, same_recorder
+from heuristics.comparison.same_work import (
+    NEAR,
+    counts_of,
+    same_amount,
+    same_counts,
+    shared_work_frac,
+)
 from traces.limits import FEWEST, MOST, NEARLY_ALL, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work, is_one_of_a_pass
@@ -101,7 +109,7 @@ def weigh(base: Subject, new: Subject) -> Weighed:
 def _answer(votes: list[int]) -> bool | None:
     if sum(votes) > 0:
         return True
-    if any(vote < 0 for vote in votes):
+    if min(votes, default=0) < 0:
         return False
     return None
 
@@ -124,16 +132,15 @@ def _input_bytes(base: Subject, new: Subject) -> Heard:
 def _batch(base: Subject, new: Subject) -> Heard:
     """Whether not all of several input copies are larger by one factor."""
     before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
-    if _input_bytes(base, new) is not False or len(before) < 2:
-        return None
-    if len(_factors(before, after)) == 1:
+    several = len(before) > 1 and _input_bytes(base, new) is False
+    if several and len(_factors(before, after)) == 1:
         return False
     return None
 
 
 def _copied_bytes(rank: Rank) -> list[int]:
     """Bytes of each input copy of a typical step, the largest first."""
-    return [size * number for size, number in copied(rank).items()]
+    return list(starmap(mul, copied(rank).items()))
 
 
 def _factors(before: list[int], after: list[int]) -> frozenset[Fraction]:
@@ -151,9 +158,11 @@ def copied(rank: Rank) -> dict[int, int]:
     """
     if isinstance(rank.work, UnsetType):
         return {}
-    steps = len(rank.lengths_ns)
-    numbers = {one.size_bytes: round(one.count / steps) for one in rank.work.input_sizes}
-    return {size: number for size, number in numbers.items() if number}
+    found = {}
+    for one in rank.work.input_sizes:
+        if number := round(one.count / len(rank.lengths_ns)):
+            found[one.size_bytes] = number
+    return found
 
 
 def _ranges(base: Subject, new: Subject) -> Heard:
@@ -197,12 +206,8 @@ def beyond_chance(alike: int, count: int) -> bool:
 
 
 def _kinds(base: Subject, new: Subject) -> Heard:
-    return _alike(_often_the_same(_counts(base.rank, _kind), _counts(new.rank, _kind)).values())
-
-
-def _counts(rank: Rank, family: Family) -> dict[str, float]:
-    """Kernels a step by family."""
-    return {name: float(count) for name, (count, _) in per_step(rank, family).items()}
+    one, other = counts_of(base.rank, _kind), counts_of(new.rank, _kind)
+    return _alike(_often_the_same(one, other).values())
 
 
 def _kind(kernel: Kernel) -> str | None:
@@ -238,11 +243,11 @@ def _products(base: Subject, new: Subject) -> Heard:
     """Whether each class multiplies as often; attention that was fused is another class, and
     silent.
     """
-    one, other = _counts(base.rank, _product), _counts(new.rank, _product)
+    one, other = counts_of(base.rank, _product), counts_of(new.rank, _product)
     few, many = sorted((sum(one.values()), sum(other.values())))
     if few < BODY.value:
         return None
-    if one.keys() == other.keys() and all(same_count(one[name], other[name]) for name in one):
+    if same_counts(one, other):
         return True
     if many > NEAR.value * few:
         return False
@@ -266,10 +271,10 @@ def _product(kernel: Kernel) -> str | None:
 
 def _names(base: Subject, new: Subject) -> Heard:
     """Two recorders spell one name differently: then by family."""
-    if len({side.trace.kind for side in (base, new) if side.trace}) > 1:
-        shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
-    else:
+    if same_recorder(base, new):
         shared = shared_work_frac(base.rank, new.rank)
+    else:
+        shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
     return _by_part(shared, NEARLY_ALL)
 
 
@@ -312,7 +317,9 @@ def _steady_grids(rank: Rank) -> dict[str, dict[tuple[int, ...], Fraction]]:
             unsteady.add(kernel.name)
         else:
             found[kernel.name][grid] += number
-    return {name: grids for name, grids in found.items() if name not in unsteady}
+    for name in unsteady:
+        found.pop(name, None)
+    return found
 
 
 HEARD: Final[Mapping[str, Callable[[Subject, Subject], Heard]]] = {

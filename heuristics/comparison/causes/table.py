@@ -45,8 +45,8 @@ def shown_by(witness: Witness) -> Iterator[dict[str, Any]]:
     """Causes that a kind of evidence can show, each with what shows it there, in their order."""
     for id_, row in table()["causes"].items():
         if witness in row:
-            title, mirrored, next_ = (row[field] for field in ("title", "mirrored", "next"))
-            yield {"id": id_, "title": title, "mirrored": mirrored, "next": next_, **row[witness]}
+            common = {field: row[field] for field in ("title", "mirrored", "next")}
+            yield {"id": id_, **common, **row[witness]}
 
 
 @cache

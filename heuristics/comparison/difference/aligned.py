@@ -11,14 +11,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import chain
 from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import astuple
 
 from heuristics.comparison.difference.alignment import Block, Scores, align
-from heuristics.comparison.difference.places import ALIKE, SAME, Place, places_of, scores_of
+from heuristics.comparison.difference.places import (
+    ALIKE,
+    SAME,
+    Place,
+    kinds_of,
+    places_of,
+    scores_of,
+)
 from heuristics.result.compared import Exchange, ExchangeChange, Exchanges, ExchangeSum, Worked
 from heuristics.words import lacking
 from traces.limits import Limit
@@ -43,6 +50,8 @@ _NO_PURPOSE: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm
 Name = tuple[str, str]
 """Name and key of a kernel; a copy is called by its key."""
 Places = list[tuple[Kind, Place]]
+Parts = dict[tuple[int, Name], "_Group"]
+"""Work of one name on one side, 0 or 1."""
 
 
 class _Side:
@@ -54,6 +63,10 @@ class _Side:
 
     def __bool__(self) -> bool:
         return bool(self.counts)
+
+    @property
+    def names(self) -> set[str]:
+        return {name for name, _ in self.counts}
 
     @property
     def count(self) -> float:
@@ -72,31 +85,38 @@ class _Group:
     """Work of either side that stands in the same places."""
 
     def __init__(self) -> None:
-        self.base, self.new = _Side(), _Side()
+        self.base, self.new = self.sides = _Side(), _Side()
         self.phases: set[Phase | None] = set()
 
     @property
     def phase(self) -> Phase | None:
-        return _phase(self.phases)
+        """The one that is known of them; None where several are."""
+        known_ones = self.phases - {None}
+        if len(known_ones) == 1:
+            return known_ones.pop()
+        return None
 
     @property
-    def names(self) -> set[Name]:
-        return {*self.base.counts, *self.new.counts}
+    def works_ns(self) -> dict[str, Fraction]:
+        """Work of both sides by key."""
+        works: dict[str, Fraction] = defaultdict(Fraction)
+        for side in self.sides:
+            for (_, key), work_ns in side.works_ns.items():
+                works[key] += work_ns
+        return works
 
     def swapped(self) -> _Group:
-        self.base, self.new = self.new, self.base
+        self.base, self.new = self.sides = self.new, self.base
         return self
 
-    def place(self, base: Places, new: Places) -> None:
-        """Add places of either side that stand against each other."""
-        for side, places in ((self.base, base), (self.new, new)):
-            for kind, place in places:
-                self.phases.add(kind.phase)
-                side.add(kind_name(kind), place.count, place.work_ns)
+    def place(self, side: int, kind: Kind, place: Place) -> None:
+        """Add a place of a side."""
+        self.phases.add(kind.phase)
+        self.sides[side].add(_name(kind), place.count, place.work_ns)
 
     def add(self, other: _Group) -> None:
         self.phases |= other.phases
-        for mine, theirs in ((self.base, other.base), (self.new, other.new)):
+        for mine, theirs in zip(self.sides, other.sides, strict=True):
             for name, count in theirs.counts.items():
                 mine.add(name, count, theirs.works_ns[name])
 
@@ -117,13 +137,19 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
     first.
     """
     one, other = _sequence(base), _sequence(new)
-    if isinstance(one, Missing) or isinstance(other, Missing):
-        return one if isinstance(one, Missing) else other  # type: ignore[return-value]  # either is
+    if isinstance(one, Missing):
+        return one
+    if isinstance(other, Missing):
+        return other
     if (known(one.step) is None) != (known(other.step) is None):
         return lacking("comparison.step-against-window", cure="comparison.no-steps-cure")
-    if len({_REPLAY in {kind.key for kind in side.kinds} for side in (one, other)}) > 1:
+    if _has_replays(one) != _has_replays(other):
         return lacking("comparison.replays-against-kernels")
     return _summed(_groups(one, other))
+
+
+def _has_replays(one: Recorded) -> bool:
+    return any(kind.key == _REPLAY for kind in one.kinds)
 
 
 def _sequence(rank: Rank) -> Recorded | Missing:
@@ -141,35 +167,43 @@ def _groups(base: Recorded, new: Recorded) -> list[_Group]:
     groups = list(_merged(_Sides(*sides)))
     if sides[0] is base:
         return groups
-    return [group.swapped() for group in groups]
+    return list(map(_Group.swapped, groups))
 
 
 def _signature(one: Recorded) -> tuple[object, ...]:
-    kinds = [(kind.key, kind.name or "", kind.phase or "") for kind in one.kinds]
-    names = [kinds[of] for of in one.of]
-    return names, one.run_length, one.work_ns, astuple(one.loops)
+    kinds = list(map(_spelled, one.kinds))
+    return [kinds[of] for of in one.of], one.run_length, one.work_ns, astuple(one.loops)
+
+
+def _spelled(kind: Kind) -> tuple[str, str, str]:
+    return kind.key, kind.name or "", kind.phase or ""
 
 
 class _Sides:
     """Both sequences as places, and the blocks in which they stand against each other."""
 
     def __init__(self, base: Recorded, new: Recorded) -> None:
-        self.kinds = base.kinds, new.kinds
-        self.places = places_of(base, new)
-        self.scores: Scores = scores_of(*self.kinds)
-        one, other = ([place.kind for place in side] for side in self.places)
+        places = places_of(base, new)
+        self.base, self.new = map(_with_kinds, (base, new), places)
+        self.scores: Scores = scores_of(base.kinds, new.kinds)
+        one, other = map(kinds_of, places)
         self.blocks = list(align(one, other, self.scores))
 
     def worth(self, block: Block) -> int:
         """What a block is worth as a pair; 0 where it is none."""
         if len(block[0]) != 1 or len(block[1]) != 1:
             return 0
-        base, new = (side[rows[0]].kind for side, rows in zip(self.places, block, strict=True))
-        return int(self.scores[base][new])
+        ((_, base),), ((_, new),) = self.of(block)
+        return int(self.scores[base.kind][new.kind])
 
-    def of(self, side: int, rows: Iterable[int]) -> Places:
-        places = [self.places[side][row] for row in rows]
-        return [(self.kinds[side][place.kind], place) for place in places]
+    def of(self, block: Block) -> tuple[Places, Places]:
+        """The places of both sides in a block."""
+        rows, columns = block
+        return self.base[rows.start : rows.stop], self.new[columns.start : columns.stop]
+
+
+def _with_kinds(one: Recorded, places: Sequence[Place]) -> Places:
+    return [(one.kinds[place.kind], place) for place in places]
 
 
 def _merged(sides: _Sides) -> Iterator[_Group]:
@@ -178,32 +212,31 @@ def _merged(sides: _Sides) -> Iterator[_Group]:
     """
     found: dict[object, _Group] = defaultdict(_Group)
     for block in _stretches(sides):
-        base, new = sides.of(0, block[0]), sides.of(1, block[1])
         if sides.worth(block) == SAME:
-            (kind, one), (_, other) = base[0], new[0]
-            found[kind_name(kind), one.count == other.count].place(base, new)
+            ((kind, one),), ((their_kind, other),) = sides.of(block)
+            group = found[_name(kind), one.count == other.count]
+            group.place(0, kind, one)
+            group.place(1, their_kind, other)
             continue
-        # compute against compute, copies against copies: none is done in place of another
-        for bucket in sorted({_bucket(kind) for kind, _ in (*base, *new)}):
-            mine, theirs = _in_bucket(base, bucket), _in_bucket(new, bucket)
-            names = _names(mine), _names(theirs)
+        for parts in _by_bucket(sides.of(block)):
+            whole = _one(parts.values())
+            names = frozenset(whole.base.counts), frozenset(whole.new.counts)
             if all(0 < len(several) <= REPLACED.value for several in names):
-                phase = _phase(kind.phase for kind, _ in (*mine, *theirs))
-                found[names, phase].place(mine, theirs)
+                found[names, whole.phase].add(whole)
                 continue
-            for each in mine:
-                found[kind_name(each[0]), False].place([each], [])
-            for each in theirs:
-                found[kind_name(each[0]), False].place([], [each])
+            for (_, name), part in parts.items():
+                found[name, False].add(part)
     yield from _by_purpose(found.values())
 
 
-def _in_bucket(places: Places, bucket: str) -> Places:
-    return [(kind, place) for kind, place in places if _bucket(kind) == bucket]
-
-
-def _names(places: Places) -> frozenset[Name]:
-    return frozenset(kind_name(kind) for kind, _ in places)
+def _by_bucket(both: tuple[Places, Places]) -> Iterator[Parts]:
+    """Compute against compute, copies against copies: none is done in place of another."""
+    found: dict[str, Parts] = defaultdict(lambda: defaultdict(_Group))
+    for side, places in enumerate(both):
+        for kind, place in places:
+            found[_bucket(kind)][side, _name(kind)].place(side, kind, place)
+    for bucket in sorted(found):
+        yield found[bucket]
 
 
 def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
@@ -213,15 +246,15 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
     """
     alone: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
-        keys = {key for _, key in group.names}
-        key = keys.pop()
-        if not keys and _has_purpose(key) and not (group.base and group.new):
+        key, *others = group.works_ns
+        if not others and _has_purpose(key) and not (group.base and group.new):
             alone[key].append(group)
         else:
             yield group
     for several in alone.values():
-        if any(one.base for one in several) and any(one.new for one in several):
-            yield _one(several)
+        whole = _one(several)
+        if whole.base and whole.new:
+            yield whole
         else:
             yield from several
 
@@ -233,16 +266,8 @@ def _one(groups: Iterable[_Group]) -> _Group:
     return whole
 
 
-def kind_name(kind: Kind) -> Name:
+def _name(kind: Kind) -> Name:
     return kind.name or kind.key, kind.key
-
-
-def _phase(phases: Iterable[Phase | None]) -> Phase | None:
-    """The one that is known of them; None where several are."""
-    known_ones = set(phases) - {None}
-    if len(known_ones) == 1:
-        return known_ones.pop()
-    return None
 
 
 def _stretches(sides: _Sides) -> Iterator[Block]:
@@ -273,37 +298,48 @@ def _belong(sides: _Sides, one: Block, other: Block) -> bool:
     """Whether neighbours may be one piece of work: neither is the same kernel on both sides, nor
     already several against several, and they share a class.
     """
-    loose = all(
-        not (block[0] and block[1]) or 0 < sides.worth(block) < ALIKE for block in (one, other)
-    )
-    return loose and bool(_classes(sides, one) & _classes(sides, other))
+    loose = _is_loose(sides, one) and _is_loose(sides, other)
+    return loose and not _classes(sides, one).isdisjoint(_classes(sides, other))
+
+
+def _is_loose(sides: _Sides, block: Block) -> bool:
+    return not (block[0] and block[1]) or 0 < sides.worth(block) < ALIKE
 
 
 def _classes(sides: _Sides, block: Block) -> set[str]:
-    return {kind.key for kind, _ in (*sides.of(0, block[0]), *sides.of(1, block[1]))}
+    return {kind.key for kind, _ in chain(*sides.of(block))}
 
 
 def _summed(groups: Sequence[_Group]) -> Exchanges:
     """Rows of the document, the largest difference first; rounded so that each side adds up."""
-    differing = sorted((one for one in groups if not _is_same(one)), key=_size)
+    same, differing = _Group(), list[_Group]()
+    for group in groups:
+        if _is_same(group):
+            same.add(group)
+        else:
+            differing.append(group)
+    differing.sort(key=_size)
     shown, left_out = differing[: int(ROWS.value)], differing[int(ROWS.value) :]
-    whole = [*shown, _one(left_out), _one(filter(_is_same, groups))]
+    whole = [*shown, _one(left_out), same]
     base_ns = _rounded(one.base.work_ns for one in whole)
     new_ns = _rounded(one.new.work_ns for one in whole)
     rows = tuple(map(_row, shown, base_ns, new_ns))
-    rest, same = map(_sum, whole[-2:], base_ns[-2:], new_ns[-2:])
-    return Exchanges(rows, same, len(left_out), rest)
+    rest, both = map(_sum, whole[-2:], base_ns[-2:], new_ns[-2:])
+    return Exchanges(rows, both, len(left_out), rest)
 
 
 def _rounded(works_ns: Iterable[Fraction]) -> list[int]:
     """As integers that add up to their rounded sum, none below zero."""
-    ends = [round(end) for end in accumulate(works_ns, initial=Fraction(0))]
-    return [end - begin for begin, end in pairwise(ends)]
+    rounded, sum_ns = list[int](), Fraction(0)
+    for work_ns in works_ns:
+        rounded.append(round(sum_ns + work_ns) - round(sum_ns))
+        sum_ns += work_ns
+    return rounded
 
 
 def _is_same(group: _Group) -> bool:
     """Whether it is one kernel, as often on both sides, whatever either takes its purpose for."""
-    names = {name for name, _ in group.names}
+    names = group.base.names | group.new.names
     return len(names) == 1 and group.base.count == group.new.count
 
 
@@ -336,11 +372,11 @@ def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
 
 
 def _change(group: _Group) -> ExchangeChange:
-    if not group.base or not group.new:
-        if group.base:
-            return "gone"
+    if not group.new:
+        return "gone"
+    if not group.base:
         return "new"
-    if {name for name, _ in group.base.counts} != {name for name, _ in group.new.counts}:
+    if group.base.names != group.new.names:
         return "exchanged"
     if group.new.count > group.base.count:
         return "more"
@@ -349,11 +385,8 @@ def _change(group: _Group) -> ExchangeChange:
 
 def _key(group: _Group) -> str:
     """The key that most of the work of both sides has."""
-    works: dict[str, Fraction] = defaultdict(Fraction)
-    for side in (group.base, group.new):
-        for (_, key), work_ns in side.works_ns.items():
-            works[key] += work_ns
-    return min(works, key=lambda key: (-works[key], key))
+    works_ns = group.works_ns
+    return min(works_ns, key=lambda key: (-works_ns[key], key))
 
 
 def _worked(side: _Side, work_ns: int) -> tuple[Worked, ...]:

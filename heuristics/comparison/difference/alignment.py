@@ -35,40 +35,35 @@ def align(base: Sequence[int], new: Sequence[int], scores: Scores) -> Iterator[B
     `scores`, shape (kinds of base, kinds of new): what a pair is worth; those worth nothing are no
     pair.
     """
-    most = scores.max(initial=1)  # what is worth nothing is no pair
-    first, last = _alike_ends(base, new, scores, most)
-    rows, columns = (
-        np.array(side[first : len(side) - last], dtype=np.int64) for side in (base, new)
-    )
-    pairs = [
-        (row + first, column + first) for row, column in _pairs(_traced(rows, columns, scores))
-    ]
-    ends = len(base) - last, len(new) - last
-    alike = (
-        [*((at, at) for at in range(first))],
-        [(ends[0] + at, ends[1] + at) for at in range(last)],
-    )
-    pairs = [*alike[0], *reversed(pairs), *alike[1]]
-    at, to = 0, 0
-    for row, column in (*pairs, (len(base), len(new))):
+    rows, columns = np.array(base, dtype=np.int64), np.array(new, dtype=np.int64)
+    first = _alike_first(rows, columns, scores)
+    rows, columns = rows[first:], columns[first:]
+    last = _alike_first(rows[::-1], columns[::-1], scores)
+    count, their_count = len(rows) - last, len(columns) - last
+    traced = _traced(rows[:count], columns[:their_count], scores)
+    yield from _beside(0, 0, first)
+    at = to = 0
+    for row, column in (*reversed(list(_pairs(traced))), (count, their_count)):
         if row > at or column > to:
-            yield range(at, row), range(to, column)
-        if row < len(base):
-            yield range(row, row + 1), range(column, column + 1)
+            yield range(first + at, first + row), range(first + to, first + column)
+        if row < count:
+            yield from _beside(first + row, first + column, 1)
         at, to = row + 1, column + 1
+    yield from _beside(first + count, first + their_count, last)
 
 
-def _alike_ends(
-    base: Sequence[int], new: Sequence[int], scores: Scores, most: int
-) -> tuple[int, int]:
-    """How many first and how many last places are worth the most that a pair can be: no way does
-    better.
-    """
-    least = min(len(base), len(new))
-    first = next((at for at in range(least) if scores[base[at]][new[at]] < most), least)
-    rest = least - first
-    last = next((at for at in range(rest) if scores[base[-1 - at]][new[-1 - at]] < most), rest)
-    return first, last
+def _beside(row: int, column: int, count: int) -> Iterator[Block]:
+    """Pairs that follow each other."""
+    for at in range(count):
+        yield range(row + at, row + at + 1), range(column + at, column + at + 1)
+
+
+def _alike_first(rows: NDArray[np.int64], columns: NDArray[np.int64], scores: Scores) -> int:
+    """How many first places are worth the most that a pair can be: no way does better."""
+    least = min(len(rows), len(columns))
+    most = scores.max(initial=1)  # what is worth nothing is no pair
+    alike = scores[rows[:least], columns[:least]] == most
+    return int(np.logical_and.accumulate(alike).sum())
 
 
 @frozen

@@ -7,12 +7,13 @@ is listed only where both sides have it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from math import prod
 from typing import Any, Final
 
-from heuristics.comparison.difference.subject import Subject, Value, known_of
+from heuristics.comparison.difference.subject import Subject, Value, differing, known_at, known_of
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
@@ -40,6 +41,16 @@ _BITS: Final = {"fp4": 4, "fp8": 8, "16": 16, "tf32": 19, "32": 32}
 TF32 multiplies 19 of the 32 bits that it is stored in.
 """
 _FULLER: Final = {"selective": 1, "full": 2}
+_FRAMEWORK: Final = known_at("result.configuration.framework")
+_TOLERANCES: Final = {
+    "detected.graph_share_frac": LITTLE.value,
+    "memory.allocator_calls_per_step": ONCE.value,
+    "memory.offload_copies_per_step": ONCE.value,
+}
+"""By how much two numbers that traces show may differ and be the same."""
+
+
+Pair = tuple[Value, Value]
 
 
 def difference(
@@ -71,29 +82,27 @@ def _sorted(found: Iterator[ComparedChange]) -> list[ComparedChange]:
 
 def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     """Knobs. What only the trace has is compared as it was observed."""
-    files = known(base.result.configuration), known(new.result.configuration)
-    if files[0] is None or files[1] is None:
-        if files[0] is not files[1]:
-            one, other = (known_of(side, "result.configuration.framework") for side in (base, new))
-            there = files[0] is not None, files[1] is not None
+    there = base.is_configured, new.is_configured
+    if not all(there):
+        if any(there):
+            one, other = map(_FRAMEWORK, (base, new))
             yield difference("configuration", one, other, "configuration", *there)
         return
     for knob in {*base.settings, *new.settings}:
-        said = [side.settings[knob] for side in (base, new) if knob in side.settings]
-        hidden = [one.withheld for one in said]
-        if all(one.said == "trace" for one in said) or hidden == [True, True]:
+        hidden = base.withholds(knob), new.withholds(knob)
+        if {base.said(knob), new.said(knob)} <= {"trace", None} or all(hidden):
             continue
+        set_by = knob in base.settings, knob in new.settings
         values = base.values.get(knob), new.values.get(knob)
-        if len(said) == 1 or any(hidden) or values[0] != values[1]:
-            set_by = knob in base.settings, knob in new.settings
+        if not all(set_by) or any(hidden) or values[0] != values[1]:
             yield difference(knob, *values, "configuration", *set_by, any(hidden))
 
 
 def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     for package in PACKAGES:
         (one, by), (other, other_by) = _version(base.result, package), _version(new.result, package)
-        if one and other and one != other:
-            yield difference(f"version.{package}", one, other, max(by, other_by, key=_TRUST.index))
+        if pair := differing(one, other):
+            yield difference(f"version.{package}", *pair, max(by, other_by, key=_TRUST.index))
 
 
 def _version(result: Result, package: str) -> tuple[str | None, Source]:
@@ -111,10 +120,8 @@ def _version(result: Result, package: str) -> tuple[str | None, Source]:
 
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
     for field in base.given.keys() & new.given.keys() - _VERSIONS - {"gpu"}:
-        values = base.given[field], new.given[field]
-        if values[0] != values[1] and (
-            field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)
-        ):
+        values: Pair | None = differing(base.given[field], new.given[field])
+        if values and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield difference(field, *values, "given")
     if found := gpus(base, new):
         yield difference("gpu", *found[0], found[1])
@@ -122,15 +129,15 @@ def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[Comp
         yield from _recorders(base.trace, new.trace)
 
 
-def gpus(base: Subject, new: Subject) -> tuple[tuple[Value, Value], Source] | None:
+def gpus(base: Subject, new: Subject) -> tuple[Pair, Source] | None:
     """Both GPUs where they differ: by the traces, or as given where one of those does not tell."""
-    pair: tuple[Value, Value] = known(base.rank.gpu), known(new.rank.gpu)
+    pair: Pair = known(base.rank.gpu), known(new.rank.gpu)
     source: Source = "trace"
     if None in pair:
         pair, source = (base.given.get("gpu"), new.given.get("gpu")), "given"
-    if None in pair or pair[0] == pair[1]:
-        return None
-    return pair, source
+    if differing(*pair):
+        return pair, source
+    return None
 
 
 def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
@@ -138,15 +145,18 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
     if base.kind != new.kind:
         yield difference("recorder", base.kind, new.kind, "trace")
         return
-    tables = tuple(sorted(base.missing_tables)), tuple(sorted(new.missing_tables))
-    pairs: dict[str, tuple[Value, Value]] = {
-        "recorder.version": (known(base.exporter_version), known(new.exporter_version)),
-        "recorder.schema": (known(base.schema), known(new.schema)),
-        "recorder.missing_tables": tables,
+    one, other = _recorder(base), _recorder(new)
+    for what in one:
+        if differing(one[what], other[what]):
+            yield difference(f"recorder.{what}", one[what], other[what], "trace")
+
+
+def _recorder(trace: Trace) -> dict[str, Value]:
+    return {
+        "version": known(trace.exporter_version),
+        "schema": known(trace.schema),
+        "missing_tables": tuple(sorted(trace.missing_tables)),
     }
-    for what, pair in pairs.items():
-        if None not in pair and pair[0] != pair[1]:
-            yield difference(what, *pair, "trace")
 
 
 def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:
@@ -173,27 +183,25 @@ class Observed:
 def trace_facts(rank: Rank) -> dict[str, Observed]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
     detected, memory = rank.detected, rank.memory
-    found = {
-        "detected.dispatcher": Observed(
-            None if detected.dispatcher == "unknown" else detected.dispatcher
-        ),
-        "detected.ep_overlap": Observed(known(detected.ep_overlap)),
-        "detected.training_step": Observed(known(detected.training_step)),
-        "detected.precision": Observed(_precision(rank)),
-        "detected.graph_share_frac": Observed(known(detected.graph_share_frac), LITTLE.value),
-        "detected.recompute": Observed(_run_again(rank)),
-        "dispatcher.kernels": Observed(_exchange_kernels(rank)),
-        "memory.allocator_calls_per_step": Observed(
-            _per_step(rank, memory.allocator_calls), ONCE.value
-        ),
-        "memory.offload_copies_per_step": Observed(
-            _per_step(rank, memory.offload_copies), ONCE.value
-        ),
-        **{f"comm_blocks.{kind}": Observed(blocks) for kind, blocks in _comm_blocks(rank).items()},
-        "steps.source": Observed(rank.steps.source if rank.steps.found else "none"),
-        "steps.dropped": Observed(tuple(sorted(one.reason for one in rank.steps.dropped))),
+    found: dict[str, Value] = {
+        "detected.dispatcher": None if detected.dispatcher == "unknown" else detected.dispatcher,
+        "detected.ep_overlap": known(detected.ep_overlap),
+        "detected.training_step": known(detected.training_step),
+        "detected.precision": _precision(rank),
+        "detected.graph_share_frac": known(detected.graph_share_frac),
+        "detected.recompute": _run_again(rank),
+        "dispatcher.kernels": _exchange_kernels(rank),
+        "memory.allocator_calls_per_step": _per_step(rank, memory.allocator_calls),
+        "memory.offload_copies_per_step": _per_step(rank, memory.offload_copies),
+        **_comm_blocks(rank),
+        "steps.source": rank.steps.source if rank.steps.found else "none",
+        "steps.dropped": tuple(sorted(one.reason for one in rank.steps.dropped)),
     }
-    return {what: one for what, one in found.items() if one.value is not None}
+    return {
+        what: Observed(value, _TOLERANCES.get(what, 0.0))
+        for what, value in found.items()
+        if value is not None
+    }
 
 
 def _precision(rank: Rank) -> str | None:
@@ -210,10 +218,15 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
     modules = known(rank.detected.recompute)
     if modules is None:
         return None
-    counts = {name: known(one.recomputed_count) for name, one in modules.items()}
-    if not {*counts.values()} - {None}:
-        return None
-    return tuple(sorted(name for name, count in counts.items() if count))
+    again, is_known = list[str](), False
+    for name, one in modules.items():
+        count = known(one.recomputed_count)
+        is_known |= count is not None
+        if count:
+            again.append(name)
+    if is_known:
+        return tuple(sorted(again))
+    return None
 
 
 def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
@@ -230,12 +243,13 @@ def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
 
 def _comm_blocks(rank: Rank) -> dict[str, int]:
     """Most blocks of one kernel of each kind of communication: the SMs that it may take."""
-    blocks: dict[str, int] = {}
+    blocks: dict[str, int] = defaultdict(int)
     for kernel in rank.kernel_table.rows:
         bucket, _, kind = kernel.key.partition(".")
         grid = known(kernel.grid)
         if bucket == "comm" and grid is not None:
-            blocks[kind] = max(blocks.get(kind, 0), prod(grid))
+            what = f"comm_blocks.{kind}"
+            blocks[what] = max(blocks[what], prod(grid))
     return blocks
 
 
@@ -253,9 +267,13 @@ def way(change: ComparedChange) -> int:
     Off (None, False, 0, nothing in a list, `none`) is less than on; numbers and lists are compared;
     of two precisions the narrower is more; full recompute is more than selective.
     """
-    base, new = change.base, change.new
     if change.withheld:
         return 0
+    return went(change.base, change.new)
+
+
+def went(base: Value, new: Value) -> int:
+    """The way from one value to another, as `way` says it."""
     bits, new_bits = _bits(base), _bits(new)
     if bits is not None and new_bits is not None:
         return _order(bits, new_bits)
@@ -283,5 +301,5 @@ def _bits(value: Value) -> int | None:
     return next((bits for part, bits in _BITS.items() if part in value.lower()), None)
 
 
-def numbers(version: Value) -> tuple[int, ...] | None:
-    return tuple(map(int, compiled(r"\d+").findall(str(version)))) or None
+def numbers(version: Value) -> tuple[int, ...]:
+    return tuple(map(int, compiled(r"\d+").findall(str(version))))

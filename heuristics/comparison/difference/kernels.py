@@ -17,6 +17,7 @@ from traces.frozen import frozen
 from traces.limits import LITTLE, WALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.statistics.interval import LEVEL
 
 BORDER: Final = Limit(
@@ -54,8 +55,15 @@ class Kernels:
     def each_ns(self) -> Fraction:
         return Fraction(self.work_ns, self.count)
 
+    @property
+    def error_ns(self) -> float:
+        """The standard error of their mean duration."""
+        return self.std_ns / sqrt(max(self.count - 1, 1))
+
 
 Pair = tuple[Kernels | None, Kernels | None]
+Named = defaultdict[str, list[Kernels]]
+"""Kernels of one side by name, or by key; none of one that it does not have."""
 
 
 def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
@@ -70,11 +78,10 @@ def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
     found = []
     for one, other in pairs:
         change: KernelChange | None = None
-        if one is None or other is None or one.grid != other.grid:
-            listed = _is_listed(one, new_end_ns) and _is_listed(other, base_end_ns)
-            change = _apart(one, other) if listed else None
-        else:
+        if one and other and one.grid == other.grid:
             change = _moved(one, other, errors)
+        elif _is_listed(one, new_end_ns) and _is_listed(other, base_end_ns):
+            change = _apart(one, other)
         if change:
             found.append(_delta(one, other, change))
     return tuple(sorted(found, key=_place))
@@ -127,8 +134,8 @@ def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) 
     apart_ns, shorter_ns = abs(new.each_ns - base.each_ns), min(base.each_ns, new.each_ns)
     if alone and base.key.startswith("compute.") and apart_ns > WALL.value * shorter_ns:
         return True
-    error_ns = hypot(*(each.std_ns / sqrt(max(each.count - 1, 1)) for each in (base, new)))
-    return apart_ns > max(errors * error_ns, LITTLE.value * shorter_ns)
+    error_ns = errors * hypot(base.error_ns, new.error_ns)
+    return apart_ns > max(error_ns, LITTLE.value * shorter_ns)
 
 
 def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> KernelDelta:
@@ -136,9 +143,9 @@ def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> K
     assert there is not None
     nothing = replace(there, grid=None, count=0, work_ns=0)
     one, other = base or nothing, new or nothing
-    return KernelDelta(
-        name=there.name,
-        key=there.key,
+    return copied(
+        KernelDelta,
+        there,
         change=change,
         delta_ns=round(other.work_per_step_ns - one.work_per_step_ns),
         base_grid=one.grid,
@@ -166,10 +173,9 @@ def _pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     whole = not (base.kernel_table.left_out.rows or new.kernel_table.left_out.rows)
     one, other = _by_name(base), _by_name(new)
     for name in sorted(one.keys() | other.keys()):
-        before, after = _same_keys(one.get(name, []), other.get(name, []))
-        for key in sorted({each.key for each in (*before, *after)}):
-            mine = [each for each in before if each.key == key]
-            theirs = [each for each in after if each.key == key]
+        before, after = _same_keys(one[name], other[name])
+        for key in sorted(before.keys() | after.keys()):
+            mine, theirs = before[key], after[key]
             if _has_own_grids(mine) and _has_own_grids(theirs):
                 yield from _by_grid(mine, theirs)
             elif whole:
@@ -183,43 +189,48 @@ def _smallest_listed_ns(rank: Rank) -> Fraction:
     table = rank.kernel_table
     if not (table.rows and table.left_out.rows):
         return Fraction(0)
-    return Fraction(min(kernel.work_ns for kernel in table.rows), len(rank.lengths_ns))
+    return Fraction(table.rows[-1].work_ns, len(rank.lengths_ns))
 
 
-def _by_name(rank: Rank) -> dict[str, list[Kernels]]:
-    named: dict[str, list[Kernels]] = defaultdict(list)
+def _by_name(rank: Rank) -> Named:
+    named: Named = defaultdict(list)
+    steps = len(rank.lengths_ns)
     for one in rank.kernel_table.rows:
         if one.count:
-            figures = (
-                known(one.grid),
-                one.count,
-                one.work_ns,
-                float(one.std_ns),
-                len(rank.lengths_ns),
-            )
+            figures = known(one.grid), one.count, one.work_ns, float(one.std_ns), steps
             named[one.name].append(Kernels(one.name, one.key, *figures))
     return named
 
 
-def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[list[Kernels], list[Kernels]]:
-    """The sides, with keys cut to their first word where only one of them could resolve the name.
+def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[Named, Named]:
+    """The sides by key, cut to its first word where only one of them could resolve the name.
 
     Then a key of `_UNRESOLVED` is on one side only, and another key has the kernels that it lacks.
     """
-    counts: dict[str, Fraction] = defaultdict(Fraction)
-    for each in new:
-        counts[each.key] += each.per_step
-    for each in base:
-        counts[each.key] -= each.per_step
-    on_one_side = {each.key for each in base} ^ {each.key for each in new}
-    if not (base and new and _UNRESOLVED & on_one_side and sum(map(bool, counts.values())) > 1):
-        return base, new
-    return _with_key_cut(base), _with_key_cut(new)
+    one, other = _by_key(base), _by_key(new)
+    keys = one.keys() | other.keys()
+    if base and new and _UNRESOLVED & (one.keys() ^ other.keys()):
+        moved = [key for key in keys if _per_step(one[key]) != _per_step(other[key])]
+        if len(moved) > 1:
+            return _by_key(_with_key_cut(base)), _by_key(_with_key_cut(new))
+    return one, other
 
 
-def _with_key_cut(side: Iterable[Kernels]) -> list[Kernels]:
-    cut = sorted((replace(each, key=each.key.partition(".")[0]) for each in side), key=_grid)
-    return [_sum([*same]) for _, same in groupby(cut, key=_grid)]
+def _by_key(side: Iterable[Kernels]) -> Named:
+    keyed: Named = defaultdict(list)
+    for each in side:
+        keyed[each.key].append(each)
+    return keyed
+
+
+def _per_step(side: Iterable[Kernels]) -> Fraction:
+    return sum((each.per_step for each in side), Fraction(0))
+
+
+def _with_key_cut(side: Iterable[Kernels]) -> Iterator[Kernels]:
+    for _, same in groupby(sorted(side, key=_grid), key=_grid):
+        whole = _sum([*same])
+        yield replace(whole, key=whole.key.partition(".")[0])
 
 
 def _grid(kernels: Kernels) -> tuple[int, ...]:
@@ -232,15 +243,17 @@ def _has_own_grids(side: Sequence[Kernels]) -> bool:
     """
     if any(each.grid is None for each in side):
         return False
-    return len(side) < 2 or sum(each.per_step for each in side) >= len(side)
+    return len(side) < 2 or _per_step(side) >= len(side)
 
 
 def _by_grid(base: Sequence[Kernels], new: Sequence[Kernels]) -> Iterator[Pair]:
-    one, other = ({each.grid: each for each in side} for side in (base, new))
-    yield from ((one[grid], other[grid]) for grid in one if grid in other)
-    gone = [each for grid, each in one.items() if grid not in other]
-    came = [each for grid, each in other.items() if grid not in one]
-    yield from zip_longest(sorted(gone, key=_by_work), sorted(came, key=_by_work))
+    gone, came = list[Kernels](), {each.grid: each for each in new}
+    for each in base:
+        if each.grid in came:
+            yield each, came.pop(each.grid)
+        else:
+            gone.append(each)
+    yield from zip_longest(sorted(gone, key=_by_work), sorted(came.values(), key=_by_work))
 
 
 def _by_work(kernels: Kernels) -> tuple[Fraction, tuple[int, ...]]:
@@ -258,7 +271,10 @@ def _sum(same: Sequence[Kernels]) -> Kernels:
     one, *more = same
     if not more:
         return one
-    count, work_ns = sum(each.count for each in same), sum(each.work_ns for each in same)
+    count = work_ns = 0
+    for each in same:
+        count += each.count
+        work_ns += each.work_ns
     mean_ns = Fraction(work_ns, count)
     squares = sum(
         each.count * (each.std_ns**2 + float(each.each_ns - mean_ns) ** 2) for each in same

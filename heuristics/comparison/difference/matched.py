@@ -1,18 +1,19 @@
 """Rows of two ledgers by name, per step, so that each side's rows still add up to its mean step."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from operator import add
 from typing import Final
 
-from heuristics.comparison.difference.subject import same_capture
+from heuristics.comparison.difference.subject import rows_of_group, same_capture
 from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.sections.rank import Rank
-from traces.sections.tables import Group, LedgerRow, WallId
+from traces.sections.tables import Group, WallId
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"
@@ -80,7 +81,7 @@ def budget_rows(base: Rank, new: Rank) -> tuple[Matched, ...]:
     """
     if known(base.ledger) is None or known(new.ledger) is None:
         return _paired(base, new, _buckets(base), _buckets(new))
-    rows = (*_group(base, "budget"), *_group(new, "budget"))
+    rows = (*rows_of_group(base, "budget"), *rows_of_group(new, "budget"))
     is_whole = any(row.row == IDLE for row in rows)
     return group_rows(base, new, "budget", IDLE if is_whole else "")
 
@@ -110,38 +111,32 @@ def added(rows: Sequence[Matched]) -> Matched:
 
 
 def _added(sides: Sequence[OneSide]) -> OneSide:
-    works = [side.work_ns for side in sides if side.work_ns is not None]
+    mean_ns = count = Fraction(0)
+    work_ns: Fraction | None = Fraction(0)
+    walls, steps = set[WallId | None](), list[tuple[int, ...]]()
+    for side in sides:
+        mean_ns += side.mean_ns
+        count += side.count
+        work_ns = of_known(add, work_ns, side.work_ns)
+        walls.add(side.wall)
+        steps.append(side.per_step_ns)
     return OneSide(
-        mean_ns=sum((side.mean_ns for side in sides), Fraction(0)),
-        count=sum((side.count for side in sides), Fraction(0)),
-        work_ns=sum(works, Fraction(0)) if len(works) == len(sides) else None,
-        per_step_ns=tuple(
-            sum(step) for step in zip(*(side.per_step_ns for side in sides), strict=True)
-        ),
-        wall=_one_wall(sides),
+        mean_ns, count, work_ns, tuple(map(sum, zip(*steps, strict=True))), _one_wall(walls)
     )
 
 
-def _one_wall(sides: Iterable[OneSide]) -> WallId | None:
-    """The one wall that is named; None where there is none, or more than one."""
-    named = {side.wall for side in sides if side.wall is not None}
+def _one_wall(walls: set[WallId | None]) -> WallId | None:
+    """The one that is named; None where there is none, or more than one."""
+    named = walls - {None}
     if len(named) == 1:
         return named.pop()
     return None
 
 
-def _group(rank: Rank, group: Group) -> list[LedgerRow]:
-    return [row for row in known(rank.ledger) or () if row.group == group]
-
-
-def has_group(rank: Rank, group: Group) -> bool:
-    return bool(_group(rank, group))
-
-
 def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, OneSide]:
     named: dict[str, list[OneSide]] = defaultdict(list)
     steps = len(rank.lengths_ns)
-    for row in _group(rank, group):
+    for row in rows_of_group(rank, group):
         name = name_of(row.row)
         mean_ns, work_ns = Fraction(sum(row.per_step_ns), steps), Fraction(row.work_ns, steps)
         one = OneSide(
@@ -166,15 +161,12 @@ def _buckets(rank: Rank) -> dict[str, OneSide]:
 def _paired(
     base: Rank, new: Rank, one: Mapping[str, OneSide], other: Mapping[str, OneSide]
 ) -> tuple[Matched, ...]:
-    return tuple(
-        Matched(
-            row=name,
-            wall=_one_wall(side[name] for side in (one, other) if name in side),
-            base=one.get(name) or _zeros(other[name], base),
-            new=other.get(name) or _zeros(one[name], new),
-        )
-        for name in sorted(one.keys() | other.keys())
-    )
+    found = []
+    for name in sorted(one.keys() | other.keys()):
+        mine = one.get(name) or _zeros(other[name], base)
+        theirs = other.get(name) or _zeros(mine, new)
+        found.append(Matched(name, _one_wall({mine.wall, theirs.wall}), mine, theirs))
+    return tuple(found)
 
 
 def _zeros(like: OneSide, rank: Rank) -> OneSide:
@@ -199,10 +191,14 @@ def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
 
 def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
     """How many of some exposed exchanges are of one kind; None where there are none."""
-    counts = {row.row: row.count for row in _group(rank, "budget")}
-    number = sum(counts.get(f"exposed_comm.{one}", 0) for one in whole)
+    of_kind = number = 0
+    for row in rows_of_group(rank, "budget"):
+        bucket, _, what = row.row.partition(".")
+        if bucket == "exposed_comm" and what in whole:
+            number += row.count
+            of_kind += row.count * (what == kind)
     if number:
-        return counts.get(f"exposed_comm.{kind}", 0) / number
+        return of_kind / number
     return None
 
 

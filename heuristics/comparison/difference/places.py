@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import chain, product
+from itertools import chain, product, starmap
 from typing import Final
 
 import numpy as np
@@ -56,6 +56,10 @@ def places_of(base: Recorded, new: Recorded) -> tuple[list[Place], list[Place]]:
     return _places(base, _cut(base, cap)), _places(new, _cut(new, cap))
 
 
+def kinds_of(places: Sequence[Place]) -> list[int]:
+    return [place.kind for place in places]
+
+
 def _passes(one: Recorded, cap: int) -> list[int]:
     """How often each run is passed where no loop has more than `cap` passes."""
     passes = [1] * len(one.of)
@@ -94,7 +98,7 @@ def scores_of(base: Sequence[Kind], new: Sequence[Kind]) -> Scores:
     """What each pair of kinds is worth, shape (kinds of base, kinds of new); 0 where they are no
     pair.
     """
-    table = [_worth(*pair) for pair in product(base, new)]
+    table = list(starmap(_worth, product(base, new)))
     return np.array(table, dtype=np.int32).reshape(len(base), len(new))
 
 

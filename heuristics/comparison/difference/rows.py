@@ -5,7 +5,7 @@ of the scatter of their steps are noise together.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -18,10 +18,9 @@ from heuristics.comparison.difference.matched import (
     added,
     budget_rows,
     group_rows,
-    has_group,
     mean_step_ns,
 )
-from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.difference.subject import Subject, rows_of_group
 from heuristics.result.compared import (
     ComparedChange,
     ComparedRow,
@@ -30,11 +29,13 @@ from heuristics.result.compared import (
     KernelDelta,
     LayerDelta,
 )
+from heuristics.result.compared_runs import WholeRow
 from heuristics.words import lacking, say
 from traces.frozen import frozen
 from traces.limits import QUARTER, Limit
 from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.statistics.interval import LEAST, MANY, Interval, interval_of
 
 NOISE: Final = "noise"
@@ -57,6 +58,10 @@ _UNKNOWN: Final = (_NO_WORK, _NO_WORK, _NO_WORK)
 Effects = tuple[int, int, int] | None
 """By count, by duration and by overlap: integers that add up to a difference; None where they are
 unknown."""
+
+
+Modules = defaultdict[str, Fraction]
+"""Time of the modules of a layer, 0 of those that a side does not have."""
 
 
 class Attribution(Struct, frozen=True):
@@ -109,24 +114,28 @@ def attribute(base: Rank, new: Rank) -> Attribution:
     no_interval = _ONE_FIGURE
     if min(step_count(base), step_count(new)) < LEAST:
         no_interval = FEW
-    rows = budget_rows(base, new)
-    found = Attribution(round(new_ns - base_ns), _adding_up(rows, step_ns, no_interval))
+    beyond, noise = split_noise(budget_rows(base, new), step_ns)
     much_ns = Fraction(str(QUARTER.value)) * abs(new_ns - base_ns)
-    noise = split_noise(rows, step_ns)[1]
     much = [
         scatter_of(row, step_ns) for row in noise if row.delta_ns and abs(row.delta_ns) >= much_ns
     ]
-    found = structs.replace(found, scattered=_in_order(much, no_interval))
-    if all(
-        known(side.ledger) is not None and known(side.absent_ns) is not None for side in (base, new)
-    ):
-        reasons = _adding_up(group_rows(base, new, "absent"), step_ns, no_interval)
-        found = structs.replace(found, reasons=reasons)
-    if has_group(base, "moe") and has_group(new, "moe"):
-        modules = [scatter_of(row, step_ns) for row in group_rows(base, new, "moe")]
-        real = _in_order([one for one in modules if not one.is_noise], no_interval)
-        found = structs.replace(found, modules=with_shares(real))
+    found = Attribution(
+        round(new_ns - base_ns),
+        _adding_up(beyond, noise, no_interval),
+        scattered=_in_order(much, no_interval),
+    )
+    if _has_reasons(base) and _has_reasons(new):
+        split = split_noise(group_rows(base, new, "absent"), step_ns)
+        found = structs.replace(found, reasons=_adding_up(*split, no_interval))
+    if rows_of_group(base, "moe") and rows_of_group(new, "moe"):
+        real, _ = _apart(group_rows(base, new, "moe"), step_ns)
+        found = structs.replace(found, modules=with_shares(_in_order(real, no_interval)))
     return found
+
+
+def _has_reasons(rank: Rank) -> bool:
+    """Whether it is known why no compute ran."""
+    return known(rank.ledger) is not None and known(rank.absent_ns) is not None
 
 
 def step_count(rank: Rank) -> int:
@@ -137,11 +146,11 @@ def step_count(rank: Rank) -> int:
 
 
 def _adding_up(
-    rows: Sequence[Matched], step_ns: Fraction, no_interval: Missing
+    beyond: Sequence[Scatter], noise: Sequence[Matched], no_interval: Missing
 ) -> tuple[ComparedRow, ...]:
-    beyond, noise = split_noise(rows, step_ns)
+    whole = added([*(one.row for one in beyond), *noise])
     named = _in_order(beyond, no_interval)
-    return with_shares((*named, _noise(added(rows), named, noise, no_interval)))
+    return with_shares((*named, _noise(whole, named, noise, no_interval)))
 
 
 def delta_ns(rows: Iterable[ComparedRow]) -> int:
@@ -152,6 +161,19 @@ def delta_ns(rows: Iterable[ComparedRow]) -> int:
 def gross_ns(rows: Iterable[ComparedRow]) -> int:
     """What rows moved, up and down."""
     return sum(abs(row.delta_ns) for row in rows)
+
+
+def sides_ns(rows: Iterable[ComparedRow | WholeRow]) -> Ends:
+    """What rows take on either side."""
+    base_ns = new_ns = 0
+    for row in rows:
+        base_ns += row.base_ns
+        new_ns += row.new_ns
+    return base_ns, new_ns
+
+
+def names_of(rows: Iterable[ComparedRow | Matched]) -> tuple[str, ...]:
+    return tuple(row.row for row in rows)
 
 
 def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
@@ -187,25 +209,24 @@ def _noise(
     interval.
     """
     rest_ns = round(whole.delta_ns) - delta_ns(named)
-    base_ns = round(whole.base.mean_ns) - sum(row.base_ns for row in named)
-    new_ns = round(whole.new.mean_ns) - sum(row.new_ns for row in named)
+    base_ns, new_ns = sides_ns(named)
     rest = added(noise)
-    base = replace(rest.base, mean_ns=Fraction(base_ns))
-    new = replace(rest.new, mean_ns=Fraction(new_ns))
+    base = replace(rest.base, mean_ns=round(whole.base.mean_ns) - Fraction(base_ns))
+    new = replace(rest.new, mean_ns=round(whole.new.mean_ns) - Fraction(new_ns))
     row = _row(
         Matched(NOISE, None, base, new),
         rest_ns,
         _effects_of_noise(noise, rest_ns),
         FEW if no_interval is FEW else None,
     )
-    return structs.replace(row, parts=tuple(one.row for one in noise if one.delta_ns))
+    return structs.replace(row, parts=names_of(one for one in noise if one.delta_ns))
 
 
 def _row(row: Matched, moved_ns: int, effects: Effects, ends: OrMissing[Ends]) -> ComparedRow:
     count_ns, duration_ns, overlap_ns = effects or _UNKNOWN
-    return ComparedRow(
-        row=row.row,
-        wall=row.wall,
+    return copied(
+        ComparedRow,
+        row,
         delta_ns=moved_ns,
         count_ns=count_ns,
         duration_ns=duration_ns,
@@ -257,34 +278,42 @@ def whole_parts(parts: tuple[Fraction, Fraction, Fraction]) -> tuple[int, int, i
 
     So a part that is nothing stays nothing, and negated parts give negated integers.
     """
-    rounded = [round(part) for part in parts]
+    rounded = list(map(round, parts))
     largest = max(range(3), key=lambda place: abs(parts[place]))
     rounded[largest] += round(sum(parts)) - sum(rounded)
     return rounded[0], rounded[1], rounded[2]
 
 
-def split_noise(
-    rows: Iterable[Matched], step_ns: Fraction
-) -> tuple[tuple[Scatter, ...], tuple[Matched, ...]]:
-    """Rows whose difference is real, and those that are noise, the largest difference first in
-    both.
+def split_noise(rows: Iterable[Matched], step_ns: Fraction) -> tuple[list[Scatter], list[Matched]]:
+    """Rows whose difference is real, and those that are noise, of which the largest difference is
+    first.
 
     What is noise is noise in sum too: as long as its sum is beyond scatter, the row that has most
     of it is real. So one cause that moves many rows a little, or one row now and then, is not lost
     among them.
     """
-    scatters = sorted((scatter_of(row, step_ns) for row in rows), key=_size)
-    real = [one for one in scatters if not one.is_noise]
-    noise = [one.row for one in scatters if one.is_noise]
+    real, noise = _apart(sorted(rows, key=_size), step_ns)
     while noise and not scatter_of(whole := added(noise), step_ns).is_noise:
         largest = max(noise, key=lambda row: row.delta_ns * whole.delta_ns)
         noise.remove(largest)
         real.append(scatter_of(largest, step_ns))
-    return tuple(sorted(real, key=_size)), tuple(noise)
+    return real, noise
 
 
-def _size(one: Scatter) -> tuple[Fraction, str]:
-    return -abs(one.row.delta_ns), one.row.row
+def _size(row: Matched) -> tuple[Fraction, str]:
+    return -abs(row.delta_ns), row.row
+
+
+def _apart(rows: Iterable[Matched], step_ns: Fraction) -> tuple[list[Scatter], list[Matched]]:
+    """Rows that stand out of their own scatter, and those that do not."""
+    real, noise = list[Scatter](), list[Matched]()
+    for row in rows:
+        one = scatter_of(row, step_ns)
+        if one.is_noise:
+            noise.append(row)
+        else:
+            real.append(one)
+    return real, noise
 
 
 def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
@@ -305,10 +334,7 @@ def scatter_of(row: Matched, step_ns: Fraction) -> Scatter:
 
 
 def _range_ns(side: OneSide) -> int:
-    steps = side.per_step_ns
-    if steps:
-        return max(steps) - min(steps)
-    return 0
+    return max(side.per_step_ns, default=0) - min(side.per_step_ns, default=0)
 
 
 def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
@@ -318,20 +344,16 @@ def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
     return tuple(sorted(found, key=lambda one: (-abs(one.delta_ns), one.layer)))
 
 
-def _by_layer(rank: Rank) -> dict[int, dict[str, Fraction]]:
-    found: dict[int, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+def _by_layer(rank: Rank) -> dict[int, Modules]:
+    found: dict[int, Modules] = defaultdict(lambda: defaultdict(Fraction))
     if moe := known(rank.moe):
         for row in moe.by_layer:
             found[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))
     return found
 
 
-def _layer_delta(
-    layer: int, base: Mapping[str, Fraction], new: Mapping[str, Fraction]
-) -> LayerDelta:
-    moved = {
-        name: new.get(name, 0) - base.get(name, Fraction(0)) for name in base.keys() | new.keys()
-    }
+def _layer_delta(layer: int, base: Modules, new: Modules) -> LayerDelta:
+    moved = {name: new[name] - base[name] for name in base.keys() | new.keys()}
     module = min(moved, key=lambda name: (-abs(moved[name]), name))
     base_ns, new_ns = sum(base.values()), sum(new.values())
     return LayerDelta(

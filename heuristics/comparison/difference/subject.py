@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
@@ -18,9 +18,11 @@ from heuristics.result.result import Result
 from traces.limits import Limit
 from traces.missing import known
 from traces.sections.rank import Rank
+from traces.sections.tables import Group, LedgerRow
 from traces.sections.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]
+T = TypeVar("T")
 
 SAME_COUNT: Final = Limit(
     0.02,
@@ -52,6 +54,10 @@ class Subject:
         return {field: _plain(value) for field, value in self.result.given.items()}
 
     @property
+    def is_configured(self) -> bool:
+        return known(self.result.configuration) is not None
+
+    @property
     def trace(self) -> Trace | None:
         traces = self.result.traces
         return next(
@@ -70,9 +76,18 @@ class Subject:
     @cached_property
     def counts(self) -> dict[str, float]:
         """Activities per step of each row of compute and communication."""
-        steps, rows = len(self.rank.lengths_ns), known(self.rank.ledger) or ()
-        budget = (row for row in rows if row.group == "budget")
+        steps, budget = len(self.rank.lengths_ns), rows_of_group(self.rank, "budget")
         return {row.row: row.count / steps for row in budget if row.row.startswith(_COUNTED)}
+
+    def count(self, row: str) -> float:
+        """Activities per step of a row; 0 where it has none."""
+        return self.counts.get(row, 0.0)
+
+    def said(self, knob: str) -> str | None:
+        """Where a knob is set; None where it is not."""
+        if knob in self.settings:
+            return self.settings[knob].said
+        return None
 
     def withholds(self, knob: str) -> bool:
         return knob in self.settings and self.settings[knob].withheld
@@ -84,6 +99,23 @@ class Subject:
                 if source.get(name) is not None:
                     return source[name]
         return None
+
+
+def differing(base: T | None, new: T | None) -> tuple[T, T] | None:
+    """What both sides tell where it is not the same; what one does not tell is no difference."""
+    if base is None or new is None or base == new:
+        return None
+    return base, new
+
+
+def same_recorder(base: Subject, new: Subject) -> bool:
+    """Whether not two kinds of recorders made the recordings."""
+    return base.trace is None or new.trace is None or base.trace.kind == new.trace.kind
+
+
+def rows_of_group(rank: Rank, group: Group) -> list[LedgerRow]:
+    """Rows of the ledger; none where there is no ledger."""
+    return [row for row in known(rank.ledger) or () if row.group == group]
 
 
 def whole_replays(rank: Rank) -> bool:

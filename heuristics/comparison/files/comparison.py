@@ -8,9 +8,9 @@ says what would decide. What a known change explains is read from its measuremen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from heuristics.comparison.comparable import (
     values_of,
 )
 from heuristics.comparison.difference.rows import FEW
+from heuristics.comparison.difference.subject import differing
 from heuristics.comparison.files.differences import differences, said_of, versions_of
 from heuristics.comparison.files.explain import (
     Made,
@@ -158,8 +159,7 @@ def _measured(base: FileSide, new: FileSide, logs: Logs) -> ComparedSize | None:
     """How much longer the new step is; None where one log has no steady iteration."""
     if base.log is None or new.log is None:
         return None
-    drifts = [drift.state for drift in map(_drift, logs) if drift is not None]
-    base_ns, new_ns = compared_lengths(base.log, new.log, drifts=any(map(_RISES.get, drifts)))
+    base_ns, new_ns = compared_lengths(base.log, new.log, drifts=any(map(_rise, logs)))
     if not base_ns or not new_ns:
         return None
     return size_of(
@@ -172,23 +172,34 @@ def _observed(size: ComparedSize | None, logs: Logs) -> Size:
     ratio = memory = None
     if size is not None and size.base_mean_ns > 0:
         low, high = size.ends_ns or (size.delta_ns, size.delta_ns)
-        base_ns = size.base_mean_ns
-        likely, low_, high_ = (
-            log(max(base_ns + delta, 1) / base_ns) for delta in (size.delta_ns, low, high)
-        )
-        ratio = likely, low_, high_
+        ratio = _ratio(size, size.delta_ns), _ratio(size, low), _ratio(size, high)
     before, after = map(_peak, logs)
     if before and after:
         memory = after / before
-    figures: dict[Observed, list[int | None]] = {
-        "drift": [_RISES.get(drift.state) if drift else None for drift in map(_drift, logs)],
-        "out_of_memory": [int(log_ is not None and log_.out_of_memory > 0) for log_ in logs],
-    }
     moved: dict[Observed, SideName] = {}
-    for what, (one, other) in figures.items():
-        if one is not None and other is not None and one != other:
-            moved[what] = _SIDES[other > one]
+    figures: dict[Observed, Callable[[FilesLog | None], int | None]] = {
+        "drift": _rise,
+        "out_of_memory": _runs_out,
+    }
+    for what, figure in figures.items():
+        if pair := differing(*map(figure, logs)):
+            moved[what] = _SIDES[pair[1] > pair[0]]
     return Size(ratio, memory, moved)
+
+
+def _ratio(size: ComparedSize, delta_ns: int) -> float:
+    return log(max(size.base_mean_ns + delta_ns, 1) / size.base_mean_ns)
+
+
+def _rise(log_: FilesLog | None) -> int | None:
+    drift = _drift(log_)
+    if drift is None:
+        return None
+    return _RISES[drift.state]
+
+
+def _runs_out(log_: FilesLog | None) -> bool:
+    return log_ is not None and log_.out_of_memory > 0
 
 
 def _peak(log_: FilesLog | None) -> int | None:
@@ -205,28 +216,34 @@ def _peak(log_: FilesLog | None) -> int | None:
 
 def _differences(sides: Sides, made: Sequence[Made], logs: Logs) -> Iterator[Difference]:
     """A change that is known may be compared: what it does is what is asked."""
-    batches = [known(log_.global_batch_size) for log_ in logs if log_ is not None]
-    if None not in batches and len({*batches}) > 1:
-        one, other = (f"{batch:,}" for batch in batches)
-        yield Difference(
-            "global batch size", one, other, "no", text_of("other-work"), text_of("tokens")
-        )
+    if batches := differing(*map(_batch, logs)):
+        because, source = text_of("other-work"), text_of("tokens")
+        one, other = f"{batches[0]:,}", f"{batches[1]:,}"
+        yield Difference("global batch size", one, other, "no", because, source)
     base, new = sides
-    if base.run.gpu is not None and new.run.gpu is not None and base.run.gpu != new.run.gpu:
-        yield Difference("GPU", base.run.gpu, new.run.gpu, "no", text_of("other-machine"))
+    if gpus := differing(base.run.gpu, new.run.gpu):
+        yield Difference("GPU", *gpus, "no", text_of("other-machine"))
     if not (base.has_configuration and new.has_configuration):
         return
-    said = said_of(base), said_of(new)
-    differ, alike = held_together(*said)
-    asked = {knob for one in made for knob in one.knobs}
+    said, their_said = said_of(base), said_of(new)
+    differ, alike = held_together(said, their_said)
+    asked = set[str]()
+    for change in made:
+        asked.update(change.knobs)
     for rule in table().configured:
         keys = differ[rule.what]
-        shown = [
-            {key: side.shown(key, own[key]) for key in keys}
-            for side, own in zip(sides, said, strict=True)
-        ]
-        if values := values_of(rule, keys, shown):
+        if values := values_of(rule, keys, _shown(base, said, keys), _shown(new, their_said, keys)):
             yield held_to(rule, values, alike, is_asked=asked.issuperset(keys))
+
+
+def _shown(side: FileSide, said: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: side.shown(key, said[key]) for key in keys}
+
+
+def _batch(log_: FilesLog | None) -> int | None:
+    if log_ is None:
+        return None
+    return known(log_.global_batch_size)
 
 
 # What is said beside the verdict.
@@ -243,20 +260,18 @@ def _unmeasured(logs: Logs, changed: Sequence[EffectiveChange], sides: Sides) ->
         yield say("files.no-logs")
     else:
         yield say("files.one-log", side=_SIDES[base is None])
-    both = all(side.has_configuration for side in sides)
+    both = sides[0].has_configuration and sides[1].has_configuration
     if both and not any(one.effect == "may" for one in changed):
         yield say("files.same-settings")
 
 
 def _moving(logs: Logs) -> Iterator[str]:
     """Logs that drift say so before their mean is read as a step."""
-    drifts = False
     for side, log_ in zip(_SIDES, logs, strict=True):
         drift = _drift(log_)
         if log_ is not None and drift is not None and drift.state != "none":
-            drifts = True
             yield _drifting(side, log_, drift)
-    if drifts and all(logs):
+    if any(map(_rise, logs)) and all(logs):
         yield say("files.drift-differs", side="a log")
 
 

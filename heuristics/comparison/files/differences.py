@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
 
 from heuristics.comparison.difference.changed import PACKAGES, is_off
+from heuristics.comparison.difference.subject import differing
 from heuristics.comparison.files.side import FileSide
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import OPTIONS
@@ -64,8 +64,9 @@ def differences(base: FileSide, new: FileSide) -> tuple[EffectiveChange, ...]:
 def _settings(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
     one, other = base.against(new), new.against(base)
     said, said_new = one.settings.by_knob, other.settings.by_knob
-    for knob in sorted({*said, *said_new}):
-        if _same(said.get(knob), said_new.get(knob)) or _told_elsewhere(knob, {*said, *said_new}):
+    named = {*said, *said_new}
+    for knob in sorted(named):
+        if _same(said.get(knob), said_new.get(knob)) or _told_elsewhere(knob, named):
             continue
         before, after = said.get(knob, _UNSAID), said_new.get(knob, _UNSAID)
         shown, shown_new = base.shown(knob, before.value), new.shown(knob, after.value)
@@ -89,10 +90,10 @@ def _same(one: Setting | None, other: Setting | None) -> bool:
     What only one side tells differs only where it is on: a default that is not known is most often
     off.
     """
-    told = [*map(attrgetter("value"), filter(None, (one, other)))]
-    if len(told) == 1:
-        return is_off(*told)
-    pair = [*map(_plain, told)]
+    if one is None or other is None:
+        alone = one or other
+        return alone is None or is_off(alone.value)
+    pair = _plain(one.value), _plain(other.value)
     return pair[0] == pair[1] or all(value is None or value is False for value in pair)
 
 
@@ -136,13 +137,11 @@ def _hides(shown: Any, value: Value) -> bool:
 def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
     one, other = versions_of(base), versions_of(new)
     for package in PACKAGES:
-        pair = one.get(package), other.get(package)
-        if all(pair) and pair[0] != pair[1]:
+        if pair := differing(one.get(package), other.get(package)):
             yield EffectiveChange(
                 f"version.{package}", *pair, "log", False, base.name, new.name, "may"
             )
-    gpus = base.run.gpu, new.run.gpu
-    if None not in gpus and gpus[0] != gpus[1]:
+    if gpus := differing(base.run.gpu, new.run.gpu):
         yield EffectiveChange("gpu", *gpus, "configuration", False, base.name, new.name, "may")
 
 

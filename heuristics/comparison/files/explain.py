@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import starmap
 from math import exp, log
 from typing import Final, Literal, get_args
 
@@ -30,7 +31,7 @@ from heuristics.result.judged import Level
 from heuristics.rules.condition import CONFIGURED
 from heuristics.words import lacking, say
 from traces.limits import Limit
-from traces.missing import OrMissing, or_gap
+from traces.missing import OrMissing
 from traces.sections.section import copied
 from traces.spelling import percent, signed
 
@@ -112,7 +113,10 @@ class Made:
     @property
     def here(self) -> Here:
         """How near the nearest measurement of a step was made."""
-        return next((here for here, one in self.nearest if one.times is not None), "other")
+        for here, one in self.nearest:
+            if one.times is not None:
+                return here
+        return "other"
 
     @cached_property
     def range(self) -> Range | None:
@@ -138,9 +142,10 @@ class Made:
     @property
     def memory(self) -> float | None:
         """How many times as large it makes the memory, by the nearest measurement of that."""
-        return next(
-            (one.memory_times for _, one in self.nearest if one.memory_times is not None), None
-        )
+        for _, one in self.nearest:
+            if one.memory_times is not None:
+                return one.memory_times
+        return None
 
     def _here(self, one: Measured) -> Here:
         """How near a measurement was made: GPU and model, one of both or the generation, or
@@ -179,11 +184,12 @@ def made_changes(base: Config, new: Config, changed: Sequence[EffectiveChange]) 
 
 def _is_made(known: Known, before: Config, after: Config) -> bool:
     """Whether the change leads from one configuration to the other, as far as that is known."""
-    for condition, sides in ((known.before, (before, after)), (known.after, (after, before))):
-        if condition is not None and [condition.holds(side) for side in sides] != [True, False]:
+    for condition, has, lacks in ((known.before, before, after), (known.after, after, before)):
+        if condition and not (condition.holds(has) and condition.holds(lacks) is False):
             return False
     if known.more:
-        less, more = (CONFIGURED.named(known.more).of(side) for side in (before, after))
+        figure = CONFIGURED.named(known.more).of
+        less, more = figure(before), figure(after)
         return isinstance(less, int | float) and isinstance(more, int | float) and less < more
     return True
 
@@ -224,14 +230,16 @@ class _Held:
         elif more < 1:
             short = "base"
         bears = made.range is not None and max(map(abs, made.range)) > EXACT.value
-        able: dict[Explained, bool] = {
-            "step": bears and (size.ratio is None or self.fit in ("covers", "direction")),
-            "drift": "drift" in made.known.moves and size.moved.get("drift") == toward,
-            "memory": ((size.memory or 1.0) - 1) * (more - 1) > 0,
-            "out_of_memory": "out_of_memory" in made.known.moves
-            and size.moved.get("out_of_memory") == short,
-        }
-        return tuple(what for what, is_able in able.items() if is_able)
+        found = list[Explained]()
+        if bears and (size.ratio is None or self.fit in ("covers", "direction")):
+            found.append("step")
+        if "drift" in made.known.moves and size.moved.get("drift") == toward:
+            found.append("drift")
+        if ((size.memory or 1.0) - 1) * (more - 1) > 0:
+            found.append("memory")
+        if "out_of_memory" in made.known.moves and size.moved.get("out_of_memory") == short:
+            found.append("out_of_memory")
+        return tuple(found)
 
     @property
     def rank(self) -> tuple[float, ...]:
@@ -263,7 +271,7 @@ class _Held:
         if made.range is not None and made.wide is not None:
             yield _range(made.here, made.range, made.wide)
             if ratio is not None:
-                yield say(f"files.fit-{self.fit}", size=_part(ratio[0]))
+                yield say(f"files.fit-{self.fit}", size=part_of_step(ratio[0]))
         for what in ("drift", "out_of_memory", "memory"):
             if what in self.explains:
                 yield say(f"files.moves-{what.replace('_', '-')}")
@@ -281,7 +289,7 @@ def _explanation(held: _Held, several: bool) -> Explanation:
     low: OrMissing[float] = none
     high: OrMissing[float] = none
     if held.made.wide is not None:
-        low, high = (exp(end) - 1 for end in held.made.wide)
+        low, high = map(_longer, held.made.wide)
     return copied(
         Explanation,
         held.made.known,
@@ -291,7 +299,7 @@ def _explanation(held: _Held, several: bool) -> Explanation:
         step_high_frac=high,
         confidence=held.confidence(several),
         because=tuple(held.because),
-        measured=tuple(_elsewhere(here, each) for here, each in held.made.nearest),
+        measured=tuple(starmap(_elsewhere, held.made.nearest)),
     )
 
 
@@ -300,29 +308,36 @@ def _range(here: Here, range_: Range, wide: Range) -> str:
     where = say(f"files.here-{here}")
     if max(map(abs, range_)) <= EXACT.value:
         return say("files.measured-none", where=where)
-    low, high = map(_part, range_)
-    least, most = map(_part, wide)
+    low, high = map(part_of_step, range_)
+    least, most = map(part_of_step, wide)
     if low == high:
         return say("files.measured-one", where=where, low=low, least=least, most=most)
     return say("files.measured", where=where, low=low, high=high, least=least, most=most)
 
 
-def _part(ratio: float) -> str:
-    """A logarithm as the part by which a step is longer."""
-    return signed(percent(exp(ratio) - 1))
+def part_of_step(ratio: float) -> str:
+    """A logarithm as the part by which a step is longer, in words."""
+    return signed(percent(_longer(ratio)))
+
+
+def _longer(ratio: float) -> float:
+    return exp(ratio) - 1
 
 
 def _elsewhere(here: Here, measured: Measured) -> MeasuredElsewhere:
-    step = None if measured.times is None else measured.times - 1
-    memory = None if measured.memory_times is None else measured.memory_times - 1
-    none = lacking("files.not-measured")
     return copied(
         MeasuredElsewhere,
         measured,
         here=here,
-        step_frac=or_gap(step, none),
-        memory_frac=or_gap(memory, none),
+        step_frac=_grown(measured.times),
+        memory_frac=_grown(measured.memory_times),
     )
+
+
+def _grown(times: float | None) -> OrMissing[float]:
+    if times is None:
+        return lacking("files.not-measured")
+    return times - 1
 
 
 def together(made: Sequence[Made], size: Size) -> Together | None:
@@ -334,4 +349,4 @@ def together(made: Sequence[Made], size: Size) -> Together | None:
     covers = None
     if size.ratio is not None:
         covers = low <= size.ratio[2] and size.ratio[1] <= high
-    return Together(tuple(ends), exp(low) - 1, exp(high) - 1, covers)
+    return Together(tuple(ends), _longer(low), _longer(high), covers)

@@ -32,6 +32,7 @@ _FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_r
 _FEW: Final = lacking("files.few-iterations", least=f"{MANY.value:.0f}")
 _NONE: Final = lacking("files.no-steady", cure="files.few-iterations-cure")
 _UNPRINTED: Final = lacking("files.not-printed")
+Lengths = tuple[int, ...]
 
 
 def section(log: TrainingLog) -> FilesLog:
@@ -58,7 +59,7 @@ def section(log: TrainingLog) -> FilesLog:
     if steady is None:
         return found
     used = steady.used
-    lengths = sorted(one.length_ns for one in used)
+    lengths = sorted(_lengths_ns(used))
     outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
     return structs.replace(
         found,
@@ -71,17 +72,25 @@ def section(log: TrainingLog) -> FilesLog:
         low_ns=lengths[outside],
         high_ns=lengths[-1 - outside],
         drift=told(drift_of_steps(used), _FEW),
-        tflops_per_gpu=_typical(one.tflops_per_gpu for one in used),
-        tokens_per_s_per_gpu=_typical(one.tokens_per_s_per_gpu for one in used),
+        tflops_per_gpu=_typical(used, "tflops_per_gpu"),
+        tokens_per_s_per_gpu=_typical(used, "tokens_per_s_per_gpu"),
     )
+
+
+def _lengths_ns(used: Iterable[Iteration]) -> Lengths:
+    return tuple(one.length_ns for one in used)
+
+
+def _numbers(used: Iterable[Iteration]) -> list[int]:
+    return [one.index for one in used]
 
 
 def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
     """By the numbers of iterations; by their places where a log starts again."""
-    places = [one.index for one in used]
+    places = _numbers(used)
     if any(after <= before for before, after in pairwise(places)):
         places = [*range(1, len(used) + 1)]
-    return drift_of(places, [one.length_ns for one in used])
+    return drift_of(places, _lengths_ns(used))
 
 
 def told(found: Drift | None, few: Missing) -> OrMissing[DriftOf]:
@@ -103,9 +112,6 @@ def told(found: Drift | None, few: Missing) -> OrMissing[DriftOf]:
     )
 
 
-Lengths = tuple[int, ...]
-
-
 def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple[Lengths, Lengths]:
     """The steady iterations of both logs.
 
@@ -113,10 +119,12 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
     it is part of no difference, and would pass for how steps vary.
     """
     one, other = _steady(base), _steady(new)
-    numbered, numbered_new = dict(one), dict(other)
+    base_ns, new_ns = _lengths_ns(one), _lengths_ns(other)
+    numbered = dict(zip(_numbers(one), base_ns, strict=True))
+    numbered_new = dict(zip(_numbers(other), new_ns, strict=True))
     shared = sorted(numbered.keys() & numbered_new.keys())
     if not drifts or len(shared) < MANY.value:
-        return tuple(length for _, length in one), tuple(length for _, length in other)
+        return base_ns, new_ns
     kept = np.array([[numbered[place], numbered_new[place]] for place in shared])
     line = drift_of(shared, kept.mean(axis=1).tolist())
     if line is not None:
@@ -125,16 +133,19 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
     return tuple(kept[:, 0].tolist()), tuple(kept[:, 1].tolist())
 
 
-def _steady(log: TrainingLog) -> list[tuple[int, int]]:
-    """Number and length of its steady iterations."""
+def _steady(log: TrainingLog) -> tuple[Iteration, ...]:
     steady = steady_step(log)
     if steady:
-        return [(one.index, one.length_ns) for one in steady.used]
-    return []
+        return steady.used
+    return ()
 
 
-def _typical(rates: Iterable[float | None]) -> float | Missing:
-    printed = [rate for rate in rates if rate is not None]
+def _typical(used: Iterable[Iteration], rate: str) -> float | Missing:
+    printed = []
+    for one in used:
+        told: float | None = getattr(one, rate)
+        if told is not None:
+            printed.append(told)
     if printed:
         return median(printed)
     return _UNPRINTED

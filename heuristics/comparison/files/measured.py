@@ -86,7 +86,7 @@ class Known(Cause, frozen=True, kw_only=True):
     @property
     def knobs(self) -> tuple[str, ...]:
         """Settings that its conditions speak of."""
-        conditions = [one for one in (self.before, self.after) if one]
+        conditions = [*filter(None, (self.before, self.after))]
         if self.more:
             conditions.append(CONFIGURED.condition(f"known({self.more})"))
         named: list[str] = []
@@ -106,11 +106,13 @@ def known_changes() -> dict[str, Known]:
 @cache
 def measurements(id: str) -> tuple[Measured, ...]:
     """Those of a row. Raises `WrongRow` where a gain does not hold its figures any more."""
-    found = tuple(_with_gain(id, row) for row in known_changes()[id].measured)
-    for one in found:
+    found = []
+    for row in known_changes()[id].measured:
+        one = _with_gain(id, row)
         if not one.of or not one.source or (one.times is None and one.memory_times is None):
             raise WrongRow(f"{PLACE}, {id}: a measurement lacks its shape, source or figures")
-    return found
+        found.append(one)
+    return tuple(found)
 
 
 def _with_gain(id: str, row: Measured) -> Measured:

@@ -9,7 +9,7 @@ listed, not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp
@@ -18,7 +18,7 @@ from typing import Final, Literal
 from msgspec.structs import replace as with_fields
 
 from heuristics.comparison.files.differences import differences
-from heuristics.comparison.files.explain import Made, made_changes
+from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from heuristics.config.hardware import gpu_family
@@ -35,7 +35,8 @@ from traces.sizes.model import ModelSize, model_size
 from traces.sizes.peaks import peak, peak_precision
 from traces.sizes.references import Reference, nearest, nearest_references, references
 from traces.sizes.throughput import flops_per_token
-from traces.spelling import between, percent, rounded, signed
+from traces.spelling import between, rounded
+from traces.toml_tables import read_table
 
 _PATH: Final = "normal"
 NEAREST: Final = Limit(
@@ -44,8 +45,6 @@ NEAREST: Final = Limit(
 WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
-_CODES: Final = {"BF16": "bf16", "FP8": "fp8_cs", "MXFP8": "fp8_mx", "NVFP4": "nvfp4"}
-_FAMILIES: Final = {"deepseek_v3": "deepseek", "kimi_k2": "kimi", "gpt_oss_120b": "gpt_oss"}
 _FAMILY: Final = "qwen"
 _FORCE: Final = "moe_router_force_load_balancing"
 Standing = Literal["inside", "below", "above"]
@@ -71,6 +70,11 @@ class _Brought:
     @property
     def tokens_high(self) -> float:
         return self.row.tokens_per_s_per_gpu / max(exp(self.low), 1 / WIDEST.value)
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    return read_table("heuristics.comparison.files", "normal.toml", dict[str, dict[str, str]])
 
 
 def normal_throughput(run: Run) -> NormalThroughput | Missing:
@@ -171,10 +175,10 @@ def _settings_of(row: Reference, run: Run) -> Settings:
 @cache
 def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Settings | None:
     ids = {name: id for id, name in model_names_by_id().items()}
-    id, code = ids.get(model), _CODES.get((precision or "").upper())
+    id, code = ids.get(model), _table()["codes"].get((precision or "").upper())
     if id is None or code is None or gpus is None:
         return None
-    family = _FAMILIES.get(id, _FAMILY)
+    family = _table()["families"].get(id, _FAMILY)
     line = f"python run_script.py -m {family} -mr {id} -g {gpu.lower()} -c {code} -ng {gpus}"
     read = configuration_of(line, "preset.sh").settings
     if KnobView(read).on("launcher.recipe_values_known"):
@@ -185,30 +189,31 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
 def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:
     low, high = min(one.tokens_low for one in brought), max(one.tokens_high for one in brought)
     each = sum(flops_per_token(model).values()) / 1e12
-    changes = [one for each_row in brought for one in each_row.made]
-    found = NormalThroughput(
+    changes = list[Made]()
+    for one in brought:
+        changes += one.made
+    mfus: tuple[float | None, float | None] = (None, None)
+    if ceiling := peak(run.gpu, peak_precision(run.precision)):
+        mfus = low * each / ceiling.tflops, high * each / ceiling.tflops
+    steps_ns: tuple[int | None, int | None] = (None, None)
+    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
+    if batch and world:
+        tokens = batch * model.seq_length / world
+        steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
+    return NormalThroughput(
         tokens_low=low,
         tokens_high=high,
         tflops_low=low * each,
         tflops_high=high * each,
-        mfu_low_frac=None,
-        mfu_high_frac=None,
-        step_low_ns=None,
-        step_high_ns=None,
+        mfu_low_frac=mfus[0],
+        mfu_high_frac=mfus[1],
+        step_low_ns=steps_ns[0],
+        step_high_ns=steps_ns[1],
         published=tuple(map(_published, brought)),
         counted=tuple(dict.fromkeys(map(_change, changes))),
         not_counted=tuple(_not_counted(brought[0], run)),
         sources=tuple(dict.fromkeys(_sources(brought))),
     )
-    if ceiling := peak(run.gpu, peak_precision(run.precision)):
-        peaks = low * each / ceiling.tflops, high * each / ceiling.tflops
-        found = with_fields(found, mfu_low_frac=peaks[0], mfu_high_frac=peaks[1])
-    batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
-    if batch and world:
-        tokens = batch * model.seq_length / world
-        steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
-        found = with_fields(found, step_low_ns=steps_ns[0], step_high_ns=steps_ns[1])
-    return found
 
 
 def _published(one: _Brought) -> str:
@@ -220,7 +225,7 @@ def _published(one: _Brought) -> str:
 
 
 def _change(one: Made) -> str:
-    least, most = (signed(percent(exp(end) - 1)) for end in one.wide or ())
+    least, most = map(part_of_step, one.wide or ())
     return f"{one.title}: a step of {between(least, most)}"
 
 
@@ -229,28 +234,21 @@ def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
     found = nearest(
         one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
     )
-    names: Mapping[str, str] = _ASPECTS
-    counted = [knob for made in one.made for knob in made.knobs]
+    names = _table()["aspects"]
+    counted = list[str]()
+    for made in one.made:
+        counted += made.knobs
     for each in found.differs:
         if not any(each.what in knob for knob in counted):
             yield f"{names.get(each.what, each.what)} {each.here} (published: {each.published})"
     yield from map(_change, one.left)
 
 
-_ASPECTS: Final = {
-    "gpu_count": "GPUs",
-    "global_batch_size": "global batch",
-    "micro_batch_size": "micro-batch",
-    "sequence_length": "sequence length",
-    "tp": "TP",
-    "pp": "PP",
-    "vpp": "VPP",
-    "ep": "EP",
-}
-
-
 def _sources(brought: Sequence[_Brought]) -> Iterator[str]:
-    yield from (one.row.source for one in brought)
+    for one in brought:
+        yield one.row.source
     for one in brought:
         for made in one.made:
-            yield from (measured.source for here, measured in made.nearest if here == made.here)
+            for here, measured in made.nearest:
+                if here == made.here:
+                    yield measured.source

@@ -76,8 +76,10 @@ class FileSide:
         return self._run(Settings(filled).under(self.files)).view(Trust.ALL)
 
     def _run(self, settings: Settings) -> Run:
-        told = {f"{package}_version": self.versions.get(package) for package in PACKAGES}
-        own: dict[str, Any] = {name: getattr(self.given, name) or one for name, one in told.items()}
+        own = dict[str, Any]()
+        for package in PACKAGES:
+            name = f"{package}_version"
+            own[name] = getattr(self.given, name) or self.versions.get(package)
         return Run(given=replace(self.given, **own), settings=settings, log=self.log)
 
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from functools import partial
-from operator import methodcaller
+from operator import floordiv, methodcaller, truediv
 from typing import Any, Final, TypeVar
 
-from heuristics.comparison.causes.table import named
+from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import is_off
+from heuristics.comparison.difference.rows import part_of
 from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
 from heuristics.comparison.suspects.view import View
-from heuristics.facts.dictionary import DICTIONARY, enter
+from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
-from traces.missing import known
+from heuristics.words import spelled
+from traces.missing import known, of_known
 from traces.patterns import Pattern, compiled
 from traces.sections.tables import Kernel
 from traces.spelling import in_ms, percent
@@ -19,12 +21,7 @@ from traces.spelling import in_ms, percent
 _SIDES: Final = ("before", "after")
 _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
-PRODUCTS: Final = (
-    "compute.gemm",
-    "compute.grouped_gemm",
-    "compute.attention",
-    "compute.convolution",
-)
+PRODUCTS: Final = named("@products")
 """Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
@@ -33,8 +30,7 @@ Shown = TypeVar("Shown", bound=Callable[[Subject], Any])
 
 def pair(name: str, view: View) -> tuple[Any, Any]:
     """What both sides show."""
-    before, after = (DICTIONARY[f"{side}.{name}"] for side in _SIDES)
-    return before.of(view), after.of(view)
+    return view.tells(f"before.{name}"), view.tells(f"after.{name}")
 
 
 def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str] = str) -> None:
@@ -64,19 +60,12 @@ def shows(spelled: Callable[[Any], str] = str) -> Callable[[Shown], Shown]:
 
 def _count(name: str, *rows: str) -> None:
     """Activities of some rows a step."""
-    _enter(name, lambda side: sum(side.counts.get(row, 0.0) for row in rows), whole)
+    _enter(name, lambda side: sum(map(side.count, rows)), whole)
 
 
-def _of_memory(name: str, field: str, spelled: Callable[[Any], str]) -> None:
-    """A figure of memory a step."""
-
-    def per_step(side: Subject) -> float | None:
-        value: int | None = known(getattr(side.rank.memory, field))
-        if value is None:
-            return None
-        return value / len(side.rank.lengths_ns)
-
-    _enter(name, per_step, spelled)
+def _per_step(side: Subject, path: str) -> float | None:
+    """A figure of all steps as one of each."""
+    return of_known(truediv, known_of(side, path), len(side.rank.lengths_ns))
 
 
 def whole(number: float) -> str:
@@ -110,8 +99,12 @@ def asked(side: Subject) -> str | None:
 
 @shows(percent)
 def perturbed(side: Subject) -> float | None:
-    parts = (known(trace.capture.perturbation_frac) for trace in side.result.traces)
-    return max((frac for frac in parts if frac is not None), default=None)
+    parts = []
+    for trace in side.result.traces:
+        frac = known(trace.capture.perturbation_frac)
+        if frac is not None:
+            parts.append(frac)
+    return max(parts, default=None)
 
 
 @shows(in_ms)
@@ -121,10 +114,7 @@ def waiting(side: Subject) -> int | None:
 
 def _a_step(side: Subject, path: str) -> int | None:
     """A time of all steps as one of each."""
-    whole_ns: int | None = known_of(side, path)
-    if whole_ns is None:
-        return None
-    return whole_ns // len(side.rank.lengths_ns)
+    return of_known(floordiv, known_of(side, path), len(side.rank.lengths_ns))
 
 
 @shows(in_ms)
@@ -171,19 +161,14 @@ def pageable(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where
     unknown.
     """
-    copies: int | None = known_of(side, "rank.data_loading.input_copies")
-    count: int | None = known_of(side, "rank.data_loading.input_copies_pageable")
-    if copies and count is not None:
-        return count / copies
-    return None
+    copies = known_of(side, "rank.data_loading.input_copies")
+    return of_known(part_of, known_of(side, "rank.data_loading.input_copies_pageable"), copies)
 
 
 @shows(percent)
 def wide(side: Subject) -> float | None:
     whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
-    if whole_ns:
-        return wide_ns / whole_ns
-    return None
+    return part_of(wide_ns, whole_ns)
 
 
 @shows(in_ms)
@@ -206,27 +191,16 @@ def recomputed(side: Subject) -> list[str]:
     return sorted(known(side.rank.memory.recompute_modules) or ())
 
 
-_count("kernels", *CLASSES)
-_count("small", *named("@small"))
+for _name, _rows in table()["counts"].items():
+    _count(_name, *named(*_rows))
+for _name, _path in table()["figures"].items():
+    _enter(_name, known_at(_path), partial(spelled, _path))
 _count("others", *(name for name in CLASSES if name not in named("@small")))
-_count("replays", "compute.graph_replay")
-_count("products", *PRODUCTS)
-_count("optimizer", "compute.optimizer")
-_count("elementwise", "compute.elementwise")
-_count("grouped", "compute.grouped_gemm")
-_count("gemms", "compute.gemm")
-_count("casts", "compute.quantize")
-_enter("gpu", known_at("rank.gpu"))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
-_enter("input_copies", known_at("rank.data_loading.input_copies"), whole)
-_enter("graphs", known_at("rank.detected.graph_share_frac"), percent)
-_enter("retries", known_at("rank.memory.allocator_retry_frac"), percent)
-_enter("stretch", known_at("rank.sm.stretch_frac"), percent)
-_enter("comm_blocks", known_at("rank.sm.comm_blocks"))
 _named_like("forward", FORWARD)
 _named_like("backward", BACKWARD)
-_of_memory("recompute", "recompute_ns", _rounded_ms)
-_of_memory("offload", "offload_exposed_ns", _rounded_ms)
-_of_memory("allocations", "allocator_calls", "{:.1f}".format)
+_enter("recompute", partial(_per_step, path="rank.memory.recompute_ns"), _rounded_ms)
+_enter("offload", partial(_per_step, path="rank.memory.offload_exposed_ns"), _rounded_ms)
+_enter("allocations", partial(_per_step, path="rank.memory.allocator_calls"), "{:.1f}".format)
 _enter("tp", methodcaller("value", "tensor_model_parallel_size", "tp"))
 _enter("bound", methodcaller("value", "launcher.numa_binding", "cpu_bound_to_numa"))

@@ -9,11 +9,19 @@ from typing import Final
 from msgspec import structs
 
 from heuristics.comparison.causes.table import named
-from heuristics.comparison.difference.rows import NOISE, SMALL_FRAC, Facts, delta_ns, gross_ns
+from heuristics.comparison.difference.rows import (
+    NOISE,
+    SMALL_FRAC,
+    Facts,
+    delta_ns,
+    gross_ns,
+    names_of,
+    sides_ns,
+)
 from heuristics.comparison.difference.subject import Value
-from heuristics.comparison.suspects.figures import asked
+from heuristics.comparison.suspects.figures import asked, dispatcher
 from heuristics.comparison.suspects.shown import VIEWED
-from heuristics.comparison.suspects.table import Movable, Rule, causes, looks, movable
+from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
 from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
@@ -23,7 +31,7 @@ from traces.frozen import frozen
 from traces.limits import MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.sections.section import copied
-from traces.spelling import in_ms, signed_ms
+from traces.spelling import in_ms
 
 LISTED: Final = Limit(
     8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all"
@@ -60,8 +68,10 @@ class Found:
 
 def with_explained(facts: Facts) -> Facts:
     """Each change with the rows that it can move and that moved; none: it explains nothing."""
-    rows = tuple(View(facts).rows.values())
-    changed = (structs.replace(one, can_explain=movable(one, rows).rows) for one in facts.changed)
+    rows, changed = tuple(View(facts).rows.values()), []
+    for one in facts.changed:
+        able = names_of(movable(one, rows).rows)
+        changed.append(structs.replace(one, can_explain=able))
     return structs.replace(facts, changed=tuple(changed))
 
 
@@ -89,8 +99,7 @@ def _is_beside_noise(view: View, found: Found) -> bool:
     """
     rows = view.facts.attribution.rows
     noise_ns = gross_ns(row for row in rows if row.row == NOISE)
-    step_ns = min(sum(row.base_ns for row in rows), sum(row.new_ns for row in rows))
-    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * step_ns)
+    return found.gross_ns < min(noise_ns, SMALL_FRAC.value * min(sides_ns(rows)))
 
 
 def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
@@ -109,7 +118,7 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
                 explains_ns=row.delta_ns,
                 confidence="low",
                 because=tuple(_row_sentences(view, [row])),
-                next=next(one.next for one in looks() if matches(name, one.rows)),
+                next=next(one.next for one in causes().looks if matches(name, one.rows)),
                 source=_OURS,
             )
             yield Found(suspect, abs(row.delta_ns), ())
@@ -119,11 +128,8 @@ def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is
     why.
     """
-    backend: str = view.after.rank.detected.dispatcher
-    if backend == "unknown":
-        backend = asked(view.after) or backend
-    experts = {row.row for row in view.matching(named("@ep"))}
-    longer = suspect.explains_ns > 0 and not experts.isdisjoint(suspect.rows)
+    backend = dispatcher(view.after) or asked(view.after)
+    longer = suspect.explains_ns > 0 and any(matches(row, named("@ep")) for row in suspect.rows)
     if not longer or backend not in FLEX or not suspect.next:
         return suspect
     return structs.replace(suspect, next=say("comparison.with-control", next=suspect.next))
@@ -154,7 +160,7 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
         observed = rule.observed.holds(view)
     if observed is False:
         return None
-    changed = tuple(change for change in view.changes(rule.changed) if rule.went(change))
+    changed = tuple(filter(rule.went, view.changes(rule.changed)))
     evidence = {"observed": observed, "changed": bool(changed), "any": observed or bool(changed)}
     if not evidence[rule.needs]:
         return None
@@ -168,7 +174,7 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
         Suspect,
         rule,
         title=rule.titled(view.sign == -1),
-        rows=tuple(row.row for row in rows),
+        rows=names_of(rows),
         explains_ns=view.sign * delta_ns(rows),
         confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
         because=(*_row_sentences(view, rows), *seen),
@@ -179,15 +185,14 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
         gross_ns((*rows, *hidden)),
         tuple(change.what for change in changed),
         rule.needs == "changed",
-        tuple(row.row for row in hidden),
+        names_of(hidden),
     )
 
 
 def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
     """What stays unexplained, as one side does not show what runs there."""
     if rows:
-        moved = signed_ms(view.sign * delta_ns(rows))
-        yield say("comparison.hidden", moved=moved)
+        yield say("comparison.hidden", moved=view.signed(delta_ns(rows)))
 
 
 def _moved_its_way(rule: Rule, view: View) -> list[ComparedRow]:
@@ -207,12 +212,17 @@ def _signs(rule: Rule, view: View) -> Iterator[str]:
         when, text = (None, sign) if isinstance(sign, str) else sign
         if when is not None and not when.holds(view):
             continue
-        figures = [VIEWED.named(name).of(view) for name in _FIGURE.findall(text)]
-        if None in figures:
-            continue
-        template = _FIGURE.sub("{}", text)
-        several = [one if isinstance(one, tuple) else (one,) for one in figures]
-        yield from starmap(template.format, product(*several))
+        figures = [_several(VIEWED.named(name).of(view)) for name in _FIGURE.findall(text)]
+        yield from starmap(_FIGURE.sub("{}", text).format, product(*figures))
+
+
+def _several(figure: object) -> tuple[object, ...]:
+    """A figure as all its values: none where it is unknown."""
+    if figure is None:
+        return ()
+    if isinstance(figure, tuple):
+        return figure
+    return (figure,)
 
 
 def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
@@ -223,15 +233,14 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
             "comparison.row",
             row=row.row,
             times=view.arrow(in_ms(row.base_ns), in_ms(row.new_ns)),
-            delta=signed_ms(view.sign * row.delta_ns),
+            delta=view.signed(row.delta_ns),
             part_frac=abs(row.delta_ns) / view.moved_ns,
         )
     if left := largest[most:]:
-        moved = signed_ms(view.sign * delta_ns(left))
         yield say(
             "comparison.row-more" if len(left) == 1 else "comparison.rows-more",
             count=len(left),
-            moved=moved,
+            moved=view.signed(delta_ns(left)),
         )
 
 
@@ -297,23 +306,22 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> Iterator[Found]:
         for one in found:
             if change.what in one.spoken_for:
                 spoken.update(one.suspect.rows)
-        left = replace(able, rows=tuple(row for row in able.rows if row not in spoken))
+        left = replace(able, rows=tuple(row for row in able.rows if row.row not in spoken))
         if left.rows:
             yield _of_change(view, change, left)
 
 
 def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:
-    rows = [view.rows[name] for name in able.rows]
     changes = tuple(_change_sentences(view, (change,)))
     suspect = Suspect(
         id=f"knob.{change.what}" if change.source == "configuration" else change.what,
         title=say("comparison.change-title", what=change.what),
-        rows=able.rows,
-        explains_ns=delta_ns(rows),
+        rows=names_of(able.rows),
+        explains_ns=delta_ns(able.rows),
         confidence="low" if able.is_broad else "medium",
-        because=(*changes, *_row_sentences(view, rows)),
+        because=(*changes, *_row_sentences(view, able.rows)),
         next=say("comparison.change-next", what=change.what),
-        source=able.sources[0],
+        source=able.source,
         seen=changes,
     )
-    return Found(suspect, gross_ns(rows), (change.what,))
+    return Found(suspect, gross_ns(able.rows), (change.what,))

@@ -6,13 +6,14 @@ both; the others are of the difference itself. None is unknown.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import sub
 from typing import Final, Literal
 
 from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
-from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns
-from heuristics.comparison.difference.subject import Subject, same_count
-from heuristics.comparison.suspects.figures import CLASSES, asked, dispatcher, pair, whole
+from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns, names_of
+from heuristics.comparison.difference.subject import rows_of_group, same_count
+from heuristics.comparison.suspects.figures import CLASSES, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
@@ -26,32 +27,23 @@ from heuristics.comparison.suspects.ways import (
     seen_alike,
     way_of,
 )
-from heuristics.config.features import FLEX
 from heuristics.facts.dictionary import enter, fact
+from heuristics.result.compared import ComparedRow
 from heuristics.result.result import late_rank
 from heuristics.rules.condition import Language
 from heuristics.words import say
 from traces.limits import HALF_A_WALL, MOST
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.sections.cause import Cause
 from traces.settings.precision import BITS
-from traces.spelling import in_ms, signed_ms, spoken
+from traces.spelling import in_ms, spoken
 
 TF32_BITS: Final = 19
 
 
 def _delta(name: str, view: View) -> float | None:
     before, after = pair(name, view)
-    if before is None or after is None:
-        return None
-    delta: float = after - before
-    return delta
-
-
-def _skipped(before: Subject, after: Subject) -> bool:
-    """The fused dispatcher that is asked for after ran before; another one runs after."""
-    ran, wanted = dispatcher(before), asked(after)
-    return wanted in FLEX and wanted == ran and dispatcher(after) not in (None, ran)
+    return of_known(sub, after, before)
 
 
 @fact
@@ -62,7 +54,7 @@ def findings(view: View) -> tuple[str, ...]:
 @fact
 def graphs_untouched(view: View) -> bool:
     """No setting of CUDA graphs changed, by a configuration of the side after."""
-    return known(view.after.result.configuration) is not None and not view.changes(named("@graphs"))
+    return view.after.is_configured and not view.changes(named("@graphs"))
 
 
 @fact
@@ -99,10 +91,14 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
     32.
     """
     bits = {**BITS, "tf32": TF32_BITS}
-    known_frac = sum(frac for name, frac in shares.items() if name in bits)
+    known_frac = mean = 0.0
+    for name, frac in shares.items():
+        if name in bits:
+            known_frac += frac
+            mean += bits[name] * frac
     if known_frac < MOST.value:
         return None
-    return sum(bits[name] * frac for name, frac in shares.items() if name in bits) / known_frac
+    return mean / known_frac
 
 
 def _grew(name: str, view: View) -> bool | None:
@@ -160,20 +156,8 @@ def late_now(view: View) -> str | None:
 
 
 def _parts_of(patterns: Iterable[str], view: View) -> str:
-    count, duration, overlap = (
-        signed_ms(view.sign * one) for one in parts(view.grew(patterns)).values()
-    )
+    count, duration, overlap = map(view.signed, parts(view.grew(patterns)).values())
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
-
-
-@fact
-def stretches_more(view: View) -> bool | None:
-    """Stretch alone makes most of what compute grew by; None where a side does not show it."""
-    more, beside_ns = _delta("stretch", view), pair("beside_ns", view)[1]
-    grown_ns = view.delta_ns(CLASSES)
-    if more is None or beside_ns is None:
-        return None
-    return grown_ns > 0 and more * beside_ns >= MOST.value * grown_ns
 
 
 FamilyWay = Part | Literal["buckets"]
@@ -190,7 +174,7 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
     """
     rows = view.grew(patterns)
     moved = parts(rows)
-    before, after = sum(row.base_count for row in rows), sum(row.new_count for row in rows)
+    before, after = _counts(rows)
     is_same = same_count(before, after)
     if moved and key in BUCKETED and not is_same and same_kernels(view):
         least_ns = min(abs(moved["count"]), abs(moved["duration"]))
@@ -208,39 +192,17 @@ def _each(patterns: Iterable[str], view: View) -> str | None:
     """How long one call of rows that grew takes, on both sides; None where a side has no ledger of
     them.
     """
-    names = {row.row for row in view.grew(patterns)}
-    times = []
+    names, times = {*names_of(view.grew(patterns))}, []
     for side in (view.before, view.after):
-        rows = [
-            row
-            for row in known(side.rank.ledger) or ()
-            if row.group == "budget" and row.row in names
-        ]
-        count = sum(row.count for row in rows)
+        count = work_ns = 0
+        for row in rows_of_group(side.rank, "budget"):
+            if row.row in names:
+                count += row.count
+                work_ns += row.work_ns
         if not count:
             return None
-        times.append(in_ms(sum(row.work_ns for row in rows) // count))
+        times.append(in_ms(work_ns // count))
     return view.arrow(*times)
-
-
-@fact
-def loader_kept(view: View) -> str | None:
-    """The number of workers where both sides show the same one."""
-    before, after = pair("workers", view)
-    if before is None or before != after:
-        return None
-    return str(before)
-
-
-@fact
-def workers_fell(view: View) -> bool | None:
-    """Fewer workers load, or none where there were some; None where a side does not show it."""
-    fell, (before, after) = _delta("workers", view), pair("apart", view)
-    if None not in (before, after) and before != after:
-        return bool(before)
-    if fell is None:
-        return None
-    return fell < 0
 
 
 @fact
@@ -256,56 +218,22 @@ def loading_changed(view: View) -> bool:
 
 
 def _calls(patterns: Iterable[str], view: View) -> str:
-    rows = view.grew(patterns)
-    return view.arrow(
-        whole(sum(row.base_count for row in rows)), whole(sum(row.new_count for row in rows))
-    )
+    return view.arrow(*map(whole, _counts(view.grew(patterns))))
 
 
-@fact
-def more_pageable(view: View) -> bool | None:
-    """More of the input is copied from pageable memory."""
-    if (more := _delta("pageable", view)) is None:
-        return None
-    return more >= MOST.value
-
-
-@fact
-def ungraphed(view: View) -> bool | None:
-    """Less runs in graphs."""
-    if (more := _delta("graphs", view)) is None:
-        return None
-    return -more >= HALF_A_WALL.value
-
-
-@fact
-def regraphed(view: View) -> bool:
-    """More or less runs in graphs."""
-    return abs(_delta("graphs", view) or 0.0) >= HALF_A_WALL.value
-
-
-@fact
-def fused_skipped(view: View) -> bool:
-    """The fused dispatcher that is asked for runs no more."""
-    return _skipped(view.before, view.after)
-
-
-@fact
-def fused_returned(view: View) -> bool:
-    """It runs again."""
-    return _skipped(view.after, view.before)
+def _counts(rows: Iterable[ComparedRow]) -> tuple[float, float]:
+    """Activities of rows on either side."""
+    before = after = 0.0
+    for row in rows:
+        before += row.base_count
+        after += row.new_count
+    return before, after
 
 
 @fact
 def widened(view: View) -> bool:
     """The precision became a wider one."""
     return -1 in map(way, view.changes(["detected.precision"]))
-
-
-@fact
-def allocates_more(view: View) -> bool | None:
-    """The allocator is called more often."""
-    return (_delta("allocations", view) or 0.0) > 0 or None
 
 
 @fact
@@ -323,7 +251,11 @@ def gpu_shrank(view: View) -> bool:
 @fact
 def gpu_moved(view: View) -> str:
     """What the GPU's work moved by."""
-    return signed_ms(view.sign * _gpu_ns(view))
+    return view.signed(_gpu_ns(view))
+
+
+def _moved(patterns: Iterable[str], view: View) -> int:
+    return view.delta_ns(patterns)
 
 
 def _enter(name: str, of: Callable[..., object], *first: object) -> None:
@@ -333,6 +265,9 @@ def _enter(name: str, of: Callable[..., object], *first: object) -> None:
 
 _enter("same_small", same, "small")
 _enter("same_others", same, "others")
+_enter("same_forward", same, "forward")
+_enter("same_backward", same, "backward")
+_enter("classes_ns", _moved, CLASSES)
 _enter("recompute_grew", _grew, "recompute")
 _enter("offload_grew", _grew, "offload")
 _enter("gaps", main_part, ["launch_latency.kernel_gap"])

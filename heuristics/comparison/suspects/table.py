@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from heuristics.comparison.causes.table import PLACE, Cause, expanded, shown_by, table
+from heuristics.comparison.causes.table import PLACE, Cause, expanded, named, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches
@@ -23,19 +23,10 @@ from heuristics.rules.condition import Condition
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.names.kernels import compute_classes
-from traces.sections.tables import WallId
 from traces.settings.settings import Framework
 from traces.toml_tables import read_rows
 
-_HOST_ROWS: Final = {
-    "arrival": ("launch_latency.arrival", "launch_latency.kernel_gap"),
-    "long_python_pauses": ("launch_starved.python",),
-}
-"""Kinds of the host wall that are rows of another name."""
-
-GO_ALONG: Final = ("*te_rng_tracker", "moe_router_dtype", "ddp.use_distributed_optimizer")
-"""What fixes set beside their own knobs, because those need it: it moves none of their rows by
-itself."""
+GO_ALONG: Final = named("@go_along")
 
 _RUNS: Final = (
     Run(),
@@ -72,10 +63,8 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
 
     def by(self, change: ComparedChange) -> bool:
         base, new = numbers(change.base), numbers(change.new)
-        if base is None or new is None:
-            return False
-        low, border, high = (numbers(one) or () for one in (self.at_least, self.since, self.until))
-        return low <= base < border <= new < high
+        low, border, high = map(numbers, (self.at_least, self.since, self.until))
+        return bool(base and new) and low <= base < border <= new < high
 
 
 class Rule(Cause, frozen=True, kw_only=True):
@@ -142,10 +131,6 @@ def causes() -> Causes:
     return read_rows(rows, Causes, PLACE, VIEWED.readers)
 
 
-def looks() -> tuple[Look, ...]:
-    return causes().looks
-
-
 def _rules() -> Iterator[dict[str, Any]]:
     families = table()["families"]
     for each, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
@@ -164,23 +149,22 @@ class Movable:
     everything.
     """
 
-    rows: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
     is_broad: bool
-    sources: tuple[str, ...]
+    source: str
 
 
 def movable(change: ComparedChange, rows: Sequence[ComparedRow]) -> Movable:
-    able = [one for one in (*causes().movers, *fix_movers()) if matches(change.what, one.what)]
-    names, used = set[str](), list[Mover]()
-    for mover, row in product(able, rows):
-        if _moves(mover, change, row):
-            names.add(row.row)
-            used.append(mover)
-    return Movable(
-        rows=tuple(row.row for row in rows if row.row in names),
-        is_broad=any(one.is_broad for one in used),
-        sources=tuple(dict.fromkeys(one.source for one in used)),
-    )
+    """`source`: of the first that can move one of them."""
+    names, is_broad, source = set[str](), False, ""
+    for mover in (*causes().movers, *fix_movers()):
+        if matches(change.what, mover.what):
+            for row in rows:
+                if _moves(mover, change, row):
+                    names.add(row.row)
+                    is_broad |= mover.is_broad
+                    source = source or mover.source
+    return Movable(tuple(row for row in rows if row.row in names), is_broad, source)
 
 
 def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
@@ -214,15 +198,10 @@ def fix_movers() -> tuple[Mover, ...]:
 
 def rows_of(fix: Fix) -> tuple[str, ...]:
     """Rows of the step that a fix acts on; none where it acts on all of its wall."""
-    prefix: dict[WallId, str] = {
-        "communication": "exposed_comm",
-        "host_overhead": "launch_starved",
-        "compute": "compute",
-        "memory": "launch_starved",
-    }
+    prefix = table()["walls"][fix.wall]
     found: list[str] = []
     for kind in fix.kinds:
-        found += _HOST_ROWS.get(kind, (f"{prefix[fix.wall]}.{kind}",))
+        found += table()["kinds"].get(kind, (f"{prefix}.{kind}",))
     return tuple(found)
 
 

@@ -14,23 +14,15 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from heuristics.comparison.causes.table import table
 from heuristics.comparison.difference.rows import NOISE, Facts, delta_ns, gross_ns
 from heuristics.comparison.difference.subject import Subject
 from heuristics.facts.dictionary import Remembering
-from heuristics.result.compared import ComparedChange, ComparedRow, ExchangeChange, KernelChange
+from heuristics.result.compared import ComparedChange, ComparedRow
 from traces.missing import Missing
 from traces.patterns import starred
+from traces.spelling import signed_ms
 
-_TURNED: Final[dict[KernelChange | ExchangeChange, KernelChange | ExchangeChange]] = {
-    "slower": "faster",
-    "faster": "slower",
-    "more": "fewer",
-    "fewer": "more",
-    "new": "gone",
-    "gone": "new",
-    "grid": "grid",
-    "exchanged": "exchanged",
-}
 _SIGNED: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns", "share_frac")
 """How names of fields end that are new less base."""
 T = TypeVar("T", bound=Struct)
@@ -83,6 +75,10 @@ class View(Remembering):
     def changes(self, patterns: Iterable[str]) -> tuple[ComparedChange, ...]:
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
 
+    def signed(self, delta_ns: int) -> str:
+        """What moved in this view, always from base to new."""
+        return signed_ms(self.sign * delta_ns)
+
     def arrow(self, before: str, after: str) -> str:
         """A figure of both sides, always from base to new."""
         if self.sign == 1:
@@ -116,7 +112,7 @@ def _turned(name: str, value: Any) -> Any:
         case (low, high) if name == "ci95_ns":
             return -high, -low
         case str() if name == "change":
-            return _TURNED[value]  # type: ignore[index]  # a change is one of its texts
+            return table()["turned"][value]
     if name.endswith(_SIGNED):
         return -value
     return value

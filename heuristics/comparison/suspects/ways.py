@@ -12,11 +12,24 @@ from typing import Final, Literal, get_args
 
 from heuristics.comparison.causes.table import named
 from heuristics.comparison.difference.rows import delta_ns
-from heuristics.comparison.difference.subject import SAME_COUNT, Subject, same_capture, same_count
+from heuristics.comparison.difference.subject import (
+    SAME_COUNT,
+    Subject,
+    rows_of_group,
+    same_capture,
+    same_count,
+)
 from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import fact
-from heuristics.result.compared import ComparedRow, Exchange, KernelChange, KernelDelta, Worked
+from heuristics.result.compared import (
+    ComparedRow,
+    Exchange,
+    Grid,
+    KernelChange,
+    KernelDelta,
+    Worked,
+)
 from heuristics.words import say
 from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
@@ -49,8 +62,7 @@ def same_kernels(view: View) -> bool:
 @fact
 def same_products(view: View) -> bool:
     """As many of each class of matrix products."""
-    one, other = view.before.counts, view.after.counts
-    return all(same_count(one.get(row, 0.0), other.get(row, 0.0)) for row in PRODUCTS)
+    return all(same_count(view.before.count(row), view.after.count(row)) for row in PRODUCTS)
 
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
@@ -122,10 +134,11 @@ def _part(ns: float, of_ns: int) -> float:
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
-    found = [
-        one for one in view.facts.kernels if one.key == row_name and one.change in CHANGES[way]
-    ]
-    return tuple(_kernel(view, one) for one in found[:2])
+    found = []
+    for one in view.facts.kernels:
+        if one.key == row_name and one.change in CHANGES[way]:
+            found.append(_kernel(view, one))
+    return tuple(found[:2])
 
 
 def _kernel(view: View, kernel: KernelDelta) -> str:
@@ -134,8 +147,11 @@ def _kernel(view: View, kernel: KernelDelta) -> str:
     )
     if kernel.base_grid == kernel.new_grid or not kernel.base_grid or not kernel.new_grid:
         return found
-    grids = ("x".join(map(str, grid)) for grid in (kernel.base_grid, kernel.new_grid))
-    return f"{found}, grid: {view.arrow(*grids)}"
+    return f"{found}, grid: {view.arrow(*map(_grid, (kernel.base_grid, kernel.new_grid)))}"
+
+
+def _grid(grid: Grid) -> str:
+    return "x".join(map(str, grid))
 
 
 def _time(ns: int | None) -> str:
@@ -154,10 +170,11 @@ def _exchanges(view: View) -> tuple[Exchange, ...]:
 
 def places_of(row_name: str, view: View) -> tuple[str, ...]:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
-    rows = [one for one in _exchanges(view) if one.key == row_name and one.change == "exchanged"]
-    return tuple(
-        view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)) for one in rows[:2]
-    )
+    found = []
+    for one in _exchanges(view):
+        if one.key == row_name and one.change == "exchanged":
+            found.append(view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)))
+    return tuple(found[:2])
 
 
 def _done(kernels: Sequence[Worked], work_ns: int) -> str:
@@ -169,12 +186,11 @@ def _done(kernels: Sequence[Worked], work_ns: int) -> str:
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
-    rows = (
-        row
-        for row in known(side.rank.ledger) or ()
-        if row.row in CLASSES and row.count and row.work_ns
-    )
-    return {row.row: (row.work_ns / row.count, row.work_ns) for row in rows}
+    found = {}
+    for row in rows_of_group(side.rank, "budget"):
+        if row.row in CLASSES and row.count and row.work_ns:
+            found[row.row] = row.work_ns / row.count, row.work_ns
+    return found
 
 
 @fact
@@ -184,8 +200,8 @@ def slower_alike(view: View) -> str | None:
     total_ns = sum(work_ns for _, work_ns in before.values())
     longer, works_ns = list[float](), list[int]()
     for name, (each_ns, work_ns) in before.items():
-        counts = (side.counts.get(name, 0.0) for side in (view.before, view.after))
-        if work_ns >= HALF_A_WALL.value * total_ns and name in after and same_count(*counts):
+        is_same = same_count(view.before.count(name), view.after.count(name))
+        if work_ns >= HALF_A_WALL.value * total_ns and name in after and is_same:
             longer.append(after[name][0] / each_ns - 1)
             works_ns.append(work_ns)
     if len(longer) < FEWEST.value or sum(works_ns) < MOST.value * total_ns:
@@ -208,36 +224,14 @@ def more_work(view: View) -> bool:
     before, after = pair("kernels", view)
     if not 0 < before < after or same_count(before, after) or not seen_alike(view):
         return False
-    counts, later = view.before.counts, view.after.counts
-    times = [
-        later.get(name, 0.0) / count
-        for name, count in counts.items()
-        if name in CLASSES and count >= 1
-    ]
-    mean = after / before
-    alike = [abs(one - mean) <= MOST.value * (mean - 1) for one in times]
+    mean, alike = after / before, list[bool]()
+    for name, count in view.before.counts.items():
+        if name in CLASSES and count >= 1:
+            times = view.after.count(name) / count
+            alike.append(abs(times - mean) <= MOST.value * (mean - 1))
     back, later_back = pair("backward", view)
     goes_back = not back or (later_back > back and not same_count(back, later_back))
-    return len(times) >= FEWEST.value and sum(alike) >= len(alike) - 1 and goes_back
-
-
-@fact
-def runs_again(view: View) -> bool | None:
-    """More kernels that are forward by name for as many that are backward; None where names do not
-    tell.
-    """
-    (ahead, later), (back, later_back) = (pair(name, view) for name in ("forward", "backward"))
-    if not ahead or not back or not seen_alike(view):
-        return None
-    return same_count(back, later_back) and later > ahead and not same_count(ahead, later)
-
-
-@fact
-def ungrouped(view: View) -> bool:
-    (grouped, left), (gemms, more) = pair("grouped", view), pair("gemms", view)
-    return (
-        bool(grouped) and left <= (1 - MOST.value) * grouped and more > gemms and seen_alike(view)
-    )
+    return len(alike) >= FEWEST.value and sum(alike) >= len(alike) - 1 and goes_back
 
 
 @fact
@@ -254,8 +248,8 @@ def unfused(view: View) -> bool | None:
     gone = came = 0.0
     for kernel in view.facts.kernels:
         if kernel.key in named("@small"):
-            gone += kernel.base_count if kernel.change == "gone" else 0.0
-            came += kernel.new_count if kernel.change == "new" else 0.0
-    if 0 < gone < came:
-        return True
-    return None
+            if kernel.change == "gone":
+                gone += kernel.base_count
+            elif kernel.change == "new":
+                came += kernel.new_count
+    return 0 < gone < came or None

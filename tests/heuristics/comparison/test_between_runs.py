@@ -99,6 +99,9 @@ def test_a_further_run_is_compared_by_the_same_rank_and_may_have_the_steps_of_an
     for place in (0, 1):
         assert rank_like(Subject(base, base.ranks[place]), again, None) == again.ranks[place]
     assert rank_like(Subject(base, base.ranks[0]), again, 1) == again.ranks[1]
+    shifted = result(*(replace(run(90), rank=place) for place in (1, 2)))  # has no rank 0
+    more = result(*(replace(run(90), rank=place) for place in (0, 1, 2)))
+    assert rank_like(Subject(more, more.ranks[0]), shifted, None) == shifted.ranks[0]
     yes, others = Comparable("yes", ()), [side(run(90)), side(run(100), *[MS] * 8)]
     assert why_no_run(side(run(100)), others, yes) == ""
     assert "of another" in why_no_run(side(run(100), *[MS] * 8), others, yes)

@@ -15,6 +15,7 @@ from heuristics.comparison.whole_range import judge_whole, whole_range
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Difference
 from heuristics.result.compared_runs import Whole
 from heuristics.result.gate import Gate
+from heuristics.words import say
 from tests.doubles.comparison import log, rank, result, row
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -164,6 +165,11 @@ def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_de
         assert because in judged.because[0]
         assert judged.record.startswith(record)
         assert bool(judged.record) == bool(record)
+
+
+def test_more_than_fifty_steps_are_for_a_log() -> None:
+    by_logs = {count: say("comparison.record-logs", count=str(count)) for count in (50, 51)}
+    assert [rules._record_for(count) == said for count, said in by_logs.items()] == [False, True]
 
 
 def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:

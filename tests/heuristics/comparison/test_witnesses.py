@@ -165,6 +165,8 @@ def test_a_witness_is_silent_between_its_limits() -> None:
         ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
         ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
+        ("products", (rank(kernels=gemms(9, "flash_fwd_kernel")), rank(kernels=gemms(9, "flash_bwd_kernel"))),
+         True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
     ]  # fmt: skip

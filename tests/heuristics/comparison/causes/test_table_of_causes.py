@@ -101,6 +101,7 @@ gpu_slower: gemm 40>44; attention 20>22; norm 20>23; loss 10>11; rope 10>11
   => 11 ms | 2 more rows together move +2.00 ms a step
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 2>-; kernels gemm new ->2.5
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 9>-
+kernels_slower.gemm: gemm 40>50 3/5/2 100>100; norm 10
 grouped_gemm_lost: grouped_gemm 40>20 count 8>4; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
 grouped_gemm_lost: grouped_gemm 40>0 count 8>0; gemm 9>60 count 20>90; + moe_grouped_gemm true>false
   => high | 11 ms
@@ -254,6 +255,8 @@ kernels_exchanged.gemm: gemm 40>44; norm 10; kernels gemm gone 9>-; kernels gemm
 kernels_grid.gemm: gemm 40>44; norm 10; kernels gemm grid 9>10
 kernels_more.norm: norm 4>9 count 100>101; gemm 40
 knob.train.manual_gc: trailing 1>9; + train.manual_gc true>false
+knob.ddp.check_for_nan_in_grad: arrival 1>5; gemm 40; + ddp.check_for_nan_in_grad false>true
+kernels_slower.gemm: gemm 40>50 3/4/3 100>100; norm 10
 """
 KINDS = {
     "ep": "ep_combine", "dp": "dp_reduce_scatter", "sendrecv": "sendrecv_unresolved", "other": "other_comm",
@@ -320,9 +323,10 @@ def test_each_mover_of_the_table_moves_its_rows_its_way_and_only_so() -> None:
         row, way_, *broad = row_and_way.split()
         for what in things.split():
             for base, new, moves in ((1, 9, way_ != "-"), (9, 1, way_ != "+")):
-                found = movable(change(what, 1, 2), [moved(row, base, new)])
-                assert (what, found.rows, found.is_broad) == (what, (row,) * moves, bool(broad and moves))
-                assert movable(change(what, 2, 1), [moved(row, new, base)]).rows == found.rows
+                up, down = moved(row, base, new), moved(row, new, base)
+                found = movable(change(what, 1, 2), [up])
+                assert (what, found.rows, found.is_broad) == (what, (up,) * moves, bool(broad and moves))
+                assert movable(change(what, 2, 1), [down]).rows == (down,) * moves
     assert sum(len(one.split()) for one in MOVES.values()) == len(causes().movers)
     assert {one.source for one in fix_movers()} <= {fix.sources[0] for fix in CATALOGUE.values()}
 

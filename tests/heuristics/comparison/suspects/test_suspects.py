@@ -8,7 +8,7 @@ from heuristics.comparison.difference.changed import way
 from heuristics.comparison.suspects import shown, ways
 from heuristics.comparison.suspects.find import with_explained
 from heuristics.comparison.suspects.shown import VIEWED
-from heuristics.comparison.suspects.table import looks
+from heuristics.comparison.suspects.table import causes
 from heuristics.comparison.suspects.view import View, turned
 from heuristics.result.compared import Worked
 from heuristics.result.configured import ConfigFinding
@@ -20,11 +20,11 @@ from tests.doubles.told_suspects import first, ids, row, told_of
 def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
     found = {row: first(f"{row} 1>9 none")
         for row in ("gemm", "busy", "tp", "os_wait", "arrival", "idle", "trailing")}  # fmt: skip
-    places = {name: [one.next for one in looks()].index(found[name].next) for name in found
+    places = {name: [one.next for one in causes().looks].index(found[name].next) for name in found
         if found[name].id.startswith("row.")}  # fmt: skip
     assert places == {"gemm": 0, "busy": 0, "tp": 1, "os_wait": 3, "arrival": 3, "idle": 3, "trailing": 4}
-    assert looks()[2].rows == ("exposed_copy.*",)
-    assert [one.next.split()[:2] for one in looks()] == [
+    assert causes().looks[2].rows == ("exposed_copy.*",)
+    assert [one.next.split()[:2] for one in causes().looks] == [
         ["compare", "the"], ["compare", "the"], ["find", "the"], ["record", "both"], ["look", "at"]
     ]  # fmt: skip
 
@@ -60,6 +60,9 @@ def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() 
         ("gemm 2000; gc 0>9; noise 0>10", "row.launch_starved.gc"),
         ("gemm 2000; gc 0>10; noise 0>10", "gc_pauses"), ("gemm 2000; gc 0>9; noise 0>8", "gc_pauses"),
         ("gemm 2000; gc 0>21; noise 0>50", "gc_pauses"),
+        # of a step that takes as long nothing goes the other way
+        ("gc 0>20; noise 26>0; permute 5>15 none; grouped_gemm 15>11 none; + moe_expert_capacity_factor 1>2",
+         "gc_pauses knob.moe_expert_capacity_factor"),
         # what the trace shows is no cause of its own, but for the GPU
         ("attention 5>9 none; + detected.short_kernel_frac 1>2", "row.compute.attention"),
         ("attention 5>9 none; + gpu H100>H200", "gpu"),
