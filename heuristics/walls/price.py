@@ -49,6 +49,11 @@ class RankCosts:
     def unnamed_ns(self) -> int:
         return unnamed_ns(self.rank)
 
+    @property
+    def is_seen_to_communicate(self) -> bool:
+        budget = self.rank.budget
+        return self.rank.unseen is None and budget.exposed_comm_ns + budget.hidden_comm_ns > 0
+
     def most_ns(self, wall: WallId) -> int | None:
         """The bound of the partition; a replay that may say too little is no lower than it says.
 
@@ -94,11 +99,20 @@ class RunCosts:
     @property
     def error_frac(self) -> float:
         """How far prices may be off: what a replay misses its window by, of the worst rank."""
-        return max([0.0, *(one.proofs.residual_free_error_frac for one in self.replays)])
+        misses = (one.proofs.residual_free_error_frac for one in self.replays)
+        return max(misses, default=0.0)
 
     @property
     def replays(self) -> list[Costs]:
         return [one.replays for one in self.ranks if one.replays is not None]
+
+    @property
+    def judged_ns(self) -> int:
+        return sum(one.start.judged_ns for one in self.ranks)
+
+    def telling(self, wall: WallId) -> list[RankCosts]:
+        """The ranks that tell what a wall costs."""
+        return [one for one in self.ranks if wall in one.by_wall]
 
     def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
         """The most that a wall can cost where no proven replay tells its cost, as part of what is
@@ -108,18 +122,17 @@ class RunCosts:
         neither, or all are proven. `proofs_hold` False: no replay tells it, whatever its proofs
         say.
         """
-        proven = [one.proven_ns(wall) if proofs_hold else None for one in self.ranks]
-        if None not in proven:
+        most_ns, is_proven = 0, True
+        for one in self.ranks:
+            ns = one.proven_ns(wall) if proofs_hold else None
+            if ns is None:
+                ns, is_proven = one.most_ns(wall), False
+            if ns is None:
+                return None
+            most_ns += ns
+        if is_proven:
             return None
-        most = [
-            one.most_ns(wall) if ns is None else ns
-            for one, ns in zip(self.ranks, proven, strict=True)
-        ]
-        told = [ns for ns in most if ns is not None]
-        whole_ns = sum(one.start.judged_ns for one in self.ranks)
-        if len(told) < len(most):
-            return None
-        return sum(told) / whole_ns
+        return most_ns / self.judged_ns
 
 
 def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
@@ -131,12 +144,17 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     start, replays = start_of(rank), rank.costs
     if isinstance(replays, Missing) or replays.refused is not None:
         return RankCosts(place, rank, start, None, {})
-    told = {wall: cost for wall in WALL_IDS if (cost := replays.of(wall)) is not None}
-    told["host_overhead"] = start.without(replays.host_overhead)
-    if rank.unseen is not None:
-        del told["communication"]
-    capped = {wall: _capped(cost, _most_ns(rank, start, wall)) for wall, cost in told.items()}
-    return RankCosts(place, rank, start, replays, capped)
+    by_wall = dict[WallId, Cost]()
+    for wall in WALL_IDS:
+        cost, most_ns = replays.of(wall), _most_ns(rank, start, wall)
+        if cost is None or (wall == "communication" and rank.unseen is not None):
+            continue
+        if wall == "host_overhead":
+            cost = start.without(cost)
+        if most_ns is not None:  # what is saved in steps that are left out is no cost of the others
+            cost = replace(cost, ns=min(cost.ns, most_ns))
+        by_wall[wall] = cost
+    return RankCosts(place, rank, start, replays, by_wall)
 
 
 def _bound_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
@@ -159,15 +177,6 @@ def _most_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
     if wall == "communication" and bound is None:
         return rank.bounds.communication_seen
     return bound
-
-
-def _capped(cost: Cost, bound: int | None) -> Cost:
-    """A cost within its bound: what a replay saves in steps that are left out is no cost of the
-    others.
-    """
-    if bound is None:
-        return cost
-    return replace(cost, ns=min(cost.ns, bound))
 
 
 @frozen
@@ -208,21 +217,23 @@ def price(costs: RunCosts, wall: WallId) -> Priced:
         return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
     opaque = _opaque(costs) if wall != "host_overhead" else None
     most = None if opaque is not None else costs.at_most_frac(wall)
-    told = [(one, one.by_wall[wall]) for one in costs.ranks if wall in one.by_wall]
+    told = costs.telling(wall)
     if not told:
         return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
-    by_kind = added(cost.by_kind_ns for _, cost in told)
-    total_ns = sum(cost.ns for _, cost in told)
-    # of all ranks where a bound holds for those without a price, so that it is a part of the same
-    whole = [one for one, _ in told] if most is None else costs.ranks
+    total_ns = judged_ns = 0
+    for one in told:
+        total_ns += one.by_wall[wall].ns
+        judged_ns += one.start.judged_ns
+    if most is not None:  # of all ranks where a bound holds for those without a price
+        judged_ns = costs.judged_ns
     return Price(
         total_ns,
-        total_ns / sum(one.start.judged_ns for one in whole),
-        dict(by_kind),
-        _doubt(costs.ranks, wall) if opaque is None else opaque,
+        total_ns / judged_ns,
+        dict(added(one.by_wall[wall].by_kind_ns for one in told)),
+        _doubt(costs, wall) if opaque is None else opaque,
         most,
-        _steady_frac(told),
-        max(told, key=lambda one: one[1].ns / one[0].start.judged_ns)[0].place,
+        _steady_frac(told, wall),
+        max(told, key=lambda one: one.by_wall[wall].ns / one.start.judged_ns).place,
     )
 
 
@@ -230,55 +241,58 @@ def _opaque(costs: RunCosts) -> Missing | None:
     """Why only the host can be judged: graphs recorded whole take enough of the windows to hide a
     wall.
     """
-    budgets = [one.rank.budget for one in costs.ranks]
-    replays_ns = sum(one.compute_by_class_ns.get(GRAPH_REPLAY, 0) for one in budgets)
-    if replays_ns < WALL.value * sum(one.window_ns for one in budgets):
+    replays_ns = window_ns = 0
+    for one in costs.ranks:
+        replays_ns += one.rank.budget.compute_by_class_ns.get(GRAPH_REPLAY, 0)
+        window_ns += one.rank.budget.window_ns
+    if replays_ns < WALL.value * window_ns:
         return None
     return Missing("walls", say("walls.opaque-graphs"), cure("graphs", costs.recorder))
 
 
-def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
+def _steady_frac(told: Sequence[RankCosts], wall: WallId) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
-    for one, cost in told:
-        if len(cost.step_ns) < FEWEST.value:
+    for one in told:
+        step_ns = one.by_wall[wall].step_ns
+        if len(step_ns) < FEWEST.value:
             return None
         sample = sample_of(one.rank.steps)
         later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)
-        cost_ns += sum(cost.step_ns[later])
+        cost_ns += sum(step_ns[later])
         length_ns += sum(sample.stand_for_ns[later])
     return cost_ns / length_ns
 
 
-def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
+def _doubt(costs: RunCosts, wall: WallId) -> Missing | None:
     """Why the price may be more than it seems: a rank has none, or the least elastic of those in
     doubt.
     """
-    blind = next((one for one in ranks if wall not in one.by_wall), None)
-    if blind is not None:
-        return _why(blind, wall)
-    if wall == "communication" and (unnamed := unnamed_doubt(ranks)) is not None:
+    for one in costs.ranks:
+        if wall not in one.by_wall:
+            return _why(one, wall)
+    if wall == "communication" and (unnamed := unnamed_doubt(costs)) is not None:
         return unnamed
-    replays = [one.replays for one in ranks if one.replays is not None]
-    doubted = [one for one in replays if one.at_least is not None]
+    doubted = [one for one in costs.replays if one.at_least is not None]
     if doubted:
         return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least
     return None
 
 
-def unnamed_doubt(ranks: Sequence[RankCosts]) -> Missing | None:
+def unnamed_doubt(costs: RunCosts) -> Missing | None:
     """Why communication may cost more: kernels of unknown class, which perhaps or probably are;
     None: few.
     """
-    having = [one for one in ranks if one.unnamed_ns]
-    if not having:
+    alone_ns = apart_ns = 0
+    for one in costs.ranks:
+        if one.unnamed_ns:
+            alone_ns += one.unnamed_ns
+            apart_ns += one.rank.unnamed.apart_ns
+    if not alone_ns:
         return None
-    whole_ns = sum(one.start.judged_ns for one in ranks)
-    alone_ns = sum(one.unnamed_ns for one in having)
-    apart_ns = sum(one.rank.unnamed.apart_ns for one in having)
     which = "probably" if 2 * apart_ns >= alone_ns else "perhaps"
-    reason = say(f"walls.unnamed-{which}", part_frac=alone_ns / whole_ns)
-    return Missing(UNNAMED, reason, cure("unknown_kernels", ranks[0].rank.kind))
+    reason = say(f"walls.unnamed-{which}", part_frac=alone_ns / costs.judged_ns)
+    return Missing(UNNAMED, reason, cure("unknown_kernels", costs.recorder))
 
 
 def _why(one: RankCosts, wall: WallId) -> Missing:
@@ -340,10 +354,14 @@ def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
     return [shown(measure, frac)]
 
 
+def value_of(wall: Wall, measure: str) -> float | None:
+    """What a wall's evidence says; None where it does not say it."""
+    return next((one.value for one in wall.evidence if one.measure == measure), None)
+
+
 def only_in_first_step(wall: Wall) -> bool:
-    return any(
-        one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence
-    )
+    steady_frac = value_of(wall, "steady_cost_frac")
+    return steady_frac is not None and steady_frac < HALF_A_WALL.value
 
 
 def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
