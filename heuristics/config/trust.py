@@ -12,7 +12,7 @@ from traces.settings.derive import with_ranks
 from traces.settings.effective import effective, finalized, of_precision
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.precision import RECIPES
-from traces.settings.settings import Setting, Settings, Values, settings
+from traces.settings.settings import KnobView, Setting, Settings, Value, Values, settings
 
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
@@ -127,12 +127,16 @@ def _with_recipe(written: Settings) -> Settings:
     """With the fields that Bridge's precision, named or spelled out, writes over those of the
     model.
     """
-    name = written.value("mixed_precision")
-    own = {
-        knob: written.value(knob) for knob in written.by_knob if knob.startswith("mixed_precision.")
-    }
     place = written.said("mixed_precision") or "mixed_precision"
-    return written.under(settings(of_precision(name, own), place))
+    return written.under(settings(precision_of(written), place))
+
+
+def precision_of(written: Settings) -> Values:
+    """The model's fields that Bridge's precision writes, named or spelled out."""
+    own = dict[str, Value]()
+    for knob in KnobView(written).group("mixed_precision."):
+        own[knob] = written.value(knob)
+    return of_precision(written.value("mixed_precision"), own)
 
 
 def _recompute_knobs(observed: Observed) -> Values:

@@ -22,6 +22,7 @@ from heuristics.facts.configuration import version
 from heuristics.facts.dictionary import DICTIONARY
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
+from heuristics.rules.terms import knobs_first
 from heuristics.words import say
 from traces.settings.settings import Value, Values
 from traces.settings.spelling import spelled
@@ -72,6 +73,16 @@ The tag before a release, the oldest, the one that main will be, and main.
 def sources() -> Mapping[By, Mapping[str, str]]:
     """Where rules are written, by who refuses there and by the names that rows give in braces."""
     return read_table("heuristics.rules", "sources.toml", dict[By, dict[str, str]])
+
+
+@cache
+def _places() -> tuple[Mapping[str, By], Mapping[str, str]]:
+    """Who refuses at each name, and its place."""
+    refusing, places = dict[str, By](), dict[str, str]()
+    for by, several in sources().items():
+        refusing |= dict.fromkeys(several, by)
+        places |= several
+    return refusing, places
 
 
 class Releases(NamedTuple):
@@ -131,24 +142,17 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     same: Texts = ()
 
     def __post_init__(self) -> None:
+        by, places = _places()
         if self.by == "core":
-            named = (
-                by
-                for by, at in sources().items()
-                for one in at
-                if self.source.startswith(f"{{{one}}}")
-            )
-            force_setattr(self, "by", next(named, "core"))
-        places = {name: place for several in sources().values() for name, place in several.items()}
+            first = self.source.partition("}")[0].removeprefix("{")
+            force_setattr(self, "by", by.get(first, "core"))
         try:
             source = (self.source or f"{{{self.by}}}").format_map(places)
         except KeyError as error:
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
-        cure = self.cure or alternatives(self.cures)
-        cure = cure or " and ".join(
-            words_of(knob, value, self.by) for knob, value in self.set.items()
-        )
+        words = (words_of(knob, value, self.by) for knob, value in self.set.items())
+        cure = self.cure or alternatives(self.cures) or " and ".join(words)
         if not cure and (needed := self.needs_release):
             cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
@@ -167,10 +171,10 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def needs_release(self) -> tuple[Package, str] | None:
         """The release that it asks for, where it asks for one alone: `torch >= '2.6.0'`."""
-        package = next((one for one in PACKAGES if self.needs and self.needs.names == (one,)), None)
-        if self.needs is None or package is None or len(self.needs.words) != 1:
-            return None
-        return package, str(*self.needs.words)
+        for package in PACKAGES if self.needs and len(self.needs.words) == 1 else ():
+            if self.needs and self.needs.names == (package,):
+                return package, str(*self.needs.words)
+        return None
 
     @property
     def met_by(self) -> str:
@@ -243,12 +247,14 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
-        asks = [one for condition in self.conditions for one in condition.asks(config)]
+        asks = list[str]()
+        for condition in self.conditions:
+            asks += condition.asks(config)
         if self.by in _FRAMEWORKS and config.framework is None:
             asks.append("--config")
         if self.until and config.core is None:
             asks.append("--core-version")
-        return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
+        return knobs_first(asks)
 
     def in_force(self, of: Releases) -> bool | None:
         """Whether the releases have it; None where the release is unknown and the newest has it no
@@ -349,7 +355,9 @@ SUBJECTS: Final = (
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`."""
-    ours = {id: rule for subject in SUBJECTS for id, rule in rows(subject).items()}
+    ours: dict[str, Rule] = {}
+    for subject in SUBJECTS:
+        ours |= rows(subject)
     return {**ours, **added_rules(ours)}
 
 

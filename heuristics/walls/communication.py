@@ -20,11 +20,11 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.costs import RunCosts
 from heuristics.walls.price import (
     UNNAMED,
     Price,
     Priced,
-    RunCosts,
     Unpriced,
     judged,
     shown_frac,

@@ -22,7 +22,8 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, Priced, RunCosts, judged, shown
+from heuristics.walls.costs import RunCosts
+from heuristics.walls.price import Price, Priced, judged, shown
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import HALF_A_WALL, WALL

@@ -6,7 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.result.judged import Level, Reason, Verdict, Walls
-from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step, unnamed_doubt
+from heuristics.walls.costs import RankCosts, RunCosts
+from heuristics.walls.price import only_in_first_step, unnamed_doubt
 from heuristics.words import say
 from traces.account.account import Account
 from traces.limits import FEWEST, NEARLY_ALL, QUARTER, WALL, Limit

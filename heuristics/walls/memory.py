@@ -26,10 +26,10 @@ from msgspec import structs
 
 from heuristics.figures.figures import Figures, Ranks
 from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.costs import RunCosts
 from heuristics.walls.price import (
     Price,
     Priced,
-    RunCosts,
     Unpriced,
     held,
     judged,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall
-from heuristics.walls.price import RankCosts, RunCosts
+from heuristics.walls.costs import RankCosts, RunCosts
 from heuristics.words import say
 from traces.limits import LITTLE, WALL
 from traces.missing import Missing, known

@@ -8,9 +8,9 @@ from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall, Walls
 from heuristics.walls.confidence import reasons_against, with_confidence
+from heuristics.walls.costs import RunCosts
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
-from heuristics.walls.price import RunCosts
 from heuristics.words import say
 from traces.limits import LITTLE, Limit
 from traces.missing import known
