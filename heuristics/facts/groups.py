@@ -229,12 +229,13 @@ def cp_list_fits(config: Config) -> bool | None:
 
 
 def _hierarchy(config: Config) -> list[int]:
-    sizes = config.value(_LEVELS)
-    words = sizes if isinstance(sizes, tuple) else ()
-    whole = [number for word in words if (number := whole_number(str(word))) is not None]
-    if len(whole) == len(words):
-        return whole
-    return []
+    sizes, whole = config.value(_LEVELS), []
+    for word in sizes if isinstance(sizes, tuple) else ():
+        number = whole_number(str(word))
+        if number is None:
+            return []
+        whole.append(number)
+    return whole
 
 
 @told_by(_LEVELS)

@@ -157,8 +157,10 @@ def _between(config: Config) -> tuple[int, int] | None:
     layers, stages = config.count("num_layers"), config.pp
     if layers is None or stages is None or not all(map(config.known, (_FIRST, _LAST))):
         return None
-    ends = [count for count in (config.count(_FIRST), config.count(_LAST)) if count is not None]
-    return layers - sum(ends), stages - len(ends)
+    for ends in (config.count(_FIRST), config.count(_LAST)):
+        if ends is not None:
+            layers, stages = layers - ends, stages - 1
+    return layers, stages
 
 
 @told_by(_FIRST, _LAST, "num_layers", PP)

@@ -164,10 +164,11 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
 
     Of rows about one line, those that fit without an "if" stand for it; the others may be.
     """
-    found = [
-        _met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)
-    ]
-    certain = {id for one in found if not one.unknown for id in one.lines}
+    found, certain = list[Met](), set[str]()
+    for row in incidents().values():
+        if row.as_it_is and row.is_possible(run):
+            found.append(_met(row, run))
+            certain.update(() if found[-1].unknown else found[-1].lines)
     told, sure = [], set[str]()
     for one in found:
         if one.unknown and certain & one.lines.keys():
@@ -175,12 +176,11 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
         elif one.state != "possible":
             sure.add(one.row.id)
         told.append(one)
-    kept = [
-        one
-        for one in told
-        if not sure & {*one.row.unless}
-        and (one.state != "possible" or one.lines or one.row.when.holds(run))
-    ]
+    kept = []
+    for one in told:
+        is_told = one.state != "possible" or one.lines or one.row.when.holds(run)
+        if is_told and sure.isdisjoint(one.row.unless):
+            kept.append(one)
     return tuple(_told(one, run) for one in sorted(kept, key=_rank))
 
 

@@ -20,7 +20,7 @@ from heuristics.layouts.shown import Typed, changes_of, shown
 from heuristics.recipes import RECIPES
 from heuristics.result.layouts import CountedLayouts, PlannedLayout
 from heuristics.result.normal import NormalThroughput
-from heuristics.rules.check import check_rules
+from heuristics.rules.check import errors
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
@@ -213,7 +213,7 @@ def _legal(
         if len(listed) == LISTED.value:
             break
         changed, dispatcher, reason = _dispatched(run, one)
-        if any(rule.level == "error" for rule in check_rules(changed)):
+        if errors(changed):
             refused += 1
             continue
         listed.append(shown(one, run, ranking, capacity, dispatcher, reason, typed=typed))
