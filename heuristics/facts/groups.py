@@ -6,7 +6,7 @@ from typing import Final
 
 from heuristics.config.sizes import divisors
 from heuristics.config.view import Config
-from heuristics.facts.dictionary import fact, read, told_by
+from heuristics.facts.dictionary import fact, told_by
 from traces.limits import Limit
 from traces.missing import of_known
 from traces.patterns import whole_number
@@ -62,12 +62,6 @@ def padded_to_capacity(config: Config) -> bool | None:
     return routing == "drop_pad"
 
 
-read(
-    Config, "dispatcher_in_use", "moe_token_dispatcher_type", _BACKEND, _DEEPEP,
-    at="configured_or_seen_dispatcher",
-)  # fmt: skip
-
-
 @told_by("moe_ffn_hidden_size", "moe_router_topk")
 def small_experts(config: Config) -> bool | None:
     """Whether a token's experts are too little work to repay what HybridEP sets up."""
@@ -107,9 +101,6 @@ def expert_ranks(config: Config) -> int | None:
     if config.ep is None:
         return None
     return config.ep * (config.expert_tensor_size or 1)
-
-
-read(Config, "right_topology")
 
 
 @told_by(EP, ETP)

@@ -7,8 +7,8 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of
 from heuristics.config.view import Config
-from heuristics.facts.dictionary import enter, read, told_by
-from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, VIRTUAL_STAGES
+from heuristics.facts.dictionary import enter, told_by
+from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.values import unrolled
 
 _FIRST: Final = "num_layers_in_first_pipeline_stage"
@@ -88,9 +88,6 @@ def layout_mtp_together(config: Config) -> bool | None:
     parts = letters.split("|")
     holding = [at for at, part in enumerate(parts) if "m" in part]
     return not holding or (len(holding) == 1 and holding[0] >= len(parts) - stages)
-
-
-read(Config, "microbatches", GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)
 
 
 @told_by(_PATTERN)
