@@ -258,7 +258,7 @@ class Language:
     def _listed(self, node: ast.expr) -> Term:
         """A knob as its list of names; other terms as they are."""
         term = self._compiled(node)
-        if term.name not in knobs() or term.fact is not None:
+        if term.name not in knobs():
             return term
         return Term(lambda c: self._ways[Config](c).names(term.name), name=term.name)
 
