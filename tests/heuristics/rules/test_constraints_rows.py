@@ -187,6 +187,7 @@ DENSE = {"num_moe_experts": "null", "expert_model_parallel_size": 8}
 DEEPEP = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
 BIAS = {"num_moe_experts": 8, "add_bias_linear": True, "core": "0.14.0"}
 FUSED = {"bias_activation_fusion": True, "activation_func": "gelu", "gated_linear_unit": False}
+PLAIN = {"mixed_precision": "bf16_mixed"}
 AMPERE = {"mb": True, "mixed_precision": "bf16_with_mxfp8_mixed", "capability": "8.0"}
 VOLTA = {"lm": True, "moe_grouped_gemm": True, "capability": "7.0"}
 
