@@ -2,19 +2,17 @@
 
 from collections.abc import Callable
 from functools import cache, partial
-from operator import attrgetter, contains, methodcaller, ne
+from operator import attrgetter, contains, methodcaller
 from typing import Final
 
 from msgspec import Struct
 from packaging.version import Version
 
 from heuristics.config.about import GRAPH_KNOBS
-from heuristics.config.logic import any_of, negated
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, read, told_by
 from traces.missing import of_known
-from traces.settings.knobs import STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.texts import Texts
 from traces.toml_tables import read_table
 
@@ -31,10 +29,8 @@ tensor is a candidate of the newer one on all."""
 _EXPANDABLE: Final = "expandable_segments:true"
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
 _GATHER_RECIPE: Final = "mixed_precision.fp8_recipe"
-_FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OPTIMIZER: Final = "optimizer.optimizer"
-_RELEASES_EARLY: Final = "ep_overlap_early_attn_memory_release"
 
 
 class _Read(Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,12 +94,6 @@ def capability_major(config: Config) -> int | None:
 
 
 @told_by(option="--gpu-model")
-def fp8_gpu(config: Config) -> bool:
-    """Whether the GPU multiplies in FP8; one that is not known does."""
-    return config.capability is None or config.capability >= (8, 9)
-
-
-@told_by(option="--gpu-model")
 def gpu(config: Config) -> str | None:
     if config.gpu_family:
         return config.gpu_family.name
@@ -120,34 +110,7 @@ def expandable_segments(config: Config) -> bool | None:
     return is_on
 
 
-@told_by(*OF_ALLOCATOR)
-def segments_on(config: Config) -> bool:
-    """Known to be on: who says nothing of the allocator has it off."""
-    return expandable_segments(config) is True
-
-
 # ---- features ----
-
-
-@told_by(VIRTUAL_STAGES, STAGE_LAYOUT)
-def virtual_stages(config: Config) -> bool | None:
-    """A layout text brings virtual stages where it has more stages than PP."""
-    if config.pp_layout:
-        if config.vpp is None:
-            return None
-        return config.vpp > 1
-    return negated(config.null(VIRTUAL_STAGES))
-
-
-@told_by("num_moe_experts")
-def dense_in_bridge(config: Config) -> bool:
-    """Bridge looks at the experts first, Megatron-LM at EP alone."""
-    return config.moe() is False and config.framework == "megatron_bridge"
-
-
-@told_by(_RELEASES_EARLY)
-def early_release(config: Config) -> bool:
-    return config.on(_RELEASES_EARLY) is True
 
 
 @told_by(_GATHER_RECIPE, "fp8_recipe")
@@ -168,28 +131,6 @@ def muon(config: Config) -> bool | None:
     return of_known(contains, config.word(_OPTIMIZER), "muon")
 
 
-@told_by(_OPTIMIZER)
-def dist_muon(config: Config) -> bool:
-    return config.value(_OPTIMIZER) == "dist_muon"
-
-
-@told_by("ddp.use_megatron_fsdp")
-def megatron_fsdp(config: Config) -> bool:
-    """Off where nobody asks for it."""
-    return config.on("ddp.use_megatron_fsdp") is True
-
-
-@told_by(*_FSDP)
-def fsdp(config: Config) -> bool | None:
-    return any_of(*map(config.on, _FSDP))
-
-
-@told_by("attention_backend")
-def unfused_attention(config: Config) -> bool:
-    """Both frameworks choose a fused backend where nobody names another."""
-    return config.one_of("attention_backend", "unfused", "local") is True
-
-
 @told_by("fp8", "fp8_recipe", "fp4", option="--gpu-model")
 def platform_recipe(config: Config) -> bool | str | None:
     """Whether the precision is one that guides name for the GPU."""
@@ -202,11 +143,6 @@ def platform_recipe(config: Config) -> bool | str | None:
 read(Config, "graph_impl", *GRAPH_KNOBS)
 for _name in ("full_iteration", "graph_parts", "captured"):
     read(Config, _name, *GRAPH_KNOBS, "cuda_graph_modules")
-
-
-@told_by(*GRAPH_KNOBS)
-def graphs(config: Config) -> bool | None:
-    return of_known(ne, config.graph_impl, "none")
 
 
 # ---- lists, as the framework understands them ----

@@ -120,6 +120,7 @@ class Says(Struct, frozen=True, forbid_unknown_fields=True, rename={"value": "is
     value: str = ""
     text: str = ""
     when: str = ""
+    knobs: Texts = ()
     option: str = ""
 
 

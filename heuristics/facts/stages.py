@@ -68,18 +68,6 @@ _of_layout("layout_mtp_last", lambda letters: "t" not in letters.partition("m")[
 
 
 @told_by(STAGE_LAYOUT, PP)
-def layout_vpp(config: Config) -> int | None:
-    """Virtual stages of a rank; None where stages do not divide."""
-    letters = _letters(config)
-    if letters is None or not config.pp:
-        return None
-    stages = letters.count("|") + 1
-    if stages % config.pp:
-        return None
-    return stages // config.pp
-
-
-@told_by(STAGE_LAYOUT, PP)
 def layout_mtp_together(config: Config) -> bool | None:
     """All MTP layers of a layout stand in one stage, of the last round of virtual stages."""
     letters, stages = _letters(config), config.pp
@@ -96,15 +84,6 @@ def pattern_segments(config: Config) -> int | None:
     pattern = config.word(_PATTERN)
     if pattern:
         return pattern.split("/")[0].count("|") + 1
-    return None
-
-
-@told_by(_PATTERN, PP)
-def pattern_stages_fit(config: Config) -> bool | None:
-    """A pattern without bars is cut by Megatron-LM itself."""
-    segments = pattern_segments(config)
-    if segments and config.pp:
-        return segments == 1 or segments % config.pp == 0
     return None
 
 

@@ -138,7 +138,8 @@ class Language:
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
         for name, cases in written_facts().get(view.__name__, {}).items():
-            enter(name, partial(self._answer, cases), view, option=cases[0].option)
+            first = cases[0]
+            enter(name, partial(self._answer, cases), view, *first.knobs, option=first.option)
 
     def condition(self, text: str) -> Condition:
         """A condition by its text. ValueError: a name that nobody knows, or a form that is none of
