@@ -33,6 +33,7 @@ from heuristics.recipes import RECIPES
 from heuristics.rules.terms import (
     Evaluated,
     Term,
+    all_known,
     both,
     first_of,
     joined,
@@ -42,7 +43,7 @@ from heuristics.rules.terms import (
     tells,
     unknown_in,
 )
-from heuristics.rules.values import ARITHMETIC, NULL, as_set, comparison, computed, truth
+from heuristics.rules.values import ARITHMETIC, NULL, comparison, computed, meet, truth
 from heuristics.run.run import Run
 from heuristics.words import spelled
 from traces.limits import Limit
@@ -224,12 +225,9 @@ class Language:
                 return Term(lambda c: None)
             case ast.Name() | ast.Attribute():
                 return self.named(ast.unparse(node))
-            case ast.Call(func=ast.Name(id="first"), args=names, keywords=[]):
+            case ast.Call(func=ast.Name(id="first" | "known" as asked), args=names, keywords=[]):
                 terms = tuple(map(self._compiled, names))
-                return Term(partial(first_of, terms), terms)
-            case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
-                terms = tuple(map(self._compiled, names))
-                return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
+                return Term(partial(first_of if asked == "first" else all_known, terms), terms)
             case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
                 name = ast.unparse(knob)
                 return Term(lambda c: self._ways[Config](c).where(name))
@@ -247,13 +245,12 @@ class Language:
                 one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 other = self._listed(right) if is_list else self._compiled(right)
-                return both((one, other), comparison(type(op), isinstance(right, ast.Set)))
+                return both(one, other, comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-                listed = self._listed(left), self._listed(right)
-                return both(listed, lambda found, beside: bool(as_set(found) & as_set(beside)))
+                return both(self._listed(left), self._listed(right), meet)
             case ast.BinOp(left=left, op=op, right=right):
                 compute = partial(computed, ARITHMETIC[type(op)])
-                return both((self._compiled(left), self._compiled(right)), compute)
+                return both(self._compiled(left), self._compiled(right), compute)
         raise ValueError(f"{ast.unparse(node)} is no part of a condition")
 
     def _listed(self, node: ast.expr) -> Term:

@@ -94,9 +94,8 @@ def joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     return of
 
 
-def both(two: tuple[Term, Term], compute: Callable[[Any, Any], object]) -> Term:
+def both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term:
     """What is computed of two values, unknown where one is."""
-    one, other = two
 
     def of(asked: Any) -> object:
         found, beside = one.of(asked), other.of(asked)
@@ -104,7 +103,11 @@ def both(two: tuple[Term, Term], compute: Callable[[Any, Any], object]) -> Term:
             return None
         return compute(found, beside)
 
-    return Term(of, two)
+    return Term(of, (one, other))
+
+
+def all_known(terms: tuple[Term, ...], asked: Any) -> bool:
+    return all(term.of(asked) is not None for term in terms)
 
 
 def first_of(terms: tuple[Term, ...], asked: Any) -> object:

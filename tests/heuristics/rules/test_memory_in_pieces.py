@@ -53,7 +53,6 @@ def error(line: int, asked: int, allocated: int | None = None, **about: object) 
         ("fragmented", [error(7, 40), error(9, 24)], 7), ("fragmented", [error(7, 24), error(9, 41)], None),
         # a capture that is going on or went through before, or pools of graphs
         ("graph memory", [error(7, 1)], None), ("graph memory", [error(7, 1), error(9, 1)], 9),
-        ("graph memory", [error(8, 1)], None),
         ("graph memory", [error(7, 1, graph_pool_bytes=1)], 7),
         ("graph memory", [error(7, 1, stage="graph_capture"), error(9, 1)], 7),
     ],
