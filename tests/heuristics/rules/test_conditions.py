@@ -60,6 +60,12 @@ def holds(text: str) -> bool | None:
         ("unknown", None), ("bf16 > 0", None), ("core != '0.16.1'", False), ("not fp16", None),
         ("capability >= '9.0'", True), ("core <= '0.16.1'", True), ("core > '0.16.1'", False),
         ("'moe' not in recompute_modules", True), ("{'moe_act'} & recompute_modules", True),
+        ("{'moe_act'} <= recompute_modules", True), ("{'moe'} <= recompute_modules", False),
+        ("num_moe_experts > mtp_num_layers", False), ("num_moe_experts < mtp_num_layers", False),
+        ("mtp_num_layers is not None", False), ("num_moe_experts is not None", True),
+        ("fp16 is None", None), ("recompute_modules < {'moe_act', 'layernorm', 'moe'}", True),
+        ("first(te, num_moe_experts) == 64", True), ("first(mtp_num_layers, num_moe_experts) == 64", True),
+        ("num_moe_experts % 64 < 1", True), ("num_moe_experts % 63 == 1", True), ("te % 2 == 0", None),
     ],
 )  # fmt: skip
 def test_a_condition_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
@@ -88,12 +94,15 @@ def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:
 
 
 def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
-    config = run_with({**RUN, "fp16": False, "moe_layer_freq": "([1]*3)"}).view(Trust.CHECKED)
+    said = {"fp16": False, "moe_layer_freq": "([1]*3)", "offload_modules": [], "cp_comm_type": ["p2p", "a"]}
+    config = run_with({**RUN, **said, "moe_flex_dispatcher_backend": "null"}).view(Trust.CHECKED)
     for text, said in (
         ("ep > 1 and te >= '2.8'", "EP not known, Transformer Engine not known"),
         ("mtp_num_layers and bf16 and fp16", "mtp_num_layers not set, bf16 on, fp16 off"),
         ("recomputed & {'a'} and num_moe_experts", "recomputed modules others, num_moe_experts 64"),
         ("recompute_modules & {'a'}", "recompute_modules moe_act, layernorm"),
+        ("offload_modules & {'a'} or flex_backend", "offload_modules none, backend not set"),
+        ("cp_comm_type & {'a'}", "cp_comm_type p2p, a"),
         ("moe_token_dispatcher_type == 'a'", "moe_token_dispatcher_type flex"),
         ("moe_layer_freq == 'a'", "moe_layer_freq another value"),
         ("moe_layer_freq == '([1]*3)'", "moe_layer_freq ([1]*3)"),
