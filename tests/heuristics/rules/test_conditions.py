@@ -94,8 +94,8 @@ def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:
 
 
 def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
-    said = {"fp16": False, "moe_layer_freq": "([1]*3)", "offload_modules": [], "cp_comm_type": ["p2p", "a"]}
-    config = run_with({**RUN, **said, "moe_flex_dispatcher_backend": "null"}).view(Trust.CHECKED)
+    more = {"fp16": False, "moe_layer_freq": "([1]*3)", "offload_modules": [], "cp_comm_type": ["p2p", "a"]}
+    config = run_with({**RUN, **more, "moe_flex_dispatcher_backend": "null"}).view(Trust.CHECKED)
     for text, said in (
         ("ep > 1 and te >= '2.8'", "EP not known, Transformer Engine not known"),
         ("mtp_num_layers and bf16 and fp16", "mtp_num_layers not set, bf16 on, fp16 off"),
