@@ -75,6 +75,11 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     explains: Texts = ()
     unless: Texts = ()
 
+    @property
+    def affected(self) -> Texts:
+        """Its releases in words."""
+        return tuple(starmap(release_words, self.releases.items()))
+
     def seen_lines(self, run: Run) -> dict[str, int]:
         """Its lines in the run's log, each with the number of the first."""
         log = run.log
@@ -211,7 +216,7 @@ def _told(one: Met, run: Run) -> Incident:
         one,
         what=RUNS.filled(row.what, run),
         cure=RUNS.filled(row.cure, run),
-        releases=tuple(starmap(release_words, row.releases.items())),
+        releases=row.affected,
         only_if=one.unknown,
     )
 
@@ -241,7 +246,7 @@ def known_issues(fix: str, sets: Values, run: Run) -> tuple[KnownIssue, ...]:
             KnownIssue,
             row,
             what=RUNS.filled(row.what, changed),
-            releases=tuple(starmap(release_words, row.releases.items())),
+            releases=row.affected,
             only_if=row.unknown(changed),
             workaround=RUNS.filled(row.cure, changed),
         )

@@ -95,13 +95,13 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     )
     among = published() if wanted.published is None else wanted.published
     ranking = ranking_of(model, machine, precision, domain, among)
-    capacity, costs = wanted.capacity_bytes, module_costs(model, run)
-    fitting = Fitting(base, model, capacity, costs, run.config.core_text, precision)
+    costs, core = module_costs(model, run), run.config.core_text
+    fitting = Fitting(base, model, wanted.capacity_bytes, costs, core, precision)
     batch = KnobView(base).positive(GLOBAL_BATCH) or 1
     best, divide = _fitted(Asked(model, wanted.gpus, batch), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
-    listed, refused = _legal(ordered, run, ranking, capacity, typed)
+    listed, refused = _legal(ordered, run, ranking, typed)
     warnings: Texts = ()
     micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
     if model.experts is None:
@@ -204,7 +204,7 @@ def _dispatched(run: Run, one: Fitted) -> tuple[Run, str, str]:
 
 
 def _legal(
-    ordered: Sequence[Fitted], run: Run, ranking: Ranking, capacity: int, typed: Typed
+    ordered: Sequence[Fitted], run: Run, ranking: Ranking, typed: Typed
 ) -> tuple[list[PlannedLayout], int]:
     """The first that no rule of the releases refuses, and how many of those looked at one does."""
     listed: list[PlannedLayout] = []
@@ -216,7 +216,7 @@ def _legal(
         if errors(changed):
             refused += 1
             continue
-        listed.append(shown(one, run, ranking, capacity, dispatcher, reason, typed=typed))
+        listed.append(shown(one, run, ranking, dispatcher, reason, typed=typed))
     return listed, refused
 
 

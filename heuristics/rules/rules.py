@@ -4,7 +4,7 @@ version.
 A plug-in's rules are rows of the TOML files in its package, written as these tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.resources import files
@@ -152,7 +152,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
         words = (words_of(knob, value, self.by) for knob, value in self.set.items())
-        cure = self.cure or alternatives(self.cures) or " and ".join(words)
+        cure = self.cure or ", or ".join(self.cures) or " and ".join(words)
         if not cure and (needed := self.needs_release):
             cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
@@ -171,9 +171,12 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def needs_release(self) -> tuple[Package, str] | None:
         """The release that it asks for, where it asks for one alone: `torch >= '2.6.0'`."""
-        for package in PACKAGES if self.needs and len(self.needs.words) == 1 else ():
-            if self.needs and self.needs.names == (package,):
-                return package, str(*self.needs.words)
+        needs = self.needs
+        if needs is None or len(needs.words) != 1:
+            return None
+        for package in PACKAGES:
+            if needs.names == (package,):
+                return package, str(*needs.words)
         return None
 
     @property
@@ -185,10 +188,8 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
-        cure = (
-            alternatives(way for way, needed in self.cures.items() if needed.holds(config))
-            or self.cure
-        )
+        ways = (way for way, needed in self.cures.items() if needed.holds(config))
+        cure = ", or ".join(ways) or self.cure
         example = DICTIONARY[self.example].of(config) if self.example else None
         if example:
             return say("rules.in-this-run", cure=cure, example=example)
@@ -290,11 +291,6 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if applies or broken is False:
             return broken
         return None
-
-
-def alternatives(ways: Iterable[str]) -> str:
-    """Ways to meet a rule, as one cure."""
-    return ", or ".join(ways)
 
 
 def words_of(knob: str, value: Value, by: By) -> str:
