@@ -62,12 +62,10 @@ class Features(KnobView):
         A configuration only asks; a recording shows. So the trace outweighs files here, and an
         option both.
         """
-        seen, found = self.observed, _configured(self)
-        known = {
-            name: value
-            for name, value in found.items()
-            if value is not None and getattr(seen, name) in (None, "unknown")
-        }
+        seen, known = self.observed, dict[str, object]()
+        for name, value in _configured(self).items():
+            if value is not None and getattr(seen, name) in (None, "unknown"):
+                known[name] = value
         return replace(seen, **known)  # type: ignore[arg-type]
 
     @cached_property

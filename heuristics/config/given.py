@@ -33,9 +33,12 @@ def given_and_configured(given: Given, config: Config) -> Given:
 
 def entries_of(settings: Settings, problems: Iterable[Problem]) -> tuple[int, int]:
     """How many entries of files were read, and how many were not."""
-    said = [one.said for one in settings.by_knob.values()]
-    read = sum(one not in ("default", "trace") and not one.startswith("--") for one in said)
-    return read, sum(one.effect != "older_name" for one in problems)
+    read = unread = 0
+    for setting in settings.by_knob.values():
+        read += setting.said not in ("default", "trace") and not setting.said.startswith("--")
+    for problem in problems:
+        unread += problem.effect != "older_name"
+    return read, unread
 
 
 def is_whole(settings: Settings) -> bool:
@@ -51,7 +54,5 @@ def only_data_parallel(given: Given, files: Settings) -> bool:
     Where files have all that the run has, what they leave out is 1.
     """
     config = Config(given, Observed(), files)
-    sizes = [config.tp, config.ep, config.pp, config.cp]
-    if is_whole(files):
-        sizes = [1 if size is None else size for size in sizes]
-    return all(size == 1 for size in sizes) and config.etp in (None, 1)
+    ones = {None, 1} if is_whole(files) else {1}
+    return {config.tp, config.ep, config.pp, config.cp} <= ones and config.etp in (None, 1)

@@ -12,7 +12,7 @@ from traces.settings.derive import with_ranks
 from traces.settings.effective import effective, finalized, of_precision
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.precision import RECIPES
-from traces.settings.settings import Setting, Settings, Values, settings
+from traces.settings.settings import Setting, Settings, Value, Values, settings
 
 TRACE: Final = "trace"
 """Where a setting is from that only the trace tells."""
@@ -70,8 +70,10 @@ def _without_later_knobs(core_version: str | None) -> Settings:
     core = release(core_version)
     if core is None:
         return Settings()
-    later = [knob for knob in knobs().values() if knob.is_core and core < knob.since]
-    off = {knob.id: False if knob.kind == "bool" else None for knob in later}
+    off = dict[str, Value]()
+    for knob in knobs().values():
+        if knob.is_core and core < knob.since:
+            off[knob.id] = False if knob.kind == "bool" else None
     return settings(off, f"not in Megatron-Core {core_version}")
 
 
@@ -96,17 +98,15 @@ def given_settings(given: Given) -> Settings:
 
 
 def observed_settings(observed: Observed) -> Settings:
-    on = {
-        "moe_grouped_gemm": observed.grouped_gemm,
-        "overlap_moe_expert_parallel_comm": observed.ep_overlap,
-    }
     found = {
         **_DISPATCHERS.get(observed.dispatcher, {}),
         **_precision_knobs(observed.precision),
-        **{knob: True for knob, seen in on.items() if seen},
-        **_recompute_knobs(observed),
     }
-    return settings(found, TRACE)
+    if observed.grouped_gemm:
+        found["moe_grouped_gemm"] = True
+    if observed.ep_overlap:
+        found["overlap_moe_expert_parallel_comm"] = True
+    return settings(found | _recompute_knobs(observed), TRACE)
 
 
 def validated_settings(written: Settings, core_version: str | None) -> Settings:
@@ -131,7 +131,7 @@ def _with_recipe(written: Settings) -> Settings:
     return written.under(settings(of_precision(written), place))
 
 
-def _recompute_knobs(observed: Observed) -> Values:
+def _recompute_knobs(observed: Observed) -> dict[str, Value]:
     """Some modules run again, and not all: selective. A repeated MoE layer repeats its activation
     too.
     """

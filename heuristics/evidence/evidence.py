@@ -27,8 +27,9 @@ from heuristics.run.run import WALL_IDS
 from heuristics.walls import judge_walls, replayed_price
 from heuristics.walls.bound import Bound, find_bound, largest_bucket, unproven
 from heuristics.walls.confidence import with_confidence
+from heuristics.walls.costs import costs_of
 from heuristics.walls.memory import without_price
-from heuristics.walls.price import Unpriced, costs_of, held
+from heuristics.walls.price import Unpriced, held
 from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure

@@ -1,19 +1,20 @@
 """Facts of a configuration that tables of every subject ask: versions, sizes, features, graphs."""
 
+from collections.abc import Callable
 from functools import cache, partial
-from operator import contains, methodcaller, ne
+from operator import attrgetter, contains, methodcaller
 from typing import Final
 
+from msgspec import Struct
 from packaging.version import Version
 
 from heuristics.config.about import GRAPH_KNOBS
-from heuristics.config.logic import any_of, negated
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, read, told_by
 from traces.missing import of_known
-from traces.settings.knobs import CP, EP, ETP, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
 from traces.texts import Texts
+from traces.toml_tables import read_table
 
 ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 """Variables that PyTorch reads for its caching allocator: by release and by GPU."""
@@ -27,27 +28,39 @@ RECIPES: Final = {
 tensor is a candidate of the newer one on all."""
 _EXPANDABLE: Final = "expandable_segments:true"
 _RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
-_RECIPE: Final = "mixed_precision"
-"""A named recipe of Megatron-Bridge, which sets both formats."""
-_GATHER: Final = ("ddp.fp8_param_gather", "fp8_param", "mixed_precision.fp8_param_gather")
 _GATHER_RECIPE: Final = "mixed_precision.fp8_recipe"
-_DISTRIBUTED: Final = (
-    "ddp.use_distributed_optimizer",
-    "optimizer.use_distributed_optimizer",
-    "ddp.use_megatron_fsdp",
-)
-_FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
-_REDUCES: Final = ("ddp.overlap_grad_reduce", "comm_overlap.overlap_grad_reduce")
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OPTIMIZER: Final = "optimizer.optimizer"
-_PADDED: Final = "dataset.pad_to_max_length"
-_RELEASES_EARLY: Final = "ep_overlap_early_attn_memory_release"
-_NAMED: Final = "cuda_graph_modules"
-_MODULES: Final = (*GRAPH_KNOBS, _NAMED)
-_FLEX: Final = ("moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep")
 
 
-# ---- versions, framework, hardware ----
+class _Read(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `configuration.toml`, which says what its fields are."""
+
+    at: str = ""
+    on: Texts = ()
+    any_on: Texts = ()
+    knobs: Texts = ()
+    option: str = ""
+
+    def asked(self, name: str) -> Callable[[Config], object]:
+        """The question to a configuration."""
+        if self.on:
+            return methodcaller("on", *self.on)
+        if self.any_on:
+            return methodcaller("any_on", *self.any_on)
+        question = self.at or name
+        if question.endswith("()"):
+            return methodcaller(question[:-2])
+        return attrgetter(question)
+
+
+for _name, _row in read_table("heuristics.facts", "configuration.toml", dict[str, _Read]).items():
+    _knobs = _row.knobs or _row.on or _row.any_on
+    enter(_name, _row.asked(_name), Config, *_knobs, option=_row.option)
+read(Config, "nvlink_domain", option="--nvlink-domain or --gpu-model")
+
+
+# ---- versions, hardware ----
 
 
 @cache
@@ -81,19 +94,10 @@ def capability_major(config: Config) -> int | None:
 
 
 @told_by(option="--gpu-model")
-def fp8_gpu(config: Config) -> bool:
-    """Whether the GPU multiplies in FP8; one that is not known does."""
-    return config.capability is None or config.capability >= (8, 9)
-
-
-@told_by(option="--gpu-model")
 def gpu(config: Config) -> str | None:
     if config.gpu_family:
         return config.gpu_family.name
     return None
-
-
-read(Config, "hardware", at="hardware_class", option="--gpu-model")
 
 
 @told_by(*OF_ALLOCATOR)
@@ -106,88 +110,12 @@ def expandable_segments(config: Config) -> bool | None:
     return is_on
 
 
-@told_by(*OF_ALLOCATOR)
-def segments_on(config: Config) -> bool:
-    """Known to be on: who says nothing of the allocator has it off."""
-    return expandable_segments(config) is True
-
-
-read(Config, "framework", option="--config")
-read(Config, "packed", at="packed_sequences", option="--packed-sequences")
-read(Config, "stage", option="--stage")
-read(Config, "container", option="--container")
-
-# ---- sizes; a size that is null is 1, of ETP it is TP ----
-
-read(Config, "tp", TP)
-read(Config, "cp", CP)
-read(Config, "pp", PP)
-read(Config, "ep", EP)
-read(Config, "etp", ETP, TP)
-read(Config, "world", "world_size")
-read(Config, "dp", "world_size", TP, CP, PP)
-read(Config, "edp", "world_size", ETP, EP, PP)
-read(Config, "expert_parallel", EP, option="--ep")
-read(Config, "pipeline_parallel", PP, option="--pp")
-read(Config, "expert_tensor", ETP, TP, at="expert_tensor_size")
-read(Config, "nvlink_domain", option="--nvlink-domain or --gpu-model")
-
-
-@told_by(VIRTUAL_STAGES, STAGE_LAYOUT)
-def virtual_stages(config: Config) -> bool | None:
-    """A layout text brings virtual stages where it has more stages than PP."""
-    if config.pp_layout:
-        if config.vpp is None:
-            return None
-        return config.vpp > 1
-    return negated(config.null(VIRTUAL_STAGES))
-
-
 # ---- features ----
-
-read(Config, "flex", *_FLEX)
-read(
-    Config,
-    "ep_overlap",
-    "overlap_moe_expert_parallel_comm",
-    "comm_overlap.overlap_moe_expert_parallel_comm",
-)
-read(Config, "delayed_wgrad", "delay_wgrad_compute", "comm_overlap.delay_wgrad_compute")
-read(Config, "precision", _RECIPE, option="--precision")
-read(Config, "full_recompute", "recompute_granularity")
-read(Config, "dropless", "moe_expert_capacity_factor", option="--routing")
-read(Config, "dense_layers", "moe_layer_freq")
-
-
-enter("moe", Config.moe, Config, "num_moe_experts")
-
-
-@told_by("num_moe_experts")
-def dense_in_bridge(config: Config) -> bool:
-    """Bridge looks at the experts first, Megatron-LM at EP alone."""
-    return config.moe() is False and config.framework == "megatron_bridge"
-
-
-enter("hybrid_model", methodcaller("on", "is_hybrid_model"), Config, "is_hybrid_model")
-
-
-@told_by(_RELEASES_EARLY)
-def early_release(config: Config) -> bool:
-    return config.on(_RELEASES_EARLY) is True
-
-
-enter("early_reduction", methodcaller("on", *reversed(_REDUCES)), Config, *_REDUCES)
-enter("low_precision", Config.low_precision, Config, "fp8", "fp4", _RECIPE, option="--precision")
-enter("fp8_matrices", Config.fp8, Config, "fp8", _RECIPE, option="--precision")
-enter("fp8_gathered", methodcaller("any_on", *_GATHER), Config, *_GATHER)
 
 
 @told_by(_GATHER_RECIPE, "fp8_recipe")
 def gather_recipe(config: Config) -> object:
     return config.value(_GATHER_RECIPE if config.known(_GATHER_RECIPE) else "fp8_recipe")
-
-
-enter("distributed_optimizer", methodcaller("any_on", *_DISTRIBUTED), Config, *_DISTRIBUTED)
 
 
 @told_by(_FRACTION)
@@ -203,31 +131,6 @@ def muon(config: Config) -> bool | None:
     return of_known(contains, config.word(_OPTIMIZER), "muon")
 
 
-@told_by(_OPTIMIZER)
-def dist_muon(config: Config) -> bool:
-    return config.value(_OPTIMIZER) == "dist_muon"
-
-
-@told_by("ddp.use_megatron_fsdp")
-def megatron_fsdp(config: Config) -> bool:
-    """Off where nobody asks for it."""
-    return config.on("ddp.use_megatron_fsdp") is True
-
-
-@told_by(*_FSDP)
-def fsdp(config: Config) -> bool | None:
-    return any_of(*map(config.on, _FSDP))
-
-
-@told_by("attention_backend")
-def unfused_attention(config: Config) -> bool:
-    """Both frameworks choose a fused backend where nobody names another."""
-    return config.one_of("attention_backend", "unfused", "local") is True
-
-
-enter("padded_packs", methodcaller("on", _PADDED), Config, _PADDED)
-
-
 @told_by("fp8", "fp8_recipe", "fp4", option="--gpu-model")
 def platform_recipe(config: Config) -> bool | str | None:
     """Whether the precision is one that guides name for the GPU."""
@@ -238,28 +141,11 @@ def platform_recipe(config: Config) -> bool | str | None:
 # ---- CUDA graphs ----
 
 read(Config, "graph_impl", *GRAPH_KNOBS)
-read(Config, "full_iteration", *_MODULES)
-read(Config, "graph_modules", _NAMED)
-read(Config, "graph_parts", *_MODULES)
-read(Config, "captured", *_MODULES)
-read(
-    Config,
-    "graphed_wgrad",
-    _NAMED,
-    "moe_shared_expert_intermediate_size",
-    "moe_shared_expert_overlap",
-)
-
-
-@told_by(*GRAPH_KNOBS)
-def graphs(config: Config) -> bool | None:
-    return of_known(ne, config.graph_impl, "none")
+for _name in ("full_iteration", "graph_parts", "captured"):
+    read(Config, _name, *GRAPH_KNOBS, "cuda_graph_modules")
 
 
 # ---- lists, as the framework understands them ----
-
-
-enter("recomputed", Config.recompute_modules, Config, *_RECOMPUTE)
 
 
 @told_by(*_RECOMPUTE)
@@ -284,6 +170,3 @@ def modules_unset(config: Config) -> bool:
     in.
     """
     return config.written.value("recompute_modules") is None
-
-
-enter("offloaded", Config.offloads, Config, "fine_grained_activation_offloading", "offload_modules")

@@ -7,14 +7,17 @@ is a row of `read`, and what the language of conditions can say of other facts a
 `facts.toml`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from operator import attrgetter
+from pkgutil import walk_packages
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
+import heuristics
 from traces.frozen import frozen
 from traces.texts import Texts
 from traces.toml_tables import read_table
@@ -62,7 +65,15 @@ class Fact:
 
 
 DICTIONARY: Final[dict[str, Fact]] = {}
-"""By name. A name has one meaning in every table."""
+"""By name what the modules that are loaded state. A name has one meaning in every table."""
+
+
+@cache
+def facts() -> Mapping[str, Fact]:
+    """All facts there are, whatever was loaded before: a module that states some may be any."""
+    for module in walk_packages(heuristics.__path__, "heuristics."):
+        import_module(module.name)
+    return DICTIONARY
 
 
 def enter(
@@ -109,6 +120,7 @@ class Says(Struct, frozen=True, forbid_unknown_fields=True, rename={"value": "is
     value: str = ""
     text: str = ""
     when: str = ""
+    knobs: Texts = ()
     option: str = ""
 
 

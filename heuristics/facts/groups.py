@@ -1,23 +1,20 @@
 """Facts of how ranks are grouped and tokens spread over them, and values that would fit a run."""
 
 from math import gcd, prod
-from operator import gt
 from typing import Final
 
 from heuristics.config.sizes import divisors
 from heuristics.config.view import Config
-from heuristics.facts.dictionary import fact, read, told_by
+from heuristics.facts.dictionary import fact, told_by
 from traces.limits import Limit
-from traces.missing import of_known
 from traces.patterns import whole_number
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import EP, ETP, MICRO_BATCH
-from traces.settings.settings import OFF, Framework
+from traces.settings.settings import Framework
 from traces.settings.spelling import spell
 
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 _DEEPEP: Final = "moe_enable_deepep"
-_PAD: Final = "moe_pad_expert_input_to_capacity"
 _DOMAIN: Final = "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"
 _KINDS: Final = "moe_router_load_balancing_type"
 _LOSSES: Final = "moe_aux_loss_coeff"
@@ -53,39 +50,6 @@ def flex_backend(config: Config) -> str | None:
     return None
 
 
-@told_by(_PAD, option="--routing")
-def padded_to_capacity(config: Config) -> bool | None:
-    """Expert inputs are padded to capacity: as configured, else as the routing is given."""
-    padded, routing = config.on(_PAD), config.routing
-    if padded is not None or routing is None:
-        return padded
-    return routing == "drop_pad"
-
-
-read(
-    Config, "dispatcher_in_use", "moe_token_dispatcher_type", _BACKEND, _DEEPEP,
-    at="configured_or_seen_dispatcher",
-)  # fmt: skip
-
-
-@told_by("moe_ffn_hidden_size", "moe_router_topk")
-def small_experts(config: Config) -> bool | None:
-    """Whether a token's experts are too little work to repay what HybridEP sets up."""
-    width, choices = config.positive("moe_ffn_hidden_size"), config.positive("moe_router_topk")
-    if width is None or choices is None:
-        return None
-    return width <= SMALL_EXPERT.value and choices <= FEW_CHOICES.value
-
-
-@told_by("num_moe_experts", EP)
-def local_experts(config: Config) -> int | None:
-    """Experts of a rank."""
-    experts, ep = config.positive("num_moe_experts"), config.ep
-    if experts is None or not ep or experts % ep:
-        return None
-    return experts // ep
-
-
 @told_by("seq_length", MICRO_BATCH)
 def rank_tokens(config: Config) -> int | None:
     """Tokens that a rank dispatches at once: of its micro-batch, less what TP with sequences and CP
@@ -99,32 +63,6 @@ def rank_tokens(config: Config) -> int | None:
 
 
 # ---- NVLink domains ----
-
-
-@fact
-def expert_ranks(config: Config) -> int | None:
-    """Ranks that hold one set of all experts, where an ETP that is not known is 1."""
-    if config.ep is None:
-        return None
-    return config.ep * (config.expert_tensor_size or 1)
-
-
-read(Config, "right_topology")
-
-
-@told_by(EP, ETP)
-def beyond_domain(config: Config) -> bool | None:
-    """Whether expert ranks are more than one NVLink domain holds."""
-    return of_known(gt, expert_ranks(config), config.nvlink_domain)
-
-
-@told_by("env.NVSHMEM_ENABLE_NIC_PE_MAPPING")
-def pinned_cards(config: Config) -> bool | None:
-    """Whether NVSHMEM pins ranks to network cards."""
-    text = config.env("NVSHMEM_ENABLE_NIC_PE_MAPPING")
-    if text is None:
-        return None
-    return text.lower() not in OFF
 
 
 @told_by(EP, option="--gpu-model")
@@ -229,12 +167,13 @@ def cp_list_fits(config: Config) -> bool | None:
 
 
 def _hierarchy(config: Config) -> list[int]:
-    sizes = config.value(_LEVELS)
-    words = sizes if isinstance(sizes, tuple) else ()
-    whole = [number for word in words if (number := whole_number(str(word))) is not None]
-    if len(whole) == len(words):
-        return whole
-    return []
+    sizes, whole = config.value(_LEVELS), []
+    for word in sizes if isinstance(sizes, tuple) else ():
+        number = whole_number(str(word))
+        if number is None:
+            return []
+        whole.append(number)
+    return whole
 
 
 @told_by(_LEVELS)

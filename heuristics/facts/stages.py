@@ -7,8 +7,8 @@ from typing import Final
 
 from heuristics.config.logic import all_of, any_of
 from heuristics.config.view import Config
-from heuristics.facts.dictionary import enter, read, told_by
-from traces.settings.knobs import GLOBAL_BATCH, MICRO_BATCH, PP, STAGE_LAYOUT, VIRTUAL_STAGES
+from heuristics.facts.dictionary import enter, told_by
+from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.values import unrolled
 
 _FIRST: Final = "num_layers_in_first_pipeline_stage"
@@ -68,18 +68,6 @@ _of_layout("layout_mtp_last", lambda letters: "t" not in letters.partition("m")[
 
 
 @told_by(STAGE_LAYOUT, PP)
-def layout_vpp(config: Config) -> int | None:
-    """Virtual stages of a rank; None where stages do not divide."""
-    letters = _letters(config)
-    if letters is None or not config.pp:
-        return None
-    stages = letters.count("|") + 1
-    if stages % config.pp:
-        return None
-    return stages // config.pp
-
-
-@told_by(STAGE_LAYOUT, PP)
 def layout_mtp_together(config: Config) -> bool | None:
     """All MTP layers of a layout stand in one stage, of the last round of virtual stages."""
     letters, stages = _letters(config), config.pp
@@ -90,24 +78,12 @@ def layout_mtp_together(config: Config) -> bool | None:
     return not holding or (len(holding) == 1 and holding[0] >= len(parts) - stages)
 
 
-read(Config, "microbatches", GLOBAL_BATCH, MICRO_BATCH, "world_size", PP)
-
-
 @told_by(_PATTERN)
 def pattern_segments(config: Config) -> int | None:
     """Segments between the bars of a pattern of layers; MTP layers stand behind the first slash."""
     pattern = config.word(_PATTERN)
     if pattern:
         return pattern.split("/")[0].count("|") + 1
-    return None
-
-
-@told_by(_PATTERN, PP)
-def pattern_stages_fit(config: Config) -> bool | None:
-    """A pattern without bars is cut by Megatron-LM itself."""
-    segments = pattern_segments(config)
-    if segments and config.pp:
-        return segments == 1 or segments % config.pp == 0
     return None
 
 
@@ -157,8 +133,10 @@ def _between(config: Config) -> tuple[int, int] | None:
     layers, stages = config.count("num_layers"), config.pp
     if layers is None or stages is None or not all(map(config.known, (_FIRST, _LAST))):
         return None
-    ends = [count for count in (config.count(_FIRST), config.count(_LAST)) if count is not None]
-    return layers - sum(ends), stages - len(ends)
+    for ends in (config.count(_FIRST), config.count(_LAST)):
+        if ends is not None:
+            layers, stages = layers - ends, stages - 1
+    return layers, stages
 
 
 @told_by(_FIRST, _LAST, "num_layers", PP)

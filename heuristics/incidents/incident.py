@@ -75,6 +75,11 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     explains: Texts = ()
     unless: Texts = ()
 
+    @property
+    def affected(self) -> Texts:
+        """Its releases in words."""
+        return tuple(starmap(release_words, self.releases.items()))
+
     def seen_lines(self, run: Run) -> dict[str, int]:
         """Its lines in the run's log, each with the number of the first."""
         log = run.log
@@ -164,10 +169,11 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
 
     Of rows about one line, those that fit without an "if" stand for it; the others may be.
     """
-    found = [
-        _met(row, run) for row in incidents().values() if row.as_it_is and row.is_possible(run)
-    ]
-    certain = {id for one in found if not one.unknown for id in one.lines}
+    found, certain = list[Met](), set[str]()
+    for row in incidents().values():
+        if row.as_it_is and row.is_possible(run):
+            found.append(_met(row, run))
+            certain.update(() if found[-1].unknown else found[-1].lines)
     told, sure = [], set[str]()
     for one in found:
         if one.unknown and certain & one.lines.keys():
@@ -175,12 +181,11 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
         elif one.state != "possible":
             sure.add(one.row.id)
         told.append(one)
-    kept = [
-        one
-        for one in told
-        if not sure & {*one.row.unless}
-        and (one.state != "possible" or one.lines or one.row.when.holds(run))
-    ]
+    kept = []
+    for one in told:
+        is_told = one.state != "possible" or one.lines or one.row.when.holds(run)
+        if is_told and sure.isdisjoint(one.row.unless):
+            kept.append(one)
     return tuple(_told(one, run) for one in sorted(kept, key=_rank))
 
 
@@ -211,7 +216,7 @@ def _told(one: Met, run: Run) -> Incident:
         one,
         what=RUNS.filled(row.what, run),
         cure=RUNS.filled(row.cure, run),
-        releases=tuple(starmap(release_words, row.releases.items())),
+        releases=row.affected,
         only_if=one.unknown,
     )
 
@@ -241,7 +246,7 @@ def known_issues(fix: str, sets: Values, run: Run) -> tuple[KnownIssue, ...]:
             KnownIssue,
             row,
             what=RUNS.filled(row.what, changed),
-            releases=tuple(starmap(release_words, row.releases.items())),
+            releases=row.affected,
             only_if=row.unknown(changed),
             workaround=RUNS.filled(row.cure, changed),
         )

@@ -7,7 +7,7 @@ the workflow and the estimates, which a recording alone does not need.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, get_args
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ from heuristics.result.normal import NormalThroughput
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.failures import Failure, explain_failures
 from heuristics.rules.megatron.answer import Answer
-from heuristics.rules.rules import Level, Rule, rules
+from heuristics.rules.rules import Rule, rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
@@ -208,19 +208,11 @@ def _failure(
 def _broken(
     run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]
 ) -> tuple[BrokenRule, ...]:
-    by_knob = run.config.written.by_knob
-    return tuple(
-        copied(
-            BrokenRule,
-            rule,
-            level=level,
-            seen=tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob),
-            same_as=_other(told_by, rule.id),
-        )
-        for level in get_args(Level)
-        for rule in broken
-        if rule.level == level
-    )
+    by_knob, found = run.config.written.by_knob, []
+    for rule in broken:
+        seen = tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob)
+        found.append(copied(BrokenRule, rule, seen=seen, same_as=_other(told_by, rule.id)))
+    return tuple(found)
 
 
 def _throughput(
@@ -275,9 +267,13 @@ def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed |
 
 def _no_peak(run: Run) -> Missing:
     """Asks for what is not known alone."""
-    asks = {"--gpu-model": run.gpu, "--precision": run.tells("precision_taken")}
-    missing = ", ".join(option for option, told in asks.items() if told is None)
-    return Missing("", say("findings.unknown-peak"), missing or say("findings.unlisted-peak"))
+    missing = []
+    if run.gpu is None:
+        missing.append("--gpu-model")
+    if run.tells("precision_taken") is None:
+        missing.append("--precision")
+    cure = ", ".join(missing) or say("findings.unlisted-peak")
+    return Missing("", say("findings.unknown-peak"), cure)
 
 
 def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughput]:

@@ -187,7 +187,7 @@ def _by_kind(wall: Wall, evidence: RunEvidence) -> dict[str, int]:
     """What each kind of a wall costs that advice may act on: not the shapes of kernels of unknown
     class.
     """
-    kinds = dict(known(wall.cost_by_kind_ns) or {})
+    kinds = dict(wall.cost_by_kind_ns or {})
     if evidence.has_unnamed and UNNAMED.class_ in kinds:
         kinds[UNNAMED.class_] = 0
     return kinds
@@ -200,7 +200,7 @@ def _completed(evidence: RunEvidence) -> Verdict:
     No wall is an answer where all were judged. Without a wall it has no kind.
     """
     verdict, bound = evidence.verdict, evidence.bound
-    cure = next((wall.cure for wall in evidence.walls if wall.cure), None)
+    cure = next(filter(None, (wall.cure for wall in evidence.walls)), None)
     no_budget = Missing("", say("walls.no-budget"), say("walls.give-symptoms"))
     bucket, part = evidence.largest or (no_budget, no_budget)
 
@@ -250,7 +250,7 @@ def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> F
 def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) -> Plan:
     walls, verdict = evidence.walls, evidence.verdict
     found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (wall.id != verdict.wall, -(known(wall.cost_ns) or 0)))
+    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     trains = run.observed.training is not False  # most fixes are Megatron's, and act on training
     fixes = fixes_of(run.framework)
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}

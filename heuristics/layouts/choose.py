@@ -20,7 +20,7 @@ from heuristics.layouts.shown import Typed, changes_of, shown
 from heuristics.recipes import RECIPES
 from heuristics.result.layouts import CountedLayouts, PlannedLayout
 from heuristics.result.normal import NormalThroughput
-from heuristics.rules.check import check_rules
+from heuristics.rules.check import errors
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
@@ -95,13 +95,13 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     )
     among = published() if wanted.published is None else wanted.published
     ranking = ranking_of(model, machine, precision, domain, among)
-    capacity, costs = wanted.capacity_bytes, module_costs(model, run)
-    fitting = Fitting(base, model, capacity, costs, run.config.core_text, precision)
+    costs, core = module_costs(model, run), run.config.core_text
+    fitting = Fitting(base, model, wanted.capacity_bytes, costs, core, precision)
     batch = KnobView(base).positive(GLOBAL_BATCH) or 1
     best, divide = _fitted(Asked(model, wanted.gpus, batch), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
-    listed, refused = _legal(ordered, run, ranking, capacity, typed)
+    listed, refused = _legal(ordered, run, ranking, typed)
     warnings: Texts = ()
     micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
     if model.experts is None:
@@ -204,7 +204,7 @@ def _dispatched(run: Run, one: Fitted) -> tuple[Run, str, str]:
 
 
 def _legal(
-    ordered: Sequence[Fitted], run: Run, ranking: Ranking, capacity: int, typed: Typed
+    ordered: Sequence[Fitted], run: Run, ranking: Ranking, typed: Typed
 ) -> tuple[list[PlannedLayout], int]:
     """The first that no rule of the releases refuses, and how many of those looked at one does."""
     listed: list[PlannedLayout] = []
@@ -213,10 +213,10 @@ def _legal(
         if len(listed) == LISTED.value:
             break
         changed, dispatcher, reason = _dispatched(run, one)
-        if any(rule.level == "error" for rule in check_rules(changed)):
+        if errors(changed):
             refused += 1
             continue
-        listed.append(shown(one, run, ranking, capacity, dispatcher, reason, typed=typed))
+        listed.append(shown(one, run, ranking, dispatcher, reason, typed=typed))
     return listed, refused
 
 

@@ -169,7 +169,7 @@ def _crowded(filled_frac: float, modules: int) -> float:
 
 def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
     """About what a rank holds when the parts of some modules are recomputed."""
-    parts = {part for module in recompute.modules for part in RECOMPUTED.get(module, ())}
+    parts = set[str]().union(*(RECOMPUTED.get(module, ()) for module in recompute.modules))
     return stage.total_bytes - sum(map(stage.by_part.get, parts, repeat(0)))
 
 

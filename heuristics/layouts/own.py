@@ -9,7 +9,7 @@ from heuristics.layouts.ranking import Ranking
 from heuristics.layouts.shown import shown
 from heuristics.layouts.stages import uneven_of, work_of
 from heuristics.result.layouts import PlannedLayout
-from heuristics.rules.check import check_rules
+from heuristics.rules.check import errors
 from heuristics.run.run import Run
 from traces.missing import Missing
 from traces.patterns import compiled
@@ -37,9 +37,9 @@ def own_layout(
     sizes, recompute = _sizes(run, model, layout), _recompute(run, fitting)
     kept = fullest(fitting.stages(sizes, NOTHING) or held).total_bytes
     own = Fitted(sizes, recompute, fullest(held), fitting.capacity, kept)
-    broken = tuple(rule.id for rule in check_rules(run) if rule.level == "error")
+    broken = tuple(rule.id for rule in errors(run))
     dispatcher = run.active.dispatcher
-    return shown(own, run, ranking, fitting.capacity, dispatcher, "", broken, own=True)
+    return shown(own, run, ranking, dispatcher, "", broken, own=True)
 
 
 def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:

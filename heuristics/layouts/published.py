@@ -182,11 +182,14 @@ def _near(machine: Machine, of: Published) -> Near | None:
 
 
 def _gpus_apart(one: str, other: str) -> float:
-    products, apart = (product_named(one), product_named(other)), UNLIKE.value
-    memory = [product.memory_gib for product in products if product and product.memory_gib]
-    if len(memory) == 2:
-        apart = abs(log2(memory[0] / memory[1]))
-    domains = {getattr(family_named(name), "nvlink_domain", 8) for name in (one, other)}
+    apart, memory_gib, domains = UNLIKE.value, list[float](), set[int]()
+    for name in (one, other):
+        product, family = product_named(name), family_named(name)
+        domains.add(family.nvlink_domain if family else 8)
+        if product and product.memory_gib:
+            memory_gib.append(product.memory_gib)
+    if len(memory_gib) == 2:
+        apart = abs(log2(memory_gib[0] / memory_gib[1]))
     return apart + LESSER.value * (len(domains) > 1)
 
 

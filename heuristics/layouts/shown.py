@@ -51,7 +51,6 @@ def shown(
     one: Fitted,
     run: Run,
     ranking: Ranking,
-    capacity: int,
     dispatcher: str,
     reason: str,
     broken: Texts = (),
@@ -84,7 +83,7 @@ def shown(
             for id, cost in costs.items()
             if cost >= _SHOWN
         ),
-        because=tuple(_because(one, ranking, capacity, dispatcher, reason)),
+        because=tuple(_because(one, ranking, dispatcher, reason)),
         nearest=tuple(_near(near, value) for near, value in ranking.closest(one)),
         unknown=unknown,
         broken=broken,
@@ -125,9 +124,7 @@ def _modules(one: Fitted) -> str:
     return ", ".join(one.recompute.modules) or "whole layers"
 
 
-def _because(
-    one: Fitted, ranking: Ranking, capacity: int, dispatcher: str, reason: str
-) -> Iterator[str]:
+def _because(one: Fitted, ranking: Ranking, dispatcher: str, reason: str) -> Iterator[str]:
     sizes, count = one.sizes, domains(ranking, one)
     if ranking.model.experts is not None:
         if sizes.ep == 1:
@@ -146,7 +143,7 @@ def _because(
         )
     else:
         yield say("layouts.data-parallel", dp=sizes.dp, microbatches=f"{sizes.microbatches:,}")
-    kept, there = gigabytes(one.kept), gigabytes(capacity)
+    kept, there = gigabytes(one.kept), gigabytes(one.capacity_bytes)
     if one.recompute.granularity == "full":
         yield say("layouts.recompute-full", kept=kept, capacity=there)
     elif one.recompute.modules:

@@ -16,7 +16,7 @@ from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
 from heuristics.plan.planned import Plan, Rejection
 from heuristics.plan.variants import IDS
-from heuristics.rules.check import broken, check_rules
+from heuristics.rules.check import broken, errors
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
 from heuristics.rules.rules import Rule
@@ -93,8 +93,8 @@ class Permits:
         return Allowed(after, together, name)
 
     def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:
-        found = check_rules(changed(self._run, several))
-        return tuple(one for one in found if one.level == "error" and one.id not in self._before)
+        found = errors(changed(self._run, several))
+        return tuple(one for one in found if one.id not in self._before)
 
 
 Ask = Callable[[Sequence[Request]], Sequence[tuple[Answer, ...]]]
@@ -133,7 +133,9 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
                 steps = [*(step for step in plan.fixes if step.fix.id in one.after), one]
                 runs[one.fix.id] = changed(run, [step.change.in_run(run) for step in steps])
         answers |= _ask(ask, runs)
-        rejected |= {name: why for name in answers if (why := _rejection(run, name, answers))}
+        for name in answers:
+            if why := _rejection(run, name, answers):
+                rejected[name] = why
         plan = make(rejected)
     return Asked(plan, answers)
 

@@ -1,7 +1,7 @@
 """What several fixes of a plan save together: their changes replayed as one, on each rank."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final
 
 from heuristics.plan.gains import Kinds, Replayed, most_ns
@@ -20,14 +20,11 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 
 
 def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
-    return [
-        [
-            rank.costs.together.joint(kinds)
-            for kinds in several
-            if isinstance(rank.costs.together, Together)
-        ]
-        for rank, several in asked
-    ]
+    answers = list[list[Joint]]()
+    for rank, several in asked:
+        together = rank.costs.together
+        answers.append(list(map(together.joint, several)) if isinstance(together, Together) else [])
+    return answers
 
 
 def combined_of(
@@ -41,22 +38,23 @@ def combined_of(
     sets = list(_sets(fixes))
     if not sets:
         return ()
+    every = dict[str, Change]()
     for rank in ranks:
         if isinstance(rank.costs.together, Missing):
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
-    changes, asked = [], []
+        every |= rank.by_kind
+    changes, asked, joints, combined = [], [], [], list[Combined]()
     for several in sets:
-        kinds = {kind for one in several for kind in one.fix.changes(run)}
-        changes.append(
-            {one.kind: one for rank in ranks for one in rank.changes if one.kind in kinds}
-        )
+        kinds = set(chain.from_iterable(one.fix.changes(run) for one in several))
+        changes.append({kind: one for kind, one in every.items() if kind in kinds})
     for rank in ranks:
         found = dict.fromkeys(_found(rank, known) for known in changes)
         asked.append((rank, list(found) if rank.costs.together else []))
-    told = zip(asked, replay(asked), strict=True)
-    joints = [dict(zip(kinds, answers, strict=True)) for (_, kinds), answers in told]
-    pairs = zip(sets, changes, strict=True)
-    return tuple(_combined(several, known, ranks, joints) for several, known in pairs)
+    for (_, made), answers in zip(asked, replay(asked), strict=True):
+        joints.append(dict(zip(made, answers, strict=True)))
+    for several, known in zip(sets, changes, strict=True):
+        combined.append(_combined(several, known, ranks, joints))
+    return tuple(combined)
 
 
 def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.fixes.change import NO_LINES, lines
-from heuristics.fixes.fix import Catalogue, Fix
+from heuristics.fixes.fix import Fix
 from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Precondition
 from heuristics.guides.situation import SENDRECV
@@ -145,11 +145,14 @@ def _replayed(
         return planned
     if not found:
         return replace(planned, low_because=say("plan.not-found"))
-    planned = replace(planned, replayed=True)
-    high = sum(gain.high_frac for gain in found)
-    if not any(gain.across for gain in found):
+    planned, high, across, lows = replace(planned, replayed=True), 0.0, False, list[float]()
+    for gain in found:
+        high += gain.high_frac
+        across |= gain.across
+        if gain.low_frac is not None:
+            lows.append(gain.low_frac)
+    if not across:
         high = min(ceiling_frac, high)
-    lows = [gain.low_frac for gain in found if gain.low_frac is not None]
     if not lows:
         return replace(
             planned, ceiling_frac=high, low_because=found[0].because or say("plan.not-found")
@@ -189,16 +192,14 @@ def _perhaps(run: Run, kinds: Kinds) -> tuple[str, str] | None:
     """The kind of cost that may belong to some kinds, and what would have to hold; None where none
     may.
     """
-    kind = next((one for one in kinds if one in PERHAPS), None)
-    if kind is None:
-        return None
     is_other = {
         "ep_a2a": run.active.sendrecv_of_experts is False,
         "dp_all_gather": not run.active.gathers_unresolved,
     }
-    if is_other.get(kind):
-        return None
-    return PERHAPS[kind]
+    for kind in kinds:
+        if kind in PERHAPS:
+            return None if is_other.get(kind) else PERHAPS[kind]
+    return None
 
 
 def with_perhaps(run: Run, kinds: Kinds) -> Kinds:
@@ -229,15 +230,6 @@ def unmet(planned: Planned) -> list[Precondition]:
     )
 
 
-def repairs(run: Run, wall: WallId, catalogue: Catalogue) -> tuple[Fix, ...]:
-    """Fixes of the catalogue that remove what makes ranks wait; the waiting is a cost of
-    communication.
-    """
-    if wall != "communication":
-        return ()
-    return tuple(catalogue[number] for number in run.repairs if number in catalogue)
-
-
 def before_others(run: Run) -> Kinds:
     if run.late and comes_first(run.late.saved_frac):
         return run.repairs
@@ -250,15 +242,15 @@ def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) 
 
     `first`: that wall, if there is a headline of one; what costs nothing that is known has none.
     """
-    wall = next((one for one in first if run.cost_ns(one, ())), None)
-    if wall is None:
+    wall = first[0] if first else None
+    if wall is None or not run.cost_ns(wall, ()):
         return ()
     mine = [one for one in chosen if one.fix.wall == wall and not (one.is_late or one.gains_little)]
     kinds = _largest_kinds(run, wall)
-    acting = [
-        one for one in mine if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}
-    ]
-    return ids_of((acting if kinds and acting else mine)[:1])
+    for one in mine if kinds else ():
+        if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}:
+            return (one.fix.id,)
+    return ids_of(mine[:1])
 
 
 def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
@@ -309,11 +301,9 @@ def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Pla
     late, fix = run.late, planned.fix
     if late is None or not late.waits_ns or fix.wall != "communication" or ceiling_frac is None:
         return planned
-    high = (
-        planned.ceiling_frac
-        if planned.ceiling_frac is None
-        else min(planned.ceiling_frac, ceiling_frac)
-    )
+    high = planned.ceiling_frac
+    if high is not None:
+        high = min(high, ceiling_frac)
     if planned.low_frac is None or not run.window_ns:
         return replace(planned, ceiling_frac=high)
     waits_ns = sum(ns for kind, ns in late.waits_ns.items() if not fix.kinds or kind in fix.kinds)

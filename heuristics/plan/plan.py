@@ -20,7 +20,6 @@ from heuristics.plan.gains import (
     made,
     of_first_wall,
     planned_of,
-    repairs,
     unmet,
     wins_of,
 )
@@ -78,10 +77,13 @@ def _in_order(
 ) -> Plan:
     """A plan in which nothing waits for its turn behind a fix that is never made."""
     plan = _plan(run, walls, catalogue, gains, rejected)
-    unlocking = {one.unlocked_by for one in plan.refused if one.unlocked_by in catalogue}
-    never = {*ids_of(plan.refused)} | unlocking - {*ids_of(plan.fixes)}
-    waiting = [one.unlocked_by for one in plan.refused if one.kind == "needs" and one.is_turn]
-    if never & {*waiting}:
+    never, waiting, planned = {*ids_of(plan.refused)}, set[str](), ids_of(plan.fixes)
+    for one in plan.refused:
+        if one.unlocked_by in catalogue and one.unlocked_by not in planned:
+            never.add(one.unlocked_by)
+        if one.kind == "needs" and one.is_turn:
+            waiting.add(one.unlocked_by)
+    if never & waiting:
         return _plan(run, walls, catalogue, gains, rejected, never)
     return plan
 
@@ -105,9 +107,7 @@ def _plan(
             planned = _without_turns(wanted, never)
             first = _before(run, planned, catalogue, {*ids_of(chosen)}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
-            met_by = {one.fix.id for one in earlier if one.fix.wall == wall or one.fix.aside}
-            met_by |= {one.fix.same_as for one in earlier}
-            one = Considered(run, planned, earlier, met_by, dominated, rejection, permits)
+            one = Considered(run, planned, earlier, dominated, rejection, permits)
             if why := next(refusals(one), None):
                 refused.append(why)
                 continue
@@ -184,8 +184,11 @@ def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
     """
     order = ROOM_ORDER if wall == "memory" and run.does_not_fit else WALL_ORDER[wall]
     added = (fix.id for fix in added_fixes().values() if fix.wall == wall)
-    known = [catalogue[number] for number in (*order, *added) if number in catalogue]
-    known += [fix for fix in repairs(run, wall, catalogue) if fix not in known]
-    fixes = [fix.of_run(fix, run) for fix in known]
+    # what makes ranks wait is paid for in communication
+    repairs = run.repairs if wall == "communication" else ()
+    fixes = []
+    for number in dict.fromkeys((*order, *added, *repairs)):
+        if number in catalogue:
+            fixes.append(catalogue[number].of_run(catalogue[number], run))
     named = first_by_clue(run, wall)
     return sorted(fixes, key=lambda fix: (fix.id != named, not is_direct(run, fix)))

@@ -35,14 +35,13 @@ class Considered:
     """A fix that is considered for the place behind `earlier`, whose change is made when it is
     asked for.
 
-    `met_by`: ids of fixes that meet what it waits for. `dominated`: one kind dominates the wall's
-    cost. `rejection`: what the framework itself says of it.
+    `dominated`: one kind dominates the wall's cost. `rejection`: what the framework itself says of
+    it.
     """
 
     run: Run
     planned: Planned
     earlier: tuple[Planned, ...]
-    met_by: set[str]
     dominated: bool
     rejection: Rejection | None
     permits: Permits
@@ -50,6 +49,16 @@ class Considered:
     @property
     def fix(self) -> Fix:
         return self.planned.fix
+
+    @cached_property
+    def met_by(self) -> set[str]:
+        """Ids of fixes that meet what it waits for."""
+        found = set[str]()
+        for one in self.earlier:
+            found.add(one.fix.same_as)
+            if one.fix.wall == self.fix.wall or one.fix.aside:
+                found.add(one.fix.id)
+        return found
 
     @cached_property
     def made(self) -> Planned:

@@ -64,7 +64,7 @@ def unlocked(
     run; what both runs allow in the same words comes before it.
     """
     planned = ids_of(plan.fixes)
-    refused = {one.fix.id for one in plan.refused if one.kind == "needs"}
+    refused = [one.fix.id for one in plan.refused if one.kind == "needs"]
     for one in wanted:
         if one.fix.id in planned:
             return plan
@@ -88,11 +88,12 @@ def _joined(
     for one in now.fixes:
         if one.fix.id in kept and kept[one.fix.id].knobs == one.knobs and {*one.after} <= {*before}:
             before[one.fix.id] = replace(one, shares_with=kept[one.fix.id].shares_with)
-    rest = [one for one in later.fixes if one.fix.id not in before]
-    after = (
-        replace(one, after=(*ids_of(upgrades), *one.after)) if one.fix.id == fix else one
-        for one in rest
-    )
+    after = []
+    for one in later.fixes:
+        if one.fix.id == fix:
+            one = replace(one, after=(*ids_of(upgrades), *one.after))
+        if one.fix.id not in before:
+            after.append(one)
     return replace(later, fixes=(*before.values(), *upgrades, *after), releases=releases)
 
 

@@ -2,6 +2,7 @@
 whole.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, get_args
 
@@ -15,7 +16,7 @@ from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rul
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
-from traces.settings.settings import Values
+from traces.settings.settings import Value, Values
 from traces.texts import Texts
 
 OF_MACHINE: Final = frozenset(
@@ -43,20 +44,26 @@ def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such
     a run.
     """
-    config = run.changed(changes).view(Trust.CHECKED)
+    return tuple(_asked_by(run.changed(changes).view(Trust.CHECKED), frozenset(changes)))
+
+
+def _asked_by(config: Config, knobs: frozenset[str]) -> Iterator[Asked]:
     releases = releases_of(config)
-    return tuple(
-        Asked(rule, rule.asked(config), negated(rule.verdict(config)))
-        for rule in _rules_about(frozenset(changes))
-        if rule.applies(releases) is not False and rule.asked(config) is not False
-    )
+    for rule in _rules_about(knobs):
+        asked = rule.asked(config)
+        if asked is not False and rule.applies(releases) is not False:
+            yield Asked(rule, asked, negated(rule.verdict(config)))
+
+
+@cache
+def _binding() -> tuple[Rule, ...]:
+    """All but those that only a guide asks for."""
+    return tuple(rule for rule in rules().values() if rule.level != "guide")
 
 
 @cache
 def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
-    return tuple(
-        rule for rule in rules().values() if rule.level != "guide" and knobs & {*rule.knobs}
-    )
+    return tuple(rule for rule in _binding() if knobs & {*rule.knobs})
 
 
 def check_rules(run: Run) -> tuple[Rule, ...]:
@@ -71,33 +78,33 @@ def check_rules(run: Run) -> tuple[Rule, ...]:
 def broken_rules(run: Run) -> tuple[Rule, ...]:
     """The same, looked up once a run."""
     config = run.view(Trust.CHECKED)
-    broken = [rule for rule in _rules_of(releases_of(config)) if rule.broken(config)]
-    return tuple(rule for level in get_args(Level) for rule in broken if rule.level == level)
+    return tuple(rule for rule in _rules_of(releases_of(config)) if rule.broken(config))
+
+
+def errors(run: Run) -> tuple[Rule, ...]:
+    """Of what it breaks for certain that for which it is refused."""
+    return tuple(rule for rule in check_rules(run) if rule.level == "error")
 
 
 def broken(run: Run) -> set[str]:
     """Ids of the errors of a run's configuration."""
-    found = check_rules(run) if run.settings.by_knob else ()
-    return {one.id for one in found if one.level == "error"}
+    return {rule.id for rule in errors(run)} if run.settings.by_knob else set()
 
 
 @cache
 def _rules_of(releases: Releases) -> tuple[Rule, ...]:
-    """Those that are certain to apply."""
-    return tuple(rule for rule in rules().values() if rule.applies(releases))
+    """Those that are certain to apply, by level."""
+    found = [rule for rule in _binding() if rule.applies(releases)]
+    return tuple(sorted(found, key=lambda rule: get_args(Level).index(rule.level)))
 
 
-def undecided(run: Run) -> tuple[UndecidedRule, ...]:
+def undecided(run: Run) -> Iterator[UndecidedRule]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
     config = run.view(Trust.CHECKED)
-    return tuple(
-        _undecided(run, rule, asks)
-        for rule in rules().values()
-        if rule.level != "guide"
-        and any(config.on(knob) for knob in rule.knobs)
-        and rule.verdict(config) is None
-        and (asks := rule.asks(config))
-    )
+    for rule in _binding():
+        is_spoken_of = any(map(config.on, rule.knobs))
+        if is_spoken_of and rule.verdict(config) is None and (asks := rule.asks(config)):
+            yield _undecided(run, rule, asks)
 
 
 def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
@@ -118,27 +125,26 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
 def _with_defaults(run: Run, asks: Texts) -> Config:
     """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
-    defaults = {
-        knob: row.default_in(core) for knob in asks if (row := knobs().get(knob)) is not None
-    }
-    # off where nothing sets it, though the table gives it no default: in Megatron-LM it follows
-    # from others
-    defaults |= {VIRTUAL_STAGES: (None,)} if VIRTUAL_STAGES in asks else {}
-    off = {knob: default[0] for knob, default in defaults.items() if default in ((None,), (False,))}
+    off: dict[str, Value] = {}
+    for knob in asks:
+        row = knobs().get(knob)
+        default = row.default_in(core) if row is not None else ()
+        if knob == VIRTUAL_STAGES:  # the table has none: in Megatron-LM it follows from others
+            default = (None,)
+        if default in ((None,), (False,)):
+            off[knob] = default[0]
     return run.changed(off).view(Trust.CHECKED)
 
 
 @cache
 def limits(backend: str) -> tuple[Rule, ...]:
     """Rules that forbid a backend: errors of the flex table whose feature names it."""
-    return tuple(
-        rule
-        for rule in rows("flex").values()
-        if rule.level == "error"
-        and rule.feature
-        and "flex_backend" in rule.feature.names
-        and backend in rule.feature.words
-    )
+    found = []
+    for rule in rows("flex").values():
+        of = rule.feature
+        if of and rule.level == "error" and "flex_backend" in of.names and backend in of.words:
+            found.append(rule)
+    return tuple(found)
 
 
 def past_limit(rule: Rule, config: Config) -> bool | None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from operator import attrgetter
@@ -25,24 +24,33 @@ from typing import Any, Final
 
 from packaging.version import Version
 
-from heuristics.config.about import not_given
+from heuristics.config.logic import negated
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
-from heuristics.facts.dictionary import DICTIONARY, Asked, Fact, Says, answer, enter, written_facts
+from heuristics.facts.dictionary import DICTIONARY, Asked, Says, answer, enter, written_facts
 from heuristics.recipes import RECIPES
-from heuristics.rules.values import ARITHMETIC, NULL, as_set, comparison, computed, truth
+from heuristics.rules.terms import (
+    Evaluated,
+    Term,
+    all_known,
+    both,
+    first_of,
+    joined,
+    knobs_first,
+    named_in,
+    once,
+    tells,
+    unknown_in,
+)
+from heuristics.rules.values import ARITHMETIC, NULL, comparison, computed, meet, truth
 from heuristics.run.run import Run
-from heuristics.words import say, spelled
+from heuristics.words import spelled
 from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
 from traces.spelling import chosen
 from traces.toml_tables import Readers
-
-Evaluated = Callable[[Any], object]
-"""The value of a part of a condition for what is asked."""
-
 
 ROOMS: Final = (configuration, groups, stages)
 """Where facts of a configuration stand; those of a view stand before the language that asks it."""
@@ -50,22 +58,12 @@ _OF_RUN: Final = ("observed.", "run.")
 _FIELD: Final = compiled(r"\{(.+?)\}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Term:
-    """A part of a condition. `of`: its value. `name`: of a knob or `fact`. `parts`: within it."""
-
-    of: Evaluated
-    parts: tuple[Term, ...] = ()
-    name: str = ""
-    fact: Fact | None = None
-
-
 class Condition:
     """A condition, ready to be asked. No dataclass: a table's reader makes it of its text."""
 
     def __init__(self, text: str, tree: ast.expr, term: Term) -> None:
         self.text, self.term = text, term
-        self.named = tuple({one.name: one for one in _named(term)}.values())
+        self.named = once(named_in(term))
         """Knobs and facts in it, in its order."""
         self.words = frozenset(
             node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
@@ -80,12 +78,11 @@ class Condition:
 
     def unknown(self, of: Asked) -> tuple[Term, ...]:
         """The unknown names on which it rests where it is unknown itself, in its order."""
-        return tuple({one.name: one for one in _unknown(self.term, of)}.values())
+        return once(unknown_in(self.term, of))
 
     def asks(self, config: Config) -> tuple[str, ...]:
         """Unknown knobs, then options, that would decide it."""
-        asked = [one for term in self.unknown(config) for one in _tells(term, config)]
-        return tuple(dict.fromkeys(sorted(asked, key=lambda one: one.startswith("--"))))
+        return knobs_first(one for term in self.unknown(config) for one in tells(term, config))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,8 +98,7 @@ class Condition:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known
         ones.
         """
-        names = {one.name: say(f"facts.{one.name}") if one.fact else one.name for one in self.named}
-        return ", ".join(f"{names[one.name]} {self._shown(one, config)}" for one in self.named)
+        return ", ".join(f"{one.spoken} {self._shown(one, config)}" for one in self.named)
 
     def _shown(self, term: Term, config: Config) -> str:
         name, value = term.name, term.of(config)
@@ -143,7 +139,8 @@ class Language:
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
         for name, cases in written_facts().get(view.__name__, {}).items():
-            enter(name, partial(self._answer, cases), view, option=cases[0].option)
+            first = cases[0]
+            enter(name, partial(self._answer, cases), view, *first.knobs, option=first.option)
 
     def condition(self, text: str) -> Condition:
         """A condition by its text. ValueError: a name that nobody knows, or a form that is none of
@@ -228,12 +225,9 @@ class Language:
                 return Term(lambda c: None)
             case ast.Name() | ast.Attribute():
                 return self.named(ast.unparse(node))
-            case ast.Call(func=ast.Name(id="first"), args=names, keywords=[]):
+            case ast.Call(func=ast.Name(id="first" | "known" as asked), args=names, keywords=[]):
                 terms = tuple(map(self._compiled, names))
-                return Term(partial(_first, terms), terms)
-            case ast.Call(func=ast.Name(id="known"), args=names, keywords=[]):
-                terms = tuple(map(self._compiled, names))
-                return Term(lambda c: all(term.of(c) is not None for term in terms), terms)
+                return Term(partial(first_of if asked == "first" else all_known, terms), terms)
             case ast.Call(func=ast.Name(id="where"), args=[knob], keywords=[]):
                 name = ast.unparse(knob)
                 return Term(lambda c: self._ways[Config](c).where(name))
@@ -243,29 +237,26 @@ class Language:
                 return Term(lambda c: c.line_of(id))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 term = self._compiled(operand)
-                return Term(
-                    lambda c: None if (found := truth(term.of(c))) is None else not found, (term,)
-                )
+                return Term(lambda c: negated(truth(term.of(c))), (term,))
             case ast.BoolOp(op=op, values=values_):
                 terms = tuple(map(self._compiled, values_))
-                return Term(_joined(terms, isinstance(op, ast.Or)), terms)
+                return Term(joined(terms, isinstance(op, ast.Or)), terms)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 other = self._listed(right) if is_list else self._compiled(right)
-                return _both((one, other), comparison(type(op), isinstance(right, ast.Set)))
+                return both(one, other, comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-                listed = self._listed(left), self._listed(right)
-                return _both(listed, lambda found, beside: bool(as_set(found) & as_set(beside)))
+                return both(self._listed(left), self._listed(right), meet)
             case ast.BinOp(left=left, op=op, right=right):
                 compute = partial(computed, ARITHMETIC[type(op)])
-                return _both((self._compiled(left), self._compiled(right)), compute)
+                return both(self._compiled(left), self._compiled(right), compute)
         raise ValueError(f"{ast.unparse(node)} is no part of a condition")
 
     def _listed(self, node: ast.expr) -> Term:
         """A knob as its list of names; other terms as they are."""
         term = self._compiled(node)
-        if term.name not in knobs() or term.fact is not None:
+        if term.name not in knobs():
             return term
         return Term(lambda c: self._ways[Config](c).names(term.name), name=term.name)
 
@@ -321,13 +312,6 @@ def _field(of: Evaluated, path: str, asked: Any) -> object:
     return found
 
 
-def _first(terms: tuple[Term, ...], asked: Any) -> object:
-    """The first that is known; null where none is and one is null."""
-    found = [term.of(asked) for term in terms]
-    known = [one for one in found if one is not None]
-    return next((one for one in known if one is not NULL), NULL if known else None)
-
-
 def _limit(name: str) -> Limit | None:
     """`fixes.graphs.ROOM`, of a file of opinions, or `MOST`, a word that many share; None of other
     names.
@@ -341,59 +325,4 @@ def _limit(name: str) -> Limit | None:
 
 @cache
 def _knobs(condition: Condition) -> tuple[str, ...]:
-    spoken = (one.fact.knobs if one.fact else (one.name,) for one in condition.named)
-    return tuple(dict.fromkeys(knob for several in spoken for knob in several))
-
-
-def _unknown(term: Term, of: Asked) -> list[Term]:
-    if term.of(of) is not None:
-        return []
-    if term.name:
-        return [term]
-    return [one for part in term.parts for one in _unknown(part, of)]
-
-
-def _tells(term: Term, config: Config) -> tuple[str, ...]:
-    if term.fact is None:
-        if config.known(term.name):
-            return ()
-        return (term.name,)
-    unknown = tuple(knob for knob in term.fact.knobs if not config.known(knob))
-    option = not_given(term.fact.option, config.given)
-    asks = (*unknown, option) if option else unknown
-    return asks or tuple(filter(None, (term.fact.option,)))
-
-
-def _named(term: Term) -> list[Term]:
-    if term.name:
-        return [term]
-    return [one for part in term.parts for one in _named(part)]
-
-
-def _joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
-    """`or` is decided by what is true, `and` by what is not."""
-
-    def of(asked: Any) -> bool | None:
-        found: bool | None = not decides
-        for term in terms:
-            one = truth(term.of(asked))
-            if one is decides:
-                return decides
-            if one is None:
-                found = None
-        return found
-
-    return of
-
-
-def _both(two: tuple[Term, Term], compute: Callable[[Any, Any], object]) -> Term:
-    """What is computed of two values, unknown where one is."""
-    one, other = two
-
-    def of(asked: Any) -> object:
-        found, beside = one.of(asked), other.of(asked)
-        if found is None or beside is None:
-            return None
-        return compute(found, beside)
-
-    return Term(of, two)
+    return tuple(dict.fromkeys(knob for one in condition.named for knob in one.knobs))

@@ -4,7 +4,7 @@ new.
 
 from typing import Final
 
-from heuristics.rules.check import broken, check_rules
+from heuristics.rules.check import broken, errors
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from traces.frozen import frozen
@@ -32,31 +32,27 @@ def cure_in(run: Run, rule: Rule) -> Cure:
     """The rule's own settings, with those that other rules ask for then."""
     own = _in_run(run, rule.set)
     values, before = dict(own), broken(run) - {rule.id}
-    while values and (
-        new := [one for one in check_rules(run.changed(values)) if _is_new(one, before)]
-    ):
-        added = next((more for one in new if (more := _more(run, one, rule, values))), None)
+    while values and (new := [one for one in errors(run.changed(values)) if one.id not in before]):
+        added = next(filter(None, (_more(run, one, rule, values) for one in new)), None)
         if added is None:
             return Cure({}, {}, tuple(one for one in new if one.id != rule.id))
         values |= added
     return Cure(values, {knob: value for knob, value in values.items() if knob not in own})
 
 
-def _is_new(one: Rule, before: set[str]) -> bool:
-    return one.level == "error" and one.id not in before
-
-
 def _more(run: Run, one: Rule, rule: Rule, values: Values) -> dict[str, Value]:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
-    asked = {**_in_run(run, one.set)}
+    asked: Values = _in_run(run, one.set)
     if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
-        asked = (
-            dict(_PLAIN_RECIPE) if any(knob in values and not values[knob] for knob in _LOW) else {}
-        )
-        asked = asked if run.settings.value("mixed_precision") else {}
-    if any(knob in values and values[knob] != value for knob, value in asked.items()):
-        return {}
-    return {knob: value for knob, value in asked.items() if knob not in values}
+        is_off = any(not values.get(knob, True) for knob in _LOW)
+        asked = _PLAIN_RECIPE if is_off and run.settings.value("mixed_precision") else {}
+    more: dict[str, Value] = {}
+    for knob, value in asked.items():
+        if knob not in values:
+            more[knob] = value
+        elif values[knob] != value:
+            return {}
+    return more
 
 
 def _in_run(run: Run, values: Values) -> dict[str, Value]:

@@ -59,13 +59,11 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
     report = inactive_memory(log) if silent else None
     if report is None or not report.inactive_bytes:
         return None
-    asked = max(one.requested_bytes or 0 for one in silent)
-    if asked:
-        if report.inactive_bytes >= asked:
-            return report
-        return None
-    reserved = report.reserved_bytes or report.peak_reserved_bytes or 0
-    if reserved and report.inactive_bytes / reserved >= QUARTER.value:
+    asked: float = max(one.requested_bytes or 0 for one in silent)
+    if not asked:
+        reserved = report.reserved_bytes or report.peak_reserved_bytes or 0
+        asked = QUARTER.value * reserved
+    if 0 < asked <= report.inactive_bytes:
         return report
     return None
 
@@ -153,9 +151,13 @@ class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return None
         if message := log.first(*self.lines):
             return (message.line,)
-        if error := next((one for one in log.out_of_memory if one.stage in self.stages), None):
-            return (error.line,)
-        return next((found for name in self.signs if (found := SIGNS[name](log, config))), None)
+        for error in log.out_of_memory:
+            if error.stage in self.stages:
+                return (error.line,)
+        for name in self.signs:
+            if found := SIGNS[name](log, config):
+                return found
+        return None
 
 
 @cache
@@ -184,10 +186,12 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
         if message.id in rules_by_line():
             rule = _cause(rules_by_line()[message.id], config)
             of_rules.setdefault(rule.id, _caused(rule, config, message))
-    at = {row.id: seen for row in failures().values() if (seen := row.seen(log, config))}
-    of_table = (replace(failures()[id], line=line) for id, (line,) in at.items())
-    found = [*of_rules.values(), *(row for row in of_table if not {*row.unless} & {*at})]
-    return tuple(sorted(found, key=lambda one: one.line or inf))
+    seen: dict[str, Row] = {}
+    for row in failures().values():
+        if (at := row.seen(log, config)) is not None:
+            seen[row.id] = replace(row, line=at[0])
+    of_table = (row for row in seen.values() if seen.keys().isdisjoint(row.unless))
+    return tuple(sorted((*of_rules.values(), *of_table), key=lambda one: one.line or inf))
 
 
 @cache

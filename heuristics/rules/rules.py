@@ -4,7 +4,7 @@ version.
 A plug-in's rules are rows of the TOML files in its package, written as these tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.resources import files
@@ -22,6 +22,7 @@ from heuristics.facts.configuration import version
 from heuristics.facts.dictionary import DICTIONARY
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
 from heuristics.rules.condition import READERS, Condition
+from heuristics.rules.terms import knobs_first
 from heuristics.words import say
 from traces.settings.settings import Value, Values
 from traces.settings.spelling import spelled
@@ -72,6 +73,16 @@ The tag before a release, the oldest, the one that main will be, and main.
 def sources() -> Mapping[By, Mapping[str, str]]:
     """Where rules are written, by who refuses there and by the names that rows give in braces."""
     return read_table("heuristics.rules", "sources.toml", dict[By, dict[str, str]])
+
+
+@cache
+def _places() -> tuple[Mapping[str, By], Mapping[str, str]]:
+    """Who refuses at each name, and its place."""
+    refusing, places = dict[str, By](), dict[str, str]()
+    for by, several in sources().items():
+        refusing |= dict.fromkeys(several, by)
+        places |= several
+    return refusing, places
 
 
 class Releases(NamedTuple):
@@ -131,24 +142,17 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     same: Texts = ()
 
     def __post_init__(self) -> None:
+        by, places = _places()
         if self.by == "core":
-            named = (
-                by
-                for by, at in sources().items()
-                for one in at
-                if self.source.startswith(f"{{{one}}}")
-            )
-            force_setattr(self, "by", next(named, "core"))
-        places = {name: place for several in sources().values() for name, place in several.items()}
+            first = self.source.partition("}")[0].removeprefix("{")
+            force_setattr(self, "by", by.get(first, "core"))
         try:
             source = (self.source or f"{{{self.by}}}").format_map(places)
         except KeyError as error:
             raise ValueError(f"source {error} is not in sources.toml") from None
         force_setattr(self, "source", source)
-        cure = self.cure or alternatives(self.cures)
-        cure = cure or " and ".join(
-            words_of(knob, value, self.by) for knob, value in self.set.items()
-        )
+        words = (words_of(knob, value, self.by) for knob, value in self.set.items())
+        cure = self.cure or ", or ".join(self.cures) or " and ".join(words)
         if not cure and (needed := self.needs_release):
             cure = say("rules.later-release", package=PACKAGE_NAMES[needed[0]], release=needed[1])
             force_setattr(self, "fix", self.fix or _UPGRADES[needed[0]])
@@ -167,10 +171,13 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def needs_release(self) -> tuple[Package, str] | None:
         """The release that it asks for, where it asks for one alone: `torch >= '2.6.0'`."""
-        package = next((one for one in PACKAGES if self.needs and self.needs.names == (one,)), None)
-        if self.needs is None or package is None or len(self.needs.words) != 1:
+        needs = self.needs
+        if needs is None or len(needs.words) != 1:
             return None
-        return package, str(*self.needs.words)
+        for package in PACKAGES:
+            if needs.names == (package,):
+                return package, str(*needs.words)
+        return None
 
     @property
     def met_by(self) -> str:
@@ -181,10 +188,8 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def cure_of(self, config: Config) -> str:
         """What would meet it in this run: of several ways those that the run is known to have."""
-        cure = (
-            alternatives(way for way, needed in self.cures.items() if needed.holds(config))
-            or self.cure
-        )
+        ways = (way for way, needed in self.cures.items() if needed.holds(config))
+        cure = ", or ".join(ways) or self.cure
         example = DICTIONARY[self.example].of(config) if self.example else None
         if example:
             return say("rules.in-this-run", cure=cure, example=example)
@@ -243,12 +248,14 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
-        asks = [one for condition in self.conditions for one in condition.asks(config)]
+        asks = list[str]()
+        for condition in self.conditions:
+            asks += condition.asks(config)
         if self.by in _FRAMEWORKS and config.framework is None:
             asks.append("--config")
         if self.until and config.core is None:
             asks.append("--core-version")
-        return tuple(dict.fromkeys(sorted(asks, key=lambda one: one.startswith("--"))))
+        return knobs_first(asks)
 
     def in_force(self, of: Releases) -> bool | None:
         """Whether the releases have it; None where the release is unknown and the newest has it no
@@ -284,11 +291,6 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if applies or broken is False:
             return broken
         return None
-
-
-def alternatives(ways: Iterable[str]) -> str:
-    """Ways to meet a rule, as one cure."""
-    return ", or ".join(ways)
 
 
 def words_of(knob: str, value: Value, by: By) -> str:
@@ -349,7 +351,9 @@ SUBJECTS: Final = (
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`."""
-    ours = {id: rule for subject in SUBJECTS for id, rule in rows(subject).items()}
+    ours: dict[str, Rule] = {}
+    for subject in SUBJECTS:
+        ours |= rows(subject)
     return {**ours, **added_rules(ours)}
 
 

@@ -83,6 +83,11 @@ def computed(compute: Callable[[Any, Any], object], one: object, other: object) 
     return compute(one, other)
 
 
+def meet(one: object, other: object) -> bool:
+    """Whether two sets share anything."""
+    return not as_set(one).isdisjoint(as_set(other))
+
+
 def as_set(value: object) -> frozenset[object]:
     if isinstance(value, tuple | frozenset):
         return frozenset(value)

@@ -9,7 +9,8 @@ from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Wall
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import communication, compute, host_overhead, memory
-from heuristics.walls.price import Price, Priced, RunCosts, price
+from heuristics.walls.costs import RunCosts
+from heuristics.walls.price import Price, Priced, price
 from traces.sections.tables import WallId
 
 JUDGES: Final = (memory, communication, host_overhead, compute)

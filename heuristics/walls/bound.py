@@ -14,12 +14,12 @@ trace that leaves a wall undecided points at nothing: what keeps it from being r
 other figures in doubt as well.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 from heuristics.figures.figures import Figures, Ranks, frac_of
 from heuristics.result.judged import Bucket, Wall
-from heuristics.run.run import WALL_IDS
 from heuristics.words import say
 from traces.cures import cure
 from traces.frozen import frozen
@@ -40,21 +40,23 @@ class Bound:
 
 def find_bound(ranks: Ranks) -> Bound:
     """Bound of a run. Ranks with whole graph replays only count as time that could not be told."""
-    window_ns = sum(rank.judged_ns for rank in ranks)
-    told = [rank for rank in ranks if rank.comm_known]
-    split = [one for rank in told if (one := _time_by_wall(rank)) is not None]
-    if len(split) == len(ranks):
-        return _of_shares({wall: sum(one[wall] for one in split) / window_ns for wall in WALL_IDS})
-    blind = next((rank for rank in ranks if not rank.comm_known), None)
-    return _over_half(told, window_ns, blind)
+    window_ns, by_wall, is_split = 0, Counter[WallId](), True
+    for rank in ranks:
+        window_ns += rank.judged_ns
+        parts = _time_by_wall(rank)
+        is_split &= parts is not None
+        by_wall.update(parts or {})
+    if is_split:
+        return _largest(by_wall, window_ns)
+    return _over_half(ranks, window_ns)
 
 
-def _of_shares(shares: Mapping[WallId, float]) -> Bound:
-    listed = sorted(shares.items(), key=lambda part: -part[1])
-    words = ", ".join(f"{wall.replace('_', ' ')} {percent(share)}" for wall, share in listed)
-    rest, (largest, most) = 1 - sum(shares.values()), listed[0]
-    if rest > most:
-        reason = say("walls.bound-by-none", rest_frac=rest, parts=words)
+def _largest(by_wall: Counter[WallId], window_ns: int) -> Bound:
+    listed = by_wall.most_common()
+    words = ", ".join(f"{wall.replace('_', ' ')} {percent(ns / window_ns)}" for wall, ns in listed)
+    rest_ns, (largest, most_ns) = window_ns - by_wall.total(), listed[0]
+    if rest_ns > most_ns:
+        reason = say("walls.bound-by-none", rest_frac=rest_ns / window_ns, parts=words)
         return Bound(None, reason, say("walls.read-reasons"))
     return Bound(largest, say("walls.bound-by-time", parts=words))
 
@@ -66,11 +68,11 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
     """
     host, memory, compute_ns = rank.host_by_cause_ns, rank.memory, rank.budget_ns.get("compute")
     waits_ns = rank.exposed_comm_ns if rank.blocked_ns is None else rank.blocked_ns
-    if host is None or compute_ns is None or waits_ns is None or rank.recomputed_ns is None:
+    if not rank.comm_known or host is None or compute_ns is None or waits_ns is None:
         return None
-    copies_ns = (known(memory.offload_exposed_ns) or 0) + (
-        known(memory.host_resident_exposed_ns) or 0
-    )
+    if rank.recomputed_ns is None:
+        return None
+    copies_ns = (memory.offload_exposed_ns or 0) + (memory.host_resident_exposed_ns or 0)
     return {
         "memory": rank.recomputed_ns + copies_ns + (rank.starved_ns or {}).get("allocator", 0),
         "communication": waits_ns,
@@ -79,17 +81,21 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
     }
 
 
-def _over_half(told: Ranks, window_ns: int, blind: Figures | None) -> Bound:
-    """The bound where only compute and exposed communication are told. `blind`: a rank that tells
-    neither.
-    """
-    compute = [rank.budget_ns.get("compute") for rank in told]
-    exposed = [rank.exposed_comm_ns for rank in told]
-    if told and all(one is None for one in (*compute, *exposed)):
+def _over_half(ranks: Ranks, window_ns: int) -> Bound:
+    """The bound where only compute and exposed communication are told, by some ranks by neither."""
+    blind: Figures | None = None
+    compute_ns, exposed_ns, is_given = 0, 0, False
+    for rank in ranks:
+        if not rank.comm_known:
+            blind = blind or rank
+            continue
+        compute, exposed = rank.budget_ns.get("compute"), rank.exposed_comm_ns
+        is_given |= compute is not None or exposed is not None
+        compute_ns += compute or 0
+        exposed_ns += exposed or 0
+    if not is_given and blind is None:
         return Bound(None, say("walls.bound-not-given"), "give budget_frac")
-    compute_frac, exposed_frac = (
-        sum(ns or 0 for ns in one) / window_ns for one in (compute, exposed)
-    )
+    compute_frac, exposed_frac = compute_ns / window_ns, exposed_ns / window_ns
     if compute_frac > MOST.value:
         return Bound("compute", say("walls.bound-by-compute", part_frac=compute_frac))
     if exposed_frac > MOST.value:
@@ -102,14 +108,14 @@ def _over_half(told: Ranks, window_ns: int, blind: Figures | None) -> Bound:
 
 def largest_bucket(ranks: Ranks) -> tuple[Bucket, float] | None:
     """Largest bucket of a run and its share of the windows; of equals the first."""
-    total_ns = {
-        name: sum(rank.budget_ns.get(name, 0) for rank in ranks) for name in get_args(Bucket)
-    }
-    name: Bucket = max(total_ns, key=lambda bucket: total_ns[bucket])
-    known = any(rank.budget_ns for rank in ranks)
-    if known:
-        return (name, total_ns[name] / sum(rank.window_ns for rank in ranks))
-    return None
+    window_ns, total_ns = 0, Counter[str]()
+    for rank in ranks:
+        window_ns += rank.window_ns
+        total_ns.update(rank.budget_ns)
+    if not total_ns:
+        return None
+    name: Bucket = max(get_args(Bucket), key=lambda bucket: total_ns[bucket])
+    return name, total_ns[name] / window_ns
 
 
 NO_WALL: Final = say("walls.lever")
@@ -132,13 +138,15 @@ def unproven_by_figures(
     ranks: Ranks, walls: Sequence[Wall], bound: Bound
 ) -> Mapping[WallId, Missing]:
     """Walls that figures leave undecided and point at, the largest sign first; else compute."""
-    found = [
-        (sign[0], wall.id, Missing("symptoms", sign[1], wall.cure))
-        for wall in walls
-        if wall.outcome == "unmeasurable" and (sign := _sign(wall.id, ranks)) is not None
-    ]
-    found.sort(key=lambda one: -one[0])
-    return {id_: why for _, id_, why in found} or unproven(walls, bound)
+    signs, why = dict[WallId, float](), dict[WallId, Missing]()
+    for wall in walls:
+        sign = _sign(wall.id, ranks) if wall.outcome == "unmeasurable" else None
+        if sign is not None:
+            signs[wall.id], reason = sign
+            why[wall.id] = Missing("symptoms", reason, wall.cure)
+    if not why:
+        return unproven(walls, bound)
+    return dict(sorted(why.items(), key=lambda one: -signs[one[0]]))
 
 
 def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
@@ -155,13 +163,14 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
         return None
     if wall == "compute":
         return None
-    memories = [rank.memory for rank in ranks]
-    paid_ns = sum(
-        (known(one.offload_exposed_ns) or 0) + (known(one.recompute_ns) or 0) for one in memories
-    )
-    if paid := paid_ns / sum(rank.window_ns for rank in ranks):
+    paid_ns, window_ns, used = 0, 0, 0.0
+    for rank in ranks:
+        memory = rank.memory
+        paid_ns += (memory.offload_exposed_ns or 0) + (memory.recompute_ns or 0)
+        window_ns += rank.window_ns
+        used = max(used, memory.peak_frac or 0.0)
+    if paid := paid_ns / window_ns:
         return paid, say("walls.sign-paid", part_frac=paid)
-    used = max(one.peak_frac or 0.0 for one in memories)
     if used >= NEARLY_ALL.value:
         return (0.0, say("walls.sign-full", used_frac=used))
     return None

@@ -20,11 +20,11 @@ from dataclasses import replace
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.costs import RunCosts
 from heuristics.walls.price import (
     UNNAMED,
     Price,
     Priced,
-    RunCosts,
     Unpriced,
     judged,
     shown_frac,
@@ -51,12 +51,10 @@ def judge(ranks: Ranks, told: Priced) -> Wall:
 
 def doubted(costs: RunCosts, told: Price) -> Price:
     """It may be more where waits that no edge explains could make it a wall."""
-    waits = [one.replays.proofs.residual_free_error_frac for one in costs.ranks if one.replays]
-    unexplained = max(waits)
     is_named = told.at_least is None or told.at_least.path != UNNAMED
-    if not (is_named and told.frac < WALL.value <= told.frac + unexplained):
+    if not (is_named and told.frac < WALL.value <= told.frac + costs.error_frac):
         return told
-    reason = say("walls.unexplained-communication", part_frac=unexplained)
+    reason = say("walls.unexplained-communication", part_frac=costs.error_frac)
     why = Missing("replay", reason, cure("events", costs.recorder))
     return replace(
         told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False)

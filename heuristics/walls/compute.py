@@ -17,15 +17,17 @@ Practices Guide, execution configuration; Megatron-Core's MoE guide, grouped GEM
 sheets (peak rates).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from heuristics.figures.figures import Ranks
 from heuristics.result.judged import Evidence, Wall
-from heuristics.walls.price import Price, Priced, RankCosts, RunCosts, judged, shown
+from heuristics.walls.costs import RunCosts
+from heuristics.walls.price import Price, Priced, judged, shown
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import HALF_A_WALL, WALL
+from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 
@@ -37,61 +39,80 @@ def judge(ranks: Ranks, told: Priced) -> Wall:
 def doubted(costs: RunCosts, told: Price) -> Price:
     doubt, most = told.at_least, told.at_most_frac
     if doubt is None:
-        doubt = next(_doubts(costs.ranks), None)
+        doubt = next(_doubts(costs), None)
     if doubt is not None and most is None:
         most = costs.at_most_frac("compute", proofs_hold=False)
     return replace(told, at_least=doubt, at_most_frac=most)
 
 
-def _doubts(costs: Sequence[RankCosts]) -> Iterator[Missing]:
-    """Why the price may be more.
+def _doubts(costs: RunCosts) -> Iterator[Missing]:
+    """Why the price may be more."""
+    for doubts in (_of_peaks, _of_blocks, _of_replay):
+        for one in costs.ranks:
+            yield from doubts(one.rank)
 
-    Matrix work could use tensor cores, and nothing says how much faster; how many blocks fill this
-    GPU is unknown; or much matrix work is in FP32, and the replay hardly shrinks with GPU work.
-    """
-    ranks = [
-        (one.rank, one.rank.tensor_cores, WALL.value * one.rank.budget.window_ns) for one in costs
-    ]
-    for _, use, much_ns in ranks:
-        if use.tf32 is True and known(use.fp32_to_tf32_frac) is None and use.simt_ns >= much_ns:
-            yield Missing("compute", say("walls.no-peaks-for-gemms"), say("walls.try-tf32"))
-        if use.half is not False and not use.peaks_known and use.lengths_ns[1] >= much_ns:
-            yield Missing("compute", say("walls.no-peaks"), say("walls.try-autocast"))
-    for rank, _, _ in ranks:
-        if known(rank.sm.sm_count) is None:
-            yield Missing("compute", say("walls.no-sms-nor-model"), cure("sm_count", rank.kind))
-    for rank, use, much_ns in ranks:
-        if use.half is False or isinstance(rank.costs, Missing):
-            continue
-        proofs = rank.costs.proofs
-        expected = ELASTIC.value * rank.budget.compute_ns / rank.budget.window_ns
-        if use.lengths_ns[1] >= much_ns and proofs.elastic_frac < expected:
-            cause = "held-by-host" if proofs.held_by_host else "waits"
-            why = say(f"walls.wide-{cause}", saved_frac=proofs.elastic_frac)
-            yield Missing("compute", why, cure("host_waits", rank.kind))
+
+def _of_peaks(rank: RankMeasurements) -> Iterator[Missing]:
+    """Matrix work could use tensor cores, and nothing says how much faster."""
+    use, much_ns = rank.tensor_cores, WALL.value * rank.budget.window_ns
+    if use.tf32 is True and known(use.fp32_to_tf32_frac) is None and use.simt_ns >= much_ns:
+        yield Missing("compute", say("walls.no-peaks-for-gemms"), say("walls.try-tf32"))
+    if use.half is not False and not use.peaks_known and use.lengths_ns[1] >= much_ns:
+        yield Missing("compute", say("walls.no-peaks"), say("walls.try-autocast"))
+
+
+def _of_blocks(rank: RankMeasurements) -> Iterator[Missing]:
+    """How many blocks fill this GPU is unknown."""
+    if known(rank.sm.sm_count) is None:
+        yield Missing("compute", say("walls.no-sms-nor-model"), cure("sm_count", rank.kind))
+
+
+def _of_replay(rank: RankMeasurements) -> Iterator[Missing]:
+    """Much matrix work is in FP32, and the replay hardly shrinks with GPU work."""
+    use, much_ns = rank.tensor_cores, WALL.value * rank.budget.window_ns
+    if use.half is False or isinstance(rank.costs, Missing):
+        return
+    proofs = rank.costs.proofs
+    expected = ELASTIC.value * rank.budget.compute_ns / rank.budget.window_ns
+    if use.lengths_ns[1] >= much_ns and proofs.elastic_frac < expected:
+        cause = "held-by-host" if proofs.held_by_host else "waits"
+        why = say(f"walls.wide-{cause}", saved_frac=proofs.elastic_frac)
+        yield Missing("compute", why, cure("host_waits", rank.kind))
 
 
 def _tensor_cores(ranks: Ranks) -> Iterator[Evidence]:
-    told = [rank.tensor_cores for rank in ranks if rank.tensor_cores is not None]
-    lengths = [use.lengths_ns for use in told if use.half is not False]
-    if wide_ns := sum(wide for _, wide in lengths):
-        yield shown("wide_matrix_frac", wide_ns / sum(matrix for matrix, _ in lengths))
-    uses = [use for use in told if use.tf32 is True]
-    if simt_ns := sum(use.simt_ns for use in uses):
-        yield shown("simt_gemm_frac", simt_ns / sum(use.gemm_ns for use in uses))
-        yield shown("simt_gemm_count", sum(use.simt_count for use in uses))
+    matrix_ns = wide_ns = gemm_ns = simt_ns = simt_count = 0
+    for rank in ranks:
+        use = rank.tensor_cores
+        if use is not None and use.half is not False:
+            matrix_ns, wide_ns = matrix_ns + use.lengths_ns[0], wide_ns + use.lengths_ns[1]
+        if use is not None and use.tf32 is True:
+            gemm_ns, simt_ns = gemm_ns + use.gemm_ns, simt_ns + use.simt_ns
+            simt_count += use.simt_count
+    if wide_ns:
+        yield shown("wide_matrix_frac", wide_ns / matrix_ns)
+    if simt_ns:
+        yield shown("simt_gemm_frac", simt_ns / gemm_ns)
+        yield shown("simt_gemm_count", simt_count)
 
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
-    work_ns = sum(rank.work_ns or 0 for rank in ranks)
-    judged_ns = sum(rank.judged_ns for rank in ranks)
-    under = [rank.under_filled_ns for rank in ranks if rank.under_filled_ns is not None]
-    if work_ns and under:
-        yield shown("under_filled_frac", sum(under) / work_ns)
-    if filled := [rank.fill_frac for rank in ranks if rank.fill_frac is not None]:
-        yield shown("fill_frac", min(filled))
-    layout_ns = sum(rank.layout_ns for rank in ranks)
+    judged_ns = work_ns = layout_ns = persistent_ns = 0
+    under_filled_ns, fills = None, []
+    for rank in ranks:
+        judged_ns += rank.judged_ns
+        work_ns += rank.work_ns or 0
+        layout_ns += rank.layout_ns
+        persistent_ns += rank.persistent_ns or 0
+        if rank.under_filled_ns is not None:
+            under_filled_ns = (under_filled_ns or 0) + rank.under_filled_ns
+        if rank.fill_frac is not None:
+            fills.append(rank.fill_frac)
+    if work_ns and under_filled_ns is not None:
+        yield shown("under_filled_frac", under_filled_ns / work_ns)
+    if fills:
+        yield shown("fill_frac", min(fills))
     if layout_ns >= HALF_A_WALL.value * judged_ns > 0:
         yield shown("layout_frac", layout_ns / judged_ns, HALF_A_WALL.value)
-    if persistent_ns := sum(rank.persistent_ns or 0 for rank in ranks):
+    if persistent_ns:
         yield shown("persistent_frac", persistent_ns / work_ns)

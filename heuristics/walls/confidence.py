@@ -6,7 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.result.judged import Level, Reason, Verdict, Walls
-from heuristics.walls.price import RankCosts, RunCosts, only_in_first_step, unnamed_doubt
+from heuristics.walls.costs import RankCosts, RunCosts
+from heuristics.walls.price import only_in_first_step, unnamed_doubt
 from heuristics.words import say
 from traces.account.account import Account
 from traces.limits import FEWEST, NEARLY_ALL, QUARTER, WALL, Limit
@@ -53,51 +54,52 @@ def reasons_against(
     if costs.startup is not None:
         yield Reason("startup", say("walls.startup", part_frac=costs.startup.frac))
     yield from _about_steps(costs.ranks)
-    if any(one.id == wall and only_in_first_step(one) for one in walls):
-        yield Reason("first_step", say("walls.first-step"))
+    for one in walls:
+        if one.id == wall and only_in_first_step(one):
+            yield Reason("first_step", say("walls.first-step"))
     if wall == "communication":
         yield from _about_ranks(costs.ranks, together)
-    if (unnamed := unnamed_doubt(costs.ranks)) is not None:
+    if (unnamed := unnamed_doubt(costs)) is not None:
         yield Reason("unknown_kernels", unnamed.reason)
-    if blind := sum(one.replays is None for one in costs.ranks):
+    if blind := len(costs.ranks) - len(costs.replays):
         yield Reason("not_replayed", say("walls.not-replayed", blind=blind, ranks=len(costs.ranks)))
     yield from _about_waits(costs.ranks)
     if wall == "host_overhead":
         yield from _about_profiler(costs.ranks)
-    yield from about_others(
-        wall, [one for one in walls if unnamed is None or unnamed.reason not in one.missing]
-    )
+    yield from about_others(wall, walls, unnamed.reason if unnamed is not None else "")
 
 
 def _about_steps(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
-    steps = [one.rank.steps for one in ranks]
-    fewest = min(len(one.used) for one in steps)
-    if not fewest and all(one.source == "user" for one in steps):
+    counts, sources, units = list[int](), set[str](), set[str]()
+    for one in ranks:
+        counts.append(len(one.rank.steps.used))
+        sources.add(one.rank.steps.source)
+        units.add(one.rank.steps.unit)
+    blind = counts.count(0)
+    if blind and sources == {"user"}:
         return  # the user's own window
-    if not fewest:
-        blind = sum(not one.used for one in steps)
+    if blind:
         some = say("walls.no-steps-on-some", blind=blind, ranks=len(ranks))
         yield Reason("no_steps", some if blind < len(ranks) else say("walls.no-steps"))
-    elif any(one.unit == "block" for one in steps):
+    elif "block" in units:
         yield Reason("blocks", say("walls.blocks"))
-    elif fewest < FEWEST.value:
-        yield Reason("few_steps", say("walls.few-steps", steps=counted(fewest, "step")))
+    elif min(counts) < FEWEST.value:
+        yield Reason("few_steps", say("walls.few-steps", steps=counted(min(counts), "step")))
 
 
 def _about_ranks(ranks: Sequence[RankCosts], together: Run | None) -> Iterator[Reason]:
-    told = [one.rank.budget for one in ranks if one.rank.unseen is None]
-    if not any(budget.exposed_comm_ns or budget.hidden_comm_ns for budget in told):
+    if not any(one.is_seen_to_communicate for one in ranks):
         return
     if len(ranks) == 1:
         yield Reason("one_rank", say("walls.one-rank"))
     elif together is not None and isinstance(missing := together.clocks.residual_ns, Missing):
         yield Reason("other_ranks", say("walls.inseparable", reason=missing.reason))
-    elif together is not None and (known(together.complete_frac) or 0.0) < NEARLY_ALL.value:
+    elif together is not None and (together.complete_frac or 0.0) < NEARLY_ALL.value:
         yield Reason("other_ranks", _not_complete(together))
 
 
 def _not_complete(together: Run) -> str:
-    size, open_frac = known(together.world_size), 1.0 - (known(together.complete_frac) or 0.0)
+    size, open_frac = known(together.world_size), 1.0 - (together.complete_frac or 0.0)
     if size is None:
         return say("walls.unknown-ranks", open_frac=open_frac)
     seen = len(together.ranks)
@@ -107,28 +109,38 @@ def _not_complete(together: Run) -> str:
 
 
 def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
-    accounts = [(one.rank.account, one.start.window_ns) for one in ranks]
-    undecided = [one.decided_ns["none"] / ns for one, ns in accounts if isinstance(one, Account)]
-    replays = [one.rank.costs for one in ranks]
-    off = [one.proofs.residual_free_error_frac for one in replays if not isinstance(one, Missing)]
-    if (most := max(undecided, default=0.0)) > WALL.value:
-        yield Reason("unexplained_waits", say("walls.unexplained-waits", part_frac=most))
-    elif (most := max(off, default=0.0)) > OFF.value:
-        yield Reason("replay_off", say("walls.replay-off", off_frac=most))
+    undecided_frac = off_frac = 0.0
+    for one in ranks:
+        account, replays = one.rank.account, one.rank.costs
+        if isinstance(account, Account):
+            rank_frac = account.decided_ns["none"] / one.start.window_ns
+            undecided_frac = max(undecided_frac, rank_frac)
+        if not isinstance(replays, Missing):
+            off_frac = max(off_frac, replays.proofs.residual_free_error_frac)
+    if undecided_frac > WALL.value:
+        yield Reason("unexplained_waits", say("walls.unexplained-waits", part_frac=undecided_frac))
+    elif off_frac > OFF.value:
+        yield Reason("replay_off", say("walls.replay-off", off_frac=off_frac))
 
 
 def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
-    told = [
-        (one.rank.recorded_host_rows, one.replays.host_overhead.ns) for one in ranks if one.replays
-    ]
-    rows, cost_ns = sum(rows for rows, _ in told), sum(ns for _, ns in told)
+    rows = cost_ns = 0
+    for one in ranks:
+        if one.replays:
+            rows += one.rank.recorded_host_rows
+            cost_ns += one.replays.host_overhead.ns
     rows_ns = rows * PROFILER_CALL.value
     if rows_ns > QUARTER.value * cost_ns:
         part = rows_ns / max(cost_ns, rows_ns)
         yield Reason("profiler", say("walls.recording", rows=f"{rows:,}", part_frac=part))
 
 
-def about_others(wall: WallId, walls: Walls) -> Iterator[Reason]:
-    unknown = [one for one in walls if one.outcome == "unmeasurable" and known(one.cost_ns) is None]
-    if blind := [spoken(one.id) for one in unknown if one.id != wall]:
+def about_others(wall: WallId, walls: Walls, said: str = "") -> Iterator[Reason]:
+    """Without walls that cannot be judged for a reason that is `said` already."""
+    blind = []
+    for one in walls:
+        is_blind = one.outcome == "unmeasurable" and known(one.cost_ns) is None
+        if is_blind and one.id != wall and said not in one.missing:
+            blind.append(spoken(one.id))
+    if blind:
         yield Reason("unmeasured_walls", say("walls.not-measurable", walls=", ".join(blind)))

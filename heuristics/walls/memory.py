@@ -18,28 +18,30 @@ Megatron-Bridge, skills perf-moe-optimization-workflow and memory-tuning.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
+import numpy as np
 from msgspec import structs
 
-from heuristics.figures.figures import Ranks
+from heuristics.figures.figures import Figures, Ranks
 from heuristics.result.judged import Evidence, Wall
+from heuristics.walls.costs import RunCosts
 from heuristics.walls.price import (
     Price,
     Priced,
-    RunCosts,
     Unpriced,
     held,
     judged,
     shown,
     shown_frac,
     unmeasurable,
+    value_of,
 )
 from heuristics.words import say
 from traces.cures import cure
 from traces.limits import LITTLE, MOST, NEARLY_ALL, WALL
 from traces.missing import Missing, known
-from traces.sections.rank import Memory
 
 _RETRIED: Final = "allocator_retry_frac"
 
@@ -49,19 +51,18 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
     room.
     """
     return any(
-        one.measure == _RETRIED and one.value >= MOST.value
+        wall.outcome == "finding" and (value_of(wall, _RETRIED) or 0.0) >= MOST.value
         for wall in walls
-        if wall.outcome == "finding"
-        for one in wall.evidence
     )
 
 
 def judge(ranks: Ranks, told: Priced) -> Wall:
     result = judged("memory", told, ranks, [*_context(ranks)])
-    retries = [(known(rank.memory.allocator_retry_frac) or 0.0, rank.place) for rank in ranks]
-    worst, place = max(retries, key=lambda one: one[0])
+    short = max(ranks, key=_retry_frac)
+    worst = _retry_frac(short)
     if worst:
-        retried = held(_RETRIED, worst, MOST, place, unit="fraction of the steps after the first")
+        unit = "fraction of the steps after the first"
+        retried = held(_RETRIED, worst, MOST, short.place, unit=unit)
         result = structs.replace(result, evidence=(*result.evidence, retried))
     if worst >= MOST.value:
         costs = known(result.cost_frac)
@@ -76,6 +77,10 @@ def judge(ranks: Ranks, told: Priced) -> Wall:
     return _bounded(result, told, ranks)
 
 
+def _retry_frac(rank: Figures) -> float:
+    return rank.memory.allocator_retry_frac or 0.0
+
+
 def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
     """What retries that cost little are in a GPU so full; None where it has room."""
     if isinstance(used, Missing):
@@ -88,11 +93,13 @@ def _without_room(wall: Wall, used: float | Missing) -> Wall | None:
 
 def _used_frac(ranks: Ranks) -> float | Missing:
     """How much of its GPU's memory the fullest rank used, if all of them tell."""
-    parts = [part for one in ranks for part in (one.memory.peak_bytes, one.memory.capacity_bytes)]
-    for part in parts:
-        if isinstance(part, Missing):
-            return part
-    return max(one.memory.peak_frac or 0.0 for one in ranks)
+    used = 0.0
+    for rank in ranks:
+        for part in (rank.memory.peak_bytes, rank.memory.capacity_bytes):
+            if isinstance(part, Missing):
+                return part
+        used = max(used, rank.memory.peak_frac or 0.0)
+    return used
 
 
 _NO_ROOM: Final = Missing("", say("evidence.no-room"), say("evidence.compare-with-room"))
@@ -114,22 +121,24 @@ def without_price(wall: Wall) -> Wall:
 
 def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
-    gaps = [(rank, gap) for rank in ranks if isinstance(gap := rank.memory.recompute_ns, Missing)]
-    told_ns = [
-        rank.recompute_at_most_ns for rank, _ in gaps if rank.recompute_at_most_ns is not None
-    ]
-    is_bounded = len(told_ns) == len(gaps)  # all that is unseen of recompute
+    gap: Missing | None = None
+    unseen_ns, judged_ns, is_bounded = 0, 0, True  # all that is unseen of recompute
+    for rank in ranks:
+        judged_ns += rank.judged_ns
+        if isinstance(rank.memory.recompute_ns, Missing):
+            gap = rank.memory.recompute_ns if gap is None else gap
+            is_bounded &= rank.recompute_at_most_ns is not None
+            unseen_ns += rank.recompute_at_most_ns or 0
     proven = told if isinstance(told, Price) and told.at_least is None else None
     by_partition = proven is None and is_bounded  # what is unseen of recompute is in its bound
-    if not gaps or (by_partition and result.outcome == "clear"):
+    if gap is None or (by_partition and result.outcome == "clear"):
         return result
     most = told.at_most_frac if by_partition else None
     if proven is not None and is_bounded:
-        most = proven.frac + sum(told_ns) / sum(rank.judged_ns for rank in ranks)
+        most = proven.frac + unseen_ns / judged_ns
         if most < WALL.value:
             return structs.replace(result, at_most_frac=most)
     evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
-    gap = gaps[0][1]
     why = Missing("memory", say("walls.recompute-unknown", reason=gap.reason), gap.cure)
     bounded = unmeasurable("memory", why, evidence, most)
     if isinstance(told, Price):
@@ -139,15 +148,13 @@ def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
 
 def doubted(costs: RunCosts, told: Price) -> Price:
     """It may be more: what is computed again in a graph recorded whole is not seen."""
-    ranks = [one.rank for one in costs.ranks]
-    if told.at_least is not None or not any(
-        rank.replay_count and rank.recompute.places.size for rank in ranks
-    ):
-        return told
-    return replace(
-        told,
-        at_least=Missing("memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder)),
-    )
+    if told.at_least is None:
+        for one in costs.ranks:
+            if one.rank.replay_count and one.rank.recompute.places.size:
+                graphs = cure("graphs", costs.recorder)
+                why = Missing("memory", say("walls.graphs-hold-more"), graphs)
+                return replace(told, at_least=why)
+    return told
 
 
 _PARTS: Final = (
@@ -159,23 +166,28 @@ _PARTS: Final = (
 
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
-    parts = (one for measure in _PARTS for one in shown_frac(measure, ranks))
-    yield from (one for one in parts if one.value)
-    memories = [rank.memory for rank in ranks]
-    yield from _traffic(memories)
-    if used := [frac for one in memories if (frac := one.peak_frac)]:
-        yield shown("peak_frac", max(used))
+    for measure in _PARTS:
+        for one in shown_frac(measure, ranks):
+            if one.value:
+                yield one
+    yield from _traffic(ranks)
+    if used := max(rank.memory.peak_frac or 0.0 for rank in ranks):
+        yield shown("peak_frac", used)
 
 
-def _traffic(memories: Sequence[Memory]) -> Iterator[Evidence]:
+def _traffic(ranks: Ranks) -> Iterator[Evidence]:
     """How much the copies of each kind move a GPU, and how fast: means over the ranks that have
     any.
     """
     for kind in ("offload", "host_resident"):
-        keys = (f"{kind}_copies", f"{kind}_bytes", f"{kind}_union_ns")
-        uses = [[known(getattr(one, key)) for key in keys] for one in memories]
-        if told := [use for use in uses if all(use)]:
-            copies, size_bytes, ns = (sum(values) for values in zip(*told, strict=True))
-            yield shown(keys[0], copies // len(told))
-            yield shown(keys[1], size_bytes // len(told))
+        fields = attrgetter(f"{kind}_copies", f"{kind}_bytes", f"{kind}_union_ns")
+        moving, total = 0, np.zeros(3, np.int64)
+        for rank in ranks:
+            use = fields(rank.memory)
+            if all(use):
+                moving, total = moving + 1, total + use
+        if moving:
+            copies, size_bytes, ns = total.tolist()
+            yield shown(f"{kind}_copies", copies // moving)
+            yield shown(f"{kind}_bytes", size_bytes // moving)
             yield shown(f"{kind}_gb_per_s", size_bytes / ns)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall
-from heuristics.walls.price import RankCosts, RunCosts
+from heuristics.walls.costs import RankCosts, RunCosts
 from heuristics.words import say
 from traces.limits import LITTLE, WALL
 from traces.missing import Missing, known
@@ -33,16 +33,21 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
     """With the largest cost of the other walls in the run without the first, from a tenth of that
     run up.
     """
-    others = [wall for wall in walls if wall.id != first]
-    blind = [wall for wall in others if known(wall.cost_frac) is None]
-    unjudged, name = ", ".join(spoken(one.id) for one in blind), spoken(first)
-    left = [(one, _left(one, first)) for one in costs.ranks if first in one.by_wall]
-    replayed = [(one, without) for one, without in left if without is not None]
-    if len(replayed) < len(left):
-        unknown = Missing("", say("walls.next-not-replayed", first=name), say("walls.no-cure"))
-        return with_next(verdict, unknown, None, say("walls.next-unknown", first=name))
-    seen = {wall.id: frac for wall in others if (frac := known(wall.cost_frac)) is not None}
-    fracs = {one: frac for one in seen if (frac := _frac(replayed, one)) is not None}
+    name, left = spoken(first), list[tuple[RankCosts, Without]]()
+    for rank in costs.telling(first):
+        without = _left(rank, first)
+        if without is None:
+            unknown = Missing("", say("walls.next-not-replayed", first=name), say("walls.no-cure"))
+            return with_next(verdict, unknown, None, say("walls.next-unknown", first=name))
+        left.append((rank, without))
+    blind, today, fracs = list[Wall](), dict[WallId, float](), dict[WallId, float]()
+    for other in walls:
+        frac = known(other.cost_frac)
+        if other.id != first and frac is None:
+            blind.append(other)
+        elif other.id != first and frac is not None:
+            today[other.id], fracs[other.id] = frac, _frac(left, other.id)
+    unjudged = ", ".join(spoken(one.id) for one in blind)
     wall = max(fracs, key=lambda one: fracs[one], default=None)
     if wall is None or fracs[wall] < WALL.value:
         said = say(
@@ -55,8 +60,8 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
         gap = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
         return with_next(verdict, gap, None, said)
     said = say("walls.next", wall=spoken(wall), left_frac=fracs[wall], first=name)
-    if (today := seen[wall]) < WALL.value:
-        said += say("walls.next-today", part_frac=today)
+    if today[wall] < WALL.value:
+        said += say("walls.next-today", part_frac=today[wall])
     if blind:
         said += say("walls.and-unjudged", walls=unjudged)
     return with_next(verdict, wall, fracs[wall], said)
@@ -77,14 +82,16 @@ def _left(one: RankCosts, first: WallId) -> Without | None:
     return Without(judged_ns, {wall: cost for wall, cost in one.by_wall.items() if wall != first})
 
 
-def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float | None:
-    told = [
-        (one.start.without(cost) if wall == "host_overhead" else cost, without.window_ns)
-        for one, without in left
-        if (cost := without.costs.get(wall)) is not None and wall in one.by_wall
-    ]
-    if not told:
-        return None
-    if window_ns := sum(window_ns for _, window_ns in told):
-        return min(1.0, sum(cost.ns for cost, _ in told) / window_ns)
+def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float:
+    """What a wall costs of what is left, on the ranks that tell it."""
+    cost_ns = window_ns = 0
+    for one, without in left:
+        cost = without.costs.get(wall)
+        if cost is None or wall not in one.by_wall:
+            continue
+        if wall == "host_overhead":
+            cost = one.start.without(cost)
+        cost_ns, window_ns = cost_ns + cost.ns, window_ns + without.window_ns
+    if window_ns:
+        return min(1.0, cost_ns / window_ns)
     return 0.0

@@ -5,169 +5,25 @@ start-up. A row of the ledger belongs to the wall whose overhead, taken away, wo
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
 
-from heuristics.figures.figures import Ranks, added, frac_of, unnamed_ns
-from heuristics.figures.startup import Start, Startup, start_of, startup_of
+from heuristics.figures.figures import Ranks, added, frac_of
 from heuristics.result.judged import Evidence, Outcome, Wall
-from heuristics.run.run import WALL_IDS
+from heuristics.walls.costs import RankCosts, RunCosts
 from heuristics.words import say
 from traces.cures import cure
 from traces.frozen import frozen
 from traces.limits import FEWEST, HALF_A_WALL, WALL, Limit
-from traces.measurements import RankMeasurements
 from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
-from traces.replay.changes.costs import Costs
-from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
 from traces.toml_tables import read_table
 
 UNNAMED: Final = "unknown_kernels"
 """Where a doubt stands that kernels of unknown class leave."""
-
-
-@frozen
-class RankCosts:
-    """What replays tell of one rank: made once, and asked by all that follows.
-
-    `replays`: None where they are refused, or there are none. `by_wall`: what each wall costs,
-    start-up left out; without those that the rank cannot tell.
-    """
-
-    place: int
-    rank: RankMeasurements
-    start: Start
-    replays: Costs | None
-    by_wall: Mapping[WallId, Cost]
-
-    @property
-    def unnamed_ns(self) -> int:
-        return unnamed_ns(self.rank)
-
-    def most_ns(self, wall: WallId) -> int | None:
-        """The bound of the partition; a replay that may say too little is no lower than it says.
-
-        Compute of unknown class may be communication, all of it.
-        """
-        if wall == "communication" and self.rank.unseen is not None:
-            return None
-        bound, cost = _bound_ns(self.rank, self.start, wall), self.by_wall.get(wall)
-        if bound is not None and cost is not None:
-            bound = max(bound, cost.ns)
-        if wall != "communication" or not self.unnamed_ns:
-            return bound
-        bound = cost.ns if cost is not None and self._is_proven else bound
-        if bound is None:
-            return None
-        return min(bound + self.unnamed_ns, self.start.judged_ns)
-
-    def proven_ns(self, wall: WallId) -> int | None:
-        """What the wall costs, where nothing leaves it open that it is more."""
-        cost = self.by_wall.get(wall)
-        is_open = wall == "communication" and self.unnamed_ns > 0
-        if cost is not None and self._is_proven and not is_open:
-            return cost.ns
-        return None
-
-    @property
-    def _is_proven(self) -> bool:
-        """Whether no proof of the replay leaves it open that costs are more."""
-        return self.replays is not None and self.replays.at_least is None
-
-
-@frozen
-class RunCosts:
-    """The same of all ranks of a run."""
-
-    ranks: tuple[RankCosts, ...]
-    startup: Startup | None
-
-    @property
-    def recorder(self) -> str:
-        return self.ranks[0].rank.kind
-
-    @property
-    def error_frac(self) -> float:
-        """How far prices may be off: what a replay misses its window by, of the worst rank."""
-        return max([0.0, *(one.proofs.residual_free_error_frac for one in self.replays)])
-
-    @property
-    def replays(self) -> list[Costs]:
-        return [one.replays for one in self.ranks if one.replays is not None]
-
-    def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
-        """The most that a wall can cost where no proven replay tells its cost, as part of what is
-        judged.
-
-        Each rank adds its proven cost, or else the bound of its partition; None where a rank has
-        neither, or all are proven. `proofs_hold` False: no replay tells it, whatever its proofs
-        say.
-        """
-        proven = [one.proven_ns(wall) if proofs_hold else None for one in self.ranks]
-        if None not in proven:
-            return None
-        most = [
-            one.most_ns(wall) if ns is None else ns
-            for one, ns in zip(self.ranks, proven, strict=True)
-        ]
-        told = [ns for ns in most if ns is not None]
-        whole_ns = sum(one.start.judged_ns for one in self.ranks)
-        if len(told) < len(most):
-            return None
-        return sum(told) / whole_ns
-
-
-def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
-    ranks = tuple(_costs_of(place, rank) for place, rank in enumerate(measurements))
-    return RunCosts(ranks, startup_of([one.start for one in ranks]))
-
-
-def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
-    start, replays = start_of(rank), rank.costs
-    if isinstance(replays, Missing) or replays.refused is not None:
-        return RankCosts(place, rank, start, None, {})
-    told = {wall: cost for wall in WALL_IDS if (cost := replays.of(wall)) is not None}
-    told["host_overhead"] = start.without(replays.host_overhead)
-    if rank.unseen is not None:
-        del told["communication"]
-    capped = {wall: _capped(cost, _most_ns(rank, start, wall)) for wall, cost in told.items()}
-    return RankCosts(place, rank, start, replays, capped)
-
-
-def _bound_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
-    """The bound of the partition, without what start-up took of it."""
-    bound = rank.bounds.of(wall)
-    if bound is None or wall != "host_overhead":
-        return bound
-    return max(0, bound - start.loading_ns)
-
-
-def _most_ns(rank: RankMeasurements, start: Start, wall: WallId) -> int | None:
-    """The most that what was seen can cost: graphs hide communication from its bound, not what is
-    beside.
-
-    What is computed again takes the gaps between along, which memory's bound does not count.
-    """
-    if wall == "memory":
-        return rank.steps.windows.total_ns
-    bound = _bound_ns(rank, start, wall)
-    if wall == "communication" and bound is None:
-        return rank.bounds.communication_seen
-    return bound
-
-
-def _capped(cost: Cost, bound: int | None) -> Cost:
-    """A cost within its bound: what a replay saves in steps that are left out is no cost of the
-    others.
-    """
-    if bound is None:
-        return cost
-    return replace(cost, ns=min(cost.ns, bound))
 
 
 @frozen
@@ -208,21 +64,23 @@ def price(costs: RunCosts, wall: WallId) -> Priced:
         return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
     opaque = _opaque(costs) if wall != "host_overhead" else None
     most = None if opaque is not None else costs.at_most_frac(wall)
-    told = [(one, one.by_wall[wall]) for one in costs.ranks if wall in one.by_wall]
+    told = costs.telling(wall)
     if not told:
         return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
-    by_kind = added(cost.by_kind_ns for _, cost in told)
-    total_ns = sum(cost.ns for _, cost in told)
-    # of all ranks where a bound holds for those without a price, so that it is a part of the same
-    whole = [one for one, _ in told] if most is None else costs.ranks
+    total_ns = judged_ns = 0
+    for one in told:
+        total_ns += one.by_wall[wall].ns
+        judged_ns += one.start.judged_ns
+    if most is not None:  # of all ranks where a bound holds for those without a price
+        judged_ns = costs.judged_ns
     return Price(
         total_ns,
-        total_ns / sum(one.start.judged_ns for one in whole),
-        dict(by_kind),
-        _doubt(costs.ranks, wall) if opaque is None else opaque,
+        total_ns / judged_ns,
+        dict(added(one.by_wall[wall].by_kind_ns for one in told)),
+        _doubt(costs, wall) if opaque is None else opaque,
         most,
-        _steady_frac(told),
-        max(told, key=lambda one: one[1].ns / one[0].start.judged_ns)[0].place,
+        _steady_frac(told, wall),
+        max(told, key=lambda one: one.by_wall[wall].ns / one.start.judged_ns).place,
     )
 
 
@@ -230,55 +88,58 @@ def _opaque(costs: RunCosts) -> Missing | None:
     """Why only the host can be judged: graphs recorded whole take enough of the windows to hide a
     wall.
     """
-    budgets = [one.rank.budget for one in costs.ranks]
-    replays_ns = sum(one.compute_by_class_ns.get(GRAPH_REPLAY, 0) for one in budgets)
-    if replays_ns < WALL.value * sum(one.window_ns for one in budgets):
+    replays_ns = window_ns = 0
+    for one in costs.ranks:
+        replays_ns += one.rank.budget.compute_by_class_ns.get(GRAPH_REPLAY, 0)
+        window_ns += one.rank.budget.window_ns
+    if replays_ns < WALL.value * window_ns:
         return None
     return Missing("walls", say("walls.opaque-graphs"), cure("graphs", costs.recorder))
 
 
-def _steady_frac(told: Sequence[tuple[RankCosts, Cost]]) -> float | None:
+def _steady_frac(told: Sequence[RankCosts], wall: WallId) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
-    for one, cost in told:
-        if len(cost.step_ns) < FEWEST.value:
+    for one in told:
+        step_ns = one.by_wall[wall].step_ns
+        if len(step_ns) < FEWEST.value:
             return None
         sample = sample_of(one.rank.steps)
         later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)
-        cost_ns += sum(cost.step_ns[later])
+        cost_ns += sum(step_ns[later])
         length_ns += sum(sample.stand_for_ns[later])
     return cost_ns / length_ns
 
 
-def _doubt(ranks: Sequence[RankCosts], wall: WallId) -> Missing | None:
+def _doubt(costs: RunCosts, wall: WallId) -> Missing | None:
     """Why the price may be more than it seems: a rank has none, or the least elastic of those in
     doubt.
     """
-    blind = next((one for one in ranks if wall not in one.by_wall), None)
-    if blind is not None:
-        return _why(blind, wall)
-    if wall == "communication" and (unnamed := unnamed_doubt(ranks)) is not None:
+    for one in costs.ranks:
+        if wall not in one.by_wall:
+            return _why(one, wall)
+    if wall == "communication" and (unnamed := unnamed_doubt(costs)) is not None:
         return unnamed
-    replays = [one.replays for one in ranks if one.replays is not None]
-    doubted = [one for one in replays if one.at_least is not None]
+    doubted = [one for one in costs.replays if one.at_least is not None]
     if doubted:
         return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least
     return None
 
 
-def unnamed_doubt(ranks: Sequence[RankCosts]) -> Missing | None:
+def unnamed_doubt(costs: RunCosts) -> Missing | None:
     """Why communication may cost more: kernels of unknown class, which perhaps or probably are;
     None: few.
     """
-    having = [one for one in ranks if one.unnamed_ns]
-    if not having:
+    alone_ns = apart_ns = 0
+    for one in costs.ranks:
+        if one.unnamed_ns:
+            alone_ns += one.unnamed_ns
+            apart_ns += one.rank.unnamed.apart_ns
+    if not alone_ns:
         return None
-    whole_ns = sum(one.start.judged_ns for one in ranks)
-    alone_ns = sum(one.unnamed_ns for one in having)
-    apart_ns = sum(one.rank.unnamed.apart_ns for one in having)
     which = "probably" if 2 * apart_ns >= alone_ns else "perhaps"
-    reason = say(f"walls.unnamed-{which}", part_frac=alone_ns / whole_ns)
-    return Missing(UNNAMED, reason, cure("unknown_kernels", ranks[0].rank.kind))
+    reason = say(f"walls.unnamed-{which}", part_frac=alone_ns / costs.judged_ns)
+    return Missing(UNNAMED, reason, cure("unknown_kernels", costs.recorder))
 
 
 def _why(one: RankCosts, wall: WallId) -> Missing:
@@ -340,10 +201,14 @@ def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
     return [shown(measure, frac)]
 
 
+def value_of(wall: Wall, measure: str) -> float | None:
+    """What a wall's evidence says; None where it does not say it."""
+    return next((one.value for one in wall.evidence if one.measure == measure), None)
+
+
 def only_in_first_step(wall: Wall) -> bool:
-    return any(
-        one.measure == "steady_cost_frac" and one.value < HALF_A_WALL.value for one in wall.evidence
-    )
+    steady_frac = value_of(wall, "steady_cost_frac")
+    return steady_frac is not None and steady_frac < HALF_A_WALL.value
 
 
 def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:

@@ -8,9 +8,9 @@ from msgspec import structs
 
 from heuristics.result.judged import Verdict, Wall, Walls
 from heuristics.walls.confidence import reasons_against, with_confidence
+from heuristics.walls.costs import RunCosts
 from heuristics.walls.memory import does_not_fit
 from heuristics.walls.next_wall import find_next
-from heuristics.walls.price import RunCosts
 from heuristics.words import say
 from traces.limits import LITTLE, Limit
 from traces.missing import known
@@ -83,11 +83,11 @@ def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.
 
 
 def _frac(wall: Wall) -> float:
-    return known(wall.cost_frac) or 0.0
+    return wall.cost_frac or 0.0
 
 
 def _ns(wall: Wall) -> int:
-    return known(wall.cost_ns) or 0
+    return wall.cost_ns or 0
 
 
 def _none(walls: Walls, told: Walls) -> Verdict:
@@ -136,7 +136,7 @@ def _kind(wall: Wall) -> str | None:
     """The kind, or family of kinds, whose absence alone wins most; of equals expert traffic, then
     data.
     """
-    return next(iter(by_family(known(wall.cost_by_kind_ns) or {})), None)
+    return next(iter(by_family(wall.cost_by_kind_ns or {})), None)
 
 
 def by_family(by_kind_ns: Mapping[str, int]) -> dict[str, int]:
@@ -147,7 +147,7 @@ def by_family(by_kind_ns: Mapping[str, int]) -> dict[str, int]:
     together = Counter[str](dict.fromkeys(FAMILIES, 0))
     for kind, ns in by_kind_ns.items():
         together[family_of.get(kind, kind)] += ns
-    return {family: ns for family, ns in together.most_common() if ns}
+    return dict((+together).most_common())
 
 
 def _near(one: Wall, other: Wall, error_frac: float) -> bool:

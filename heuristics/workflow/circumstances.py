@@ -49,10 +49,15 @@ def labels(run: Run) -> Texts:
 @fact
 def on_cpu(run: Run) -> str | None:
     """What is moved to the CPU."""
-    on = " and ".join(what for knob, what in OFFLOADS.items() if run.config.on(knob))
-    if not on and any(run.config.on(knob) is None for knob in OFFLOADS):
+    moved, is_open = [], False
+    for knob, what in OFFLOADS.items():
+        is_on = run.config.on(knob)
+        is_open |= is_on is None
+        if is_on:
+            moved.append(what)
+    if is_open and not moved:
         return None
-    return on
+    return " and ".join(moved)
 
 
 @fact

@@ -3,6 +3,7 @@ last.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from heuristics.config.features import GRAPH_MODULES
 from heuristics.fixes.fix import Variable
 from heuristics.plan.planned import Plan, Planned
 from heuristics.result.configured import Experiment, Experiments
-from heuristics.rules.check import check_rules
+from heuristics.rules.check import errors
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.words import say
 from traces.limits import Limit
@@ -38,8 +39,9 @@ MEASURE: Final = (
 def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     """Turn a plan into experiments in its order; without fixes, the baseline and the levers."""
     wall = plan.fixes[0].fix.wall if plan.fixes else None
-    of_wall = [one for one in plan.fixes if one.fix.wall == wall]
-    others = [one for one in plan.fixes if one.fix.wall != wall]
+    of_wall, others = list[Planned](), list[Planned]()
+    for one in plan.fixes:
+        (of_wall if one.fix.wall == wall else others).append(one)
     same = tuple(_experiments(run, of_wall))
     later = tuple(_experiments(run, (*others, *plan.levers)))
     last = (_winner(run),) if same or later else ()
@@ -69,7 +71,7 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> Texts:
 
 def _refused_knobs(run: Run) -> set[str]:
     """Knobs of the rules that refuse the run as it is."""
-    return {knob for one in check_rules(run) if one.level == "error" for knob in one.knobs}
+    return set(chain.from_iterable(one.knobs for one in errors(run)))
 
 
 def _graphs(run: Run) -> str:

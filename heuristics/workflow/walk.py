@@ -89,9 +89,8 @@ _ROWS: Final = read_rows(
 
 def _by_row(row: _Row, run: Run) -> Judged:
     says = next(one for one in row.says if one.when.holds(run))
-    because, advice, tells = (
-        RUNS.filled(text, run, _WORDS) for text in (says.because, says.advice, says.tells)
-    )
+    filled = partial(RUNS.filled, of=run, words=_WORDS)
+    because, advice, tells = map(filled, (says.because, says.advice, says.tells))
     return Judged(says.state, because, advice, says.fix, not_given(tells, run.given) or tells)
 
 

@@ -26,7 +26,8 @@ from heuristics.fixes.precondition import Precondition
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.run.run import WALL_IDS, Run
 from heuristics.walls import JUDGES, replayed_price
-from heuristics.walls.price import costs_of, held
+from heuristics.walls.costs import costs_of
+from heuristics.walls.price import held
 from traces.account.account import Account
 from traces.formats.open import read_trace
 from traces.gpu_work import build

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, Final, get_type_hints
@@ -17,7 +16,7 @@ from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.config.sizes import Sizes
 from heuristics.config.view import Config, Trust
-from heuristics.facts.dictionary import DICTIONARY
+from heuristics.facts.dictionary import facts
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.run.run import WALL_IDS, Run
@@ -27,7 +26,6 @@ from traces.settings.draft import Draft
 from traces.settings.effective import effective
 from traces.settings.settings import Settings, Value, settings
 
-import_module("heuristics.judging.checked")  # facts are known once what states them is loaded
 EACH: Final = 40
 GB: Final = 10**9
 FRACTIONS: Final = (0.0, 0.04, 0.05, 0.1, 0.2, 0.21, 0.5, 0.51, 0.6, 0.8, 0.81, 0.9)
@@ -169,13 +167,13 @@ def cards(_: Path, first: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
         asked = {Run: run, Config: run.view(Trust.CHECKED)}
         told = vars(Sizes) | vars(Config)
         questions = [name for name, one in told.items() if isinstance(one, property | cached_property)]
-        facts = {name: fact.of(asked[fact.view]) for name, fact in DICTIONARY.items() if fact.view in asked}
+        said = {name: fact.of(asked[fact.view]) for name, fact in facts().items() if fact.view in asked}
         yield (
             f"{seed}",
             {
                 "needs": {name: fix.preconditions(run) for name, fix in several.items()},
                 "lines": {name: fix.knobs(run) for name, fix in several.items()},
-                "facts": facts,
+                "facts": said,
                 "derived": with_ranks(Settings(draft.by_knob)),
                 "effective": effective(run.settings, run.given.core_version),
                 "active": run.active,

@@ -23,7 +23,7 @@ from traces.frozen import frozen
 from traces.settings.core_fields import core_fields
 from traces.settings.effective import OFF_UNLESS_SAID, of_precision
 from traces.settings.knobs import CP, EP, ETP, PP, TP, VIRTUAL_STAGES, Release, knobs, release
-from traces.settings.settings import Settings, Value, Values
+from traces.settings.settings import KnobView, Settings, Value, Values
 from traces.texts import Texts
 from traces.toml_tables import written
 
@@ -49,7 +49,11 @@ def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
         **(_TABLE["of_moe_recipes"] if _is_moe(fields, run) else {}),
         **({} if is_known else {"bf16": True}),
     }
-    return {name: value for name, value in options.items() if name not in fields}
+    return _unsaid(options, fields)
+
+
+def _unsaid(values: Values, fields: Values) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if name not in fields}
 
 
 def derived(fields: Values) -> dict[str, Value]:
@@ -78,7 +82,7 @@ def assumed_sizes(fields: Values, run: Run) -> dict[str, Value]:
         "num_layers": stages * (1 + count(fields, "cpu_offloading_num_layers", 0)),
         **({"num_moe_experts": experts} if _is_moe(fields, run) else {}),
     }
-    return {name: size for name, size in sizes.items() if name not in fields}
+    return _unsaid(sizes, fields)
 
 
 def smallest_world(fields: Values) -> int:
@@ -102,20 +106,20 @@ def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
 
     All of a recipe: a format that it leaves off is off, whatever the model says.
     """
-    recipe = of_precision(settings)
-    core = {knob: value for knob, value in recipe.items() if knob in core_fields()}
+    recipe = of_precision(settings).items()
+    core = {knob: value for knob, value in recipe if knob in core_fields()}
     return {**said, **core, **_of_overlap(settings)}
 
 
 def _of_overlap(settings: Settings) -> dict[str, Value]:
-    own = {
-        knob.partition(".")[2]: knob
-        for knob in settings.by_knob
-        if knob.startswith("comm_overlap.")
-    }
-    off: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if own else {}
-    said = {field: settings.value(own[field]) for field in _TABLE["overlap"] if field in own}
-    return {**off, **{field: value for field, value in said.items() if value is not None}}
+    section = "comm_overlap."
+    is_there = bool(KnobView(settings).group(section))
+    found: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if is_there else {}
+    for field in _TABLE["overlap"]:
+        value = settings.value(f"{section}{field}")
+        if value is not None:
+            found[field] = value
+    return found
 
 
 @frozen
@@ -153,7 +157,7 @@ def request_of(run: Run) -> Request | NotAsked:
     if refused := _no_sizes(said, run):
         return refused
     said |= _virtual_stages(said, run)
-    if "num_layers" not in said and any(said.get(name) for name in _TABLE["cuts_layers"]):
+    if "num_layers" not in said and any(map(said.get, _TABLE["cuts_layers"])):
         return NotAsked(say("megatron.layers-unknown"), "num_layers")
     options = assumed_options(said, run)
     fields = {**options, **said}
@@ -183,11 +187,9 @@ def _said(run: Run) -> dict[str, Value]:
     fields = laid_over(own, settings)
     for name in _TABLE["lists"]:
         if isinstance(value := fields.get(name), str):
-            fields[name] = tuple(part for part in value.replace(",", " ").split() if part)
-    if "multi_latent_attention" not in fields and any(
-        fields.get(name) for name in _TABLE["tells_mla"]
-    ):
-        fields["multi_latent_attention"] = True
+            fields[name] = tuple(value.replace(",", " ").split())
+    if any(map(fields.get, _TABLE["tells_mla"])):
+        fields.setdefault("multi_latent_attention", True)
     if fields.get("multi_latent_attention") is not True:
         fields = {name: value for name, value in fields.items() if name not in core_fields().of_mla}
     return fields
@@ -198,8 +200,9 @@ def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
     value.
     """
     row = knobs().get(knob)
-    is_later = row is not None and core is not None and core < row.since
-    return is_later and (value is None or value is False)
+    if row is None or core is None or (value is not None and value is not False):
+        return False
+    return core < row.since
 
 
 def _no_sizes(said: Values, run: Run) -> NotAsked | None:
@@ -234,7 +237,7 @@ def _virtual_stages(said: Values, run: Run) -> dict[str, Value]:
 
 def _version(said: str | None) -> str | None:
     """Numbers alone, so that nothing else of what was typed or logged is passed on."""
-    parts = (0, 0, 0) if said is None else numbers(said)
+    parts = numbers(said or "")
     if any(parts):
         return ".".join(map(str, parts))
     return None

@@ -86,7 +86,7 @@ def test_an_out_of_memory_error_tells_the_capacity() -> None:
 
 def refused(run: Run, changes: Mapping[str, Value]) -> list[Refused]:
     planned = Planned(CATALOGUE["MEM-2"], NO_LINES, (), None)
-    one = Considered(run, planned, (), set(), False, None, Permits(run))
+    one = Considered(run, planned, (), False, None, Permits(run))
     one.values = dict(changes)
     return list(refusals(one))
 

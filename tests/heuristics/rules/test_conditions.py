@@ -9,13 +9,11 @@ from typing import get_args, get_origin
 import pytest
 
 from heuristics.config.view import Config, Trust
-from heuristics.facts.dictionary import DICTIONARY, read
-from heuristics.incidents.incident import incidents
+from heuristics.facts.dictionary import facts, read
 from heuristics.rules.condition import condition
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.words import sentences
-from heuristics.workflow import circumstances
 from tests.configurations.constraints import run_with
 from tests.megatron.random_runs import drawn_run
 
@@ -62,6 +60,12 @@ def holds(text: str) -> bool | None:
         ("unknown", None), ("bf16 > 0", None), ("core != '0.16.1'", False), ("not fp16", None),
         ("capability >= '9.0'", True), ("core <= '0.16.1'", True), ("core > '0.16.1'", False),
         ("'moe' not in recompute_modules", True), ("{'moe_act'} & recompute_modules", True),
+        ("{'moe_act'} <= recompute_modules", True), ("{'moe'} <= recompute_modules", False),
+        ("num_moe_experts > mtp_num_layers", False), ("num_moe_experts < mtp_num_layers", False),
+        ("mtp_num_layers is not None", False), ("num_moe_experts is not None", True),
+        ("fp16 is None", None), ("recompute_modules < {'moe_act', 'layernorm', 'moe'}", True),
+        ("first(te, num_moe_experts) == 64", True), ("first(mtp_num_layers, num_moe_experts) == 64", True),
+        ("num_moe_experts % 64 < 1", True), ("num_moe_experts % 63 == 1", True), ("te % 2 == 0", None),
     ],
 )  # fmt: skip
 def test_a_condition_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
@@ -90,12 +94,15 @@ def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:
 
 
 def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
-    config = run_with({**RUN, "fp16": False, "moe_layer_freq": "([1]*3)"}).view(Trust.CHECKED)
+    more = {"fp16": False, "moe_layer_freq": "([1]*3)", "offload_modules": [], "cp_comm_type": ["p2p", "a"]}
+    config = run_with({**RUN, **more, "moe_flex_dispatcher_backend": "null"}).view(Trust.CHECKED)
     for text, said in (
         ("ep > 1 and te >= '2.8'", "EP not known, Transformer Engine not known"),
         ("mtp_num_layers and bf16 and fp16", "mtp_num_layers not set, bf16 on, fp16 off"),
         ("recomputed & {'a'} and num_moe_experts", "recomputed modules others, num_moe_experts 64"),
         ("recompute_modules & {'a'}", "recompute_modules moe_act, layernorm"),
+        ("offload_modules & {'a'} or flex_backend", "offload_modules none, backend not set"),
+        ("cp_comm_type & {'a'}", "cp_comm_type p2p, a"),
         ("moe_token_dispatcher_type == 'a'", "moe_token_dispatcher_type flex"),
         ("moe_layer_freq == 'a'", "moe_layer_freq another value"),
         ("moe_layer_freq == '([1]*3)'", "moe_layer_freq ([1]*3)"),
@@ -106,7 +113,7 @@ def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
 def test_facts_that_rules_name_are_called_something_in_words() -> None:
     conditions = [one for rule in rules().values() for one in (rule.feature, rule.needs, rule.forbids) if one]
     named = {term.name for one in conditions for term in one.named if term.fact}
-    assert named <= {*sentences("facts")} <= {*DICTIONARY}
+    assert named <= {*sentences("facts")} <= {*facts()}
 
 
 def test_a_name_is_one_fact() -> None:
@@ -116,9 +123,8 @@ def test_a_name_is_one_fact() -> None:
 
 def test_a_fact_answers_by_its_type() -> None:
     run = drawn_run(Random(7)).run
-    assert incidents()  # which ask facts of every room but the workflow's
-    assert circumstances.__doc__
-    for name, fact in DICTIONARY.items():
+    assert {"widest_ep", "fragmented", "base.gpu"} <= {*facts()}  # of the workflow, the plan, a comparison
+    for name, fact in facts().items():
         told = getattr(fact.of, "__annotations__", {}).get("return", object)
         kinds = get_args(told) if isinstance(told, UnionType) else (told,)
         if fact.view in (Run, Config):

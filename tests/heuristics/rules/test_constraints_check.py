@@ -14,7 +14,7 @@ from packaging.version import Version
 from heuristics.config.about import Given
 from heuristics.config.view import Trust
 from heuristics.guides.dispatcher import choose_dispatcher, refusals
-from heuristics.rules.check import asked_by, check_rules, undecided
+from heuristics.rules.check import asked_by, broken, check_rules, undecided
 from heuristics.rules.rules import Releases, rules
 from heuristics.run.run import Run
 from tests.configurations.constraints import DEFAULTS, megatron_cases, run_with, whole_run
@@ -115,6 +115,13 @@ def test_a_rule_holds_from_its_first_release_to_before_its_last(
     first, gone = (Version(one) if one else None for one in (since, until))
     rule = replace(rules()["force-balance"], since=first, until=gone)
     assert rule.in_force(Releases(version, None, None)) is expected
+
+
+def test_options_alone_break_a_rule_and_refuse_no_run() -> None:
+    run = Run(given=Given(world_size=12, tp=8, pp=1, cp=1))
+    assert (ids(run), broken(run)) == (["world-attention-mesh"], set())
+    configured = dataclasses.replace(run, settings=settings({"hidden_size": 64}, "run.yaml"))
+    assert broken(configured) == {"world-attention-mesh"}
 
 
 def test_bridge_gives_the_core_version_and_its_comm_overlap_wins() -> None:

@@ -82,7 +82,7 @@ def test_each_part_of_a_rule_decides_somewhere_beside_it(rule: Rule) -> None:
 
 def test_a_configuration_of_which_nothing_is_known_breaks_nothing() -> None:
     assert check_rules(run_with({})) == ()
-    assert undecided(run_with({})) == ()
+    assert [*undecided(run_with({}))] == []
 
 
 def test_every_rule_says_who_refuses_where_it_is_written_and_what_would_meet_it() -> None:
@@ -187,6 +187,8 @@ DENSE = {"num_moe_experts": "null", "expert_model_parallel_size": 8}
 DEEPEP = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "deepep"}
 BIAS = {"num_moe_experts": 8, "add_bias_linear": True, "core": "0.14.0"}
 FUSED = {"bias_activation_fusion": True, "activation_func": "gelu", "gated_linear_unit": False}
+PLAIN = {"mixed_precision": "bf16_mixed"}
+AMPERE = {"mb": True, "mixed_precision": "bf16_with_mxfp8_mixed", "capability": "8.0"}
 VOLTA = {"lm": True, "moe_grouped_gemm": True, "capability": "7.0"}
 
 
@@ -212,6 +214,14 @@ VOLTA = {"lm": True, "moe_grouped_gemm": True, "capability": "7.0"}
             ["deepep-one-rank"],
         ),
         ("grouped-gemm-gpu", VOLTA | {"moe_use_grouped_tensor": True}, {}, {}, ["grouped-tensor"]),
+        # a recipe that writes over the cure is changed with it
+        (
+            "fp8-gpu",
+            AMPERE,
+            {"fp8": None, "mixed_precision": "bf16_mixed"},
+            {"mixed_precision": "bf16_mixed"},
+            [],
+        ),
         # a rule that was broken before is no reason
         ("grouped-gemm-gpu", VOLTA | DENSE, {"moe_grouped_gemm": False}, {}, []),
     ],
@@ -227,3 +237,9 @@ def test_a_rule_that_names_no_setting_has_no_cure_to_type() -> None:
     rule = next(one for one in rules().values() if not one.set)
     found = cure_in(run_with(DENSE), rule)
     assert (found.set, found.beside, found.then) == ({}, {}, ())
+
+
+def test_a_recipe_is_changed_only_where_there_is_one() -> None:
+    """Two halves that a cure without FP8 leaves, and a recipe would write over."""
+    rule = replace(rules()["precision-two-halves"], set={"fp8": None})
+    assert cure_in(run_with({"mb": True, "bf16": True, "fp16": True}), rule).set == {}

@@ -6,8 +6,9 @@ from typing import Final
 
 import pytest
 
-from heuristics.rules.failures import in_pieces
-from traces.training_log.log import LoggedMemory, OutOfMemory, TrainingLog
+from heuristics.rules.failures import SIGNS, in_pieces
+from heuristics.run.run import Run
+from traces.training_log.log import LoggedMemory, Message, OutOfMemory, TrainingLog
 
 GB: Final = 10**9
 
@@ -32,3 +33,36 @@ def test_fragments_are_a_quarter_of_what_is_reserved_or_what_was_asked_for(
     assert (
         in_pieces(TrainingLog("a.log", 10, memory=(report,), out_of_memory=(error,))) is not None
     ) is found
+
+
+def error(line: int, asked: int, allocated: int | None = None, **about: object) -> OutOfMemory:
+    """Of 100 GB that are all reserved, on a GPU of 100 GB."""
+    sizes = {name: size * GB for name, size in (("requested_bytes", asked), ("reserved_bytes", 100))}
+    full = None if allocated is None else allocated * GB
+    fields = {"stage": "forward", "capacity_bytes": 100 * GB, "allocated_bytes": full, **sizes, **about}
+    return OutOfMemory(line, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sign", "errors", "line"),
+    [
+        # more was asked for than any pieces hold: 30 GB of 100 GB; said at the first error
+        ("too much", [error(7, 20, 70), error(9, 31, 70)], 7), ("too much", [error(7, 30, 70)], None),
+        # what is not allocated would have held it: at the error that says so, else at the first
+        ("fragmented", [error(7, 31, 70), error(9, 30, 70)], 9), ("fragmented", [error(7, 31, 70)], None),
+        ("fragmented", [error(7, 40), error(9, 24)], 7), ("fragmented", [error(7, 24), error(9, 41)], None),
+        # a capture that is going on or went through before, or pools of graphs
+        ("graph memory", [error(7, 1)], None), ("graph memory", [error(7, 1), error(9, 1)], 9),
+        ("graph memory", [error(7, 1, graph_pool_bytes=1)], 7),
+        ("graph memory", [error(7, 1, stage="graph_capture"), error(9, 1)], 7),
+    ],
+)  # fmt: skip
+def test_a_sign_stands_at_the_error_that_shows_it(
+    sign: str, errors: list[OutOfMemory], line: int | None
+) -> None:
+    """40 GB are inactive by one report, 3 GB by another; graphs were captured in line 8."""
+    reports = [LoggedMemory(1, 0, reserved_bytes=100 * GB, inactive_bytes=size * GB) for size in (40, 3)]
+    captured = (Message("graph-captured", 8),)
+    log = TrainingLog("a.log", 10, messages=captured, memory=tuple(reports), out_of_memory=tuple(errors))
+    found = SIGNS[sign](log, Run().config)
+    assert (found and found[0]) == line

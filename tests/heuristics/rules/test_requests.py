@@ -9,9 +9,16 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.recipes import RECIPES
-from heuristics.rules.megatron.request import assumed_options, assumed_sizes, derived, smallest_world
+from heuristics.rules.megatron.request import (
+    Request,
+    assumed_options,
+    assumed_sizes,
+    derived,
+    request_of,
+    smallest_world,
+)
 from heuristics.run.run import Run
-from traces.settings.settings import Value
+from traces.settings.settings import Value, settings
 
 TP, CP, PP, EP = (
     f"{name}_parallel_size" for name in ("tensor_model", "context", "pipeline_model", "expert_model")
@@ -80,3 +87,17 @@ def test_what_frameworks_work_out_is_worked_out(
     fields: dict[str, Value], worked_out: dict[str, Value]
 ) -> None:
     assert derived(fields) == worked_out
+
+
+@pytest.mark.parametrize(("core", "value", "is_asked"), [
+    ("0.15.0", False, False), ("0.15.0", None, False), ("0.15.0", True, True), ("0.15.0", 0, True),
+    ("0.16.0", False, True), ("0.16.0", None, True), (None, False, True),
+])  # fmt: skip
+def test_what_is_off_in_a_release_that_has_it_not_is_not_asked(
+    core: str | None, value: Value, is_asked: bool
+) -> None:
+    said = settings({"qk_clip": value, "num_layers": 2}, "test")  # since 0.16.0
+    found = request_of(Run(given=Given(core_version=core), settings=said))
+    assert isinstance(found, Request)
+    assert ("qk_clip" in found.fields) is is_asked
+    assert (found.core_version, found.te_version) == (core, None)

@@ -72,5 +72,6 @@ def test_the_bound_adds_up_over_ranks() -> None:
 def test_ranks_of_whole_graph_replays_count_as_time_nobody_could_tell() -> None:
     whole = rank(unseen=NOBODY)
     assert find_bound([rank(), whole]).bucket is None
+    assert find_bound([whole, rank()]).bucket is None
     assert find_bound([rank(), rank(), whole]).bucket == "compute"
     assert "--cuda-graph-trace=node" in find_bound([whole]).cure

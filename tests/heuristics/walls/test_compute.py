@@ -65,6 +65,12 @@ def test_a_small_price_of_compute_is_undecided_for_one_reason(
         assert said is None or said in found.missing[0]
 
 
+def test_doubts_of_any_rank_come_in_the_order_of_the_doubts() -> None:
+    no_sms = replace(wide(), sm=structs.replace(rank().sm, sm_count=NOBODY))
+    assert "peak rates unknown" in judge_compute([no_sms, wide(peaks_known=False)]).missing[0]
+    assert "neither the number of SMs" in judge_compute([wide(0.39), no_sms]).missing[0]
+
+
 def test_a_doubted_price_of_compute_has_the_bound_of_its_partition() -> None:
     bounded = replace(wide(0.2), bounds=Bounds(0, 0, 0, 150))
     assert judge_compute([bounded]).at_most_frac == 0.15

@@ -12,7 +12,7 @@ from heuristics.late.run import analyse_run
 from heuristics.result.judged import Reason
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import level_of, reasons_against
-from heuristics.walls.price import costs_of
+from heuristics.walls.costs import costs_of
 from tests.doubles.opinions import (
     NOBODY,
     SURE,

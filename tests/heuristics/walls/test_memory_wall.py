@@ -170,7 +170,8 @@ def test_what_copies_move_and_how_fast_stands_beside_their_cost() -> None:
         )
         for copies, gigabytes in ((2, 3), (4, 5))
     ]
-    found = judge_memory(ranks)
+    counted = with_memory(rank(), host_resident_copies=9, host_resident_bytes=NOBODY)  # by figures alone
+    found = judge_memory([*ranks, counted])
     values = [evidence(found, f"host_resident_{key}").value for key in ("copies", "bytes", "gb_per_s")]
     assert values == [3, 4 * 10**9, 40.0]
     assert "offload_bytes" not in seen(found)

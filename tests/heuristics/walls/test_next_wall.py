@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from heuristics.result.judged import Verdict
+from heuristics.walls.costs import costs_of
 from heuristics.walls.next_wall import find_next
-from heuristics.walls.price import costs_of
 from heuristics.walls.verdict import verdict_of
 from tests.doubles.opinions import BEGUN, NOBODY, cost, costs, rank, walls_of
 from traces.measurements import RankMeasurements

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.price import UNNAMED, Price, Unpriced, costs_of, price, wall_of
+from heuristics.walls.costs import costs_of
+from heuristics.walls.price import UNNAMED, Price, Unpriced, price, wall_of
 from tests.doubles.opinions import (
     BEGUN,
     JUDGE,

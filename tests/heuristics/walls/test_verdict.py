@@ -15,7 +15,7 @@ import diagnoser
 from bench.simulate.recording import Recording
 from heuristics.judging.judgement import judge
 from heuristics.result.judged import Verdict, Wall
-from heuristics.walls.price import costs_of
+from heuristics.walls.costs import costs_of
 from heuristics.walls.verdict import find_verdict
 from heuristics.walls.verdict import verdict_of as of_walls
 from tests.doubles.opinions import KERNEL, SURE, costs, rank, wall, walls, with_memory

@@ -1,0 +1,122 @@
+"""Parts of conditions: what they are where a value is unknown, what they name, what tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from heuristics.config.about import not_given
+from heuristics.config.view import Config
+from heuristics.facts.dictionary import Asked, Fact
+from heuristics.rules.values import NULL, truth
+from heuristics.words import say
+
+Evaluated = Callable[[Any], object]
+"""The value of a part of a condition for what is asked."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A part of a condition. `of`: its value. `name`: of a knob or `fact`. `parts`: within it."""
+
+    of: Evaluated
+    parts: tuple[Term, ...] = ()
+    name: str = ""
+    fact: Fact | None = None
+
+    @property
+    def spoken(self) -> str:
+        if self.fact:
+            return say(f"facts.{self.name}")
+        return self.name
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """Itself, or those that its fact is made of."""
+        if self.fact:
+            return self.fact.knobs
+        return (self.name,)
+
+
+def once(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Each name once, in its order."""
+    found: dict[str, Term] = {}
+    for one in terms:
+        found[one.name] = one
+    return tuple(found.values())
+
+
+def knobs_first(asked: Iterable[str]) -> tuple[str, ...]:
+    """Unknown knobs, then options, each once."""
+    return tuple(dict.fromkeys(sorted(asked, key=lambda one: one.startswith("--"))))
+
+
+def unknown_in(term: Term, of: Asked) -> Iterator[Term]:
+    if term.of(of) is None:
+        if term.name:
+            yield term
+        for part in term.parts:
+            yield from unknown_in(part, of)
+
+
+def tells(term: Term, config: Config) -> tuple[str, ...]:
+    """Unknown knobs and options that would tell a name; its option again where all are known."""
+    unknown = tuple(knob for knob in term.knobs if not config.known(knob))
+    option = term.fact.option if term.fact else ""
+    if left := not_given(option, config.given):
+        return (*unknown, left)
+    if unknown or not option:
+        return unknown
+    return (option,)
+
+
+def named_in(term: Term) -> Iterator[Term]:
+    if term.name:
+        yield term
+    for part in term.parts:
+        yield from named_in(part)
+
+
+def joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
+    """`or` is decided by what is true, `and` by what is not."""
+
+    def of(asked: Any) -> bool | None:
+        found: bool | None = not decides
+        for term in terms:
+            one = truth(term.of(asked))
+            if one is decides:
+                return decides
+            if one is None:
+                found = None
+        return found
+
+    return of
+
+
+def both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term:
+    """What is computed of two values, unknown where one is."""
+
+    def of(asked: Any) -> object:
+        found, beside = one.of(asked), other.of(asked)
+        if found is None or beside is None:
+            return None
+        return compute(found, beside)
+
+    return Term(of, (one, other))
+
+
+def all_known(terms: tuple[Term, ...], asked: Any) -> bool:
+    return all(term.of(asked) is not None for term in terms)
+
+
+def first_of(terms: tuple[Term, ...], asked: Any) -> object:
+    """The first that is known; null where none is and one is null."""
+    null = None
+    for term in terms:
+        found = term.of(asked)
+        if found is NULL:
+            null = found
+        elif found is not None:
+            return found
+    return null
