@@ -86,7 +86,7 @@ def listed(column: NDArray[Any]) -> tuple[Any, ...]:
 
 def row_by_row(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     """Columns of one length row by row, as numbers of Python."""
-    return zip(*(column.tolist() for column in columns), strict=True)
+    return zip(*map(listed, columns), strict=True)
 
 
 class Lasting:
@@ -134,13 +134,16 @@ class Rows:
         """Some of the rows, by mask or place, where every field is a column."""
         return type(self)(*(getattr(self, name)[which] for name in self.__match_args__))
 
+    def _columns(self) -> Iterator[NDArray[Any]]:
+        for name in self.__match_args__:
+            yield getattr(self, name)
+
     @classmethod
     def joined(cls, *tables: Self) -> Self:
-        several = ([getattr(one, name) for one in tables] for name in cls.__match_args__)
         if tables:
-            return cls(*map(np.concatenate, several))
+            return cls(*map(np.concatenate, zip(*map(cls._columns, tables), strict=True)))
         return cls.none()
 
     @classmethod
     def none(cls) -> Self:
-        return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__match_args__))
+        return cls(*[NOWHERE] * len(cls.__match_args__))

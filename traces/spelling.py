@@ -7,7 +7,6 @@ otherwise; exact integers of nanoseconds and bytes are in the JSON document.
 import shlex
 import unicodedata
 from collections.abc import Sequence
-from itertools import groupby
 from math import floor, log10
 from typing import Final
 
@@ -102,10 +101,18 @@ def signed(text: str) -> str:
 
 def duration(time_ns: float) -> str:
     """A time with the unit that fits: `41 us`, `93.8 ms`, `12.5 s`."""
-    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        if abs(time_ns) >= size:
-            return f"{rounded(time_ns / size)} {unit}"
-    return f"{time_ns:.0f} ns"
+    return _in_units(time_ns, "s", "ms", "us", "ns")
+
+
+def _in_units(value: float, *units: str) -> str:
+    """A value in the largest unit of which it is one at least; each unit is a thousand of the
+    next.
+    """
+    *large, unit = units
+    for exponent, larger in zip((9, 6, 3), large, strict=True):
+        if abs(value) >= 10**exponent:
+            return f"{rounded(value / 10**exponent)} {larger}"
+    return f"{value:.0f} {unit}"
 
 
 def gigabytes(count: float) -> str:
@@ -115,11 +122,7 @@ def gigabytes(count: float) -> str:
 
 def sized(count: float) -> str:
     """Bytes in the unit that suits them: `672 B`, `16.8 MB`, `25.5 GB`."""
-    units = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-    unit, of = next((one for one in units if count >= one[1]), ("B", 1.0))
-    if unit == "B":
-        return f"{count / of:.0f} {unit}"
-    return f"{rounded(count / of)} {unit}"
+    return _in_units(count, "GB", "MB", "kB", "B")
 
 
 def billions(count: float) -> str:
@@ -161,13 +164,19 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 def numbers(ranks: Sequence[int]) -> str:
     """Numbers in order, those in a row as a range: `0, 3 to 7`."""
-    runs = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
-    ]
-    return ", ".join(
-        f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs
-    )
+    runs: list[list[int]] = []
+    for number in sorted(ranks):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(map(_run, runs))
+
+
+def _run(numbers: Sequence[int]) -> str:
+    if len(numbers) > 2:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
 
 
 def first_of(names: Sequence[str], most: int) -> str:
@@ -219,5 +228,6 @@ def one_line(message: str, most_bytes: int = int(LINE.value)) -> str:
     if len(written) <= most_bytes:
         return line
     head = (most_bytes - 3) * 2 // 3
-    parts = written[:head], written[len(written) - (most_bytes - 3 - head) :]
-    return "...".join(part.decode(errors="ignore") for part in parts)
+    tail = len(written) - (most_bytes - 3 - head)
+    begin, end = written[:head].decode(errors="ignore"), written[tail:].decode(errors="ignore")
+    return f"{begin}...{end}"

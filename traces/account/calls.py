@@ -69,8 +69,11 @@ _KINDS: Final = compiled_rows(
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
-    found = (first_found(_KINDS, name) for name in names)
-    return np.array([*(kind or CallKind.OTHER for kind in found), CallKind.OTHER], dtype=CODE)
+    return np.array([*map(_kind, names), CallKind.OTHER], dtype=CODE)
+
+
+def _kind(name: str) -> CallKind:
+    return first_found(_KINDS, name) or CallKind.OTHER
 
 
 LONG: Final = Limit(
@@ -126,7 +129,7 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
     """Rows of launch calls that are the first of their kernel, and far longer than its usual
     one.
     """
-    named = np.flatnonzero((rows.name >= 0) & (rows.call >= 0))
+    named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
     if not len(named):
         return named
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
@@ -196,7 +199,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
     own = before_of(thread)
-    span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
+    span = np.searchsorted(ints(spans_ns)[1:, 0], end)
     own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
     before = _last_returned(start, end)
     steps = np.flatnonzero(~np.isin(thread, helper_threads(rows)))
@@ -242,4 +245,4 @@ def is_kind(calls: HostCalls, *kinds: CallKind) -> BoolArray:
 
 def launching_call(rows: Activities, calls: HostCalls) -> IntArray:
     """Of each activity the call here that launched it, -1 where it is not among them."""
-    return np.where(rows.call >= 0, calls.at(rows.launch_thread, rows.launch_ns), NONE)
+    return np.where(rows.is_launched, calls.at(rows.launch_thread, rows.launch_ns), NONE)

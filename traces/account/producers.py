@@ -189,9 +189,10 @@ def pending(
             behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
-    found = [
-        (row, earlier) for row, several in enumerate(behind) for _, earlier in several.values()
-    ]
+    found = []
+    for row, several in enumerate(behind):
+        for _, earlier in several.values():
+            found.append((row, earlier))
     own_rows, earlier_rows = ints(found).reshape(-1, 2).T
     return own_rows, earlier_rows
 
@@ -318,24 +319,24 @@ def _record_of(
     columns: Columns, waits: IntArray, wait_ns: IntArray, records: IntArray, record_ns: IntArray
 ) -> IntArray:
     """For each wait the place in `records` of its record, -1 where none is found."""
-    events, syncs = columns.events, columns.syncs
-    by_sync = {
-        int(key): place
-        for place, key in enumerate(events.event_sync_id[records])
-        if key not in (NULL, 0)
-    }
+    events, syncs = columns.events.take(records), columns.syncs.take(waits)
+    by_sync: dict[int, int] = {}
     by_handle: dict[tuple[int, int], list[int]] = {}
-    handles = row_by_row(events.context_id[records], events.event_id[records])
-    for place, handle in enumerate(handles):
-        by_handle.setdefault(handle, []).append(place)
+    handles = row_by_row(events.context_id, events.event_id, events.event_sync_id)
+    for place, (context, event, sync) in enumerate(handles):
+        by_handle.setdefault((context, event), []).append(place)
+        if sync not in (NULL, 0):
+            by_sync[sync] = place
     result = np.full(len(waits), -1)
-    for index, wait in enumerate(waits.tolist()):
-        found = by_sync.get(int(syncs.event_sync_id[wait]))
-        if found is None:
-            earlier = by_handle.get((int(syncs.context_id[wait]), int(syncs.event_id[wait])), [])
-            last = np.searchsorted(record_ns[earlier], wait_ns[index], side="left") - 1
-            found = earlier[last] if last >= 0 else None
-        result[index] = -1 if found is None else found
+    handles = row_by_row(syncs.context_id, syncs.event_id, syncs.event_sync_id)
+    for index, (context, event, sync) in enumerate(handles):
+        if sync in by_sync:
+            result[index] = by_sync[sync]
+            continue
+        earlier = by_handle.get((context, event), [])
+        last = np.searchsorted(record_ns[earlier], wait_ns[index]) - 1
+        if last >= 0:
+            result[index] = earlier[last]
     return result
 
 
