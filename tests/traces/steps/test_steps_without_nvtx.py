@@ -345,7 +345,10 @@ def test_ranges_of_an_optimizer_are_told_by_name(text: str, is_optimizer: bool) 
 
 def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> None:
     codes = np.array(([0, 1] * 500 + [2, 3, 4, 5]) * 300)
-    assert matching_lags(codes, 1, len(codes) // 2)[0] == (1.0, 1004)
+    match, lags = matching_lags(codes, 1, len(codes) // 2)
+    assert (match[0], lags[0]) == (1.0, 1004)
+    _, multiples = matching_lags(np.array([0, 1] * 200), 1, 200)  # the shortest are always among them
+    assert multiples[:64].tolist() == [*range(2, 130, 2)]
 
 
 @pytest.mark.parametrize(
