@@ -101,18 +101,17 @@ def signed(text: str) -> str:
 
 def duration(time_ns: float) -> str:
     """A time with the unit that fits: `41 us`, `93.8 ms`, `12.5 s`."""
-    return _in_units(time_ns, "s", "ms", "us", "ns")
+    return _thousands(time_ns, "s", "ms", "us") or f"{time_ns:.0f} ns"
 
 
-def _in_units(value: float, *units: str) -> str:
-    """A value in the largest unit of which it is one at least; each unit is a thousand of the
-    next.
+def _thousands(value: float, *units: str) -> str:
+    """A value in the largest of three units, 10**9, 10**6 and 10**3, that is no larger than it;
+    empty where all are.
     """
-    *large, unit = units
-    for exponent, larger in zip((9, 6, 3), large, strict=True):
-        if abs(value) >= 10**exponent:
-            return f"{rounded(value / 10**exponent)} {larger}"
-    return f"{value:.0f} {unit}"
+    for size, unit in zip((1e9, 1e6, 1e3), units, strict=True):
+        if abs(value) >= size:
+            return f"{rounded(value / size)} {unit}"
+    return ""
 
 
 def gigabytes(count: float) -> str:
@@ -122,7 +121,7 @@ def gigabytes(count: float) -> str:
 
 def sized(count: float) -> str:
     """Bytes in the unit that suits them: `672 B`, `16.8 MB`, `25.5 GB`."""
-    return _in_units(count, "GB", "MB", "kB", "B")
+    return _thousands(count, "GB", "MB", "kB") or f"{count:.0f} B"
 
 
 def billions(count: float) -> str:

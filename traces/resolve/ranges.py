@@ -2,9 +2,7 @@
 
 from typing import Final
 
-import numpy as np
-
-from traces.arrays import BoolArray, IntArray, ints
+from traces.arrays import IntArray, ints
 from traces.columns import PURPOSES
 from traces.frozen import frozen
 from traces.patterns import compiled, compiled_rows, first_found
@@ -69,9 +67,6 @@ class Enclosing:
     phase: IntArray
     layer: IntArray
     layer_backward: IntArray
-
-    def of_purpose(self, purpose: str) -> BoolArray:
-        return np.equal(self.purpose, PURPOSES.index(purpose))
 
 
 def enclosing_ranges(comm: Communication) -> Enclosing:

@@ -247,4 +247,4 @@ def disagreement_of(ways: list[Steps]) -> str | None:
     if not said:
         return None
     used = counted(len(chosen.used), "step")
-    return f"{chosen.what}: median step {duration(usual_ns)} ({used}), but {'; '.join(said)}"
+    return f"{chosen.what}: median step {duration(usual_ns)} ({used}), but " + "; ".join(said)
