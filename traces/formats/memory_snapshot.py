@@ -213,7 +213,9 @@ def _lifetimes(
             yield Allocation(address, size, (), -1, place)
     for address, (place, size, frames) in open_.items():
         yield Allocation(address, size, frames, place, None)
-    yield from (one for address, one in held.items() if address not in open_)
+    for address, kept in held.items():
+        if address not in open_:
+            yield kept
 
 
 def _object(given: object) -> Mapping[str, Any]:

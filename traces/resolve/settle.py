@@ -122,8 +122,8 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     )
     shape = _agreed_shape(found, bracketed)
     for purpose, excluded in (("cp", UNTOLD), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
-        said = of_purpose(ranges.purpose, purpose)
-        draft.settle(which & (shape != excluded) & said, purpose, "nvtx_range", "high")
+        named = of_purpose(ranges.purpose, purpose)
+        draft.settle(which & (shape != excluded) & named, purpose, "nvtx_range", "high")
     undescribed = which & (found.processes.purpose == UNTOLD)
     _settle_by_shape(draft, undescribed & found.all_to_all, shape, near, "name", "high")
     _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
@@ -217,8 +217,8 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
         ("ep", collective),
         ("cp", collective),
     ):
-        said = of_purpose(found.ranges.purpose, purpose)
-        draft.settle(which & said, purpose, "nvtx_range", "high")
+        in_range = of_purpose(found.ranges.purpose, purpose)
+        draft.settle(which & in_range, purpose, "nvtx_range", "high")
     settle_by_communicator(draft, found, collective)
     draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
     _settle_data_parallel(draft, found)
