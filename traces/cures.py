@@ -65,20 +65,6 @@ _BOTH: Final = {
         "read the table Whose time it is of --full: the Python functions in which launches are "
         "late",
     ),
-    "all_ranks": (
-        "record every rank of the group, and give analyze the folder",
-        "record every rank of the group, and give analyze the folder",
-    ),
-    "slow_kernels": (
-        "list the kernels with --full, and look at the longest with Nsight Compute",
-        "list the kernels with --full, and look at the longest with Nsight Compute",
-    ),
-    "unknown_kernels": (
-        "look up the kernels that --full lists as unknown in the sources of the program and of its "
-        "libraries",
-        "look up the kernels that --full lists as unknown in the sources of the program and of its "
-        "libraries",
-    ),
     "graphs": (
         "record with --cuda-graph-trace=node",
         "record the kernels of graph replays, which CUPTI does by default",
@@ -172,6 +158,12 @@ _BOTH: Final = {
 }
 
 
+_OF_ALL: Final = {
+    "all_ranks": "record every rank of the group, and give analyze the folder",
+    "slow_kernels": "list the kernels with --full, and look at the longest with Nsight Compute",
+    "unknown_kernels": "look up the kernels that --full lists as unknown in the sources of the "
+    "program and of its libraries",
+}
 _OF_OTHERS: Final = {
     "process": "give the trace of each process as its own file",
     "rank": "give analyze --ranks MAP.csv",
@@ -197,9 +189,11 @@ def cure(missing: str, kind: str | None) -> str:
 
     Raises KeyError for something that no recording would tell.
     """
+    if missing in _OF_ALL:
+        return _OF_ALL[missing]
     nsys, torch = _BOTH[missing]
     recorder = NSYS if kind is None else recorded_by(kind)
-    other = nsys if nsys == torch else _OF_OTHERS.get(missing, _OTHERWISE)
+    other = _OF_OTHERS.get(missing, _OTHERWISE)
     text = {NSYS: nsys, TORCH: torch}.get(recorder, other)
     for place, fill in _FILLED.items():
         if place in text:
@@ -209,4 +203,4 @@ def cure(missing: str, kind: str | None) -> str:
 
 def cures(kind: str) -> dict[str, str]:
     """Every cure for a trace of this kind."""
-    return {missing: cure(missing, kind) for missing in _BOTH}
+    return {missing: cure(missing, kind) for missing in (*_BOTH, *_OF_ALL)}

@@ -118,6 +118,21 @@ def before_of(key: IntArray) -> IntArray:
     return before
 
 
+def count_before(
+    group: IntArray, time_ns: IntArray, asked: IntArray, until_ns: IntArray
+) -> IntArray:
+    """How many rows come before each asked time of a group, where rows stand by group, then by
+    time; shape (m,). Those at the time itself do not.
+    """
+    is_asked = np.arange(len(group) + len(asked)) >= len(group)
+    order = np.lexsort((~is_asked, np.append(time_ns, until_ns), np.append(group, asked)))
+    before = np.cumsum(~is_asked[order])
+    asks = is_asked[order]
+    result = zeros(len(asked))
+    result[order[asks] - len(group)] = before[asks]
+    return result
+
+
 def next_at(mask: BoolArray) -> IntArray:
     """Of each place i, 0 to n, the first place at i or later where the mask holds, n where none; (n
     + 1,).

@@ -26,7 +26,7 @@ from traces.arrays import (
 )
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
 from traces.frozen import frozen
-from traces.groups import begins, group_of, passing, previous_at
+from traces.groups import begins, count_before, group_of, passing
 from traces.launchers import helper_work
 from traces.launches import join_launches
 from traces.limits import ENOUGH, LATENCY, Limit
@@ -245,15 +245,11 @@ def _latest_before(
     """Of each asked activity the latest candidate launched before it that has what it wants; -1:
     none.
     """
-    both, group = np.concatenate((candidates, asked)), np.concatenate((have, want))
-    is_asked = np.arange(len(both)) >= len(candidates)
-    order = np.lexsort((~is_asked, rows.launch_ns[both], group))
-    last = previous_at(~is_asked[order])[:-1]
-    known = (last >= 0) & (group[order][last] == group[order])
-    result = zeros(len(asked))
-    asks = is_asked[order]
-    result[order[asks] - len(candidates)] = np.where(known, both[order][last], -1)[asks]
-    return result
+    launch_ns = rows.launch_ns[candidates]
+    order = np.lexsort((launch_ns, have))
+    last = count_before(have, launch_ns, want, rows.launch_ns[asked]) - 1
+    found = np.append(have[order], NULL)[last] == want
+    return np.where(found, np.append(candidates[order], -1)[last], -1)
 
 
 DEPTH: Final = 3

@@ -30,11 +30,10 @@ from traces.arrays import (
     ints,
     order_of,
     row_by_row,
-    zeros,
 )
 from traces.columns import NULL, Columns
 from traces.frozen import frozen
-from traces.groups import before_of, group_of, mask_of, place_in_run
+from traces.groups import before_of, count_before, group_of, mask_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import NEARLY_ALL
 from traces.timeline import Activities, RankTimeline
@@ -281,18 +280,7 @@ class _LaunchOrder:
         """The first work launched on a stream after a time (step 0), or the last before it (-1);
         -1: none.
         """
-        total = len(self._order)
-        keys = np.lexsort(
-            (
-                np.concatenate((np.zeros(total, np.int64), np.ones(len(stream), np.int64))),
-                np.concatenate((self._launch, host_ns)),
-                np.concatenate((self._stream, stream)),
-            )
-        )
-        is_query = keys >= total
-        position = zeros(len(stream))
-        position[keys[is_query] - total] = np.cumsum(~is_query)[is_query]
-        place = position + step
+        place = count_before(self._stream, self._launch, stream, host_ns + 1) + step
         beside = np.append(self._stream, NULL)[place]  # beyond both ends there is none
         return np.where(beside == stream, np.append(self._order, -1)[place], -1)
 

@@ -59,18 +59,6 @@ class CallPayloads:
         silent = np.bincount(mine[peer == NONE], minlength=len(group)) > 0
         return np.where(silent, NONE, count)
 
-    def one_communicator(self, group: IntArray, which: BoolArray) -> IntArray:
-        """The communicator of the calls in `which`, by group, shape (n,); `NONE` if not one and the
-        same.
-        """
-        return _agreed(self.communicator[which], group[which], len(group))
-
-    def one_peer(self, group: IntArray, which: BoolArray) -> IntArray:
-        """The peer of the calls in `which`, by group, shape (n,); `NONE` if not one and the
-        same.
-        """
-        return _agreed(self.peer[which], group[which], len(group))
-
 
 def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
     """The one value that all of a number have, shape (count,); `NONE` where they differ, or there
@@ -311,14 +299,15 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
         counts.append(
             np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, NONE))
         )
-    communicator = payloads.one_communicator(group, calls.moves)[group[at]]
+    count, moves, peers = len(group), calls.moves, calls.sends | calls.receives
+    communicator = _agreed(payloads.communicator[moves], group[moves], count)[group[at]]
     communicator = np.where(ends_group | alone, communicator, NONE)
     told = (ends_group | exchanges) & (communicator != NONE)
     sent = payloads.peer_count(group, calls.sends)
     received = payloads.peer_count(group, calls.receives)
-    peer = payloads.one_peer(group, calls.sends | calls.receives)
-    peers = np.where(told, np.stack((sent, received, peer))[:, group[at]], NONE)
-    return np.array([*counts, *peers[:2], communicator, peers[2]])
+    peer = _agreed(payloads.peer[peers], group[peers], count)
+    sent, received, peer = np.where(told, np.stack((sent, received, peer))[:, group[at]], NONE)
+    return np.array([*counts, sent, received, communicator, peer])
 
 
 def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:

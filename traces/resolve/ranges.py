@@ -1,5 +1,6 @@
 """Evidence: what the NVTX ranges say that were open on the launching thread."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from traces.arrays import IntArray, ints
@@ -92,13 +93,17 @@ def _meaning(text: str) -> tuple[int, ...]:
     number = int(layer[1]) if layer and len(layer[1]) < 6 else UNTOLD
     backward = int(layer[3]) if layer and layer[3] and len(layer[3]) < 6 else UNTOLD
     return (
-        UNTOLD if purpose is None else PURPOSES.index(purpose),
+        _place(PURPOSES, purpose),
         UNKNOWN if shape is None else shape,
-        UNTOLD if operation is None else OPERATIONS.index(operation),
-        UNTOLD if phase is None else PHASES.index(phase),
+        _place(OPERATIONS, operation),
+        _place(PHASES, phase),
         number,
         number if backward == UNTOLD else backward,
     )
+
+
+def _place(names: Sequence[str], name: str | None) -> int:
+    return UNTOLD if name is None else names.index(name)
 
 
 def _phase(text: str) -> str | None:
