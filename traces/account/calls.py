@@ -130,17 +130,14 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
     one.
     """
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
-    if not len(named):
-        return named
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
-    name, call = rows.name[named], rows.call[named]
-    first = np.flatnonzero(begins(name))
-    until, usual_ns, found = np.append(first[1:], len(named)), np.median(length_ns[call]), []
-    for begin, end in row_by_row(first, until):
-        if length_ns[call[begin]] >= LONG.value:
-            again_ns = np.median(length_ns[call[begin + 1 : end]]) if end > begin + 1 else usual_ns
-            if length_ns[call[begin]] > APART.value * again_ns:
-                found.append(call[begin])
+    call, found = rows.call[named], []
+    took_ns = length_ns[call]
+    first = np.flatnonzero(begins(rows.name[named]))
+    for begin, count in row_by_row(first, np.diff(first, append=len(named))):
+        again_ns = took_ns[begin + 1 : begin + count] if count > 1 else took_ns
+        if took_ns[begin] >= LONG.value and took_ns[begin] > APART.value * np.median(again_ns):
+            found.append(call[begin])
     return ints(found)
 
 

@@ -140,7 +140,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     columns, rows = rank.columns, rank.activities
     waits, wait_ns = _stream_waits(columns, rank.process_gid)
     records, record_ns = _records(columns, rank.process_gid)
-    if not len(waits) or not len(records):
+    if not len(waits):
         return NOWHERE, NOWHERE, False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
     found = record >= 0

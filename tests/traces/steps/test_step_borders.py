@@ -46,7 +46,7 @@ def test_a_helpers_work_makes_no_border_and_begins_no_step() -> None:
     assert run.steps_found() == FOUND
 
 
-@pytest.mark.parametrize("clock", [0, 1_000])  # a first step may begin as the clock does
+@pytest.mark.parametrize("clock", [0, 1_000, -1_000])  # a first step may begin as the clock does, or before
 def test_work_whose_launch_was_not_recorded_counts_when_it_starts(clock: int) -> None:
     run = three(clock=clock)
     run.work("d2h", 170, 230, launched=False, stream=20, size_bytes=8)  # in step 1, and ends in step 2
@@ -327,6 +327,8 @@ def test_communication_without_compute_keeps_its_window() -> None:
 def test_a_range_that_was_never_closed_ends_where_the_next_begins() -> None:
     run = three()
     run.recording.rows["NVTX_EVENTS"][0]["end"] = run.ns(5_000)  # as exported: the end of the capture
+    assert run.steps_found() == FOUND
+    run.range("iteration 9", 0, 50)  # begins with it: one within it, and not the next
     assert run.steps_found() == FOUND
 
 

@@ -172,7 +172,7 @@ def test_a_step_without_time_on_the_gpu_is_none() -> None:
         ([106, 100], [4, 0], True),
         ([106, 100], [3, 0], False),
         ([130], [30], False),
-        ([200, 100, 110], [0, 0, 0], True),  # quarters of the others lie 5 apart, and it takes 95 more
+        ([200, 100, 112], [0, 0, 0], True),  # quarters of the others lie 6 apart, and it takes 94 more
         ([130, 100, 110], [0, 0, 0], True),  # 5 of 105 is under 5 %
         ([130, 100, 111], [0, 0, 0], False),  # 5.5 is not, nor is it under a tenth of what it takes more
         (

@@ -312,6 +312,16 @@ def test_what_repeats_is_a_step_with_forward_and_backward_in_it(roles: tuple[str
     assert train.steps().source == source
 
 
+def test_what_repeats_with_an_optimizer_in_it_is_a_step_though_no_input_is_copied() -> None:
+    """Weights of each of 12 layers are updated as its backward ends: at no place alone."""
+    train = Train()
+    for _ in range(4):
+        for layer in range(12):
+            train.run(f"kernel_{layer}", *["adam"] * 10)
+    found = train.steps()
+    assert (found.source, found.unit) == ("period", "step")
+
+
 @pytest.mark.parametrize(("inputs", "unit"), [(4, "step"), (3, "step"), (2, "block"), (0, "block")])
 def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs: int, unit: str) -> None:
     train = Train()
