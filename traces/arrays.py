@@ -111,14 +111,12 @@ def distinct(values: IntArray) -> IntArray:
     40 s of a recording with a million kernels (measured 2026-11-21).
     """
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    if most - least < 4 * len(values):  # several times as fast as sorting
+    if most - least <= 4 * len(values):  # several times as fast as sorting
         seen = np.zeros(most - least + 1, dtype=np.bool_)
         seen[values - least] = True
         return (np.flatnonzero(seen) + least).astype(values.dtype)
     ordered = np.sort(values)
-    if len(ordered):
-        return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
-    return ordered
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
 
 
 class Rows:

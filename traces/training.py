@@ -145,7 +145,7 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
     others = launched & ~theirs
     if (others & (by_name == _Role.FORWARD)).any():
         return backward
-    of_its_own = (by_name == _Role.FORWARD) | (by_name == _Role.OPTIMIZER)
+    of_its_own = np.isin(by_name, (_Role.FORWARD, _Role.OPTIMIZER))
     divided = summed(others) >= OTHERS.value * summed(launched)
     if divided and not (theirs & of_its_own).any():
         return backward

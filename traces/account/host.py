@@ -82,7 +82,7 @@ def _sizes(rank: RankTimeline) -> IntArray:
     """Bytes of copies between host and GPU, shape (n,), 0 for all else."""
     rows = rank.activities
     size, copy = zeros(len(rows)), rows.copies("memcpy_d2h") | rows.copies("memcpy_h2d")
-    size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
+    size[copy] = rank.copy_bytes(copy)
     return size
 
 
@@ -137,7 +137,7 @@ def input_copies(rank: RankTimeline) -> IntArray:
     """
     rows = rank.activities
     at = np.flatnonzero(rows.copies("memcpy_h2d") & rows.is_launched)
-    size = rank.columns.copies.size_bytes[rows.row[at]]
+    size = rank.copy_bytes(at)
     kernels_ns = rows.launch_ns[rows.is_compute & rows.is_launched]
     passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
@@ -180,16 +180,10 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
 
 CAUSE: Final = codes_of(CAUSES)
 
-_BY_KIND: Final = {
-    CallKind.OTHER: "launch",  # event records, attribute reads: the small calls around a launch
-    CallKind.LAUNCH: "launch",
-    CallKind.COPY: "launch",
-    CallKind.SYNC: "sync",
-    CallKind.FREE: "allocator",
-    CallKind.ALLOCATE: "allocator",
-    CallKind.INIT: "lazy_init",
-}
-_CAUSE_OF_KIND: Final = ints([CAUSE[_BY_KIND[kind]] for kind in CallKind])
+_BY_KIND: Final = ("launch", "launch", "sync", "launch", "allocator", "allocator", "lazy_init")
+"""Cause of each `CallKind`, in their order; event records and attribute reads, of no kind, are the
+small calls around a launch."""
+_CAUSE_OF_KIND: Final = ints([*map(CAUSES.index, _BY_KIND)])
 
 
 @frozen

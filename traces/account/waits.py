@@ -162,9 +162,8 @@ def token_count_reads(rank: RankTimeline) -> BoolArray:
     """Copies to the host small enough to be a read of token counts, shape (n,); of unknown size
     none is.
     """
-    rows = rank.activities
-    small = rows.copies("memcpy_d2h")
-    size_bytes = rank.columns.copies.size_bytes[rows.row[small]]
+    small = rank.activities.copies("memcpy_d2h")
+    size_bytes = rank.copy_bytes(small)
     small[small] = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
     return small
 

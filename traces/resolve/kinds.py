@@ -42,7 +42,12 @@ def spread_frac(duration_ns: IntArray) -> float | None:
 
 
 _OF_SEVERAL_USES: Final = (
-    *("sendrecv", "all_to_all", "all_gather", "reduce_scatter", "broadcast", "reduce"),
+    "sendrecv",
+    "all_to_all",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "reduce",
     "nccl_generic",
 )
 """Other names say surely what a kernel is."""

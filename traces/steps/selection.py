@@ -30,8 +30,7 @@ class Selection:
     gpu: int | None = None
 
     def __post_init__(self) -> None:
-        timed = self.start_ns is not None or self.end_ns is not None
-        if timed and (self.steps is not None or self.nvtx is not None):
+        if self.by_time and (self.steps is not None or self.nvtx is not None):
             raise UsageError(
                 "--start/--end and --steps/--nvtx choose the window in two ways. Give one of them."
             )

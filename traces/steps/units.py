@@ -59,13 +59,13 @@ def _copies_more(
     """Which steps launch more large copies to the host than the usual one, and when the first of
     each ran.
     """
-    rows, sizes = rank.activities, rank.columns.copies.size_bytes
+    rows = rank.activities
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
-    out = out[sizes[rows.row[out]] >= LARGE.value]
+    out = out[rank.copy_bytes(out) >= LARGE.value]
     launch_ns = rows.take(out).launched_ns
     order = order_of(launch_ns)
     out, launch_ns = out[order], launch_ns[order]
-    so_far = sums_before(sizes[rows.row[out]])
+    so_far = sums_before(rank.copy_bytes(out))
     begin, end = np.searchsorted(launch_ns, (begin_ns, end_ns))
     copied = so_far[end] - so_far[begin]
     more: BoolArray = copied > (1 + HALF_A_WALL.value) * np.median(copied)
