@@ -28,7 +28,7 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     of one call; a communicator of one rank copies once.
     """
     found = none_of(len(columns.copies))
-    texts = [text.strip() for text in columns.range_texts]
+    texts = [*map(str.strip, columns.range_texts)]
     if not _BY_COPIES & {*texts}:
         return found
     ranges = columns.ranges
@@ -40,7 +40,7 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     for gid in np.unique(thread):
         mine = np.flatnonzero(known & (ranges.thread_gid == gid))
         mine = mine[order_of(ranges.start_ns[mine])]
-        carries = mine[_carries([texts[text] for text in ranges.text[mine].tolist()])]
+        carries = mine[_carries(texts, ranges.text[mine])]
         here = within[thread == gid]
         if not len(carries) or not len(here):
             continue
@@ -52,12 +52,13 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     return found
 
 
-def _carries(names: list[str]) -> BoolArray:
-    """Which calls of a thread launch such a collective: it itself, and the end of a group that
-    holds one.
+def _carries(texts: list[str], calls: IntArray) -> BoolArray:
+    """Which calls of a thread, by the places of their texts, launch such a collective: it itself,
+    and the end of a group that holds one.
     """
     found, depth, holds = [], 0, False
-    for name in names:
+    for call in calls.tolist():
+        name = texts[call]
         depth += (name == _START) - (name == _END and depth > 0)
         found.append(name in _BY_COPIES or (name == _END and depth == 0 and holds))
         holds = (holds or name in _BY_COPIES) and depth > 0

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray, codes_of, distinct, last_at, summed
-from traces.columns import PROCESS_BITS, Columns, GpuRows, process_of
+from traces.arrays import CODE, PLACE, BoolArray, IntArray, distinct, ints, last_at, summed
+from traces.columns import COPY_KINDS, PROCESS_BITS, Columns, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
 from traces.frozen import frozen
 from traces.gpu_rows import checked_times, known_device, known_process
@@ -16,8 +16,10 @@ from traces.groups import group_of, passing
 from traces.host_clock import clock_fixes, on_gpu_clock
 from traces.launches import AMBIGUOUS, joined_rows, launches_a_graph, of_call
 from traces.names.kernels import (
+    COMM_KINDS,
     GRAPH_REPLAY,
     UNNAMED,
+    KernelClass,
     classify_kernel,
     comm_kind,
     compute_class,
@@ -62,7 +64,7 @@ def build(columns: Columns) -> Timeline:
             )
         else:
             ranks.append(rank)
-    launches, hidden = (sum(counts) for counts in zip((0, 0), *graphs.values(), strict=True))
+    launches, hidden = ints([(0, 0), *graphs.values()]).sum(axis=0).tolist()
     return Timeline(columns, tuple(ranks), tuple(warnings), launches, hidden)
 
 
@@ -169,25 +171,23 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
 
     `collective`: copies that are communication, as those between GPUs are.
     """
-    place = {bucket: codes_of(keys) for bucket, keys in KEYS.items()}
-    of_name = [
-        (Bucket.COMM, place[Bucket.COMM][comm_kind(kernel)])
-        if is_communication(kernel)
-        else (Bucket.COMPUTE, place[Bucket.COMPUTE][compute_class(kernel)])
-        # without a name: -1, the last
-        for kernel in (
-            *map(classify_kernel, columns.kernel_names),
-            UNNAMED,
-        )
-    ]
-    of_kernel = np.array(of_name, dtype=CODE)[columns.kernels.name]
-    between_gpus = (columns.copies.kind == place[Bucket.COPY]["memcpy_p2p"]) | collective
+    # without a name: -1, the last
+    classes = (*map(classify_kernel, columns.kernel_names), UNNAMED)
+    of_kernel = np.array([*map(_kind, classes)], dtype=CODE)[columns.kernels.name]
+    between_gpus = (columns.copies.kind == COPY_KINDS.index("memcpy_p2p")) | collective
     copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
-    copy_key = np.where(between_gpus, place[Bucket.COMM]["other_comm"], columns.copies.kind).astype(
-        CODE
-    )
-    replay = np.full(len(columns.replays), place[Bucket.COMPUTE][GRAPH_REPLAY], dtype=CODE)
+    other = COMM_KINDS.index("other_comm")
+    copy_key = np.where(between_gpus, other, columns.copies.kind).astype(CODE)
+    is_replay = KEYS[Bucket.COMPUTE].index(GRAPH_REPLAY)
+    replay = np.full(len(columns.replays), is_replay, dtype=CODE)
     bucket = np.concatenate(
         (of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE))
     )
     return bucket, np.concatenate((of_kernel[:, 1], copy_key, replay))
+
+
+def _kind(kernel: KernelClass) -> tuple[Bucket, int]:
+    """Bucket and key of a kernel."""
+    if is_communication(kernel):
+        return Bucket.COMM, COMM_KINDS.index(comm_kind(kernel))
+    return Bucket.COMPUTE, KEYS[Bucket.COMPUTE].index(compute_class(kernel))

@@ -68,10 +68,8 @@ def places_of_each(values: IntArray) -> list[tuple[int, IntArray]]:
     values.
     """
     order = order_of(values)
-    ordered = values[order]
-    begins = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    parts = np.split(order, begins) if len(order) else []
-    return [(int(values[part[0]]), part) for part in parts]
+    first = np.flatnonzero(begins(values[order]))
+    return [*zip(values[order[first]].tolist(), np.split(order, first[1:]), strict=False)]
 
 
 def sorted_within(group: IntArray, values: IntArray) -> IntArray:
@@ -97,8 +95,10 @@ def begins(*keys: IntArray) -> BoolArray:
     """Of each row whether it differs from the row before it in some key, shape (n,); the first
     does.
     """
-    new = ~none_of(len(keys[0]))
-    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    new = none_of(len(keys[0]))
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
     return new
 
 
@@ -116,6 +116,21 @@ def before_of(key: IntArray) -> IntArray:
     same = np.flatnonzero(~begins(key[order]))
     before[order[same]] = order[same - 1]
     return before
+
+
+def count_before(
+    group: IntArray, time_ns: IntArray, asked: IntArray, until_ns: IntArray
+) -> IntArray:
+    """How many rows come before each asked time of a group, where rows stand by group, then by
+    time; shape (m,). Those at the time itself do not.
+    """
+    is_asked = np.arange(len(group) + len(asked)) >= len(group)
+    order = np.lexsort((~is_asked, np.append(time_ns, until_ns), np.append(group, asked)))
+    before = np.cumsum(~is_asked[order])
+    asks = is_asked[order]
+    result = zeros(len(asked))
+    result[order[asks] - len(group)] = before[asks]
+    return result
 
 
 def next_at(mask: BoolArray) -> IntArray:

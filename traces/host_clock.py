@@ -27,6 +27,7 @@ from traces.frozen import frozen
 from traces.groups import passing, places_of_each
 from traces.launches import launching_rows
 from traces.limits import Limit
+from traces.patterns import compiled
 
 LAUNCHES: Final = Limit(32, "launches", "ours: of fewer, all may have found the GPU busy")
 JITTER: Final = Limit(
@@ -40,7 +41,8 @@ SOON: Final = Limit(
     "measured: work arrives on an empty GPU after 4-13 us, a synchronising call returns as soon",
 )
 _Timed = TypeVar("_Timed", Calls, Ranges, HostSpans, NcclCalls, Syncs)
-_OF_ALL: Final = ("DeviceSynchronize", "CtxSynchronize")
+_OF_ALL: Final = compiled("DeviceSynchronize|CtxSynchronize")
+_OF_STREAM: Final = compiled("StreamSynchronize")
 _TO_HOST: Final = COPY_KINDS.index("memcpy_d2h")
 
 
@@ -114,8 +116,8 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
     itself.
     """
     calls = columns.calls
-    of_all = passing(lambda name: any(word in name for word in _OF_ALL), columns.call_names)
-    of_stream = passing(lambda name: "StreamSynchronize" in name, columns.call_names)
+    of_all = passing(_OF_ALL.search, columns.call_names)
+    of_stream = passing(_OF_STREAM.search, columns.call_names)
     mine = mine[order_of(calls.start_ns[call[mine]])]
     launch_ns, gid = calls.start_ns[call[mine]], int(rows.process_gid[mine[0]])
     of_process = ((calls.thread_gid & PROCESS_BITS) == gid) & (calls.end_ns != NULL)

@@ -27,7 +27,7 @@ class Spans(Lasting):
         return summed(self.length_ns)
 
     def pairs(self) -> list[list[int]]:
-        return [[int(s), int(e)] for s, e in zip(self.start_ns, self.end_ns, strict=True)]
+        return np.column_stack((self.start_ns, self.end_ns)).tolist()
 
     def hold(self, time_ns: IntArray) -> BoolArray:
         """Which instants are in the set, shape (n,)."""

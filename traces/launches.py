@@ -35,19 +35,19 @@ def distinct_shapes(
     varied = [column for column in columns if (column != column[:1]).any()]
     shape = group_of(*(varied or columns[:1]))
     first = first_of(shape)
+    x, y, z, *threads, registers, static_shared_bytes, dynamic_shared_bytes = (
+        column[first] for column in columns
+    )
     return shape, LaunchShapes(
-        np.stack(
-            [_possible(column[first], most) for column, most in zip(grid, _GRID, strict=True)],
-            axis=1,
-        ),
-        np.stack([_possible(column[first], _THREADS) for column in block], axis=1),
-        _possible(registers[first], _REGISTERS),
-        _possible(static_shared_bytes[first], _SHARED_BYTES),
-        _possible(dynamic_shared_bytes[first], _SHARED_BYTES),
+        _possible(np.column_stack((x, y, z)), _GRID),
+        _possible(np.column_stack(threads), _THREADS),
+        _possible(registers, _REGISTERS),
+        _possible(static_shared_bytes, _SHARED_BYTES),
+        _possible(dynamic_shared_bytes, _SHARED_BYTES),
     )
 
 
-def _possible(numbers: IntArray, most: int) -> IntArray:
+def _possible(numbers: IntArray, most: int | tuple[int, ...]) -> IntArray:
     return np.where((numbers < 0) | (numbers > most), NULL, numbers)
 
 
@@ -79,9 +79,8 @@ class Launches:
 def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> Launches:
     """Join rows, arrays of shape (n,), to the calls of theirs; see `launching_rows`."""
     call = launching_rows(calls, process_gid, correlation_id)
-    columns = calls.start_ns, calls.end_ns, calls.thread_gid
-    start_ns, end_ns, thread_gid = (of_call(column, call) for column in columns)
-    return Launches(start_ns, end_ns, thread_gid, call)
+    start_ns, end_ns = of_call(calls.start_ns, call), of_call(calls.end_ns, call)
+    return Launches(start_ns, end_ns, of_call(calls.thread_gid, call), call)
 
 
 def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:

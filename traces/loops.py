@@ -46,7 +46,7 @@ class Loop(Generic[P, R]):
         self._text, self._function = text, text
         self._interpreted = 0
         names = text.__code__.co_varnames[: text.__code__.co_argcount]
-        self._written = tuple(names.index(name) for name in writes)
+        self._written = tuple(map(names.index, writes))
         self.__doc__ = text.__doc__
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -67,7 +67,7 @@ class Loop(Generic[P, R]):
         """Run it by Python: lists and bytes, for single elements of arrays take several times as
         long.
         """
-        lists = [_listed(one) for one in arguments]
+        lists = [*map(_listed, arguments)]
         result: R = self._text(*lists, **named)
         for place in self._written:
             whole: Any = arguments[place]
@@ -90,14 +90,18 @@ class Loop(Generic[P, R]):
         return machine
 
     def _calls(self) -> dict[str, Loop[Any, Any]]:
-        calls = {
-            name: self._function.__globals__.get(name) for name in self._function.__code__.co_names
-        }
-        return {name: one for name, one in calls.items() if isinstance(one, Loop)}
+        calls = {}
+        for name in self._function.__code__.co_names:
+            called = self._function.__globals__.get(name)
+            if isinstance(called, Loop):
+                calls[name] = called
+        return calls
 
     def _sources(self) -> set[Path]:
-        called = (one._sources() for one in self._calls().values())
-        return {Path(self._function.__code__.co_filename)}.union(*called)
+        sources = {Path(self._function.__code__.co_filename)}
+        for called in self._calls().values():
+            sources |= called._sources()
+        return sources
 
 
 def runs_compiled(rounds: int) -> bool:
@@ -130,7 +134,7 @@ def _numba() -> Any:
 
 def _folder(modules: set[Path]) -> Path | None:
     try:
-        texts = b"".join(module.read_bytes() for module in sorted(modules))
+        texts = b"".join(map(Path.read_bytes, sorted(modules)))
         return default_cache_dir() / "loops" / hashlib.sha256(texts).hexdigest()[:16]
     except (OSError, OutputNotWritable):
         return None

@@ -230,11 +230,10 @@ def _tell(trace: str, phase: str) -> None:
 
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
-    threads, tables = rank.activities.launching_threads, (rank.columns.calls, rank.columns.ranges)
-    mine = (
-        np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns) for rows in tables
-    )
-    return sum(summed(which) for which in mine)
+    threads, count = rank.activities.launching_threads, 0
+    for rows in (rank.columns.calls, rank.columns.ranges):
+        count += summed(np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns))
+    return count
 
 
 def subject_of(

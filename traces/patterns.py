@@ -128,7 +128,8 @@ class Pattern:
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Every place, none within another."""
-        return (Match(text, found, self._names) for found in self._engine.finditer(_spelled(text)))
+        for found in self._engine.finditer(_spelled(text)):
+            yield Match(text, found, self._names)
 
     def findall(self, text: str) -> list[str]:
         """The text of its only group at every place, or of all of it where it has none."""
@@ -226,7 +227,10 @@ def compiled_rows(*rows: tuple[T, str]) -> tuple[tuple[T, Pattern], ...]:
 
 def first_found(rows: Iterable[tuple[T, Pattern]], text: str) -> T | None:
     """What the first row says whose pattern is found in a text; None where none is."""
-    return next((said for said, pattern in rows if pattern.search(text)), None)
+    for said, pattern in rows:
+        if pattern.search(text):
+            return said
+    return None
 
 
 def literal(text: str) -> str:

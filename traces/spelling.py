@@ -7,7 +7,6 @@ otherwise; exact integers of nanoseconds and bytes are in the JSON document.
 import shlex
 import unicodedata
 from collections.abc import Sequence
-from itertools import groupby
 from math import floor, log10
 from typing import Final
 
@@ -102,10 +101,17 @@ def signed(text: str) -> str:
 
 def duration(time_ns: float) -> str:
     """A time with the unit that fits: `41 us`, `93.8 ms`, `12.5 s`."""
-    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        if abs(time_ns) >= size:
-            return f"{rounded(time_ns / size)} {unit}"
-    return f"{time_ns:.0f} ns"
+    return _thousands(time_ns, "s", "ms", "us") or f"{time_ns:.0f} ns"
+
+
+def _thousands(value: float, *units: str) -> str:
+    """A value in the largest of three units, 10**9, 10**6 and 10**3, that is no larger than it;
+    empty where all are.
+    """
+    for size, unit in zip((1e9, 1e6, 1e3), units, strict=True):
+        if abs(value) >= size:
+            return f"{rounded(value / size)} {unit}"
+    return ""
 
 
 def gigabytes(count: float) -> str:
@@ -115,11 +121,7 @@ def gigabytes(count: float) -> str:
 
 def sized(count: float) -> str:
     """Bytes in the unit that suits them: `672 B`, `16.8 MB`, `25.5 GB`."""
-    units = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-    unit, of = next((one for one in units if count >= one[1]), ("B", 1.0))
-    if unit == "B":
-        return f"{count / of:.0f} {unit}"
-    return f"{rounded(count / of)} {unit}"
+    return _thousands(count, "GB", "MB", "kB") or f"{count:.0f} B"
 
 
 def billions(count: float) -> str:
@@ -161,13 +163,19 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 def numbers(ranks: Sequence[int]) -> str:
     """Numbers in order, those in a row as a range: `0, 3 to 7`."""
-    runs = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(sorted(ranks)), key=lambda one: one[1] - one[0])
-    ]
-    return ", ".join(
-        f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs
-    )
+    runs: list[list[int]] = []
+    for number in sorted(ranks):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(map(_run, runs))
+
+
+def _run(numbers: Sequence[int]) -> str:
+    if len(numbers) > 2:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
 
 
 def first_of(names: Sequence[str], most: int) -> str:
@@ -219,5 +227,6 @@ def one_line(message: str, most_bytes: int = int(LINE.value)) -> str:
     if len(written) <= most_bytes:
         return line
     head = (most_bytes - 3) * 2 // 3
-    parts = written[:head], written[len(written) - (most_bytes - 3 - head) :]
-    return "...".join(part.decode(errors="ignore") for part in parts)
+    tail = len(written) - (most_bytes - 3 - head)
+    begin, end = written[:head].decode(errors="ignore"), written[tail:].decode(errors="ignore")
+    return f"{begin}...{end}"

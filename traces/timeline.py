@@ -213,8 +213,10 @@ class RankTimeline:
         """Of each kernel name of the columns; the last is for activities without a name (-1)."""
         return (*map(classify_kernel, self.columns.kernel_names), UNNAMED)
 
-    def copy_bytes(self, copies: IntArray) -> IntArray:
-        """Sizes of some copies, by their places in the activities; NULL where not recorded."""
+    def copy_bytes(self, copies: IntArray | BoolArray) -> IntArray:
+        """Sizes of some copies, by their places in the activities or a mask; NULL where not
+        recorded.
+        """
         return self.columns.copies.size_bytes[self.activities.row[copies]]
 
     def named(self, fits: Callable[[str, KernelClass], object]) -> BoolArray:

@@ -27,6 +27,7 @@ OTHERS: Final = Limit(
     "ours: forward is a third of a training step; a helper thread is less",
 )
 _ADAM_WITHOUT_FUSION: Final = compiled(r"addcdiv|PointwiseOp\w*Functor.*divides")
+_OF_PYTORCH: Final = compiled("at::native")
 _SQUARES: Final = "addcmul_cuda_kernel"
 _ROOT: Final = "sqrt_kernel_cuda"
 """How an update that is not fused begins: squares of gradients are added up, then their root is
@@ -87,19 +88,27 @@ def roles_of(rank: RankTimeline) -> Roles:
     names = rank.columns.thread_names
     launched = kernel & (rows.launch_thread != NULL)
     threads = distinct(rows.launch_thread[launched]).tolist()
-    theirs = [gid for gid in threads if names.get(gid, "").startswith(AUTOGRAD_THREAD)]
-    theirs = theirs or _backward_threads(rows.launch_thread, launched, by_name)
-    autograd = launched & (np.isin(rows.launch_thread, theirs) | _in_backward_ranges(rank, threads))
+    theirs = launched & np.isin(rows.launch_thread, autograd_threads(rank))
+    if not theirs.any():
+        backward = _backward_threads(rows.launch_thread, launched, by_name)
+        theirs = launched & np.isin(rows.launch_thread, backward)
+    autograd = theirs | (launched & _in_backward_ranges(rank, threads))
     return Roles(
         forward=kernel & (by_name == _Role.FORWARD) & ~autograd,
         backward=kernel & ((by_name == _Role.BACKWARD) | autograd),
         optimizer=kernel & ((by_name == _Role.OPTIMIZER) | _second_moments(rank, launched)),
         autograd=autograd,
         threads_tell=bool(kernel.any() and launched[kernel].all())
-        and all(gid in names for gid in threads)
-        and any("at::native" in name for name in rank.columns.kernel_names),
+        and names.keys() >= {*threads}
+        and any(map(_OF_PYTORCH.search, rank.columns.kernel_names)),
         optimizer_ranges=_optimizer_ranges(rank),
     )
+
+
+def autograd_threads(rank: RankTimeline) -> list[int]:
+    """Threads whose names say that they run PyTorch's backward."""
+    names = rank.columns.thread_names.items()
+    return [gid for gid, name in names if name.startswith(AUTOGRAD_THREAD)]
 
 
 def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
@@ -136,7 +145,7 @@ def _backward_threads(thread: IntArray, launched: BoolArray, by_name: IntArray) 
     others = launched & ~theirs
     if (others & (by_name == _Role.FORWARD)).any():
         return backward
-    of_its_own = (by_name == _Role.FORWARD) | (by_name == _Role.OPTIMIZER)
+    of_its_own = np.isin(by_name, (_Role.FORWARD, _Role.OPTIMIZER))
     divided = summed(others) >= OTHERS.value * summed(launched)
     if divided and not (theirs & of_its_own).any():
         return backward

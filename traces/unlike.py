@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from traces.arrays import summed
 from traces.errors import UnlikeRuns
 from traces.frozen import frozen
 from traces.limits import Limit
@@ -90,15 +89,9 @@ def _kind(rank: RankMeasurements) -> _Kind:
 
 
 def _kind_of_summary(one: RankSummary) -> _Kind:
-    total = one.kernels.total_ns
-    whole_ns = summed(total)
     names = map(str, one.kernels.kernel.tolist())
-    shares = (
-        {name: ns / whole_ns for name, ns in zip(names, total.tolist(), strict=True)}
-        if whole_ns
-        else {}
-    )
-    return _Kind([one.identity.trace], None, shares, one.communicators)
+    work_ns = dict(zip(names, one.kernels.total_ns.tolist(), strict=True))
+    return _Kind([one.identity.trace], None, _shares(work_ns), one.communicators)
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
@@ -106,6 +99,11 @@ def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
     for row in rank.kernel_table.rows:
         if not row.key.startswith(_COMM):
             work_ns[row.name] = work_ns.get(row.name, 0) + row.work_ns
+    return _shares(work_ns)
+
+
+def _shares(work_ns: Mapping[str, int]) -> Mapping[str, float]:
+    """The share of each kernel in all work; none where there is no work."""
     whole_ns = sum(work_ns.values())
     return {name: ns / whole_ns for name, ns in work_ns.items() if whole_ns}
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import NONE
 from traces.account.clocks import clock_offset_ns
 from traces.account.device import Queueing, judge_device, ready_ns
 from traces.account.host import Host, HostPieces
@@ -45,7 +46,7 @@ class GraphNodes:
 
     def __init__(self, rank: RankTimeline) -> None:
         self._rows = rows = rank.activities
-        launched = np.flatnonzero(rows.call >= 0)
+        launched = np.flatnonzero(rows.is_launched)
         order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
         call = rows.call[order]
         self._first = np.arange(len(rows), dtype=PLACE)
@@ -68,16 +69,17 @@ class GraphNodes:
         """
         rows = self._rows
         found: list[tuple[int, int, int, int]] = []
-        not_compute = np.flatnonzero(~rows.is_compute & (rows.call >= 0))
+        not_compute = np.flatnonzero(~rows.is_compute)
         not_compute = not_compute[order_of(rows.call[not_compute])]
         calls, call = rows.call[not_compute], rows.call[within.kernel]
         low, high = np.searchsorted(calls, call), np.searchsorted(calls, call + 1)
         for place, (start, end) in enumerate(row_by_row(within.start_ns, within.end_ns)):
             nodes = not_compute[low[place] : high[place]]
-            found += [(place, *part) for part in last_to_end(rows, nodes, start, end)]
+            for part in last_to_end(rows, nodes, start, end):
+                found.append((place, *part))
         index, start_ns, end_ns, work = ints(found).reshape(-1, 4).T
         pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
-        ran = work >= 0
+        ran = work != NONE
         opaque = judged(pieces.take(~ran), REASON["graph_opaque"])
         return opaque, waited_for(rows, pieces.take(ran), work[ran])
 
@@ -115,7 +117,8 @@ class Account:
         so does the wait for what it queued behind (in simulated runs a read of token counts behind
         offload copies: 21 % of a step that starvation and latency alone would bound at 4 %).
         """
-        starved_ns = sum(ns for cause, ns in self.launch_starved_ns.items() if cause != "profiler")
+        starved_ns = sum(self.launch_starved_ns.values())
+        starved_ns -= self.launch_starved_ns.get("profiler", 0)
         copied_ns = self.blocking_ns.get("memcpy_d2h", 0)
         return starved_ns + self.arrival_ns + self.kernel_gap_ns + self.masked_ns + copied_ns
 
@@ -237,9 +240,8 @@ class _Accountant:
     def _note(self, part: Judged) -> None:
         ns = ns_in(part, self._windows)
         of_part = sums_of(ns, part.reason, len(REASONS))
-        self._ns.update(
-            {REASONS[code]: int(of_part[code]) for code in np.flatnonzero(of_part).tolist()}
-        )
+        for code in np.flatnonzero(of_part).tolist():
+            self._ns[REASONS[code]] += int(of_part[code])
         self._decided_ns += sums_of(ns, part.decided, len(DECIDED))
         reason = part.reason.astype(CODE)
         work = part.work.astype(PLACE)

@@ -69,8 +69,11 @@ _KINDS: Final = compiled_rows(
 
 def call_kinds(names: tuple[str, ...]) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
-    found = (first_found(_KINDS, name) for name in names)
-    return np.array([*(kind or CallKind.OTHER for kind in found), CallKind.OTHER], dtype=CODE)
+    return np.array([*map(_kind, names), CallKind.OTHER], dtype=CODE)
+
+
+def _kind(name: str) -> CallKind:
+    return first_found(_KINDS, name) or CallKind.OTHER
 
 
 LONG: Final = Limit(
@@ -126,18 +129,15 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
     """Rows of launch calls that are the first of their kernel, and far longer than its usual
     one.
     """
-    named = np.flatnonzero((rows.name >= 0) & (rows.call >= 0))
-    if not len(named):
-        return named
+    named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
-    name, call = rows.name[named], rows.call[named]
-    first = np.flatnonzero(begins(name))
-    until, usual_ns, found = np.append(first[1:], len(named)), np.median(length_ns[call]), []
-    for begin, end in row_by_row(first, until):
-        if length_ns[call[begin]] >= LONG.value:
-            again_ns = np.median(length_ns[call[begin + 1 : end]]) if end > begin + 1 else usual_ns
-            if length_ns[call[begin]] > APART.value * again_ns:
-                found.append(call[begin])
+    call, found = rows.call[named], []
+    took_ns = length_ns[call]
+    first = np.flatnonzero(begins(rows.name[named]))
+    for begin, count in row_by_row(first, np.diff(first, append=len(named))):
+        again_ns = took_ns[begin + 1 : begin + count] if count > 1 else took_ns
+        if took_ns[begin] >= LONG.value and took_ns[begin] > APART.value * np.median(again_ns):
+            found.append(call[begin])
     return ints(found)
 
 
@@ -196,7 +196,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
     own = before_of(thread)
-    span = np.searchsorted([since_ns for since_ns, _ in spans_ns[1:]], end, side="left")
+    span = np.searchsorted(ints(spans_ns)[1:, 0], end)
     own[span[own] != span] = NONE  # not its thread's call before, but one of an earlier span
     before = _last_returned(start, end)
     steps = np.flatnonzero(~np.isin(thread, helper_threads(rows)))
@@ -242,4 +242,4 @@ def is_kind(calls: HostCalls, *kinds: CallKind) -> BoolArray:
 
 def launching_call(rows: Activities, calls: HostCalls) -> IntArray:
     """Of each activity the call here that launched it, -1 where it is not among them."""
-    return np.where(rows.call >= 0, calls.at(rows.launch_thread, rows.launch_ns), NONE)
+    return np.where(rows.is_launched, calls.at(rows.launch_thread, rows.launch_ns), NONE)

@@ -46,10 +46,10 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
     if not (rows.source != Source.COPY).any():
         return None
     delay_ns = rows.start_ns - rows.launch_ns
-    after_return_ns = rows.start_ns - rows.launch_end_ns
     if (delay_ns < -SKEW.value).mean() > EARLY.value:
         return int(delay_ns.min())
-    if any(((ns >= -SKEW.value) & (ns <= SOON.value)).any() for ns in (delay_ns, after_return_ns)):
+    either_ns = np.append(delay_ns, rows.start_ns - rows.launch_end_ns)
+    if ((either_ns >= -SKEW.value) & (either_ns <= SOON.value)).any():
         return 0
     if _some_call_returns_with_its_work(rank, rows):
         return 0

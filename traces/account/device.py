@@ -86,17 +86,12 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
     everything = np.arange(len(rows))
     ready, ended = ready_ns(rows, everything), _ended_ns(rows, producers, everything)
     lead = rows.start_ns - ready
-    onto_empty = (ready > BEGINNING) & (
-        ended <= np.where(rows.is_launched, rows.launch_ns, BEGINNING)
-    )
-    onto_empty &= lead <= SOON.value
-    dependent = (ready > BEGINNING) & (ready < ended) & (ended <= rows.start_ns)
+    onto_empty = rows.is_launched & (ended <= rows.launch_ns) & (lead <= SOON.value)
+    dependent = rows.is_launched & (ready < ended) & (ended <= rows.start_ns)
     order = np.lexsort((rows.start_ns, rows.call))
     dependent &= mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
-    (arrival_ns, usual_arrival_ns), (gap_ns, usual_gap_ns) = (
-        _least_and_usual(lead[onto_empty]),
-        _least_and_usual((rows.start_ns - ended)[dependent]),
-    )
+    arrival_ns, usual_arrival_ns = _least_and_usual(lead[onto_empty])
+    gap_ns, usual_gap_ns = _least_and_usual((rows.start_ns - ended)[dependent])
     return Latencies(arrival_ns, gap_ns, usual_arrival_ns, usual_gap_ns)
 
 
@@ -140,9 +135,8 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
         inferred = producers.inferred[pieces.kernel, slot]
         is_empty = rows.end_ns[work] == rows.start_ns[work]
         runs = (work >= 0) & (is_empty | (rows.bucket[work] != Bucket.COMPUTE))
-        low, high = (
-            np.where(runs, times[work], pieces.end_ns) for times in (rows.start_ns, rows.end_ns)
-        )
+        low = np.where(runs, rows.start_ns[work], pieces.end_ns)
+        high = np.where(runs, rows.end_ns[work], pieces.end_ns)
         done.append(waited_for(rows, pieces, work, inferred).clipped(low, high))
         before, after = pieces.clipped(pieces.start_ns, low), pieces.clipped(high, pieces.end_ns)
         pieces = Pieces.joined(before, after)

@@ -56,9 +56,9 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     meanwhile. Several copies each way: a model has many parameters. What the thread waits for
     within a span is not separated here.
     """
-    rows, nothing = rank.activities, NOWHERE
-    size, roles = _sizes(rank), roles_of(rank)
-    out, back = (rows.copies(f"memcpy_{way}") & (size >= LARGE.value) for way in ("d2h", "h2d"))
+    rows, size, nothing = rank.activities, _sizes(rank), NOWHERE
+    roles, is_large = roles_of(rank), size >= LARGE.value
+    out, back = rows.copies("memcpy_d2h") & is_large, rows.copies("memcpy_h2d") & is_large
     moves = rows.is_launched & (out | back | (rows.source != Source.COPY)) & ~roles.optimizer
     order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
@@ -82,7 +82,7 @@ def _sizes(rank: RankTimeline) -> IntArray:
     """Bytes of copies between host and GPU, shape (n,), 0 for all else."""
     rows = rank.activities
     size, copy = zeros(len(rows)), rows.copies("memcpy_d2h") | rows.copies("memcpy_h2d")
-    size[copy] = rank.columns.copies.size_bytes[rows.row[copy]]
+    size[copy] = rank.copy_bytes(copy)
     return size
 
 
@@ -136,9 +136,9 @@ def input_copies(rank: RankTimeline) -> IntArray:
     one graph, recorded whole, is a pass.
     """
     rows = rank.activities
-    at = np.flatnonzero(rows.copies("memcpy_h2d") & (rows.call >= 0))
-    size = rank.columns.copies.size_bytes[rows.row[at]]
-    kernels_ns = rows.launch_ns[rows.is_compute & (rows.call >= 0)]
+    at = np.flatnonzero(rows.copies("memcpy_h2d") & rows.is_launched)
+    size = rank.copy_bytes(at)
+    kernels_ns = rows.launch_ns[rows.is_compute & rows.is_launched]
     passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
     recurs = none_of(len(at))
@@ -180,16 +180,10 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
 
 CAUSE: Final = codes_of(CAUSES)
 
-_BY_KIND: Final = {
-    CallKind.OTHER: "launch",  # event records, attribute reads: the small calls around a launch
-    CallKind.LAUNCH: "launch",
-    CallKind.COPY: "launch",
-    CallKind.SYNC: "sync",
-    CallKind.FREE: "allocator",
-    CallKind.ALLOCATE: "allocator",
-    CallKind.INIT: "lazy_init",
-}
-_CAUSE_OF_KIND: Final = ints([CAUSE[_BY_KIND[kind]] for kind in CallKind])
+_BY_KIND: Final = ("launch", "launch", "sync", "launch", "allocator", "allocator", "lazy_init")
+"""Cause of each `CallKind`, in their order; event records and attribute reads, of no kind, are the
+small calls around a launch."""
+_CAUSE_OF_KIND: Final = ints([*map(CAUSES.index, _BY_KIND)])
 
 
 @frozen
@@ -248,7 +242,8 @@ class Host:
             until = pieces.take(of_other)
             until = until.clipped(until.start_ns, handed_over[of_other])
             since = pieces.take(of_own).clipped(handed_over[of_own], np.full(summed(of_own), _EVER))
-            parts += [self._on_thread(part, thread, gap_start_ns) for part in (until, since)]
+            parts.append(self._on_thread(until, thread, gap_start_ns))
+            parts.append(self._on_thread(since, thread, gap_start_ns))
         return HostPieces.joined(*parts)
 
     def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
@@ -268,7 +263,7 @@ class Host:
         told = replace(told, cause=np.where(after >= 0, CAUSE["sync"], told.cause), after=after)
         for tiling, label, weaker in self._overlays[thread]:
             told, inside = cut(told, tiling)
-            may = (inside >= 0) & np.isin(told.cause, [CAUSE[name] for name in weaker])
+            may = (inside >= 0) & np.isin(told.cause, [*map(CAUSES.index, weaker)])
             may &= (told.call < 0) | (label == "profiler")
             told = replace(told, cause=np.where(may, CAUSE[label], told.cause))
         return told

@@ -8,6 +8,7 @@ a collective follows what its thread launched last on its current stream.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -25,13 +26,17 @@ from traces.arrays import (
 )
 from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
 from traces.frozen import frozen
-from traces.groups import begins, group_of, passing, places_of_each, previous_at
+from traces.groups import begins, count_before, group_of, passing
 from traces.launchers import helper_work
 from traces.launches import join_launches
 from traces.limits import ENOUGH, LATENCY, Limit
 from traces.loops import loop
 from traces.names.gpus import largest_sm_count
+from traces.patterns import compiled
 from traces.timeline import Activities, Bucket, RankTimeline, Source
+
+_WAIT: Final = compiled("StreamWaitEvent")
+_HIP: Final = compiled("hip")
 
 
 def stream_waits(rank: RankTimeline) -> IntArray | None:
@@ -83,7 +88,7 @@ def is_wait_call(columns: Columns) -> BoolArray:
     """Of each call name whether it lets a stream wait; one more at the end for a call without name
     (-1).
     """
-    return passing(lambda name: "StreamWaitEvent" in name, columns.call_names)
+    return passing(_WAIT.search, columns.call_names)
 
 
 def _between(times_ns: IntArray, since_ns: IntArray, until_ns: IntArray) -> IntArray:
@@ -122,7 +127,7 @@ def tight_ns(columns: Columns) -> int:
     """Within what time dependent work of another stream begins: on AMD's GPUs a signal takes
     longer.
     """
-    hip = any(name.startswith("hip") for name in columns.call_names)
+    hip = any(map(_HIP.match, columns.call_names))
     return int((HIP_TIGHT if hip else LATENCY).value)
 
 
@@ -240,15 +245,11 @@ def _latest_before(
     """Of each asked activity the latest candidate launched before it that has what it wants; -1:
     none.
     """
-    both, group = np.concatenate((candidates, asked)), np.concatenate((have, want))
-    is_asked = np.arange(len(both)) >= len(candidates)
-    order = np.lexsort((~is_asked, rows.launch_ns[both], group))
-    last = previous_at(~is_asked[order])[:-1]
-    known = (last >= 0) & (group[order][last] == group[order])
-    result = zeros(len(asked))
-    asks = is_asked[order]
-    result[order[asks] - len(candidates)] = np.where(known, both[order][last], -1)[asks]
-    return result
+    launch_ns = rows.launch_ns[candidates]
+    order = np.lexsort((launch_ns, have))
+    last = count_before(have, launch_ns, want, rows.launch_ns[asked]) - 1
+    found = np.append(have[order], NULL)[last] == want
+    return np.where(found, np.append(candidates[order], -1)[last], -1)
 
 
 DEPTH: Final = 3
@@ -266,7 +267,7 @@ def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntAr
     if len(by_launch) < ENOUGH.value:
         return nothing, nothing
     order = _LaunchOrder.of(rows, by_launch, before)
-    pairs = [_from_stream(order, stream) for stream in _busiest(order.stream)]
+    pairs = map(partial(_from_stream, order), _busiest(order.stream))
     consumers, producers = zip(*pairs, strict=True)
     return by_launch[np.concatenate(consumers)], by_launch[np.concatenate(producers)]
 
@@ -306,9 +307,8 @@ def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
     """
     mine = order.stream == stream
     is_candidate = mine & ~order.feeds_host
-    candidates, consumer = (
-        np.flatnonzero(which).astype(PLACE) for which in (is_candidate, ~mine & ~order.is_copy)
-    )
+    candidates = np.flatnonzero(is_candidate).astype(PLACE)
+    consumer = np.flatnonzero(~mine & ~order.is_copy).astype(PLACE)
     latest = np.cumsum(is_candidate, dtype=PLACE)[consumer] - 1
     chosen = np.full(len(consumer), -1, dtype=PLACE)
     for depth in range(DEPTH):
@@ -338,5 +338,5 @@ def signature(rows: Activities) -> IntArray:
 
 
 def _busiest(stream_id: IntArray) -> list[int]:
-    parts = sorted(places_of_each(stream_id), key=lambda one: -len(one[1]))
-    return [stream for stream, _ in parts[:STREAMS]]
+    streams, count = np.unique(stream_id, return_counts=True)
+    return streams[order_of(-count)][:STREAMS].tolist()

@@ -221,8 +221,8 @@ def judged(
     work: IntArray | int = -1,
 ) -> Judged:
     """Pieces of some reasons, or all of one."""
-    told = (np.broadcast_to(one, len(pieces)) for one in (reason, work, decided))
-    return Judged(pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel, *told)
+    gap, *told = np.broadcast_arrays(pieces.gap, reason, work, decided)
+    return Judged(pieces.start_ns, pieces.end_ns, gap, pieces.kernel, *told)
 
 
 def waited_for(

@@ -30,11 +30,10 @@ from traces.arrays import (
     ints,
     order_of,
     row_by_row,
-    zeros,
 )
 from traces.columns import NULL, Columns
 from traces.frozen import frozen
-from traces.groups import before_of, group_of, mask_of, place_in_run
+from traces.groups import before_of, count_before, group_of, mask_of, place_in_run
 from traces.launches import join_launches
 from traces.limits import NEARLY_ALL
 from traces.timeline import Activities, RankTimeline
@@ -141,7 +140,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     columns, rows = rank.columns, rank.activities
     waits, wait_ns = _stream_waits(columns, rank.process_gid)
     records, record_ns = _records(columns, rank.process_gid)
-    if not len(waits) or not len(records):
+    if not len(waits):
         return NOWHERE, NOWHERE, False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
     found = record >= 0
@@ -189,9 +188,10 @@ def pending(
             behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
-    found = [
-        (row, earlier) for row, several in enumerate(behind) for _, earlier in several.values()
-    ]
+    found = []
+    for row, several in enumerate(behind):
+        for _, earlier in several.values():
+            found.append((row, earlier))
     own_rows, earlier_rows = ints(found).reshape(-1, 2).T
     return own_rows, earlier_rows
 
@@ -280,18 +280,7 @@ class _LaunchOrder:
         """The first work launched on a stream after a time (step 0), or the last before it (-1);
         -1: none.
         """
-        total = len(self._order)
-        keys = np.lexsort(
-            (
-                np.concatenate((np.zeros(total, np.int64), np.ones(len(stream), np.int64))),
-                np.concatenate((self._launch, host_ns)),
-                np.concatenate((self._stream, stream)),
-            )
-        )
-        is_query = keys >= total
-        position = zeros(len(stream))
-        position[keys[is_query] - total] = np.cumsum(~is_query)[is_query]
-        place = position + step
+        place = count_before(self._stream, self._launch, stream, host_ns + 1) + step
         beside = np.append(self._stream, NULL)[place]  # beyond both ends there is none
         return np.where(beside == stream, np.append(self._order, -1)[place], -1)
 
@@ -318,24 +307,24 @@ def _record_of(
     columns: Columns, waits: IntArray, wait_ns: IntArray, records: IntArray, record_ns: IntArray
 ) -> IntArray:
     """For each wait the place in `records` of its record, -1 where none is found."""
-    events, syncs = columns.events, columns.syncs
-    by_sync = {
-        int(key): place
-        for place, key in enumerate(events.event_sync_id[records])
-        if key not in (NULL, 0)
-    }
+    events, syncs = columns.events.take(records), columns.syncs.take(waits)
+    by_sync: dict[int, int] = {}
     by_handle: dict[tuple[int, int], list[int]] = {}
-    handles = row_by_row(events.context_id[records], events.event_id[records])
-    for place, handle in enumerate(handles):
-        by_handle.setdefault(handle, []).append(place)
+    handles = row_by_row(events.context_id, events.event_id, events.event_sync_id)
+    for place, (context, event, sync) in enumerate(handles):
+        by_handle.setdefault((context, event), []).append(place)
+        if sync not in (NULL, 0):
+            by_sync[sync] = place
     result = np.full(len(waits), -1)
-    for index, wait in enumerate(waits.tolist()):
-        found = by_sync.get(int(syncs.event_sync_id[wait]))
-        if found is None:
-            earlier = by_handle.get((int(syncs.context_id[wait]), int(syncs.event_id[wait])), [])
-            last = np.searchsorted(record_ns[earlier], wait_ns[index], side="left") - 1
-            found = earlier[last] if last >= 0 else None
-        result[index] = -1 if found is None else found
+    handles = row_by_row(syncs.context_id, syncs.event_id, syncs.event_sync_id)
+    for index, (context, event, sync) in enumerate(handles):
+        if sync in by_sync:
+            result[index] = by_sync[sync]
+            continue
+        earlier = by_handle.get((context, event), [])
+        last = np.searchsorted(record_ns[earlier], wait_ns[index]) - 1
+        if last >= 0:
+            result[index] = earlier[last]
     return result
 
 

@@ -11,7 +11,8 @@ launch and the call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
+from itertools import repeat
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from traces.account.inferred import synchronised_streams, wait_calls
 from traces.account.pieces import Judged, last_to_end, waited_for
 from traces.arrays import PLACE, BoolArray, IntArray, distinct, ints, none_of, order_of, summed
 from traces.columns import NULL, Calls
-from traces.groups import passing
+from traces.groups import passing, places_of_each
 from traces.limits import FEWEST, MOST, NEARLY_ALL, Limit
 from traces.names.kernels import COMM_KINDS, is_polled_kernel
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
@@ -59,26 +60,23 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     """
     rows = rank.activities
     control = np.flatnonzero(
-        rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & (rows.call >= 0)
+        rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & rows.is_launched
     )
     if len(calls):  # what ended where no calls are known could not be followed by one
         ended = rows.end_ns[control]
         control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
     polls: list[Poll] = []
-    for name in sorted(set(rows.name[control].tolist())):
+    for name in distinct(rows.name[control]).tolist():
         works = control[rows.name[control] == name]
-        found = [
-            one
-            for work in works.tolist()
-            if (one := (work, *_next_call(rows, calls, work)))[1] != NONE
-        ]
-        if len(found) < FEWEST.value:
+        followed, by = _next_calls(rows, calls, works)
+        if len(by) < FEWEST.value:
             continue
-        _, by, after = ints(found).T
+        after_ns = calls.start_ns[by] - rows.end_ns[followed]
         name_says = is_polled_kernel(rank.columns.kernel_names[name])
         known = name_says and not _some_call_within(rows, calls, works)
-        if known or _looks_polled(after, calls.pause_ns[by], len(works)):
-            polls += [Poll(*one, int(after.min())) for one in found]
+        if known or _looks_polled(after_ns, calls.pause_ns[by], len(works)):
+            soonest_ns = repeat(int(after_ns.min()))
+            polls += map(Poll, followed.tolist(), by.tolist(), after_ns.tolist(), soonest_ns)
     return polls
 
 
@@ -103,8 +101,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
         nothing,
         np.full(len(call), len(columns.call_names), dtype=np.int64),
     )
-    recorded = [getattr(calls, column.name) for column in fields(calls)]
-    polled = Calls(*(np.concatenate(pair) for pair in zip(recorded, more, strict=True)))
+    polled = Calls.joined(calls, Calls(*more))
     names = (*columns.call_names, POLL)
     return replace(rank, columns=replace(columns, calls=polled, call_names=names))
 
@@ -129,18 +126,15 @@ def _scatter(values_ns: IntArray) -> float:
     return float(np.abs(values_ns - np.median(values_ns)).mean())
 
 
-def _next_call(rows: Activities, calls: HostCalls, work: int) -> tuple[int, int]:
-    """The first call after some work's end, where none was made while it ended; and how long
-    after.
+def _next_calls(rows: Activities, calls: HostCalls, works: IntArray) -> tuple[IntArray, IntArray]:
+    """The first call after the end of each of some works, and of which: where one came, and none
+    was made while the work ended.
     """
-    end = int(rows.end_ns[work])
-    first = int(np.searchsorted(calls.start_ns, end, side="left"))
-    if first >= len(calls):
-        return NONE, 0
-    before = int(calls.before[first])
-    if before == NONE or calls.end_ns[before] >= end:
-        return NONE, 0
-    return first, int(calls.start_ns[first]) - end
+    first = np.searchsorted(calls.start_ns, rows.end_ns[works])
+    works, first = works[first < len(calls)], first[first < len(calls)]
+    before = calls.before[first]
+    idle = (before != NONE) & (calls.end_ns[before] < rows.end_ns[works])
+    return works[idle], first[idle]
 
 
 RETURNS: Final = Limit(
@@ -168,9 +162,8 @@ def token_count_reads(rank: RankTimeline) -> BoolArray:
     """Copies to the host small enough to be a read of token counts, shape (n,); of unknown size
     none is.
     """
-    rows = rank.activities
-    small = rows.copies("memcpy_d2h")
-    size_bytes = rank.columns.copies.size_bytes[rows.row[small]]
+    small = rank.activities.copies("memcpy_d2h")
+    size_bytes = rank.copy_bytes(small)
     small[small] = (size_bytes >= 0) & (size_bytes <= TOKEN_COUNT.value)
     return small
 
@@ -188,7 +181,7 @@ class Waits:
         self._by_end = np.flatnonzero(~rows.is_compute)
         self._by_end = self._by_end[order_of(rows.end_ns[self._by_end])]
         self._ended = rows.end_ns[self._by_end]
-        own = np.flatnonzero((rows.source == Source.COPY) & (rows.call >= 0))
+        own = np.flatnonzero((rows.source == Source.COPY) & rows.is_launched)
         self._own = own[order_of(rows.call[own])]
         self._own_call = rows.call[self._own]
         self._is_count = token_count_reads(rank) & _routes(rows)
@@ -217,10 +210,9 @@ class Waits:
         """
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
-        at = np.flatnonzero(waiting).tolist()
-        found = [(index, *part) for index in at for part in self._parts(host, index)]
+        found = list(self._parts(host, np.flatnonzero(waiting).tolist()))
         index, start_ns, end_ns, work, cause, under = ints(found).reshape(-1, 6).T
-        parts, ran = host.take(index), work >= 0
+        parts, ran = host.take(index), work != NONE
         parts = replace(
             parts,
             start_ns=start_ns,
@@ -232,20 +224,20 @@ class Waits:
         left = HostPieces.joined(host.take(~waiting), parts.take(~ran))
         return left, waited_for(self._rows, parts.take(ran), work[ran])
 
-    def _parts(self, host: HostPieces, index: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """A piece cut by the work that its call waits for: from, until, that work, and cause and
-        `under`.
+    def _parts(self, host: HostPieces, waiting: list[int]) -> Iterator[tuple[int, ...]]:
+        """Some pieces cut by the work that their calls wait for: which piece, from, until, that
+        work, and cause and `under`.
         """
-        call = int(host.call[index])
-        work = self._awaited(call)
-        held = self._held(call, work)
-        others = work[~held]
-        under = int(others[np.argmax(self._rows.end_ns[others])]) if len(others) else -1
-        cause = self._cause(call, int(host.cause[index]))
-        for part in last_to_end(
-            self._rows, work[held], int(host.start_ns[index]), int(host.end_ns[index])
-        ):
-            yield *part, cause, under
+        rows = self._rows
+        for index in waiting:
+            call, start_ns, end_ns = host.call[index], host.start_ns[index], host.end_ns[index]
+            work = self._awaited(call)
+            held = self._held(call, work)
+            others = work[~held]
+            under = int(others[np.argmax(rows.end_ns[others])]) if len(others) else -1
+            cause = self._cause(call, int(host.cause[index]))
+            for part in last_to_end(rows, work[held], int(start_ns), int(end_ns)):
+                yield index, *part, cause, under
 
     def _awaited(self, call: int) -> IntArray:
         """Work without compute that was launched before the call and ended within it, or is its own
@@ -255,7 +247,7 @@ class Waits:
         low, high = np.searchsorted(self._ended, (begin, back), side="right")
         some = self._by_end[low:high]
         some = some[self._launched[some] < begin]
-        low, high = (np.searchsorted(self._own_call, call, side) for side in ("left", "right"))
+        low, high = np.searchsorted(self._own_call, (call, call + 1))
         own = self._own[low:high]
         if len(own):  # what ended after its own copy did not keep it
             some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
@@ -302,8 +294,8 @@ class Waits:
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
         cause = host.cause.copy()
         cold = np.flatnonzero((host.after >= 0) & (cause == CAUSE["sync"]))
-        named = {call: self._cause(call, CAUSE["sync"]) for call in set(host.after[cold].tolist())}
-        cause[cold] = [named[call] for call in host.after[cold].tolist()]
+        for call, places in places_of_each(host.after[cold]):
+            cause[cold[places]] = self._cause(call, CAUSE["sync"])
         return replace(host, cause=cause)
 
 
@@ -311,5 +303,5 @@ def _routes(rows: Activities) -> bool:
     """Whether tokens are routed to experts at all: without that, a small copy holds no token
     counts.
     """
-    routing = [KEYS[Bucket.COMPUTE].index(key) for key in ("router", "permute")]
+    routing = [*map(KEYS[Bucket.COMPUTE].index, ("router", "permute"))]
     return bool(np.isin(rows.key[rows.is_compute], routing).any())

@@ -10,6 +10,7 @@ import os
 import shlex
 import sqlite3
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -181,7 +182,8 @@ def _fault(export: Path) -> str | None:
     tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
     try:
         with closing(_connect(export)) as database:
-            if {row[0] for row in database.execute(tables)}.isdisjoint(EXPORT_TABLES):
+            there = chain.from_iterable(database.execute(tables))
+            if frozenset(EXPORT_TABLES).isdisjoint(there):
                 return "its export lacks the metadata table"
             verdict = database.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):

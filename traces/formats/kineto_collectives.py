@@ -11,7 +11,7 @@ text: they are matched with the words we know and go no further.
 from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Final
 
 import numpy as np
@@ -45,7 +45,7 @@ def process_groups(
     (group, names), (members, texts) = kernels.texts["group"], kernels.texts["members"]
     size = kernels["group_size"]
     in_header = listed(header)
-    found: dict[int, ProcessGroup] = {}
+    groups = []  # names are numbered in the order in which the rows have them
     for row in np.unique(group, return_index=True)[1].tolist():
         name = names[group[row]] if group[row] >= 0 else ""
         if name in numbers:
@@ -55,8 +55,8 @@ def process_groups(
             if 0 < size[row] <= _MOST:
                 count = int(size[row])
             key = fingerprint(f"{name}\x00{told if told else text}")
-            found[numbers[name]] = ProcessGroup(key, count, told)
-    return tuple(found[one] for one in range(len(found)))
+            groups.append(ProcessGroup(key, count, told))
+    return tuple(groups)
 
 
 def sizes(kernels: Table) -> IntArray:
@@ -145,16 +145,17 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     for each in pairs.tolist():
         name, text = divmod(each, len(texts))
         descriptions.append(texts[text - 1] or described.get(names[name - 1], ""))
+    purposes = ints([*map(purpose_of, descriptions)])
     columns = (
         _of_each(exchanged, EXCHANGE_OF, NOTHING)[collective],
         _of_each(names, numbers, NOTHING)[group],
-        ints([*map(purpose_of, descriptions)])[pair],
+        purposes[pair],
     )
     if not any(map(_is_told, columns)):
         return None
     return Collectives(
         *columns,
-        tuple(sorted({text for text in descriptions if purpose_of(text) != NOTHING})),
+        tuple(sorted({*compress(descriptions, purposes != NOTHING)})),
         process_groups(kernels, numbers, header),
         _told(np.where(kernels["sequence"] < 0, NOTHING, kernels["sequence"])),
         _told(sizes(kernels)),

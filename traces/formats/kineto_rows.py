@@ -268,8 +268,9 @@ def _arguments(given: object) -> object:
     if not isinstance(given, dict):
         return None
     arguments = dict(given)
-    for name in (one for one in map(_SPELLED.get, _OF_OPERATORS) if one in given):
-        arguments[name] = _encoded(given[name])
+    for name in map(_SPELLED.get, _OF_OPERATORS):
+        if name in given:
+            arguments[name] = _encoded(given[name])
     return arguments
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -197,23 +198,26 @@ def _lifetimes(
     """All memory in use since before the first entry, by address: a block is in use until it is
     free.
     """
-    open_: dict[int, tuple[int, int, tuple[Frame, ...]]] = {}
+    open_: dict[int, Allocation] = {}
     for place, one in enumerate(entries):
         action = one["action"]
         if action not in ("alloc", "free_completed"):
             continue
         address, size = _number(one, "addr", 1 << 64), _number(one, "size", _LARGEST)
+        began = open_.get(address)  # at another allocation its end is not among the entries
+        if began is not None:
+            yield replace(began, end=place)
         if action == "alloc":
-            if (lost := open_.get(address)) is not None:  # its end is not among the entries
-                yield Allocation(address, lost[1], lost[2], lost[0], place)
-            open_[address] = place, size, parts.frames(one.get("frames"))
-        elif (began := open_.pop(address, None)) is not None:
-            yield Allocation(address, began[1], began[2], began[0], place)
-        else:
+            frames = parts.frames(one.get("frames"))
+            open_[address] = Allocation(address, size, frames, place, None)
+        elif began is None:
             yield Allocation(address, size, (), -1, place)
-    for address, (place, size, frames) in open_.items():
-        yield Allocation(address, size, frames, place, None)
-    yield from (one for address, one in held.items() if address not in open_)
+        else:
+            del open_[address]
+    yield from open_.values()
+    for address, kept in held.items():
+        if address not in open_:
+            yield kept
 
 
 def _object(given: object) -> Mapping[str, Any]:

@@ -40,10 +40,12 @@ def read_present(
             f"{tables.path} has no column {absent[0]} in {name}, which every export has. "
             "Export the report again."
         )
-    present = [*required, *(one for one in optional if one in here)]
-    wanted = {column: values for column, values in only.items() if column in here}
-    table = tables.read(name, present, [one for one in texts if one in here], wanted)
-    for column in (one for one in ("start", "end") if one in table.integers):
+    present = (*required, *tables.having(name, optional))
+    wanted = {column: only[column] for column in tables.having(name, only)}
+    table = tables.read(name, present, tables.having(name, texts), wanted)
+    for column in ("start", "end"):
+        if column not in table.integers:
+            continue
         times_ns = table[column]
         least_ns = times_ns.min(initial=0, where=times_ns != NULL)
         # differences must fit into 64 bits

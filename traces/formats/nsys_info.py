@@ -122,8 +122,7 @@ def _present(tables: SqliteTables, table: str, wanted: Texts) -> list[list[objec
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has
     none.
     """
-    there = tables.columns_of(table)
-    asked = [name for name in dict.fromkeys(wanted) if name in there]
+    asked = tables.having(table, dict.fromkeys(wanted))
     found = []
     for row in tables.rows(table, asked) if asked else ():
         value_of = dict(zip(asked, row, strict=True))
@@ -187,7 +186,9 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
     of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]
     if columns.nccl_calls is None and of_nccl.any():
         yield Trap.NO_PAYLOADS, summed(of_nccl)
-    if samples := sum(
-        len(tables.read(name, ("start",))) for name in _CPU if "start" in tables.columns_of(name)
-    ):
+    samples = 0
+    for name in _CPU:
+        if "start" in tables.columns_of(name):
+            samples += len(tables.read(name, ("start",)))
+    if samples:
         yield Trap.CPU_SAMPLES, samples

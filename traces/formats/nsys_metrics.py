@@ -50,7 +50,7 @@ _Rows = tuple[IntArray, IntArray, IntArray, IntArray]
 def _metric_rows(tables: SqliteTables) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
     named = _named_metrics(tables)
-    ids = sorted({metric_id for _, metric_id, _ in named})
+    ids = distinct(ints(named).reshape(-1, 3)[:, 1]).tolist()
     wanted = {"metricId": ids or [NULL], "value": None}
     column = read_present(
         tables, METRICS, ("typeId", "metricId", "value"), ("timestamp", "rawTimestamp"), only=wanted

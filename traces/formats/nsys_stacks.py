@@ -7,6 +7,7 @@ stand with those of the CPU, a frame of Python as one whose module is a file of 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain, starmap
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import IntArray, ints
-from traces.columns import NULL, HostSpans
+from traces.columns import NULL, HostSpans, Ranges
 from traces.formats import nsys_schema as schema
 from traces.formats.nsys_columns import named, read_present
 from traces.formats.sqlite_tables import SqliteTables
@@ -33,23 +34,21 @@ _KINDS: Final = (FrameKind.FUNCTION, FrameKind.NATIVE)
 
 def read_frames(tables: SqliteTables) -> HostSpans | None:
     """Functions by thread; None where no stack was recorded."""
-    parts = [*chain.from_iterable(starmap(partial(_spans, tables), _SOURCES))]
+    names: dict[str, int] = {}
+    parts = []
+    for part, texts in chain.from_iterable(starmap(partial(_spans, tables), _SOURCES)):
+        known = ints([names.setdefault(text, len(names)) for text in texts])
+        parts.append(replace(part, text=known[part.text]))
     if not parts:
         return None
-    names: dict[str, int] = {}
-    codes = []
-    for part in parts:
-        known = ints([names.setdefault(text, len(names)) for text in part.names])
-        codes.append(known[part.name])
-    start_ns, end_ns, thread_gid = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("start_ns", "end_ns", "thread_gid")
-    )
-    return HostSpans(start_ns, end_ns, thread_gid, np.concatenate(codes), tuple(names))
+    found = Ranges.joined(*parts)
+    return HostSpans(found.start_ns, found.end_ns, found.thread_gid, found.text, tuple(names))
 
 
-def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> Iterator[HostSpans]:
-    """Spans of one source, a table of them for each of `_KINDS`."""
+def _spans(
+    tables: SqliteTables, stacks: str, taken_at: str, joined_by: str
+) -> Iterator[tuple[Ranges, Texts]]:
+    """Spans of one source, a table of them with its texts for each of `_KINDS`."""
     if not tables.columns_of(stacks) >= {"id", "symbol", "module", "stackDepth"}:
         return
     wanted = ("start", "globalTid", *dict.fromkeys((joined_by, "end")))
@@ -68,7 +67,7 @@ def _spans(tables: SqliteTables, stacks: str, taken_at: str, joined_by: str) -> 
             continue
         found = np.minimum(np.searchsorted(ids, chain), len(ids) - 1)
         here = ids[found] == chain
-        yield HostSpans(start[here], end[here], thread[here], codes[found[here]], names)
+        yield Ranges(start[here], end[here], thread[here], codes[found[here]]), names
 
 
 def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntArray, Texts]:

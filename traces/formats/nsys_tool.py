@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -162,18 +163,17 @@ def _candidates() -> list[Path]:
     """Every nsys of this machine that can be run: that of PATH, then the installed ones, newest
     first.
     """
-    installed = [
-        path
-        for pattern in _INSTALLED
-        for path in glob.glob(pattern)  # noqa: PTH207 - absolute patterns
-        if os.access(path, os.X_OK)
-    ]
-    installed.sort(key=_version_in_path, reverse=True)
+    found = filter(_can_be_run, chain.from_iterable(map(glob.glob, _INSTALLED)))
+    installed = sorted(found, key=_version_in_path, reverse=True)
     named = os.environ.get("PATH", os.defpath).split(os.pathsep)
     # others lead into the working folder
     places = [one for one in named if Path(one).is_absolute()]
     on_path = shutil.which("nsys", path=os.pathsep.join(places))
     return [*map(Path, filter(None, (on_path, *installed)))]
+
+
+def _can_be_run(path: str) -> bool:
+    return os.access(path, os.X_OK)
 
 
 def _version_in_path(path: str) -> list[int]:

@@ -25,6 +25,7 @@ from traces.formats.sqlite_tables import EVERY_ROW, RowFilter, SqliteTables, Sto
 from traces.formats.tables import Table, TextStore, in_order
 from traces.loops import runs_compiled
 from traces.names.foreign import cut_name
+from traces.patterns import compiled
 from traces.progress import Progress, silent
 
 _HEADER_BYTES: Final = 100
@@ -145,12 +146,8 @@ _MOST_LEFT: Final = (
 )
 _ROOM: Final = 1.05  # more rows than the pages read so far promise
 # in the name of a type: numbers stored whole are read as REAL
-_REAL: Final = (
-    "REAL",
-    "FLOA",
-    "DOUB",
-)
-_TEXT_OR_WHOLE: Final = ("INT", "CHAR", "CLOB", "TEXT", "BLOB")  # these words count before
+_REAL: Final = compiled("(?i)REAL|FLOA|DOUB")
+_TEXT_OR_WHOLE: Final = compiled("(?i)INT|CHAR|CLOB|TEXT|BLOB")  # these words count before
 
 
 class TableReader:
@@ -301,8 +298,7 @@ def _slots(
 
 
 def _is_real(declared: str) -> bool:
-    upper = declared.upper()
-    return any(one in upper for one in _REAL) and not any(one in upper for one in _TEXT_OR_WHOLE)
+    return bool(_REAL.search(declared)) and not _TEXT_OR_WHOLE.search(declared)
 
 
 class _Growing:

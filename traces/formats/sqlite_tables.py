@@ -166,6 +166,10 @@ class SqliteTables:
                 self._columns[table] = frozenset(row[1] for row in rows if row[6] != _HIDDEN)
         return self._columns[table]
 
+    def having(self, table: str, columns: Iterable[str]) -> list[str]:
+        """Those of some columns that a table has."""
+        return [one for one in columns if one in self.columns_of(table)]
+
     def read(
         self,
         table: str,

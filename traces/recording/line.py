@@ -83,8 +83,8 @@ def recording(
 
 def question_for(lacking: Collection[str]) -> Question:
     """The question that records what is missing; `lacking`: rows of `Capture`. Walls come first."""
-    wanted = [_ANSWERED_BY.get(row, Question.WALLS) for row in lacking]
-    return next((one for one in Question if one in wanted), Question.WALLS)
+    wanted = (_ANSWERED_BY.get(row, Question.WALLS) for row in lacking)
+    return min(wanted, key=[*Question].index, default=Question.WALLS)
 
 
 def passes(lacking: Collection[str]) -> tuple[Question, ...]:
@@ -92,7 +92,7 @@ def passes(lacking: Collection[str]) -> tuple[Question, ...]:
     own.
     """
     first = question_for(lacking)
-    wanted = (_ANSWERED_BY[row] for row in lacking if row in _ANSWERED_BY)
+    wanted = (_ANSWERED_BY.get(row, first) for row in lacking)
     return tuple(one for one in wanted if one is not first)
 
 

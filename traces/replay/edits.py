@@ -14,6 +14,7 @@ from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
 from traces.limits import MOST
+from traces.names.kernels import COMM_KINDS
 from traces.replay.graph import Graph, Timing
 from traces.replay.without import (
     with_shares,
@@ -171,9 +172,10 @@ class Edits:
 
     def communication_kinds(self) -> Mapping[str, Timing]:
         rows = self.graph.rows
-        mine = rows.is_comm
-        codes = sorted(set(rows.key[mine].tolist()))
-        return {KEYS[Bucket.COMM][code]: self._silent(mine & (rows.key == code)) for code in codes}
+        mine, kinds = rows.is_comm, {}
+        for code in distinct(rows.key[mine]).tolist():
+            kinds[COMM_KINDS[code]] = self._silent(mine & (rows.key == code))
+        return kinds
 
     def host(self) -> Timing:
         """The host takes no time; the profiler's own work and allocator calls stay."""
@@ -247,19 +249,15 @@ class Edits:
         rows = self.graph.rows
         filled = self.subject.filled_share()
         tensor = self.subject.tensor_share()
-        codes = sorted(set(rows.key[filled < 1].tolist()))
-        kinds = {
-            KEYS[Bucket.COMPUTE][code]: with_shares(
-                self.timing, np.where(rows.key == code, filled, 1.0)
-            )
-            for code in codes
-        }
+        kinds = {}
+        for code in distinct(rows.key[filled < 1]).tolist():
+            share = np.where(rows.key == code, filled, 1.0)
+            kinds[KEYS[Bucket.COMPUTE][code]] = with_shares(self.timing, share)
         faster = {"no_tensor_cores": tensor, "low_precision_unused": self.subject.narrow_share()}
-        return kinds | {
-            kind: with_shares(self.timing, share)
-            for kind, share in faster.items()
-            if (share < 1).any()
-        }
+        for kind, share in faster.items():
+            if (share < 1).any():
+                kinds[kind] = with_shares(self.timing, share)
+        return kinds
 
     def _silent(self, which: BoolArray) -> Timing:
         rows, stretch = self.graph.rows, self.subject.stretch_frac

@@ -3,7 +3,6 @@ producers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from traces.account.device import Latencies, Queueing
 from traces.account.host import cold_starts, cpu_optimizer, data_pauses, ranges_of_cause
 from traces.account.inferred import UNEXPLAINED
 from traces.account.waits import Poll, find_polls
-from traces.arrays import PLACE, BoolArray, IntArray, distinct, order_of, zeros
+from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, order_of, zeros
 from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans, covered_ns, union
@@ -196,9 +195,10 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
 
 def happens_in(rows: Activities | HostCalls, pairs: Iterable[Sequence[int]]) -> BoolArray:
     """Which activities or calls run in some stretches, a mask of shape (n,)."""
-    return reduce(
-        np.logical_or, ((rows.end_ns > start) & (rows.start_ns < end) for start, end in pairs)
-    )
+    happens = none_of(len(rows))
+    for start_ns, end_ns in pairs:
+        happens |= (rows.end_ns > start_ns) & (rows.start_ns < end_ns)
+    return happens
 
 
 def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
@@ -355,7 +355,8 @@ def _events(
     `inside`, shape (n,), and `happened`, shape (m,), are masks of the activities and of the calls.
     A call that returned before the window has none: it stays where it is.
     """
-    called, work = (np.flatnonzero(which).astype(PLACE) for which in (happened, inside))
+    called = np.flatnonzero(happened).astype(PLACE)
+    work = np.flatnonzero(inside).astype(PLACE)
     empty = calls.start_ns[called] == calls.end_ns[called]  # such a call begins before it returns
     begins = np.sort(np.concatenate((called * 3 + BEGIN, called[empty] * 3 + RETURN)))
     returns = called[~empty]

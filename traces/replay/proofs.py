@@ -18,6 +18,7 @@ from traces.groups import mask_of, passing
 from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import NEARLY_ALL, WALL, Limit
 from traces.missing import Missing
+from traces.patterns import compiled
 from traces.replay.graph import Graph
 from traces.spelling import percent
 from traces.texts import Texts
@@ -46,7 +47,7 @@ class Cost:
         return min(self.ns, sum(ns for kind, ns in self.by_kind_ns.items() if kind in kinds))
 
 
-_ASKING: Final = ("EventQuery", "StreamQuery")
+_ASKING: Final = compiled("EventQuery|StreamQuery")
 
 
 def may_wait_ns(rank: RankTimeline, graph: Graph, windows: Spans) -> int:
@@ -66,7 +67,7 @@ def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
     """Calls that ask whether work is done directly after another that does, a mask of shape
     (m,).
     """
-    asking = passing(lambda name: any(word in name for word in _ASKING), rank.columns.call_names)
+    asking = passing(_ASKING.search, rank.columns.call_names)
     mine = asking[rank.columns.calls.name[calls.row]]
     result = mine & (calls.before != NONE)
     result[result] = mine[calls.before[result]]

@@ -169,10 +169,7 @@ class Borders:
         self._across = [
             np.flatnonzero(own & (rows.start_ns < at) & (rows.end_ns > at)) for at in at_ns.tolist()
         ]
-        self._done_ns = [
-            at - rows.start_ns[work] for at, work in zip(at_ns, self._across, strict=True)
-        ]
-        self._length_ns = [rows.length_ns[one] for one in self._across]
+        self._rows = rows
 
     def lengths_ns(self, done: Replayed) -> IntArray:
         """From the first to the second border of each pair, shape (k,), for all that it stands
@@ -183,11 +180,9 @@ class Borders:
         before = np.where(self._part > 0, self._at_ns, done.start_ns[self._by_end].min())
         reached = np.where(self._begun, latest[np.maximum(self._ended, 0)], before)
         for place, work in enumerate(self._across):
-            if len(work):
-                lasts_ns = done.end_ns[work] - done.start_ns[work]
-                part_ns = lasts_ns * self._done_ns[place] // self._length_ns[place]
-                reached[place] = max(
-                    int(reached[place]), int((done.start_ns[work] + part_ns).max())
-                )
+            done_ns = self._at_ns[place] - self._rows.start_ns[work]
+            lasts_ns = done.end_ns[work] - done.start_ns[work]
+            part_ns = lasts_ns * done_ns // self._rows.take(work).length_ns
+            reached[place] = (done.start_ns[work] + part_ns).max(initial=reached[place])
         pairs = reached.reshape(-1, 2)
         return ints((pairs[:, 1] - pairs[:, 0]) * self._times)

@@ -20,6 +20,7 @@ from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
 from traces.arrays import (
+    NOWHERE,
     PLACE,
     BoolArray,
     IntArray,
@@ -117,9 +118,9 @@ class Finder:
         self._by_end = order_of(rows.end_ns).astype(PLACE)
         self._ends = rows.end_ns[self._by_end]
         self._launched_by = launched_by
-        self._streams = [
-            self._by_launch[places] for _, places in places_of_each(rows.stream_id[self._by_launch])
-        ]
+        self._streams: dict[int, IntArray] = {}
+        for stream, places in places_of_each(rows.stream_id[self._by_launch]):
+            self._streams[stream] = self._by_launch[places]
         self._small_copy = token_count_reads(rank)
         self._of_call: dict[int, list[Wait]] = {}
         self._own = calls.length_ns
@@ -129,21 +130,19 @@ class Finder:
         calls = self._calls
         self._synchronising()
         for call in np.flatnonzero(calls.kind == CallKind.FREE).tolist():
-            self._set(call, self._latest_of(self._streams, call))
+            self._set(call, self._latest_of(self._streams.values(), call))
         self._blocking_copies()
         return HostWaits(self._with_queue(), self._own, self._feeds)
 
     def _synchronising(self) -> None:
-        named = synchronised_streams(self._rank)
+        columns, named = self._rank.columns, synchronised_streams(self._rank)
         for call in np.flatnonzero(self._calls.kind == CallKind.SYNC).tolist():
-            name = self._rank.columns.call_names[
-                int(self._rank.columns.calls.name[self._calls.row[call]])
-            ]
+            row = int(self._calls.row[call])
+            name = columns.call_names[columns.calls.name[row]]
             if "Device" in name or "Ctx" in name:
-                works = self._latest_of(self._streams, call)
-            elif (stream := named.get(int(self._calls.row[call]))) is not None:
-                mine = (one for one in self._streams if self._rows.stream_id[one[0]] == stream)
-                works = self._latest_of(mine, call)
+                works = self._latest_of(self._streams.values(), call)
+            elif row in named:
+                works = self._latest_of([self._streams.get(named[row], NOWHERE)], call)
             else:
                 works = self._ended_within(call) or self._last_of_thread(call)
             self._set(call, works)
@@ -151,17 +150,18 @@ class Finder:
             if last is not None and self._small_copy[last]:
                 self._feeds[last] = True
 
-    def _set(self, call: int, works: Iterable[int]) -> None:
+    def _set(self, call: int, works: list[int]) -> None:
         """Let a call wait for works; those that cannot have held it up in the recording are left
         out.
         """
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
-        held = [work for work in works if self._rows.end_ns[work] <= back + SKEW.value]
+        held = ints(works)
+        held = held[self._rows.end_ns[held] <= back + SKEW.value]
         last = int(self._rows.end_ns[held].max(initial=begin))
         if last > begin:
             self._own[call] = max(0, back - last)
         after = back - last if last > begin else int(self._own[call])
-        self._of_call[call] = [Wait(call, work, after) for work in held]
+        self._of_call[call] = [Wait(call, work, after) for work in held.tolist()]
 
     def _latest_of(self, streams: Iterable[IntArray], call: int) -> list[int]:
         """Of each stream, its activities in order of launch, the last that was launched before a
@@ -234,7 +234,8 @@ class Finder:
         waits = (at >= 0) & is_kind(calls, CallKind.LAUNCH, CallKind.COPY)[launching]
         call, work, seen = launching[waits], last[at[waits]], seen[waits]
         after_ns = calls.end_ns[call] - rows.end_ns[work]
-        call, work, seen, after_ns = (one[after_ns >= 0] for one in (call, work, seen, after_ns))
+        late = after_ns >= 0
+        call, work, seen, after_ns = call[late], work[late], seen[late], after_ns[late]
         # launch calls that waited for nothing but room take as long as others
         only = ints([one for one in call[seen].tolist() if not self._of_call.get(one)])
         if len(only):
@@ -259,8 +260,7 @@ class Finder:
         is not the same for all, but most of it are launches.
         """
         calls, rows = self._calls, self._rows
-        length = calls.end_ns[launching] - calls.start_ns[launching]
-        back = calls.end_ns[launching]
+        length, back = calls.length_ns[launching], calls.end_ns[launching]
         usual = np.median(length) if len(length) else 0
         by_end = order_of(rows.end_ns[last]).astype(PLACE)
         latest = last_at(rows.end_ns[last][by_end], back)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints
-from traces.columns import EXCHANGES, PURPOSES
+from traces.columns import PURPOSES
 from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.resolve.communication import Communication
@@ -74,7 +74,7 @@ def streams_of(comm: Communication, communicator: IntArray) -> Parts:
     of_row = np.searchsorted(ids, comm.rows.stream_id)
     compute = distinct(rows.stream_id[rows.is_compute])
     told = communicator != UNTOLD
-    most, least = (np.full(len(ids), start, dtype=np.int64) for start in (UNTOLD, FOREVER))
+    most, least = np.full(len(ids), UNTOLD), np.full(len(ids), FOREVER)
     np.maximum.at(most, of_row[told], communicator[told])
     np.minimum.at(least, of_row[told], communicator[told])
     return Parts(of_row, ids, ~np.isin(ids, compute) & (most <= least))
@@ -86,7 +86,8 @@ def communicators_of(communicator: IntArray) -> Parts:
     return Parts(np.searchsorted(ids, communicator), ids, ids != UNTOLD)
 
 
-_SHAPE_OF: Final = {"all_to_all": ALL_TO_ALL, "p2p": POINT_TO_POINT}
+_SHAPE_OF: Final = ints([ALL_TO_ALL, POINT_TO_POINT, UNKNOWN])
+"""Of each of `EXCHANGES`, the last where none is told."""
 
 
 @frozen
@@ -101,18 +102,14 @@ class ProcessGroups:
     purpose: IntArray
     shape: IntArray
 
-    def of_purpose(self, purpose: str) -> BoolArray:
-        return np.equal(self.purpose, PURPOSES.index(purpose))
-
 
 def process_groups_of(comm: Communication) -> ProcessGroups:
     """Ask what stands beside each communication kernel; nothing does beside copies."""
-    group, purpose, exchange = (np.full(len(comm), UNTOLD) for _ in range(3))
+    group, purpose, exchange = np.full((3, len(comm)), UNTOLD)
     recorded = comm.rank.columns.collectives
     if recorded is not None:
         kernel = comm.rows.is_kernel
         row = comm.rows.row[kernel]
         group[kernel], purpose[kernel] = recorded.group[row], recorded.purpose[row]
         exchange[kernel] = recorded.exchange[row]
-    of_exchange = ints([*(_SHAPE_OF[name] for name in EXCHANGES), UNKNOWN])
-    return ProcessGroups(group, purpose, of_exchange[exchange])
+    return ProcessGroups(group, purpose, _SHAPE_OF[exchange])

@@ -42,15 +42,13 @@ def spread_frac(duration_ns: IntArray) -> float | None:
 
 
 _OF_SEVERAL_USES: Final = (
-    *(
-        "sendrecv",
-        "all_to_all",
-        "all_gather",
-        "reduce_scatter",
-        "broadcast",
-        "reduce",
-        "nccl_generic",
-    ),
+    "sendrecv",
+    "all_to_all",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "reduce",
+    "nccl_generic",
 )
 """Other names say surely what a kernel is."""
 _CURE_OF_SHAPE: Final = (
@@ -151,16 +149,14 @@ def _operations(draft: Draft, found: Evidence) -> IntArray:
 def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
     """Kind of each activity: that of its settled purpose, else that of its name."""
     by_name = comm.kind_by_name()
-    expert = np.select(
-        [operation == OPERATIONS.index(name) for name in ("dispatch", "combine", "notify")],
-        list(kind_codes("ep_dispatch", "ep_combine", "ep_control")),
-        COMM_KINDS.index("ep_a2a"),
-    )
+    expert = np.full(len(OPERATIONS) + 1, COMM_KINDS.index("ep_a2a"))
+    directed = [*map(OPERATIONS.index, ("dispatch", "combine", "notify"))]
+    expert[directed] = kind_codes("ep_dispatch", "ep_combine", "ep_control")
     gather = comm.of_subclass("all_gather")
     data = np.where(gather, *kind_codes("dp_all_gather", "dp_reduce_scatter"))
-    settled = [draft.of(purpose) for purpose in ("ep", "dp", "pp", "cp", "tp")]
+    settled = [*map(draft.of, ("ep", "dp", "pp", "cp", "tp"))]
     pp, cp, tp = kind_codes("pp_p2p", "cp", "tp")
-    return np.select(settled, [expert, data, pp, cp, tp], by_name)
+    return np.select(settled, [expert[operation], data, pp, cp, tp], by_name)
 
 
 def _still_open(

@@ -19,7 +19,7 @@ from traces.resolve.ranges import Enclosing, enclosing_ranges
 from traces.resolve.resolution import OPERATIONS, PAYLOAD_KINDS, PHASES, UNTOLD, Resolution
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline
-from traces.training import AUTOGRAD_THREAD
+from traces.training import autograd_threads
 
 _EXPERT: Final = ("dispatch", "combine", "a2a", "notify", "sync", "layout", "fused")
 
@@ -33,7 +33,7 @@ def phases_of(
     forward.
     """
     code = codes_of(OPERATIONS)
-    expert = np.isin(operation, [code[name] for name in _EXPERT])
+    expert = np.isin(operation, [*map(OPERATIONS.index, _EXPERT)])
     phase = comm.phase_by_name()
     phase = _first_told(phase, ranges.phase)
     phase = _first_told(phase, _of_notify(comm, phase, operation == code["dispatch"]))
@@ -41,9 +41,7 @@ def phases_of(
     phase = _first_told(phase, np.where(operation == code["combine"], near.previous_phase, UNTOLD))
     agreed = np.where(near.previous_phase == near.next_phase, near.next_phase, UNTOLD)
     phase = _first_told(phase, agreed)
-    threads = comm.rank.columns.thread_names.items()
-    autograd = [gid for gid, name in threads if name.startswith(AUTOGRAD_THREAD)]
-    launched = np.isin(comm.rows.launch_thread, ints(autograd))
+    launched = np.isin(comm.rows.launch_thread, ints(autograd_threads(comm.rank)))
     phase = _first_told(phase, np.where(launched, PHASES.index("bwd"), UNTOLD))
     return np.where(expert, phase, UNTOLD)
 
@@ -96,7 +94,7 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
     )
     mine = np.flatnonzero(directed & (resolution.phase != UNTOLD))
     mine = mine[np.lexsort((order[mine], resolution.phase[mine], step[mine]))]
-    layer, part = (np.full(len(resolution), UNTOLD) for _ in range(2))
+    layer, part = np.full((2, len(resolution)), UNTOLD)
     number, part[mine] = _passes(step[mine], resolution.phase[mine], resolution.operation[mine])
     thread = rows.launch_thread[mine]
     layer[mine] = _by_sequence(number, step[mine], resolution.phase[mine], order[mine], thread)

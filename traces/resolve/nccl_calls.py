@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -58,24 +59,12 @@ class CallPayloads:
         silent = np.bincount(mine[peer == NONE], minlength=len(group)) > 0
         return np.where(silent, NONE, count)
 
-    def one_communicator(self, group: IntArray, which: BoolArray) -> IntArray:
-        """The communicator of the calls in `which`, by group, shape (n,); `NONE` if not one and the
-        same.
-        """
-        return _agreed(self.communicator[which], group[which], len(group))
-
-    def one_peer(self, group: IntArray, which: BoolArray) -> IntArray:
-        """The peer of the calls in `which`, by group, shape (n,); `NONE` if not one and the
-        same.
-        """
-        return _agreed(self.peer[which], group[which], len(group))
-
 
 def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
     """The one value that all of a number have, shape (count,); `NONE` where they differ, or there
     is none.
     """
-    most, least = (np.full(count, start, dtype=np.int64) for start in (NONE, FOREVER))
+    most, least = np.full(count, NONE), np.full(count, FOREVER)
     np.maximum.at(most, number, values)
     np.minimum.at(least, number, values)
     return np.where(most == least, most, NONE)
@@ -94,7 +83,7 @@ class Communicators:
 
     def of_calls(self, thread_gid: int, start_ns: IntArray, end_ns: IntArray) -> CallPayloads:
         """Payloads of the calls of a thread that began and ended at these times, shape (n,)."""
-        found = CallPayloads(*(np.full(len(start_ns), NONE) for _ in range(3)))
+        found = CallPayloads(*np.full((3, len(start_ns)), NONE))
         if self.calls is None:
             return found
         mine = np.flatnonzero(self.calls.thread_gid == thread_gid)
@@ -122,9 +111,8 @@ class Communicators:
 def communicators_in(rank: RankTimeline) -> Communicators:
     """Number the communicators that NCCL's payloads of the rank's process name."""
     calls = rank.columns.nccl_calls
-    empty = NOWHERE
     if calls is None:
-        return Communicators(None, empty, empty, empty)
+        return Communicators(None, NOWHERE, NOWHERE, NOWHERE)
     hashed, ranks = calls.payloads.communicator, calls.payloads.rank_count
     ours = (calls.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
     hashes = distinct(hashed[ours & (hashed != NULL)])
@@ -207,16 +195,15 @@ def calls_by_thread(
     """Of each thread that launches communication: the places of that, and NCCL's calls with
     payloads.
     """
-    texts = [text.strip() for text in comm.rank.columns.range_texts]
     ranges = comm.rank.columns.ranges
-    wanted = passing(_CALLS.__contains__, texts)[ranges.text]
-    code = ints([_CALLS.get(text, NONE) for text in texts])[ranges.text[wanted]]
-    thread = ranges.thread_gid[wanted]
+    texts = map(str.strip, comm.rank.columns.range_texts)
+    code = ints([*map(_CALLS.get, texts, repeat(NONE)), NONE])[ranges.text]
+    ranges, code = ranges.take(code != NONE), code[code != NONE]
     for gid in comm.rows.launching_threads:
-        here = thread == gid
+        here = ranges.thread_gid == gid
         if not here.any():
             continue
-        calls = _calls(ranges, wanted, code, here)
+        calls = _calls(ranges.take(here), code[here])
         payloads = communicators.of_calls(int(gid), calls.start_ns, calls.end_ns)
         yield np.flatnonzero(comm.rows.launch_thread == gid), calls, payloads
 
@@ -290,11 +277,10 @@ class ThreadCalls:
         return np.where(ends_group | alone, self.group[at], NONE)
 
 
-def _calls(ranges: Ranges, wanted: BoolArray, code: IntArray, here: BoolArray) -> ThreadCalls:
-    start_ns, end_ns = ranges.start_ns[wanted][here], ranges.end_ns[wanted][here]
-    order = order_of(start_ns)
-    in_order = code[here][order]
-    return ThreadCalls(start_ns[order], end_ns[order], in_order, *_outermost(in_order))
+def _calls(ranges: Ranges, code: IntArray) -> ThreadCalls:
+    order = order_of(ranges.start_ns)
+    ranges, code = ranges.take(order), code[order]
+    return ThreadCalls(ranges.start_ns, ranges.end_ns, code, *_outermost(code))
 
 
 def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> IntArray:
@@ -313,17 +299,14 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
         counts.append(
             np.where(ends_group, in_group, np.where(exchanges, calls.code[at] == code, NONE))
         )
-    communicator = payloads.one_communicator(group, calls.moves)[group[at]]
+    count, moves, peers = len(group), calls.moves, calls.sends | calls.receives
+    communicator = _agreed(payloads.communicator[moves], group[moves], count)[group[at]]
     communicator = np.where(ends_group | alone, communicator, NONE)
     told = (ends_group | exchanges) & (communicator != NONE)
-    sent, received, peer = (
-        np.where(told, one[group[at]], NONE)
-        for one in (
-            payloads.peer_count(group, calls.sends),
-            payloads.peer_count(group, calls.receives),
-            payloads.one_peer(group, calls.sends | calls.receives),
-        )
-    )
+    sent = payloads.peer_count(group, calls.sends)
+    received = payloads.peer_count(group, calls.receives)
+    peer = _agreed(payloads.peer[peers], group[peers], count)
+    sent, received, peer = np.where(told, np.stack((sent, received, peer))[:, group[at]], NONE)
     return np.array([*counts, sent, received, communicator, peer])
 
 

@@ -2,7 +2,7 @@
 stream.
 """
 
-from enum import IntEnum
+from enum import IntEnum, auto
 from typing import Final
 
 import numpy as np
@@ -20,17 +20,17 @@ from traces.training import is_optimizer_kernel
 class Role(IntEnum):
     """What a compute kernel tells about the communication beside it."""
 
-    SILENT = 0
+    SILENT = auto()
     """Copies, fills, casts: they stand between anything."""
-    OTHER = 1
-    GEMM = 2
-    ATTENTION = 3
-    OPTIMIZER = 4
+    OTHER = auto()
+    GEMM = auto()
+    ATTENTION = auto()
+    OPTIMIZER = auto()
     """Updates weights. A gradient norm and a foreach operation stand between anything."""
-    ROUTER = 5
-    PERMUTE = 6
-    UNPERMUTE = 7
-    EXPERT = 8
+    ROUTER = auto()
+    PERMUTE = auto()
+    UNPERMUTE = auto()
+    EXPERT = auto()
     """Grouped GEMM, and sorting or padding of what an expert gets."""
 
 
@@ -128,10 +128,8 @@ def launch_order(rows: Activities) -> IntArray:
     An activity without a launch among launched ones stands where it starts. Kernels of one graph
     launch stand in order of start.
     """
-    known = rows.is_launched
-    by_launch = summed(known) * 2 > len(rows)
-    key = np.where(known, rows.launch_ns, rows.start_ns) if by_launch else rows.start_ns
-    return order_of(key)
+    by_launch = summed(rows.is_launched) * 2 > len(rows)
+    return order_of(rows.launched_ns if by_launch else rows.start_ns)
 
 
 def role(name: str, kernel: KernelClass) -> Role:

@@ -1,10 +1,9 @@
 """Evidence: what the NVTX ranges say that were open on the launching thread."""
 
+from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
-from traces.arrays import BoolArray, IntArray, ints
+from traces.arrays import IntArray, ints
 from traces.columns import PURPOSES
 from traces.frozen import frozen
 from traces.patterns import compiled, compiled_rows, first_found
@@ -70,9 +69,6 @@ class Enclosing:
     layer: IntArray
     layer_backward: IntArray
 
-    def of_purpose(self, purpose: str) -> BoolArray:
-        return np.equal(self.purpose, PURPOSES.index(purpose))
-
 
 def enclosing_ranges(comm: Communication) -> Enclosing:
     """Ask the ranges around each launch; what one does not say, the next outer one may."""
@@ -97,13 +93,17 @@ def _meaning(text: str) -> tuple[int, ...]:
     number = int(layer[1]) if layer and len(layer[1]) < 6 else UNTOLD
     backward = int(layer[3]) if layer and layer[3] and len(layer[3]) < 6 else UNTOLD
     return (
-        UNTOLD if purpose is None else PURPOSES.index(purpose),
+        _place(PURPOSES, purpose),
         UNKNOWN if shape is None else shape,
-        UNTOLD if operation is None else OPERATIONS.index(operation),
-        UNTOLD if phase is None else PHASES.index(phase),
+        _place(OPERATIONS, operation),
+        _place(PHASES, phase),
         number,
         number if backward == UNTOLD else backward,
     )
+
+
+def _place(names: Sequence[str], name: str | None) -> int:
+    return UNTOLD if name is None else names.index(name)
 
 
 def _phase(text: str) -> str | None:

@@ -47,7 +47,12 @@ CONTROL_KIND: Final = "ep_control"
 
 def kind_codes(*kinds: str) -> IntArray:
     """Places of kinds in `COMM_KINDS`."""
-    return ints([COMM_KINDS.index(kind) for kind in kinds])
+    return ints([*map(COMM_KINDS.index, kinds)])
+
+
+def of_purpose(purpose: IntArray, *purposes: str) -> BoolArray:
+    """Which of some purposes, places in `PURPOSES`, is one of those named."""
+    return np.isin(purpose, [*map(PURPOSES.index, purposes)])
 
 
 @frozen
@@ -126,8 +131,8 @@ class Draft:
 
     def settle_each(self, purpose: IntArray, evidence: str, confidence: str) -> None:
         """Settle what is still open, each with its own purpose (negative: stays open)."""
-        for code in range(len(PURPOSES)):
-            self.settle(purpose == code, PURPOSES[code], evidence, confidence)
+        for one in PURPOSES:
+            self.settle(of_purpose(purpose, one), one, evidence, confidence)
 
     def of(self, *purposes: str) -> BoolArray:
-        return np.isin(self.purpose, [PURPOSES.index(purpose) for purpose in purposes])
+        return of_purpose(self.purpose, *purposes)

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, summed
-from traces.columns import PURPOSES
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.resolve.communication import Communication
@@ -24,7 +23,7 @@ from traces.resolve.communicators import (
 from traces.resolve.nccl_calls import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN, Groups, groups_of
 from traces.resolve.neighbours import MOE_ROLES, Neighbours, Role, neighbours_of
 from traces.resolve.ranges import Enclosing, enclosing_ranges
-from traces.resolve.resolution import PHASES, UNTOLD, Draft
+from traces.resolve.resolution import PHASES, UNTOLD, Draft, of_purpose
 from traces.timeline import Source
 
 _OF_GATHER: Final = ("ep", "dp", "cp", "tp")
@@ -70,7 +69,7 @@ class Evidence:
             (self.sendrecv, _OF_SENDRECV),
             (self.comm.of_subclass("all_reduce"), _OF_ALL_REDUCE),
         ):
-            fits = which & np.isin(purpose, [PURPOSES.index(name) for name in purposes])
+            fits = which & of_purpose(purpose, *purposes)
             result[fits] = purpose[fits]
         return result
 
@@ -123,9 +122,8 @@ def settle_sendrecv(draft: Draft, found: Evidence) -> None:
     )
     shape = _agreed_shape(found, bracketed)
     for purpose, excluded in (("cp", UNTOLD), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
-        draft.settle(
-            which & (shape != excluded) & ranges.of_purpose(purpose), purpose, "nvtx_range", "high"
-        )
+        named = of_purpose(ranges.purpose, purpose)
+        draft.settle(which & (shape != excluded) & named, purpose, "nvtx_range", "high")
     undescribed = which & (found.processes.purpose == UNTOLD)
     _settle_by_shape(draft, undescribed & found.all_to_all, shape, near, "name", "high")
     _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
@@ -219,7 +217,8 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
         ("ep", collective),
         ("cp", collective),
     ):
-        draft.settle(which & found.ranges.of_purpose(purpose), purpose, "nvtx_range", "high")
+        in_range = of_purpose(found.ranges.purpose, purpose)
+        draft.settle(which & in_range, purpose, "nvtx_range", "high")
     settle_by_communicator(draft, found, collective)
     draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
     _settle_data_parallel(draft, found)

@@ -12,6 +12,7 @@ count as launched when they start, or before all others where they run before an
 helper threads launched makes no border.
 """
 
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -138,10 +139,8 @@ def _running_sum(values: BoolArray | IntArray) -> IntArray:
 def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: str) -> Found:
     """Host intervals of shape (n,), in order and disjoint, as steps on the GPU's time."""
     gpu_start_ns, gpu_end_ns = step_borders(order, start_ns, end_ns)
-    steps = [
-        Step(index, int(start), max(int(start), int(end)))
-        for index, (start, end) in enumerate(zip(gpu_start_ns, gpu_end_ns, strict=True))
-    ]
+    gpu_end_ns = np.maximum(gpu_start_ns, gpu_end_ns)
+    steps = [*map(Step, count(), gpu_start_ns.tolist(), gpu_end_ns.tolist())]
     return Found(what, start_ns, end_ns, steps, order.kernels_between(start_ns, end_ns).tolist())
 
 

@@ -5,9 +5,9 @@ window.
 from collections import Counter
 from dataclasses import replace
 
-from traces.arrays import bools
 from traces.columns import NULL, PROCESS_BITS
 from traces.errors import EmptySelection
+from traces.groups import passing
 from traces.limits import MOST
 from traces.names.ranges import family
 from traces.nearest import nearest_names
@@ -54,12 +54,13 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
     if not rank.activities.is_launched.any():
         # without launches a range lies on the host's clock only, ahead of its work
         ways = (*ways[1:], ways[0])
-    found = [
-        from_steps(source, way.what, tuple(mark_units(rank, way, leave_out_unusual(rank, way))))
-        for source, way in ways
-        if way is not None
-    ]
-    usable = [steps for steps in found if steps.used]
+    usable = []
+    for source, way in ways:
+        if way is not None:
+            recorded = mark_units(rank, way, leave_out_unusual(rank, way))
+            steps = from_steps(source, way.what, tuple(recorded))
+            if steps.used:
+                usable.append(steps)
     if usable:
         chosen = leave_out_hiccups(usable[0])
         if chosen.source == "period" and not shows_steps(rank, roles, chosen):
@@ -71,8 +72,8 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 
 def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
     assert selection.nvtx is not None
-    texts, what = rank.columns.range_texts, f"--nvtx {selection.nvtx.text!r}"
-    wanted = bools([selection.nvtx.search(text) is not None for text in texts])
+    what = f"--nvtx {selection.nvtx.text!r}"
+    wanted = passing(selection.nvtx.search, rank.columns.range_texts)
     ranges = matching_ranges(rank, wanted, what)
     if ranges is None:
         raise EmptySelection(f"{what} matches no range. {_nearest(rank, selection)}")
@@ -111,8 +112,8 @@ def _nearest(rank: RankTimeline, selection: Selection) -> str:
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
     if not counts or selection.nvtx is None:
         return f"The trace has no ranges: {rank.cure('ranges')}."
-    near = nearest_names(selection.nvtx.text, (text for text, _ in counts.most_common()), 3)
-    near = near or [text for text, _ in counts.most_common(3)]
+    common = [text for text, _ in counts.most_common()]
+    near = nearest_names(selection.nvtx.text, common, 3) or common[:3]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."
 
 

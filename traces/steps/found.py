@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import compress
 from statistics import median
 
 import numpy as np
@@ -58,13 +60,13 @@ class Found:
     kernel_counts: list[int]
 
     def take(self, which: BoolArray) -> Found:
-        places = [int(place) for place in np.flatnonzero(which)]
+        steps = enumerate(compress(self.steps, which))
         return Found(
             self.what,
             self.host_start_ns[which],
             self.host_end_ns[which],
-            [replace(self.steps[place], index=index) for index, place in enumerate(places)],
-            [self.kernel_counts[place] for place in places],
+            [replace(step, index=index) for index, step in steps],
+            [*compress(self.kernel_counts, which)],
         )
 
 
@@ -94,7 +96,7 @@ class Steps:
 
     @property
     def used(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.recorded if step.dropped is None)
+        return tuple(used_of(self.recorded))
 
     @property
     def dropped(self) -> tuple[Step, ...]:
@@ -106,12 +108,16 @@ class Steps:
 
     def with_warm_up(self) -> Steps:
         """The same with the first one, where that was left out for its length."""
-        recorded = tuple(
-            replace(one, dropped=None) if one.is_warm_up else one for one in self.recorded
-        )
-        return replace(
-            self, recorded=recorded, windows=from_steps(self.source, self.what, recorded).windows
-        )
+        recorded = [*self.recorded]
+        for place, step in enumerate(recorded):
+            if step.is_warm_up:
+                recorded[place] = replace(step, dropped=None)
+        return self.with_recorded(recorded)
+
+    def with_recorded(self, recorded: list[Step]) -> Steps:
+        """The same with its steps judged otherwise."""
+        windows = from_steps(self.source, self.what, tuple(recorded)).windows
+        return replace(self, recorded=tuple(recorded), windows=windows)
 
     @property
     def median_ns(self) -> int | None:
@@ -134,14 +140,13 @@ class Steps:
         if not inside:
             return None
         begin_ns, end_ns = inside[0].start_ns, inside[-1].end_ns
-        between_ns = end_ns - begin_ns - sum(one.length_ns for one in inside)
+        between_ns = end_ns - begin_ns - sum(lengths_ns(inside))
         return Outside(max(0, begin_ns - first_ns), between_ns, max(0, last_ns - end_ns))
 
     @property
     def borders_ns(self) -> tuple[IntArray, IntArray]:
         """Starts and ends of the used steps, shape (k,) each."""
-        pairs = [step.within_ns for step in self.used]
-        begin_ns, end_ns = ints(pairs).reshape(-1, 2).T
+        begin_ns, end_ns = ints(borders_ns(self.used)).reshape(-1, 2).T
         return begin_ns, end_ns
 
     def used_at(self, times_ns: IntArray) -> IntArray:
@@ -151,7 +156,22 @@ class Steps:
         return np.where(times_ns < np.append(end_ns, NULL)[place], place, -1)
 
     def lengths_ns(self) -> list[int]:
-        return [step.length_ns for step in self.used]
+        return lengths_ns(self.used)
+
+
+def used_of(steps: Iterable[Step]) -> list[Step]:
+    """Those that are not left out."""
+    return [step for step in steps if step.dropped is None]
+
+
+def lengths_ns(steps: Iterable[Step]) -> list[int]:
+    """How long each lasts."""
+    return [step.length_ns for step in steps]
+
+
+def borders_ns(steps: Iterable[Step]) -> list[tuple[int, int]]:
+    """Start and end of each."""
+    return [step.within_ns for step in steps]
 
 
 def from_steps(source: StepSource, what: str, recorded: tuple[Step, ...]) -> Steps:
@@ -159,8 +179,8 @@ def from_steps(source: StepSource, what: str, recorded: tuple[Step, ...]) -> Ste
     recorded = tuple(
         drop(step, "no GPU work") if step.length_ns <= 0 else step for step in recorded
     )
-    used = [step.within_ns for step in recorded if step.dropped is None]
-    return Steps(source, what, recorded, spans(*used), "replay" if source == "graph" else "step")
+    windows = spans(*borders_ns(used_of(recorded)))
+    return Steps(source, what, recorded, windows, "replay" if source == "graph" else "step")
 
 
 def one_window(source: StepSource, what: str, start_ns: int, end_ns: int) -> Steps:

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from traces.account.inferred import signature
-from traces.arrays import BoolArray, IntArray, bools, ints, order_of, summed, zeros
+from traces.arrays import BoolArray, IntArray, ints, order_of, summed, zeros
 from traces.frozen import frozen
-from traces.groups import group_of
+from traces.groups import group_of, passing
 from traces.limits import ENOUGH, HALF_A_WALL, WALL
 from traces.names.kernels import COMM_KINDS
 from traces.names.ranges import is_optimizer_name
@@ -35,18 +35,14 @@ def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Foun
     kernels = rows.source[order.places] != Source.COPY
     places = order.places[kernels]
     launch_ns, what = order.launch_ns[kernels], signature(rows)[places]
-    stretches = [
-        slice(*np.searchsorted(launch_ns, bounds))
-        for bounds in zip(found.host_start_ns, found.host_end_ns, strict=True)
-    ]
+    bounds = np.searchsorted(launch_ns, (found.host_start_ns, found.host_end_ns))
+    stretches = [*map(slice, *bounds)]
     counts = found.kernel_counts[1:-1]
     usual = median_low(counts)
     step = what[stretches[1 + counts.index(usual)]]
-    longer = [
-        place for place, count in enumerate(counts, 1) if count > (1 + HALF_A_WALL.value) * usual
-    ]
+    longer = ints(counts) > (1 + HALF_A_WALL.value) * usual
     start_ns = found.host_start_ns.copy()
-    for place in (0, *longer):
+    for place in np.flatnonzero(np.append(True, longer)):
         if cut := _where_step_begins(what[stretches[place]], step):
             start_ns[place] = launch_ns[stretches[place]][cut - 1] + 1
     return found_between(order, start_ns, found.host_end_ns, found.what)
@@ -86,7 +82,7 @@ def _shared(head: IntArray, step: IntArray) -> IntArray:
     return np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
 
 
-_COLLECTIVE_KEYS: Final = [COMM_KINDS.index(kind) for kind in ("all_reduce", "other_comm")]
+_COLLECTIVE_KEYS: Final = [*map(COMM_KINDS.index, ("all_reduce", "other_comm"))]
 """What gathers and reductions are by their names alone."""
 _LEAST_GAP_NS: Final = 1_000
 """Gaps below are alike: a kernel or none."""
@@ -168,7 +164,7 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
 
 
 def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
-    wanted = bools([is_optimizer_name(text) for text in rank.columns.range_texts])
+    wanted = passing(is_optimizer_name, rank.columns.range_texts)
     found = matching_ranges(rank, wanted, "to the end of each optimizer range")
     if found is None or not found.thread_launches:
         return None
@@ -207,7 +203,8 @@ def _repeats(found: Found, order: HostOrder, roles: Roles) -> bool:
     if sum(whole) < (1 - HALF_A_WALL.value) * max(head, tail):
         return False
     starts, ends = found.host_start_ns[1:-1], found.host_end_ns[1:-1]
-    return all(_most_have(role, order, starts, ends) for role in (roles.forward, roles.backward))
+    forward = _most_have(roles.forward, order, starts, ends)
+    return forward and _most_have(roles.backward, order, starts, ends)
 
 
 def _most_have(role: BoolArray, order: HostOrder, starts_ns: IntArray, ends_ns: IntArray) -> bool:

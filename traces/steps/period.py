@@ -5,13 +5,14 @@ n equal replays are n steps whose content is not seen.
 """
 
 from dataclasses import replace
+from itertools import repeat
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traces.account.host import input_copies
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct, ints, summed
+from traces.arrays import NOWHERE, BoolArray, FloatArray, IntArray, distinct, ints, summed
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.launchers import equal_replays
@@ -35,31 +36,31 @@ _CLOSE: Final = 0.01
 are too."""
 
 
-def matching_lags(codes: IntArray, shortest: int, longest: int) -> list[tuple[float, int]]:
-    """Lags in [shortest, longest] at which the codes, shape (n,), match themselves best, best
-    first.
+def matching_lags(codes: IntArray, shortest: int, longest: int) -> tuple[FloatArray, IntArray]:
+    """Matches and lags in [shortest, longest] at which the codes, shape (n,), match themselves
+    best, best first; shape (k,) each.
 
-    Each with its match: the share of places that equal the place one lag later, on a scale where 0
-    is what chance gives and 1 is all. A correlation of random numbers, one per code, finds
-    candidates among all lags in n log n; the match itself is counted.
+    A match is the share of places that equal the place one lag later, on a scale where 0 is what
+    chance gives and 1 is all. A correlation of random numbers, one per code, finds candidates among
+    all lags in n log n; the match itself is counted.
     """
     longest = min(longest, len(codes) - 1)
     if longest < shortest:
-        return []
+        return np.empty(0), NOWHERE
     estimate = _correlation(codes, longest)[shortest - 1 :]
     most = min(_MOST, len(estimate))
     best = np.argpartition(-estimate, most - 1)[:most]
     close = np.flatnonzero(estimate >= estimate.max() - _CLOSE)[:_MOST]
     # that two picked at random are equal
     chance = float(((np.bincount(codes) / len(codes)) ** 2).sum())
-    lags = {int(place) + shortest for place in (*best, *close)}
-    found = {lag: match_at(codes, lag, chance) for lag in lags}
-    best_lag = min(found, key=lambda lag: (-found[lag], lag))
-    least = _least_divisor(codes, best_lag, found[best_lag], shortest, chance)
-    found[least] = match_at(codes, least, chance)
-    return sorted(
-        ((match, lag) for lag, match in found.items()), key=lambda pair: (-pair[0], pair[1])
-    )
+    lags = distinct(np.append(best, close)) + shortest
+    match = np.array([match_at(codes, lag, chance) for lag in lags.tolist()])
+    first = int(np.argmax(match))
+    least = _least_divisor(codes, int(lags[first]), float(match[first]), shortest, chance)
+    if least not in lags:
+        lags, match = np.append(lags, least), np.append(match, match_at(codes, least, chance))
+    order = np.lexsort((lags, -match))
+    return match[order], lags[order]
 
 
 def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chance: float) -> int:
@@ -150,15 +151,12 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     places = _busiest_compute_stream(rank)
     for sequence in _sequences(rank, places):
         longest = len(sequence.codes) // 2  # what was recorded once does not repeat
-        lags = [
-            pair
-            for pair in matching_lags(sequence.codes, 1, longest)
-            if pair[0] >= NEARLY_ALL.value
-        ]
-        while lags:
-            best, _ = lags[0]
-            lag = min(lag for match, lag in lags if match >= best - TIED.value)
-            lags = [(match, other) for match, other in lags if other != lag]
+        match, lags = matching_lags(sequence.codes, 1, longest)
+        left = match >= NEARLY_ALL.value
+        while left.any():
+            tied = left & (match >= match[left].max() - TIED.value)
+            lag = int(lags[tied].min())
+            left &= lags != lag
             periods = _cut_by_period(order, rank, sequence, lag)
             if _is_step(periods, order, roles, sequence, lag):
                 unsure = roles.backward.any() and not roles.optimizer.any()
@@ -169,7 +167,7 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
                     periods, order, f"{sequence.what}, {lag} kernels long, {periods.why}{known}"
                 )
             if not roles.optimizer.any():  # several layers are no step where one is none
-                lags = [(match, other) for match, other in lags if other % lag]
+                left &= lags % lag != 0
     return None
 
 
@@ -244,10 +242,8 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
 
 def _found(periods: _Periods, order: HostOrder, what: str) -> Found:
     found = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
-    pieces = zip(found.steps, periods.counts.tolist(), periods.alike.tolist(), strict=True)
-    return replace(
-        found, steps=[_judged(step, count, periods.lag, alike) for step, count, alike in pieces]
-    )
+    counts, alike = periods.counts.tolist(), periods.alike.tolist()
+    return replace(found, steps=[*map(_judged, found.steps, counts, repeat(periods.lag), alike)])
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
@@ -315,5 +311,5 @@ def _is_step(
         return everywhere(roles.optimizer)
     if everywhere(roles.forward) and everywhere(roles.backward):
         return True
-    inner = matching_lags(sequence.codes[:lag], 2, lag // 2)
-    return bool(inner) and inner[0][0] >= MOST.value
+    inner, _ = matching_lags(sequence.codes[:lag], 2, lag // 2)
+    return bool((inner >= MOST.value).any())

@@ -1,21 +1,22 @@
 """Which recorded steps are left out, each by name and reason, and which of them are hiccups."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress, filterfalse
 from statistics import median
 from typing import Final
 
 import numpy as np
 
 from traces.account.calls import CallKind, kinds_of_calls
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, ints, summed
 from traces.columns import NULL, PROCESS_BITS, Calls, HostSpans
 from traces.groups import passing
 from traces.intervals import covered_ns, instants_of
 from traces.limits import FEWEST, HALF_A_WALL, MOST, WALL, Limit
+from traces.patterns import compiled
 from traces.spelling import counted, duration, percent
-from traces.steps.found import Found, Step, Steps, drop, from_steps
+from traces.steps.found import Found, Step, Steps, drop, lengths_ns, used_of
 from traces.timeline import RankTimeline
 
 SLOW_MAD: Final = Limit(
@@ -36,9 +37,9 @@ FAR: Final = Limit(
     "measurement.md: what a quarter of the steps show is no exception",
 )
 _SCALE: Final = 1.4826
-_CAPTURE_CALLS: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture")
+_CAPTURES: Final = compiled("cu(?:da)?StreamBeginCapture")
 _INITIALISING: Final = (CallKind.INIT, CallKind.ALLOCATE, CallKind.FREE)
-_FLUSH_WORDS: Final = ("flush", "stop")
+_FLUSHES: Final = compiled("(?i)flush|stop")
 
 
 def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
@@ -52,7 +53,7 @@ def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
     otherwise.
     """
     calls, names = rank.columns.calls, rank.columns.call_names
-    begins = passing(lambda name: name.startswith(_CAPTURE_CALLS), names)
+    begins = passing(_CAPTURES.match, names)
     chosen = begins[calls.name] & _is_of(rank, calls)
     at_ns = np.sort(calls.start_ns[chosen])
     counts = np.searchsorted(at_ns, found.host_end_ns) - np.searchsorted(at_ns, found.host_start_ns)
@@ -67,10 +68,7 @@ def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
     step.
     """
     rows = rank.columns.overheads
-    flushes = passing(lambda name: any(word in name.lower() for word in _FLUSH_WORDS), rows.names)[
-        rows.name
-    ]
-    flushes &= _is_of(rank, rows)
+    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & _is_of(rank, rows)
     start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
     return [_without_flush(step, start_ns, end_ns) for step in steps]
 
@@ -99,14 +97,16 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     """
     ordered = sorted(count for count in kernel_counts if count)
     others_of = {count: _median_without(ordered, count) for count in ordered}
-    least = {count: (1 - HALF_A_WALL.value) * (others or 0) for count, others in others_of.items()}
-    # a part is nothing to have more than
-    whole = [count for count in ordered if count >= least[count]]
+
+    def is_part(count: int) -> bool:
+        return count < (1 - HALF_A_WALL.value) * (others_of[count] or 0)
+
+    whole = [*filterfalse(is_part, ordered)]  # a part is nothing to have more than
 
     def judged(step: Step, count: int) -> Step:
         if count == 0 or step.length_ns <= 0:
             return drop(step, "no GPU work")
-        if count < least[count]:
+        if is_part(count):
             return drop(step, f"partial: {count} kernels where the others have {others_of[count]}")
         others = _median_without(whole, count)
         return replace(
@@ -129,7 +129,7 @@ def _median_without(ordered: list[int], one: int) -> int | None:
     return ordered[middle + (middle >= bisect_left(ordered, one))]
 
 
-def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Step]:
+def leave_out_warm_up(steps: list[Step], initialising_ns: IntArray) -> list[Step]:
     """Drop the first used step where it is longer than every other by over 5 % and they do not
     share it.
 
@@ -141,22 +141,23 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: list[int]) -> list[Ste
     if len(used) < 2:
         return steps
     first, rest = used[0], used[1:]
-    lengths = [steps[place].length_ns for place in rest]
-    if steps[first].length_ns <= (1 + HALF_A_WALL.value) * max(lengths):
+    first_ns, *lengths = lengths_ns(used_of(steps))
+    if first_ns <= (1 + HALF_A_WALL.value) * max(lengths):
         return steps
-    more_ns = steps[first].length_ns - median(lengths)
-    loading_ns = initialising_ns[first] - median(initialising_ns[place] for place in rest)
-    initialises = loading_ns > MOST.value * more_ns
+    more_ns = first_ns - median(lengths)
+    loading_ns = initialising_ns[first] - np.median(initialising_ns[rest])
+    initialises = bool(loading_ns > MOST.value * more_ns)
     if alternate(lengths):
         # a rhythm comes back to its longest step
-        is_warm_up = max(lengths) < MOST.value * steps[first].length_ns
+        is_warm_up = max(lengths) < MOST.value * first_ns
     else:
         is_warm_up = initialises or _alike(lengths, more_ns)
     if not is_warm_up:
         return steps
     reason = f"warm-up: {percent(more_ns / median(lengths))} slower than the rest"
-    warm_up = replace(drop(steps[first], reason), is_warm_up=True, initialises=initialises)
-    return [warm_up if place == first else step for place, step in enumerate(steps)]
+    result = [*steps]
+    result[first] = replace(drop(steps[first], reason), is_warm_up=True, initialises=initialises)
+    return result
 
 
 def _alike(lengths_ns: list[int], more_ns: float) -> bool:
@@ -174,11 +175,11 @@ def alternate(lengths_ns: list[int]) -> bool:
     A single one is an exception, of however few.
     """
     middle = median(lengths_ns)
-    far = [abs(length - middle) > RHYTHM.value * middle for length in lengths_ns]
-    return sum(far) >= max(2, FAR.value * len(lengths_ns)) or _in_turn(far, int(FEWEST.value))
+    far = np.abs(ints(lengths_ns) - middle) > RHYTHM.value * middle
+    return summed(far) >= max(2, FAR.value * len(far)) or _in_turn(far, int(FEWEST.value))
 
 
-def _in_turn(far: Sequence[bool], rounds: int) -> bool:
+def _in_turn(far: BoolArray, rounds: int) -> bool:
     """Whether every so many-th step of all is far off, as the slowest of five and more loaders
     makes it.
     """
@@ -190,7 +191,7 @@ def _in_turn(far: Sequence[bool], rounds: int) -> bool:
     return bool((apart == apart[0]).all() and max(before, after) <= apart[0])
 
 
-def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
+def _initialising_ns(rank: RankTimeline, found: Found) -> IntArray:
     """How long the rank's process was in calls that load modules or allocate, in each step on the
     host.
     """
@@ -198,7 +199,7 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> list[int]:
     of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
     mine = of_kind & _is_of(rank, calls)
     loading = instants_of(calls, mine)
-    return [int(ns) for ns in covered_ns(found.host_start_ns, found.host_end_ns, loading)]
+    return covered_ns(found.host_start_ns, found.host_end_ns, loading)
 
 
 def leave_out_hiccups(steps: Steps) -> Steps:
@@ -217,37 +218,33 @@ def leave_out_hiccups(steps: Steps) -> Steps:
         )
         limit_ns, most = (1 + HALF_A_WALL.value) * usual_ns, (len(lengths) - 1) // 2
     else:
-        spread = _SCALE * median(abs(length - middle) for length in lengths)
+        spread = _SCALE * float(np.median(np.abs(ints(lengths) - middle)))
         limit_ns = middle + max(SLOW_MAD.value * spread, HALF_A_WALL.value * middle)
         most = max(int(EXCEPTIONS.value * len(lengths)), 1)
-    far = [length > limit_ns for length in lengths]
+    far = ints(lengths) > limit_ns
     if (
-        sum(far) > most
+        summed(far) > most
         or _in_turn(far, 2 if few else int(FEWEST.value))
         or (not few and alternate(lengths))
     ):
         return steps
-    slow = {step.index: step for step, is_far in zip(steps.used, far, strict=True) if is_far}
-    recorded = tuple(
-        drop(step, f"hiccup: {percent(step.length_ns / middle - 1)} longer than the median")
-        if step.index in slow
-        else step
-        for step in steps.recorded
-    )
-    windows = from_steps(steps.source, steps.what, recorded).windows
-    return replace(steps, recorded=recorded, windows=windows, slow=tuple(slow))
+    recorded, slow = [*steps.recorded], []
+    for step in compress(steps.used, far):
+        more = percent(step.length_ns / middle - 1)
+        recorded[step.index] = drop(step, f"hiccup: {more} longer than the median")
+        slow.append(step.index)
+    return replace(steps.with_recorded(recorded), slow=tuple(slow))
 
 
 def disagreement_of(ways: list[Steps]) -> str | None:
     """In words, which ways give another median step than the first; None where all agree."""
-    medians = [(steps, leave_out_hiccups(steps).median_ns or 0) for steps in ways]
-    chosen, middle = medians[0]
-    others = [
-        f"{steps.what}: {duration(length)} ({counted(len(steps.used), 'step')})"
-        for steps, length in medians[1:]
-        if abs(length - middle) > HALF_A_WALL.value * middle
-    ]
-    if not others:
+    chosen, *others = ways
+    usual_ns, said = leave_out_hiccups(chosen).median_ns or 0, []
+    for steps in others:
+        length_ns, used = leave_out_hiccups(steps).median_ns or 0, counted(len(steps.used), "step")
+        if abs(length_ns - usual_ns) > HALF_A_WALL.value * usual_ns:
+            said.append(f"{steps.what}: {duration(length_ns)} ({used})")
+    if not said:
         return None
     used = counted(len(chosen.used), "step")
-    return f"{chosen.what}: median step {duration(middle)} ({used}), but " + "; ".join(others)
+    return f"{chosen.what}: median step {duration(usual_ns)} ({used}), but " + "; ".join(said)

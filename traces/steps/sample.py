@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import ints, listed, row_by_row
+from traces.arrays import ints, listed, order_of, row_by_row, summed
 from traces.frozen import frozen
 from traces.intervals import Spans, spans
 from traces.limits import Limit
-from traces.steps.found import Step, Steps
+from traces.steps.found import Step, Steps, borders_ns
 
 STEPS: Final = Limit(
     32,
@@ -45,17 +45,7 @@ class Sample:
 
     @property
     def apart_ns(self) -> list[int]:
-        ends, starts = self.stretches.end_ns[:-1].tolist(), self.stretches.start_ns[1:].tolist()
-        return [(end + start) // 2 for end, start in zip(ends, starts, strict=True)]
-
-    @property
-    def weights(self) -> list[float]:
-        """How many steps each stands for, by time; 1 as a mean."""
-        each = [
-            ns / (end - start)
-            for ns, (start, end) in zip(self.stand_for_ns, self.pairs_ns, strict=True)
-        ]
-        return [one * len(each) / sum(each) for one in each]
+        return ((self.stretches.end_ns[:-1] + self.stretches.start_ns[1:]) // 2).tolist()
 
 
 def sample_of(steps: Steps, activities: int = 0) -> Sample:
@@ -68,21 +58,24 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     used, before = steps.used, {one.end_ns: one.start_ns for one in steps.recorded}
     if not used and activities > WHOLE.value:
         return _slices(steps.windows, WHOLE.value / activities)
+    begin_ns, end_ns = steps.windows.start_ns, steps.windows.end_ns
+    if used:
+        begin_ns, end_ns = steps.borders_ns
+    lengths_ns = end_ns - begin_ns
     if len(used) <= STEPS.value:
-        pairs = [one.within_ns for one in used] or [(a, b) for a, b in steps.windows.pairs()]
-        whole = spans((before.get(pairs[0][0], pairs[0][0]), pairs[-1][1]))
-        return Sample(used, tuple(pairs), tuple(end - start for start, end in pairs), whole)
-    in_order = sorted(used, key=lambda step: (step.length_ns, step.index))
-    parts = np.array_split(np.arange(len(in_order)), int(STEPS.value))
-    groups = [[in_order[place] for place in places] for places in parts]
-    found = sorted(
-        ((group[len(group) // 2], group) for group in groups), key=lambda one: one[0].index
-    )
+        first_ns = int(begin_ns[0])
+        whole = spans((before.get(first_ns, first_ns), int(end_ns[-1])))
+        return Sample(used, tuple(row_by_row(begin_ns, end_ns)), listed(lengths_ns), whole)
+    stand_for_ns: dict[int, int] = {}
+    for group in np.array_split(order_of(lengths_ns), int(STEPS.value)):
+        stand_for_ns[int(group[len(group) // 2])] = summed(lengths_ns[group])
+    middle = [used[place] for place in sorted(stand_for_ns)]
+    pairs = borders_ns(middle)
     return Sample(
-        tuple(step for step, _ in found),
-        tuple(step.within_ns for step, _ in found),
-        tuple(sum(one.length_ns for one in group) for _, group in found),
-        spans(*((before.get(step.start_ns, step.start_ns), step.end_ns) for step, _ in found)),
+        tuple(middle),
+        tuple(pairs),
+        tuple(stand_for_ns[place] for place in sorted(stand_for_ns)),
+        spans(*((before.get(start, start), end) for start, end in pairs)),
     )
 
 

@@ -1,10 +1,12 @@
 """What the user asks to look at, before any trace is read."""
 
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Final
 
 from traces.errors import UsageError
 from traces.frozen import frozen
+from traces.missing import of_known
 from traces.patterns import Pattern, WrongPattern, compiled
 
 _UNIT_NS: Final = {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -28,8 +30,7 @@ class Selection:
     gpu: int | None = None
 
     def __post_init__(self) -> None:
-        timed = self.start_ns is not None or self.end_ns is not None
-        if timed and (self.steps is not None or self.nvtx is not None):
+        if self.by_time and (self.steps is not None or self.nvtx is not None):
             raise UsageError(
                 "--start/--end and --steps/--nvtx choose the window in two ways. Give one of them."
             )
@@ -55,10 +56,10 @@ def parse_selection(
     expected.
     """
     return Selection(
-        _parse_steps(steps) if steps is not None else None,
-        _parse_nvtx(nvtx) if nvtx is not None else None,
-        _parse_time("--start", start) if start is not None else None,
-        _parse_time("--end", end) if end is not None else None,
+        of_known(_parse_steps, steps),
+        of_known(_parse_nvtx, nvtx),
+        of_known(partial(_parse_time, "--start"), start),
+        of_known(partial(_parse_time, "--end"), end),
         rank,
         gpu,
     )

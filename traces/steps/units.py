@@ -7,7 +7,6 @@ steps alone.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import median
 from typing import Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
 from traces.limits import FEWEST, HALF_A_WALL, MOST
 from traces.names.ranges import cause_of_range, family
-from traces.steps.found import Found, Step
+from traces.steps.found import Found, Step, borders_ns, used_of
 from traces.steps.rules import SLOW_STEPS
 from traces.timeline import RankTimeline
 
@@ -40,12 +39,12 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     # of two neither tells; of many their lengths do
     if not FEWEST.value <= len(used) < SLOW_STEPS.value:
         return steps
-    begin_ns, end_ns = ints([(steps[at].start_ns, steps[at].end_ns) for at in used]).T
+    begin_ns, end_ns = ints(borders_ns(used_of(steps))).T
     host_start_ns, host_end_ns = found.host_start_ns[used], found.host_end_ns[used]
     copies_more, since_ns = _copies_more(rank, host_start_ns, host_end_ns)
     saving = union(since_ns[copies_more], host_end_ns[copies_more])
     apart_ns = covered_ns(begin_ns, end_ns, join(saving, _apart(rank, host_start_ns, host_end_ns)))
-    usual_ns = median(steps[place].length_ns for place in used)
+    usual_ns = np.median(end_ns - begin_ns)
     result = list(steps)
     for at, place in enumerate(used):
         more_ns = MOST.value * (steps[place].length_ns - usual_ns)
@@ -60,14 +59,14 @@ def _copies_more(
     """Which steps launch more large copies to the host than the usual one, and when the first of
     each ran.
     """
-    rows, sizes = rank.activities, rank.columns.copies.size_bytes
+    rows = rank.activities
     out = np.flatnonzero(rows.copies("memcpy_d2h"))
-    out = out[sizes[rows.row[out]] >= LARGE.value]
+    out = out[rank.copy_bytes(out) >= LARGE.value]
     launch_ns = rows.take(out).launched_ns
     order = order_of(launch_ns)
     out, launch_ns = out[order], launch_ns[order]
-    so_far = sums_before(sizes[rows.row[out]])
-    begin, end = (np.searchsorted(launch_ns, border_ns) for border_ns in (begin_ns, end_ns))
+    so_far = sums_before(rank.copy_bytes(out))
+    begin, end = np.searchsorted(launch_ns, (begin_ns, end_ns))
     copied = so_far[end] - so_far[begin]
     more: BoolArray = copied > (1 + HALF_A_WALL.value) * np.median(copied)
     return more, np.append(rows.start_ns[out], 0)[begin]

@@ -303,6 +303,7 @@ def test_a_cold_start_ends_with_the_next_synchronisation_of_its_thread_alone() -
     run = begun()
     run.call("sync", 20, 110)
     run.call("sync", 120, 130)
+    run.call("sync", 20, 112, thread=1)
     run.call("malloc", 135, 145)
     run.work("gemm", 300, 400, launch=(290, 295))
     # 100-110 the call, cold to 120, the call to 130, cold from there to 180 but for the allocation
@@ -356,6 +357,7 @@ def exchanging(
     back: tuple[int, ...] = (1 << 20, 1 << 20),
     between: str = "",
     backward: str = "norm_backward",
+    last: int = 0,
     **about: Any,
 ) -> Run:
     """Copies to the host, launched until 110, and back from 160 on, in a training step; a kernel at 180."""
@@ -369,7 +371,8 @@ def exchanging(
     for place, size in enumerate(back):
         at = 160 + 5 * place
         run.work("h2d", at + 3, at + 6, launch=(at, at + 5), size_bytes=size, **about)
-    run.work("gemm", 200, 260, launch=(180, 190))
+    run.call("malloc", 172, 175)  # so that this thread decides until then
+    run.work("gemm", 200, 260, launch=(180, 190), thread=last)
     return run
 
 
@@ -389,6 +392,7 @@ MIB = 1 << 20
         (exchanging(back=(MIB, MIB, MIB)), True),
         (exchanging(back=(MIB,)), False),  # weights are several
         (exchanging(thread=1), False),  # another thread's copies are other work
+        (exchanging(thread=1, last=1), False),  # though the one's are its last, and the other's its first
         (exchanging(between="adam"), True),  # the GPU may step its part meanwhile
         (exchanging(between="send_recv"), False),
         (exchanging(between="gemm"), False),

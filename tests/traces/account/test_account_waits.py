@@ -195,6 +195,17 @@ def test_who_synchronises_with_one_stream_may_wait_for_another_where_some_stream
     assert run.account().masked == 60 - held
 
 
+@pytest.mark.parametrize(("stream", "held"), [(7, 60), (24, 0)])
+def test_who_synchronises_with_an_unknown_stream_waits_for_those_on_which_not_only_communication_runs(
+    stream: int, held: float
+) -> None:
+    run = begun()
+    run.work("all_gather", 100, 160, launch=20, stream=stream)
+    run.call("sync", 30, 170)
+    run.work("gemm", 190, 250, launch=(180, 185))
+    assert blocked(run) == ({"other_comm": held} if held else {})
+
+
 def test_of_several_that_run_apart_the_call_outlasted_the_last() -> None:
     run = begun()
     run.work("all_gather", 100, 130, launch=20, stream=24)

@@ -150,6 +150,15 @@ def test_what_came_while_its_producer_ran_is_a_gap_and_no_arrival() -> None:
     assert (found.gap_ns, found.usual_gap_ns, found.arrival_ns) == (2 * US, 2 * US, 8 * US)
 
 
+@pytest.mark.parametrize(("launch", "arrival"), [(100, 2.3), (99.999, 8)])
+def test_a_launch_as_its_producer_ends_comes_onto_an_empty_gpu(launch: float, arrival: float) -> None:
+    """The first kernel arrives 8 after its launch returned, this one 2: a twentieth of the way up is 2.3."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("gemm", 103, 200, launch=(launch, 101))
+    assert latencies(run).arrival_ns == arrival * US
+
+
 def test_nodes_of_a_graph_but_its_first_make_no_gap_usual() -> None:
     run = Run()
     run.work("gemm", 0, 100)

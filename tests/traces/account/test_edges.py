@@ -369,7 +369,7 @@ def test_without_calls_that_let_streams_wait_nothing_is_known_of_them() -> None:
     assert stream_waits(steps().rank()) is None
 
 
-@pytest.mark.parametrize(("gap", "stream"), [(5, 20), (5.001, 24)])
+@pytest.mark.parametrize(("gap", "stream"), [(0, 20), (5, 20), (5.001, 24)])
 def test_what_binds_ended_no_more_than_five_microseconds_before(gap: float, stream: int) -> None:
     """Else of two that fit one wait the one that was launched later is taken, long done as it is."""
     run = Run()
@@ -425,6 +425,7 @@ def test_room_that_a_kernel_launched_later_holds_is_marked() -> None:
     first = find_producers(beside_weight_gradients().rank())
     second = find_producers(beside_weight_gradients(launched=-4).rank())
     assert (first.room.tolist(), second.room.tolist()) == ([-1, -1], [-1, 0])
+    assert find_producers(beside_weight_gradients(launched=0).rank()).room.tolist() == [-1, 0]  # at once
 
 
 def behind_its_host(pause: int, count: int = 40) -> Run:

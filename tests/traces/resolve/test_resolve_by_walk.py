@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traces.columns import NULL
+from traces.columns import NULL, Ranges
 from traces.resolve.communicators import Parts
 from traces.resolve.nccl_calls import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN, Groups, groups_of
 
@@ -79,12 +79,13 @@ class Launches(list[tuple[int, int]]):
     def __init__(self, of: list[tuple[int, int]], calls: list[Call]) -> None:
         super().__init__(of)
         thread, start, end, text, name, peer = np.array(calls, dtype=np.int64).reshape(-1, 6).T
-        at = {"thread_gid": thread, "start_ns": start, "end_ns": end, "text": text, "name": text}
+        at = {"thread_gid": thread, "start_ns": start, "end_ns": end, "name": text}
         untold = dict.fromkeys(("size_bytes", "rank_count", "rank"), np.full(len(calls), NULL))
         rows = SimpleNamespace(
             **at, names=TEXTS, payloads=SimpleNamespace(communicator=name, peer=peer, **untold)
         )
-        columns = SimpleNamespace(range_texts=TEXTS, ranges=rows, nccl_calls=rows)
+        ranges = Ranges(start, end, thread, text)
+        columns = SimpleNamespace(range_texts=TEXTS, ranges=ranges, nccl_calls=rows)
         self.rank = SimpleNamespace(columns=columns, process_gid=NULL)
         thread, launch = np.array(of).T
         self.rows = SimpleNamespace(launching_threads=[1, 2, 3], launch_thread=thread, launch_ns=launch)

@@ -312,6 +312,16 @@ def test_what_repeats_is_a_step_with_forward_and_backward_in_it(roles: tuple[str
     assert train.steps().source == source
 
 
+def test_what_repeats_with_an_optimizer_in_it_is_a_step_though_no_input_is_copied() -> None:
+    """Weights of each of 12 layers are updated as its backward ends: at no place alone."""
+    train = Train()
+    for _ in range(4):
+        for layer in range(12):
+            train.run(f"kernel_{layer}", *["adam"] * 10)
+    found = train.steps()
+    assert (found.source, found.unit) == ("period", "step")
+
+
 @pytest.mark.parametrize(("inputs", "unit"), [(4, "step"), (3, "step"), (2, "block"), (0, "block")])
 def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs: int, unit: str) -> None:
     train = Train()
@@ -345,7 +355,10 @@ def test_ranges_of_an_optimizer_are_told_by_name(text: str, is_optimizer: bool) 
 
 def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> None:
     codes = np.array(([0, 1] * 500 + [2, 3, 4, 5]) * 300)
-    assert matching_lags(codes, 1, len(codes) // 2)[0] == (1.0, 1004)
+    match, lags = matching_lags(codes, 1, len(codes) // 2)
+    assert (match[0], lags[0]) == (1.0, 1004)
+    _, multiples = matching_lags(np.array([0, 1] * 200), 1, 200)  # the shortest are always among them
+    assert multiples[:64].tolist() == [*range(2, 130, 2)]
 
 
 @pytest.mark.parametrize(
