@@ -53,18 +53,19 @@ def layer_passes(case: Case) -> Iterator[Mapping[str, object]]:
     run, expected = case.run, configured(case.run.config)
     if expected is None or run.observed.training is not True:
         return
-    differ = (difference(steps, expected) for steps in run.observed.moe_passes)
-    if (one := next(filter(None, differ), None)) is not None:
-        yield {
-            "which": one.which,
-            "forward": one.forward,
-            "backward": one.backward,
-            "passes": _between(expected.passes),
-            "layers": _between(expected.layers),
-            "microbatches": expected.microbatches,
-            "reason": _reason(one),
-            "fix": say(f"findings.fix-{one.why}"),
-        }
+    for steps in run.observed.moe_passes:
+        if (one := difference(steps, expected)) is not None:
+            yield {
+                "which": one.which,
+                "forward": one.forward,
+                "backward": one.backward,
+                "passes": _between(expected.passes),
+                "layers": _between(expected.layers),
+                "microbatches": expected.microbatches,
+                "reason": _reason(one),
+                "fix": say(f"findings.fix-{one.why}"),
+            }
+            return
 
 
 def configured(config: Config) -> Configured | None:
