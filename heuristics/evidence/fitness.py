@@ -70,10 +70,13 @@ def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> 
 
     A wall that it judges is no worse than usable; one that it cannot judge is no better than that.
     """
-    rows, graded = [makes for lack, makes in _TABLE.items() if _LACKS[lack](info, capture)], []
-    for wall in WALL_IDS:
-        lacks = (row.get(wall, row.get("every")) for row in rows)
-        graded.append(_of_wall(wall, [*filter(None, lacks)]))
+    lacks = dict[WallId, list[_Verdict]]()
+    for lack, makes in _TABLE.items():
+        if _LACKS[lack](info, capture):
+            for wall in WALL_IDS:
+                if found := makes.get(wall, makes.get("every")):
+                    lacks.setdefault(wall, []).append(found)
+    graded = [_of_wall(wall, lacks.get(wall, [])) for wall in WALL_IDS]
     if result is None:
         return tuple(graded)
     walls, shared = {wall.id: wall for wall in result.walls}, [*_in_window(result)]
@@ -104,5 +107,8 @@ def _as_judged(one: Fitness, wall: Wall) -> Iterator[_Verdict]:
 
 def _of_wall(wall: WallId, lacks: list[_Verdict]) -> Fitness:
     """What makes it as bad as it is; lesser things come after that is recorded."""
-    worst = max((grade for grade, _ in lacks), key=_GRADES.index, default=_GRADES[0])
-    return Fitness(wall, worst, tuple(dict.fromkeys(why for grade, why in lacks if grade == worst)))
+    by_grade = dict[Grade, dict[str, None]]()
+    for grade, why in lacks:
+        by_grade.setdefault(grade, {})[why] = None
+    worst = max(by_grade, key=_GRADES.index, default=_GRADES[0])
+    return Fitness(wall, worst, tuple(by_grade.get(worst, ())))

@@ -5,6 +5,7 @@ figures.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from operator import attrgetter
 from typing import Final
 
@@ -192,7 +193,7 @@ def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> fl
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
-    return tuple(_measured(place, rank) for place, rank in enumerate(measurements))
+    return tuple(starmap(_measured, enumerate(measurements)))
 
 
 def _measured(place: int, rank: RankMeasurements) -> Figures:
@@ -285,7 +286,10 @@ def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
     """False where unresolved sends and receives are not of experts: told apart, too few, or without
     any.
     """
-    count = sum(one.kernel_count for one in rank.unresolved if one.kind == "sendrecv_unresolved")
+    count = 0
+    for one in rank.unresolved:
+        if one.kind == "sendrecv_unresolved":
+            count += one.kernel_count
     kinds = {*rank.budget.exposed_comm_by_kind_ns, *rank.budget.hidden_comm_by_kind_ns}
     told = any(kind.startswith("ep_") for kind in kinds)
     runs = bool(EXPERT_CLASSES & {*rank.budget.compute_by_class_ns})

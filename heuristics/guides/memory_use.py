@@ -69,8 +69,10 @@ def capacity_bytes(run: Run) -> int | None:
     """The GPU's memory: by an error of the log, else by the trace, else as published of its
     product.
     """
-    errors = run.log.out_of_memory if run.log else ()
-    named = [one.capacity_bytes for one in errors if one.capacity_bytes]
+    named = []
+    for one in run.log.out_of_memory if run.log else ():
+        if one.capacity_bytes:
+            named.append(one.capacity_bytes)
     product = product_named(run.gpu or "")
     return min(
         named, default=run.active.memory_bytes or (product.memory_bytes if product else None)
