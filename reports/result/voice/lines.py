@@ -4,7 +4,6 @@ take.
 
 import shlex
 from functools import cache
-from itertools import chain
 from typing import Final
 
 from heuristics.config.about import OPTIONS, option_of
@@ -75,17 +74,18 @@ def _settings() -> frozenset[str]:
     """Every name by which a line may set something: flags, paths, variables, options of ours."""
     found = {*map(option_of, OPTIONS), *by_harness()}
     for knob in knobs().values():
-        older = [old.name for old in knob.older]
         group = knob.bridge.rpartition(".")[0]
-        found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge, *older}
-        found |= {f"--{name.replace('_', '-')}" for name in older} | {
-            f"{group}.{name}" for name in older
-        }
+        found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge}
+        for old in knob.older:
+            found |= {old.name, f"--{old.name.replace('_', '-')}", f"{group}.{old.name}"}
     return frozenset(found - {""})
 
 
 @cache
 def _listed() -> frozenset[str]:
     """The words that a setting may take several of."""
-    several = (knob.choices for knob in knobs().values() if "list" in knob.kind)
-    return frozenset(chain.from_iterable(several))
+    words = set[str]()
+    for knob in knobs().values():
+        if "list" in knob.kind:
+            words.update(knob.choices)
+    return frozenset(words)
