@@ -320,7 +320,4 @@ def _step_ns(result: Result) -> int | None:
 
 def _perturbation_frac(result: Result, configured: Configured) -> float | None:
     """How much longer the profiled step is than the log's; None where either is not known."""
-    steady, step_ns = steady_step(configured.log) if configured.log else None, _step_ns(result)
-    if steady is None or step_ns is None:
-        return None
-    return perturbation_frac(step_ns, steady)
+    return of_known(perturbation_frac, _step_ns(result), steady_step(configured.log))
