@@ -22,6 +22,7 @@ from traces.missing import known, of_known
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.patterns import whole_number
 from traces.sections.rank import Memory, Span, TensorCores
+from traces.sections.tables import UnknownKernel
 from traces.sections.work import DataLoading
 
 FEWEST: Final = Limit(
@@ -257,6 +258,11 @@ def unnamed_ns(rank: RankMeasurements) -> int:
     if alone_ns > HALF_A_WALL.value * start_of(rank).judged_ns:
         return alone_ns
     return 0
+
+
+def is_finding(kernel: UnknownKernel) -> bool:
+    """Whether it is large enough to be asked for by name."""
+    return kernel.frac > HALF_A_WALL.value
 
 
 def compute_again_ns(memory: Memory) -> int | None:

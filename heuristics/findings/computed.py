@@ -14,7 +14,7 @@ from typing import Final
 
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.case import Case
-from heuristics.findings.recorded import layer_passes
+from heuristics.findings.passes import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.guides.memory_use import HEAD_ROOM, estimated, too_large
 from heuristics.guides.parallel import connections

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from heuristics.findings.recorded import is_finding
+from heuristics.figures.figures import is_finding
 from heuristics.walls.price import wall_of
 from reports.rows import each
 from traces.cures import cures
@@ -43,9 +43,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     if isinstance(costs, Missing):
         replay = costs
     else:
-        savings = []
-        for one in costs.changes:
-            savings.append(typed.Saving(one.kind, one.low_ns, one.high_ns))
+        savings = (typed.Saving(one.kind, one.low_ns, one.high_ns) for one in costs.changes)
         replay = copied(typed.Replay, costs.proofs, changes=tuple(savings))
     ledger: Missing | tuple[LedgerRow, ...]
     if found.unseen is None:

@@ -13,10 +13,8 @@ from heuristics.facts.dictionary import answer
 from heuristics.findings.case import Case
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.limits import HALF_A_WALL
 from traces.measure.moe.passes import PassCount
 from traces.missing import Missing
-from traces.sections.tables import UnknownKernel
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 
@@ -123,7 +121,3 @@ def _between(counts: tuple[int, ...]) -> str:
     if len(counts) == 1:
         return f"{counts[0]:,}"
     return f"{counts[0]:,} to {counts[-1]:,}"
-
-
-def is_finding(kernel: UnknownKernel) -> bool:
-    return kernel.frac > HALF_A_WALL.value
