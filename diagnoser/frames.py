@@ -34,7 +34,7 @@ def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
     import pandas as pd
 
     types = read_table("diagnoser", "frames.toml", dict[str, dict[str, str]])[table]
-    made = [[_plain(row.get(column)) for column in types] for row in rows]
+    made = [[*map(_plain, map(row.get, types))] for row in rows]
     return pd.DataFrame(made, columns=list(types)).astype(types)
 
 

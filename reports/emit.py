@@ -77,7 +77,8 @@ def _lines(result: Result, patch: Patch) -> Lines:
     )
     for arm in fix.arms:
         yield from ("#", f"# Arm {arm.name}:")
-        yield from (f"# {line.removeprefix('# ')}" for line in patch(arm.knobs))
+        for line in patch(arm.knobs):
+            yield f"# {line.removeprefix('# ')}"
 
 
 def _to_set(steps: Sequence[Fix]) -> Fix | None:
@@ -101,11 +102,14 @@ def _about(result: Result, fix: Fix) -> Lines:
     if gain := known(fix.gain_frac):
         is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
         yield f"Gain: {is_most} {percent(gain[1])} of the step."
-    yield from (f"Checked: {said}" for said in answer_words(fix.checked))
+    for said in answer_words(fix.checked):
+        yield f"Checked: {said}"
     if room := known(fix.room):
         yield f"Memory: {room.because}."
     yield from fix.how
-    yield from (f"To check: {one.text}." for one in fix.preconditions if one.state != "met")
+    for one in fix.preconditions:
+        if one.state != "met":
+            yield f"To check: {one.text}."
     yield "Change nothing else in the same experiment; keep routing, layout and container."
     yield f"Verify: {fix.verify}."
 
@@ -134,7 +138,7 @@ def _comments(*texts: str) -> Lines:
 
 def _bridge(knobs: Knobs) -> Lines:
     for line in knobs.environment:
-        yield from (f"# {said}" for said in _environment(line))
+        yield from _commented(line)
     tree: Tree = {}
     for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
@@ -174,7 +178,7 @@ def _nested(tree: Tree, margin: str) -> Lines:
 def _megatron_lm(knobs: Knobs) -> Lines:
     for line in knobs.environment:
         is_shell = _VARIABLE.fullmatch(line) or LEFT_OUT.fullmatch(line)
-        yield from _environment(line) if is_shell else (f"# {said}" for said in _environment(line))
+        yield from _environment(line) if is_shell else _commented(line)
     flags = []
     for line in knobs.megatron_lm:
         if asked := _asked(line, line.startswith("--"), line.partition(" ")[2]):
@@ -183,6 +187,11 @@ def _megatron_lm(knobs: Knobs) -> Lines:
             flags.append("  " + " ".join(map(shlex.quote, shlex.split(line))))
     yield from ("MOE_DIAG_ARGS=(", *flags, ")")
     yield '# append "${MOE_DIAG_ARGS[@]}" to the arguments of the training script'
+
+
+def _commented(line: str) -> Lines:
+    for said in _environment(line):
+        yield f"# {said}"
 
 
 def _environment(line: str) -> Lines:

@@ -138,17 +138,19 @@ def _perfetto(result: Whole, asked: Asked) -> str:
 
 
 def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
+    from reports.write.figures.canvas import drawn
+
     if _of_two(result):
         from reports.write.figures.comparison import draw_comparison
 
-        return draw_comparison(result, form, asked.head)
+        return drawn(draw_comparison, result, form, asked.head)
     if _of_ranks(result):
         from reports.write.figures.run import draw_run
 
-        return draw_run(result, form, asked.head)
+        return drawn(draw_run, result, form, asked.head)
     from reports.write.figures.analysis import draw_analysis
 
-    return draw_analysis(_run(result), form, asked.head)
+    return drawn(draw_analysis, _run(result), form, asked.head)
 
 
 def _patch(framework: str, result: Whole, asked: Asked) -> str:

@@ -62,13 +62,6 @@ def measures() -> Mapping[str, Measure]:
     return found
 
 
-@cache
-def meaning(section: str, key: str) -> str | None:
-    """What a key means in that section of a document; None where it explains itself."""
-    known = measures().get(key)
-    return elsewhere().get(f"{section}.{key}") or (known.what if known else None)
-
-
 def elsewhere() -> Mapping[str, str]:
     """Section.key -> what the key means in that section, where that is not the measure of its
     name.

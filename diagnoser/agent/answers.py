@@ -8,7 +8,6 @@ import hashlib
 import os
 import shlex
 from collections.abc import Callable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,8 +66,11 @@ def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:
 
 def _fitting(lines: list[str]) -> int:
     """How many lines an answer holds beside where they go on."""
-    sizes = accumulate(len(printable(one, int(WIDTH.value)).encode()) + 1 for one in lines)
-    return max(1, sum(size < MESSAGE.value - PLACE.value for size in sizes))
+    left, kept = MESSAGE.value - PLACE.value, 0
+    for one in lines:
+        left -= len(printable(one, int(WIDTH.value)).encode()) + 1
+        kept += left > 0
+    return max(1, kept)
 
 
 @frozen

@@ -5,13 +5,19 @@
 import tempfile
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import diagnoser
 from diagnoser.options.command import command
-from diagnoser.options.requests import Analysis, Check, Comparison, FilesComparison, Source
+from diagnoser.options.requests import (
+    Analysis,
+    Check,
+    Comparison,
+    FilesComparison,
+    Source,
+    path_of,
+)
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import Output, plan_results, write_results
@@ -189,7 +195,9 @@ def compare(
     asked = comparison(before, after)
     check_comparison(asked)
     want, (first, second, *more) = wanted(), sides_of(asked)
-    beside = [*chain.from_iterable(side.files() for side in (first, *more))]
+    beside = first.files()
+    for side in more:
+        beside += side.files()
     plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
@@ -201,8 +209,8 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
     """Compare configurations and logs."""
     from diagnoser.running.files import compare_files
 
-    given = (asked.new, asked.new_log, asked.base, asked.base_log)
-    plan = plan_results(Kind.FILES, want, [Path(one) for one in given if one is not None])
+    given = map(path_of, (asked.new, asked.new_log, asked.base, asked.base_log))
+    plan = plan_results(Kind.FILES, want, [*filter(None, given)])
     with progress_display() as progress:
         result = compare_files(replace(asked, progress=progress))
     write_results(result.result, plan, want)

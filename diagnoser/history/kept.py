@@ -9,8 +9,8 @@ from diagnoser.history.store import Added, Store, history_file
 from diagnoser.options.requests import Analysis
 from reports.content.history import Line
 from reports.result.codec import Document
-from reports.result.read import is_result, read_document
-from traces.errors import NotAResult, NotATrace, UsageError
+from reports.result.read import is_result, of_file, read_document
+from traces.errors import NotATrace, UsageError
 from traces.files.beneath import real_path
 from traces.patterns import compiled
 
@@ -22,10 +22,8 @@ def add_file(
     used.
     """
     document = document_of(path, asked)
-    try:
+    with of_file(path):
         return store.add(document, tag, (platform.node(), real_path(path)) if keep_origin else None)
-    except NotAResult as error:
-        raise NotAResult(f"{path}: {error}") from None
 
 
 def document_of(path: Path, asked: Analysis) -> Document:

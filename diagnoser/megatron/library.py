@@ -98,16 +98,13 @@ class Library:
         count.
         """
         fields = self._spelled(request)
-        known = self._known[self._config_class(fields)]
-        told = {
-            name: value for name, value in fields.items() if name not in known and value not in _OFF
-        }
-        sometimes = core_fields().sometimes
-        return tuple(
-            name
-            for name, value in told.items()
-            if name not in sometimes or value != sometimes[name].default
-        )
+        known, sometimes = self._known[self._config_class(fields)], core_fields().sometimes
+        found = []
+        for name, value in fields.items():
+            is_default = name in sometimes and value == sometimes[name].default
+            if name not in known and value not in _OFF and not is_default:
+                found.append(name)
+        return tuple(found)
 
     def build(self, request: Request) -> Any:
         """The configuration object. Raises what the library raises."""
@@ -198,8 +195,8 @@ def _flags() -> list[tuple[str, str]]:
     named.
     """
     found = []
-    for module in [module for name, module in sys.modules.items() if name.startswith("megatron.")]:
-        for name, value in vars(module).items():
+    for named, module in sys.modules.items():
+        for name, value in vars(module).items() if named.startswith("megatron.") else ():
             if name.startswith("HAVE_") and value is False:
                 found.append((module.__name__, name))
     return found

@@ -31,9 +31,12 @@ class Raised:
 
 def raised(error: Exception) -> Raised:
     steps = list(traceback.walk_tb(error.__traceback__))
-    modules = [str(frame.f_globals.get("__name__")) for frame, _ in steps]
-    own = max((at for at, name in enumerate(modules) if name.partition(".")[0] in _OURS), default=0)
-    is_import = any(frame.f_code.co_name == "<module>" for frame, _ in steps[own + 1 :])
+    modules, own, is_import = [], 0, False
+    for at, (frame, _) in enumerate(steps):
+        modules.append(str(frame.f_globals.get("__name__")))
+        is_import |= frame.f_code.co_name == "<module>"
+        if modules[at].partition(".")[0] in _OURS:
+            own, is_import = at, False
     of_core = modules[-1].partition(".")[0] == "megatron" and modules[-1] not in _SET_UP_HERE
     return Raised(
         refuses=isinstance(error, _REFUSALS) and of_core and not is_import,

@@ -58,7 +58,8 @@ def rows() -> Mapping[str, Row]:
     """
     found = dict[str, Row]()
     for title, several in by_title().items():
-        found |= {name: replace(row, title=title) for name, row in several.items()}
+        for name, row in several.items():
+            found[name] = replace(row, title=title)
     return found
 
 
@@ -69,7 +70,7 @@ def by_title() -> Mapping[str, Mapping[str, Row]]:
 
 def typed_as(row: Row, of: Kind) -> tuple[Any, Any]:
     """What the parser makes of a row whose kind is not what the API takes, and its default."""
-    forms: Any = StrEnum("Form", [form.upper() for form in named(of)])  # type: ignore[misc]
+    forms: Any = StrEnum("Form", [*map(str.upper, named(of))])  # type: ignore[misc]
     kinds: Mapping[str, tuple[Any, Any]] = {
         "file": (Path | None, None),
         "files": (list[Path], ()),

@@ -53,8 +53,10 @@ def command(
                 listed += taken
             else:
                 listed.append(one)
-        own = {one.name: f"{function.__name__}.{one.name}" for one in listed}
-        keys = {name: key if key in rows() else name for name, key in own.items()}
+        keys = {}
+        for one in listed:
+            own = f"{function.__name__}.{one.name}"
+            keys[one.name] = own if own in rows() else one.name
         if requests:
             places = [*rows(), _OF_THE_RUN]
             listed.sort(key=lambda one: places.index(keys[one.name]))
@@ -76,7 +78,7 @@ def command(
         shown = list[Parameter]()
         for one in listed:
             shown += (
-                _of_the_run(own)
+                _of_the_run(keys)
                 if one.name == _OF_THE_RUN
                 else [_typed(one, rows()[keys[one.name]], of)]
             )

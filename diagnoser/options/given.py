@@ -34,11 +34,9 @@ KINDS: Final = {
 """What a field of the run may hold, in words."""
 SYNONYMS: Final = {"gpus": "world_size"}
 """Other words for a field of the run, as another command calls it: `plan --gpus`."""
-WORDS: Final = (
-    SYNONYMS
-    | {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
-    | dict(zip(OPTIONS, OPTIONS, strict=True))
-)
+BY_OPTION: Final = {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
+"""Fields by the words of their options."""
+WORDS: Final = SYNONYMS | BY_OPTION | dict(zip(OPTIONS, OPTIONS, strict=True))
 """Words of options and fields -> the field that they mean: `gpu_model` is `gpu`."""
 _NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 

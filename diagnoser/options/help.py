@@ -54,8 +54,10 @@ class Group(TyperGroup):
     def get_help(self, ctx: Any) -> str:
         if _ALL not in ctx.meta:
             return super().get_help(ctx)
-        under = (type(ctx)(one, parent=ctx, info_name=name) for name, one in self.commands.items())
-        return "\n\n".join(one.get_help() for one in under)
+        texts = []
+        for name, one in self.commands.items():
+            texts.append(type(ctx)(one, parent=ctx, info_name=name).get_help())
+        return "\n\n".join(texts)
 
 
 class GroupedCommand(TyperCommand):

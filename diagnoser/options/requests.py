@@ -170,8 +170,9 @@ def _check(
 ) -> None:
     """Raises `UsageError` for what a function does not take, in the words of its options."""
     known = takes.parameters
-    for unknown in (one for one in kwargs if one not in known):
-        raise UsageError(f"{name} takes no {unknown!r}. {_meant(unknown, kwargs[unknown], known)}")
+    for keyword, value in kwargs.items():
+        if keyword not in known:
+            raise UsageError(f"{name} takes no {keyword!r}. {_meant(keyword, value, known)}")
     try:
         given = takes.bind(*args, **kwargs).arguments
     except TypeError as error:
@@ -301,8 +302,10 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
     from reports.result.fill.shown import given
 
     shown = given(given_from(about), redact)
-    for field in (one for one in OPTIONS if one in about):
-        flag, row = option_of(field), OPTIONS[field]
+    for field, row in OPTIONS.items():
+        if field not in about:
+            continue
+        flag = option_of(field)
         # the words of --guidance are few, and no part of the section
         value = about[field] if field == "guidance" else shown.get(field, row.takes)
         if row.kind is bool:

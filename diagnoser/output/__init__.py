@@ -71,15 +71,16 @@ def plan_targets(
             f"{' and '.join(shown)} {kind} for a terminal. Type the same line with {place}, "
             "or with -o . to put it beside the input."
         )
-    if output == "-":
-        targets = [*map(Target, forms)]
-    elif output == "." or Path(output).is_dir() or output.endswith(os.sep):
-        folder, targets = trace.parent if output == "." else Path(output), []
-        for form in forms:
+    folder = trace.parent if output == "." else Path(output)
+    is_folder, targets = folder.is_dir() or output.endswith(os.sep) or output == ".", []
+    for form in forms:
+        target = Target(form, folder, is_named=True)
+        if output == "-":
+            target = Target(form)
+        elif is_folder:
             name = f"{base_name(trace)}{ending}.{FORMATS[form].extension}"
-            targets.append(Target(form, folder / name))
-    else:
-        targets = [Target(form, Path(output), is_named=True) for form in forms]
+            target = Target(form, folder / name)
+        targets.append(target)
     if len(targets) > 1 and len({*each(targets, "path")}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
     folders = set[Path]()
@@ -108,7 +109,10 @@ def base_name(trace: Path) -> str:
 
 def _without(name: str, ends: Sequence[str]) -> str:
     """A name without the first of these that it ends with, and is not as a whole."""
-    return name.removesuffix(next((end for end in ends if name.endswith(end) and name != end), ""))
+    for end in ends:
+        if name.endswith(end) and name != end:
+            return name.removesuffix(end)
+    return name
 
 
 def screen() -> View:
@@ -203,9 +207,8 @@ def _print(text: str, form: str) -> None:
         # the text writer takes control characters out of foreign names: every colour left is its
         # own
         pieces = _COLOUR.split(text) if form == _COLOURED else [text]
-        text = "".join(
-            piece if place % 2 else _harmless(piece) for place, piece in enumerate(pieces)
-        )
+        pieces[::2] = map(_harmless, pieces[::2])
+        text = "".join(pieces)
     try:
         if is_screen or form in _FOR_PEOPLE:
             encoding = sys.stdout.encoding or "utf-8"

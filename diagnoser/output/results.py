@@ -69,8 +69,7 @@ class Output:
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor "
                 f"{self.flavor}"
             )
-        formats = (FORMATS[one] for one in self.forms)
-        is_headed = self.ticket is not None or any(each(formats, "headed"))
+        is_headed = self.ticket is not None or any(FORMATS[one].headed for one in self.forms)
         if (self.title or self.note) and not is_headed:
             name = "--title" if self.title else "--note"
             raise UsageError(
@@ -181,8 +180,8 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
             "shows all."
         )
     if plan.ticket and all(each(plan.targets, "path")):
-        names = "".join(f"  {name}\n" for name in plan.ticket.names)
-        show(f"Ticket in {plan.ticket.folder}:\n{names}")
+        lines = f"Ticket in {plan.ticket.folder}:", *plan.ticket.names
+        show("\n  ".join(lines) + "\n")
 
 
 def _tell(result: Whole, plan: Plan) -> None:

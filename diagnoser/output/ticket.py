@@ -86,9 +86,11 @@ def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
 
     Raises `OutputNotWritable`, and `UsageError` for a file that has appeared meanwhile.
     """
-    contents = {name: as_bytes(render(form)) for form, name in ticket.files.items()}
-    for form in PAGES & {*ticket.files}:
-        contents[ticket.files[form]] += as_bytes(f"\n{_attached(form, ticket)}")
+    contents = {}
+    for form, name in ticket.files.items():
+        contents[name] = as_bytes(render(form))
+        if form in PAGES:
+            contents[name] += as_bytes(f"\n{_attached(form, ticket)}")
     contents[ticket.manifest] = as_bytes(render_json(_manifest(result, contents)))
     try:
         _put(ticket, contents)

@@ -7,7 +7,7 @@ are laid as `analyze` would have.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,14 @@ from msgspec import structs
 
 from diagnoser.diagnosis import ComparisonResult, Diagnosis
 from diagnoser.options.given import gate_asked, given_from, predictions
-from diagnoser.options.requests import Analysis, Comparison, made_again, path_of, reading_of
+from diagnoser.options.requests import (
+    Analysis,
+    Comparison,
+    Source,
+    made_again,
+    path_of,
+    reading_of,
+)
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs import traces_named
 from diagnoser.running.pipeline import diagnose
@@ -38,7 +45,7 @@ from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.files.beneath import real_path
 from traces.frozen import frozen
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
 from traces.sections.section import copied
@@ -90,13 +97,19 @@ class Side:
 
 def sides_of(asked: Comparison) -> tuple[Side, ...]:
     """Base, new, and further recordings of base."""
-    given = asked.base, asked.new, *asked.more_base
-    base, new, *more = (Path(one) if isinstance(one, str | PathLike) else one for one in given)
-    return (
-        Side("base", base, path_of(asked.base_config), path_of(asked.base_log)),
-        Side("new", new, path_of(asked.new_config), path_of(asked.new_log)),
-        *(Side(f"more-base {number}", one, None, None) for number, one in enumerate(more, 1)),
-    )
+    sides = [
+        Side("base", _source(asked.base), path_of(asked.base_config), path_of(asked.base_log)),
+        Side("new", _source(asked.new), path_of(asked.new_config), path_of(asked.new_log)),
+    ]
+    for number, one in enumerate(asked.more_base, 1):
+        sides.append(Side(f"more-base {number}", _source(one), None, None))
+    return tuple(sides)
+
+
+def _source(given: Source) -> Path | Mapping[str, Any] | Diagnosis:
+    if isinstance(given, str | PathLike):
+        return Path(given)
+    return given
 
 
 def check_comparison(asked: Comparison) -> tuple[Asked | None, tuple[Prediction, ...]]:
@@ -162,7 +175,7 @@ def _is_trace(side: Side) -> bool:
 
 def _files(side: Side) -> tuple[str | None, ...]:
     given = (side.source if isinstance(side.source, Path) else None, side.config, side.log)
-    return tuple(None if one is None else real_path(one) for one in given)
+    return tuple(map(partial(of_known, real_path), given))
 
 
 def _read(task: tuple[Side, Comparison]) -> Result:
@@ -230,11 +243,11 @@ def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progr
     if side.config or side.log:
         return _with_files(result, side, asked, progress)
     about = asked.about or {}
-    said = given_of_run(given_from(about), asked.redact)
-    told = {key: value for key, value in said.items() if key in about}
-    if told:
-        return structs.replace(result, given={**result.given, **told})
-    return result
+    given = {**result.given}
+    for key, value in given_of_run(given_from(about), asked.redact).items():
+        if key in about:
+            given[key] = value
+    return structs.replace(result, given=given)
 
 
 def _with_files(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
@@ -296,7 +309,10 @@ def _about(result: Result) -> dict[str, object]:
 
 
 def _step_ns(result: Result) -> int | None:
-    lengths = [*chain.from_iterable(rank.lengths_ns for rank in result.ranks if rank.steps.found)]
+    lengths = list[int]()
+    for rank in result.ranks:
+        if rank.steps.found:
+            lengths += rank.lengths_ns
     if lengths:
         return round(median(lengths))
     return None
@@ -304,7 +320,4 @@ def _step_ns(result: Result) -> int | None:
 
 def _perturbation_frac(result: Result, configured: Configured) -> float | None:
     """How much longer the profiled step is than the log's; None where either is not known."""
-    steady, step_ns = steady_step(configured.log) if configured.log else None, _step_ns(result)
-    if steady is None or step_ns is None:
-        return None
-    return perturbation_frac(step_ns, steady)
+    return of_known(perturbation_frac, _step_ns(result), steady_step(configured.log))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from diagnoser.options.given import KINDS, given_from
+from diagnoser.options.given import BY_OPTION, KINDS, given_from
 from diagnoser.output import say
 from diagnoser.running.inputs import is_within
 from heuristics.config.about import OPTIONS, option_of
@@ -52,17 +52,16 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
     facts = facts_near(Path.cwd()) if wanted else None
     if facts is None:
         return asked
-    typed = asked.keywords
-    about = {
-        name: value
-        for name, value in facts.about.items()
-        if name not in typed["about"] and (OPTIONS[name].is_of_place or not of_place)
-    }
-    files = {
-        name: path for name, path in facts.files.items() if not of_place and typed.get(name) is None
-    }
-    if about or files:
-        named = [*(option_of(name)[2:] for name in about), *files]
+    typed, about, files, named = asked.keywords, dict[str, object](), dict[str, Path](), []
+    for name, value in facts.about.items():
+        if name not in typed["about"] and (OPTIONS[name].is_of_place or not of_place):
+            about[name] = value
+            named.append(option_of(name)[2:])
+    for name, path in facts.files.items():
+        if not of_place and typed.get(name) is None:
+            files[name] = path
+            named.append(name)
+    if named:
         say(f"facts from {facts.file.name}: {', '.join(named)}")
     return partial(asked.func, **{**typed, **files, "about": {**about, **typed["about"]}})
 
@@ -115,7 +114,6 @@ def _table(path: Path, text: str) -> dict[str, Any]:
 def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
     about = {}
     files = {}
-    named = {option_of(field)[2:].replace("-", "_"): field for field in OPTIONS}
     for key, value in table.items():
         name = key.replace("-", "_")
         if name in _FILES:
@@ -124,12 +122,12 @@ def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
             files[name] = path.parent / value
             if not is_within(files[name], top):
                 raise _wrong(path, f"{key} is a file elsewhere, which only --{key} FILE may name")
-        elif (field := named.get(name, name)) in OPTIONS:
+        elif (field := BY_OPTION.get(name, name)) in OPTIONS:
             about[field] = _value(path, key, OPTIONS[field].kind, value)
         else:
             raise _wrong(
                 path,
-                f"nothing is known of {printable(key, 60)!r}. {_near(name, (*named, *_FILES))}",
+                f"nothing is known of {printable(key, 60)!r}. {_near(name, (*BY_OPTION, *_FILES))}",
             )
     try:
         given_from(about)

@@ -198,7 +198,10 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         )
     unknown = check_rows(task.rows, timeline.ranks)
     ranks, missed, warnings = _measured(chosen, task)
-    numbers = [_number(rank, task) for rank in timeline.ranks]
+    numbers = []
+    for rank in timeline.ranks:
+        if (number := _number(rank, task)) is not None:
+            numbers.append(number)
     return MeasuredTrace(
         task.path,
         columns.info,
@@ -206,7 +209,7 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         timeline.graph_launches,
         timeline.opaque_graph_launches,
         tuple(each(timeline.ranks, "device")),
-        tuple(number for number in numbers if number is not None),
+        tuple(numbers),
         measure_messages(columns) if ranks else None,
         ranks,
         missed,

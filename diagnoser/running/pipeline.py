@@ -137,9 +137,12 @@ def _together(
 
 
 def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
-    kernels = sum(rank.kernel_count for rank in ranks)
+    kernels = launched = 0
+    for rank in ranks:
+        kernels += rank.kernel_count
+        launched += rank.launched_count
     if kernels:
-        return sum(rank.launched_count for rank in ranks) / kernels
+        return launched / kernels
     return None
 
 

@@ -92,10 +92,12 @@ def _rows(path: Path) -> list[Row]:
     known = f"It has file,rank and may have {','.join(_MAY)}."
     try:
         reader.fieldnames = names = [name.strip().lower() for name in reader.fieldnames or ()]
-        for lacking in (one for one in _MUST if one not in names):
-            raise UsageError(f"{path.name}:1: no column {lacking}. {known}")
-        for unknown in (one for one in names if one not in (*_MUST, *_MAY)):
-            raise UsageError(f"{path.name}:1: the column {unknown!r} is not known. {known}")
+        for one in _MUST:
+            if one not in names:
+                raise UsageError(f"{path.name}:1: no column {one}. {known}")
+        for one in names:
+            if one not in (*_MUST, *_MAY):
+                raise UsageError(f"{path.name}:1: the column {one!r} is not known. {known}")
         rows = []
         for line in reader:
             if any(line.values()):

@@ -92,10 +92,12 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS
     }
     walls = judge_walls(ranks, prices)
-    replayed, lengths = [], list[int]()
+    replayed, lengths, window_ns, has_unnamed = [], list[int](), 0, False
     for one in costs.ranks:
         lengths += one.rank.steps.lengths_ns()
+        has_unnamed |= one.unnamed_ns > 0
         if one.replays is not None:
+            window_ns += one.start.judged_ns
             replayed.append(
                 Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
             )
@@ -106,7 +108,7 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         walls=walls,
         verdict=find_verdict(costs, walls, together),
         observed=_observed(ranks, together, late),
-        window_ns=sum(rank.window_ns for rank in replayed),
+        window_ns=window_ns,
         replayed=tuple(replayed),
         step_ns=round(median(lengths)) if lengths else None,
         startup=costs.startup,
@@ -114,15 +116,20 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
         late=late,
         idle_frac=frac_of(ranks, "idle_ns"),
         grouped_step_ns=_grouped_step_ns(ranks, len(lengths)),
-        has_unnamed=any(one.unnamed_ns for one in costs.ranks),
+        has_unnamed=has_unnamed,
     )
 
 
 def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
     """Over all ranks and their `steps`; None where a rank tells nothing by class."""
-    if not steps or any(rank.by_class_ns is None for rank in ranks):
+    grouped_ns = 0
+    for rank in ranks:
+        if rank.by_class_ns is None:
+            return None
+        grouped_ns += rank.by_class_ns.get("grouped_gemm", 0)
+    if not steps:
         return None
-    return added(map(attrgetter("by_class_ns"), ranks))["grouped_gemm"] // steps or None
+    return grouped_ns // steps or None
 
 
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
@@ -144,10 +151,12 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
 
 def _bound(ranks: Ranks, walls: Walls) -> Bound:
     """The bound; none where the partition is of work of which only the host's part was seen."""
-    inside = [wall for wall in walls if wall.id != "host_overhead"]
-    if all(wall.outcome == "unmeasurable" and known(wall.at_most_frac) is None for wall in inside):
-        return Bound(None, inside[0].missing[0], inside[0].cure)
-    return find_bound(ranks)
+    for wall in walls:
+        is_told = wall.outcome != "unmeasurable" or known(wall.at_most_frac) is not None
+        if is_told and wall.id != "host_overhead":
+            return find_bound(ranks)
+    first = walls[0]
+    return Bound(None, first.missing[0], first.cure)
 
 
 def _observed(ranks: Ranks, together: Run | None, late: LateRank | None) -> Observed:

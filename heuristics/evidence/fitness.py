@@ -2,7 +2,8 @@
 that.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from typing import Final, Literal, get_args
 
@@ -36,27 +37,25 @@ class Fitness:
     because: Texts
 
 
-def _has_few_launches(info: TraceInfo, capture: Capture) -> bool:
-    found = capture.correlation_frac
-    return found is not None and capture.rows["CUDA calls"] > 0 and found < NEARLY_ALL.value
+def _lacks(info: TraceInfo, capture: Capture) -> Mapping[str, bool]:
+    """Whether a recording lacks it, by the names of the table."""
+    rows, launched = capture.rows, capture.correlation_frac
+    is_few = launched is not None and launched < NEARLY_ALL.value
+    return {
+        "no_work": not rows["kernels"] and not rows["graph replays"],
+        "only_replays": not rows["kernels"] and rows["graph replays"] > 0,
+        "no_calls": not rows["CUDA calls"],
+        "clocks_apart": any(capture.clock_offset_ns.values()),
+        "few_launches": is_few and rows["CUDA calls"] > 0,
+        "opaque_graphs": capture.opaque_graph_launches > 0,
+        "no_sm_count": any(one.sm_count is None for one in info.gpus) or not info.gpus,
+        "no_memory": not rows["memory events"],
+        "no_ranges": not rows["NVTX ranges"],
+        "no_events": not rows["event records"],
+        "no_os_calls": not rows["OS calls"] and "OS calls" not in recorded_by(info.kind).never,
+    }
 
 
-_LACKS: Final[Mapping[str, Callable[[TraceInfo, Capture], bool]]] = {
-    "no_work": lambda _, it: not it.rows["kernels"] and not it.rows["graph replays"],
-    "only_replays": lambda _, it: not it.rows["kernels"] and it.rows["graph replays"] > 0,
-    "no_calls": lambda _, it: not it.rows["CUDA calls"],
-    "clocks_apart": lambda _, it: any(it.clock_offset_ns.values()),
-    "few_launches": _has_few_launches,
-    "opaque_graphs": lambda _, it: it.opaque_graph_launches > 0,
-    "no_sm_count": lambda info, _: any(one.sm_count is None for one in info.gpus) or not info.gpus,
-    "no_memory": lambda _, it: not it.rows["memory events"],
-    "no_ranges": lambda _, it: not it.rows["NVTX ranges"],
-    "no_events": lambda _, it: not it.rows["event records"],
-    "no_os_calls": lambda info, it: (
-        not it.rows["OS calls"] and "OS calls" not in recorded_by(info.kind).never
-    ),
-}
-"""Whether a recording lacks it, by the names of the table."""
 _Verdict = tuple[Grade, str]
 _TABLE: Final = read_table(
     "heuristics.evidence", "fitness.toml", dict[str, dict[WallId | Literal["every"], _Verdict]]
@@ -70,10 +69,12 @@ def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> 
 
     A wall that it judges is no worse than usable; one that it cannot judge is no better than that.
     """
-    rows, graded = [makes for lack, makes in _TABLE.items() if _LACKS[lack](info, capture)], []
-    for wall in WALL_IDS:
-        lacks = (row.get(wall, row.get("every")) for row in rows)
-        graded.append(_of_wall(wall, [*filter(None, lacks)]))
+    lacks, of_wall = _lacks(info, capture), defaultdict[WallId, list[_Verdict]](list)
+    for lack, makes in _TABLE.items():
+        for wall in WALL_IDS if lacks[lack] else ():
+            if found := makes.get(wall, makes.get("every")):
+                of_wall[wall].append(found)
+    graded = [_of_wall(wall, of_wall[wall]) for wall in WALL_IDS]
     if result is None:
         return tuple(graded)
     walls, shared = {wall.id: wall for wall in result.walls}, [*_in_window(result)]
@@ -104,5 +105,8 @@ def _as_judged(one: Fitness, wall: Wall) -> Iterator[_Verdict]:
 
 def _of_wall(wall: WallId, lacks: list[_Verdict]) -> Fitness:
     """What makes it as bad as it is; lesser things come after that is recorded."""
-    worst = max((grade for grade, _ in lacks), key=_GRADES.index, default=_GRADES[0])
-    return Fitness(wall, worst, tuple(dict.fromkeys(why for grade, why in lacks if grade == worst)))
+    by_grade = dict[Grade, dict[str, None]]()
+    for grade, why in lacks:
+        by_grade.setdefault(grade, {})[why] = None
+    worst = max(by_grade, key=_GRADES.index, default=_GRADES[0])
+    return Fitness(wall, worst, tuple(by_grade.get(worst, ())))

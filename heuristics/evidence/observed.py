@@ -34,25 +34,30 @@ _TRAFFIC: Final[Mapping[str, Collection[str]]] = {
 
 
 def observed_by(ranks: Ranks) -> Observed:
-    seen = [rank.observed for rank in ranks]
     kinds, classes, labels, in_use = set[str](), set[str](), set[str](), set[str]()
-    passes = list[tuple[PassCount, ...]]()
+    frameworks, dispatchers = set[str | None](), set[str]()
+    passes, seen = list[tuple[PassCount, ...]](), list[Observed]()
+    labels_known = comm_known = is_silent = True
     for rank in ranks:
-        passes += rank.observed.moe_passes
+        one = rank.observed
+        seen.append(one)
+        passes += one.moe_passes
         kinds |= rank.comm_kinds
         classes.update(rank.by_class_ns or ())
-        labels.update(rank.observed.recompute_modules or ())
-        in_use.update(rank.observed.in_use or ())
-    found = {one.name: _together(seen, one.name) for one in fields(Observed)}
-    modules = (
-        None if any(rank.recompute_modules is None for rank in seen) else tuple(sorted(labels))
-    )
-    frameworks, dispatcher = {rank.framework for rank in seen}, _dispatcher(seen)
-    is_silent = all(rank.comm_known and rank.hidden_comm_ns is not None for rank in ranks)
+        labels.update(one.recompute_modules or ())
+        in_use.update(one.in_use or ())
+        frameworks.add(one.framework)
+        dispatchers.add(one.dispatcher)
+        labels_known &= one.recompute_modules is not None
+        comm_known &= rank.comm_known
+        is_silent &= rank.comm_known and rank.hidden_comm_ns is not None
+    found = {field.name: _together(seen, field.name) for field in fields(Observed)}
+    modules = tuple(sorted(labels)) if labels_known else None
+    dispatcher = _dispatcher(dispatchers)
     waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
     found |= {
-        "framework": next((one for one in FRAMEWORKS if one in frameworks), None),
-        "moe": _routes_tokens(ranks, classes, kinds, dispatcher),
+        "framework": next((name for name in FRAMEWORKS if name in frameworks), None),
+        "moe": _routes_tokens(ranks, classes, kinds, dispatcher) if comm_known else None,
         "memory_bytes": _together(ranks, "memory.capacity_bytes"),
         "peak_bytes": _together(ranks, "memory.peak_bytes"),
         "dispatcher": dispatcher,
@@ -101,8 +106,6 @@ def _added(ranks: Ranks, name: str) -> Counter[str]:
 def _routes_tokens(
     ranks: Ranks, classes: set[str], kinds: set[str], dispatcher: str
 ) -> bool | None:
-    if not all(rank.comm_known for rank in ranks):
-        return None
     experts = _together(ranks, "observed.expert_gemms_per_layer")
     if experts or classes & EXPERT_CLASSES or kinds & {*EP_KINDS}:
         return True
@@ -111,11 +114,11 @@ def _routes_tokens(
     return dispatcher != "none"
 
 
-def _dispatcher(seen: Iterable[Observed]) -> str:
+def _dispatcher(seen: set[str]) -> str:
     """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not
     count.
     """
-    found = {rank.dispatcher for rank in seen} - {"unknown"}
+    found = seen - {"unknown"}
     named = found - {"none"} or found
     if len(named) == 1:
         return named.pop()
@@ -152,8 +155,10 @@ def _offloads(ranks: Ranks) -> bool | None:
 
 
 def _absent(ranks: Ranks) -> dict[str, float] | None:
-    if any(rank.starved_ns is None for rank in ranks):
-        return None
-    found = _added(ranks, "starved_ns")
-    window_ns = sum(rank.window_ns for rank in ranks)
+    found, window_ns = Counter[str](), 0
+    for rank in ranks:
+        if rank.starved_ns is None:
+            return None
+        found.update(rank.starved_ns)
+        window_ns += rank.window_ns
     return {name: found[name] / window_ns for name in sorted(found)}

@@ -4,7 +4,8 @@ figures.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 from operator import attrgetter
 from typing import Final
 
@@ -17,10 +18,11 @@ from heuristics.figures.startup import start_of
 from traces.account.account import Account
 from traces.limits import HALF_A_WALL, MOST, Limit
 from traces.measurements import RankMeasurements
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.patterns import whole_number
 from traces.sections.rank import Memory, Span, TensorCores
+from traces.sections.tables import UnknownKernel
 from traces.sections.work import DataLoading
 
 FEWEST: Final = Limit(
@@ -93,9 +95,8 @@ class Figures:
 
     @property
     def exposed_comm_ns(self) -> int | None:
-        kinds = None if self.exposed_by_kind_ns is None else sum(self.exposed_by_kind_ns.values())
         if self.comm_known:
-            return self.budget_ns.get("exposed_comm", kinds)
+            return self.budget_ns.get("exposed_comm", sum_ns(self.exposed_by_kind_ns))
         return None
 
     @property
@@ -162,13 +163,18 @@ class Figures:
 
     @property
     def late_ns(self) -> int | None:
-        if self.starved_ns is None:
-            return None
-        return sum(self.starved_ns.values())
+        return sum_ns(self.starved_ns)
 
 
 Ranks = Sequence[Figures]
 """All ranks of a run."""
+
+
+def sum_ns(parts: Parts | None) -> int | None:
+    """All of them; None where nothing tells any."""
+    if parts is None:
+        return None
+    return sum(parts.values())
 
 
 def added(several: Iterable[Parts | None]) -> Counter[str]:
@@ -192,13 +198,12 @@ def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> fl
 
 
 def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
-    return tuple(_measured(place, rank) for place, rank in enumerate(measurements))
+    return tuple(starmap(_measured, enumerate(measurements)))
 
 
 def _measured(place: int, rank: RankMeasurements) -> Figures:
     budget, a2a, sm, is_told = rank.budget, known(rank.a2a), rank.sm, rank.unseen is None
-    account = rank.account if isinstance(rank.account, Account) else None
-    return Figures(
+    found = Figures(
         window_ns=budget.window_ns,
         judged_ns=start_of(rank).judged_ns,
         memory=rank.memory,
@@ -216,16 +221,7 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         hidden_comm_ns=budget.hidden_comm_ns if is_told else None,
         hidden_by_kind_ns=budget.hidden_comm_by_kind_ns if is_told else None,
         by_class_ns=budget.compute_by_class_ns,
-        starved_ns=account.launch_starved_ns if account else None,
-        blocking_ns=account.blocking_ns if account and is_told else None,
-        arrival_ns=account.arrival_ns if account else None,
-        masked_ns=account.masked_ns if account else None,
         recomputed_ns=compute_again_ns(rank.memory) or 0,
-        a2a_exposed_ns=a2a.exposed_ns if a2a else None,
-        a2a_hidden_ns=a2a.hidden_ns if a2a else None,
-        a2a_payload_ns=a2a.payload_ns if a2a else None,
-        a2a_waiting_ns=known(a2a.waiting_like_ns) if a2a else None,
-        a2a_spans=a2a.spans if a2a else (),
         work_ns=rank.compute_work_ns,
         under_filled_ns=known(sm.under_filled_ns),
         persistent_ns=known(sm.persistent_ns),
@@ -234,6 +230,24 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         unnamed_ns=unnamed_ns(rank),
         observed=_observed(rank),
     )
+    if isinstance(account := rank.account, Account):
+        found = replace(
+            found,
+            starved_ns=account.launch_starved_ns,
+            blocking_ns=account.blocking_ns if is_told else None,
+            arrival_ns=account.arrival_ns,
+            masked_ns=account.masked_ns,
+        )
+    if a2a:
+        found = replace(
+            found,
+            a2a_exposed_ns=a2a.exposed_ns,
+            a2a_hidden_ns=a2a.hidden_ns,
+            a2a_payload_ns=a2a.payload_ns,
+            a2a_waiting_ns=known(a2a.waiting_like_ns),
+            a2a_spans=a2a.spans,
+        )
+    return found
 
 
 def unnamed_ns(rank: RankMeasurements) -> int:
@@ -244,6 +258,11 @@ def unnamed_ns(rank: RankMeasurements) -> int:
     if alone_ns > HALF_A_WALL.value * start_of(rank).judged_ns:
         return alone_ns
     return 0
+
+
+def is_finding(kernel: UnknownKernel) -> bool:
+    """Whether it is large enough to be asked for by name."""
+    return kernel.frac > HALF_A_WALL.value
 
 
 def compute_again_ns(memory: Memory) -> int | None:
@@ -261,7 +280,7 @@ def _observed(rank: RankMeasurements) -> Observed:
     return Observed(
         framework=detected.framework,
         training=known(detected.training_step),
-        gpu=None if gpu is None or gpu.name is None else gpu_named(gpu.name),
+        gpu=of_known(gpu_named, gpu and gpu.name),
         capability=_capability(gpu.capability if gpu else None),
         dispatcher=detected.dispatcher,
         gathers_unresolved=any(one.kind == "other_comm" for one in rank.unresolved),
@@ -285,7 +304,10 @@ def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
     """False where unresolved sends and receives are not of experts: told apart, too few, or without
     any.
     """
-    count = sum(one.kernel_count for one in rank.unresolved if one.kind == "sendrecv_unresolved")
+    count = 0
+    for one in rank.unresolved:
+        if one.kind == "sendrecv_unresolved":
+            count += one.kernel_count
     kinds = {*rank.budget.exposed_comm_by_kind_ns, *rank.budget.hidden_comm_by_kind_ns}
     told = any(kind.startswith("ep_") for kind in kinds)
     runs = bool(EXPERT_CLASSES & {*rank.budget.compute_by_class_ns})

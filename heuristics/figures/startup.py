@@ -77,7 +77,10 @@ class Startup:
 
 def startup_of(starts: Sequence[Start]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
-    ns = sum(one.ns for one in starts)
+    ns = window_ns = 0
+    for one in starts:
+        ns += one.ns
+        window_ns += one.window_ns
     if ns:
-        return Startup(ns, ns / sum(one.window_ns for one in starts))
+        return Startup(ns, ns / window_ns)
     return None

@@ -67,8 +67,10 @@ def overlap_left_off(case: Case) -> bool:
 def overlap_off_at(case: Case) -> str:
     """Where EP overlap is left off."""
     said = case.files.written
-    found = (knob for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP) if knob in said)
-    return next((f"{knob} in {said.said(knob)}" for knob in found), say("findings.overlap-unnamed"))
+    for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP):
+        if knob in said:
+            return f"{knob} in {said.said(knob)}"
+    return say("findings.overlap-unnamed")
 
 
 @fact
@@ -99,10 +101,10 @@ def allocator_calls(run: Run) -> str | None:
 def other_gpu(case: Case) -> str | None:
     """The trace's GPU against the one that is given, by family, where both are known and differ."""
     seen, asked = case.run.observed.gpu, case.run.given.gpu or case.files.word("launcher.gpu")
-    families = [gpu_family(name) for name in (seen, asked) if name]
-    if len(families) < 2 or None in families or families[0] == families[1]:
+    own, other = gpu_family(seen or ""), gpu_family(asked or "")
+    if own is None or other is None or own == other:
         return None
-    return say("findings.other-gpu", seen=families[0], asked=families[1])
+    return say("findings.other-gpu", seen=own, asked=other)
 
 
 read(Case, "lines")

@@ -14,7 +14,7 @@ from typing import Final
 
 from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.findings.case import Case
-from heuristics.findings.recorded import layer_passes
+from heuristics.findings.passes import layer_passes
 from heuristics.fixes.catalogue import CATALOGUE, ROOM_ORDER
 from heuristics.guides.memory_use import HEAD_ROOM, estimated, too_large
 from heuristics.guides.parallel import connections
@@ -79,10 +79,7 @@ def _traffic(case: Case) -> Iterator[Found]:
     if shown.dp_active and asked.dp == asked.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}
-    is_alone = (
-        all(asked.size(knob) == 1 for knob in (*pairs, ETP))
-        and asked.word(_OPTIMIZER) != "dist_muon"
-    )
+    is_alone = {*map(asked.size, (*pairs, ETP))} == {1} and asked.word(_OPTIMIZER) != "dist_muon"
     if shown.sendrecv_unresolved and is_alone:
         yield _size_of_one(case, "sendrecv", pairs, "send and receive between ranks")
 
@@ -161,10 +158,12 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
 
 def _refused_at_defaults(run: Run) -> dict[str, str]:
     """Rules of EP overlap that the run breaks where what its file leaves out has its default."""
-    refused = (rules()[one.id] for one in undecided(run.as_written) if one.broken_by_default)
-    return {
-        one.text: one.cure for one in refused if one.feature and "ep_overlap" in one.feature.names
-    }
+    cures = {}
+    for one in undecided(run.as_written):
+        rule = rules()[one.id]
+        if one.broken_by_default and rule.feature and "ep_overlap" in rule.feature.names:
+            cures[rule.text] = rule.cure
+    return cures
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:
@@ -177,7 +176,7 @@ def _data_overlap(case: Case) -> Iterator[Found]:
     causes = _one_queue(case)
     if asked.framework == "megatron_bridge" and asked.distributed_optimizer is False:
         causes = {say("findings.not-distributed"): "ddp.use_distributed_optimizer=true", **causes}
-    if not any(asked.value(knob) for knob in _MARGINS):
+    if not any(map(asked.value, _MARGINS)):
         margins = (
             f"{knob.removeprefix('env.')}={RECIPES['norm_margin'].whole}" for knob in _MARGINS
         )
@@ -196,25 +195,22 @@ def _one_queue(case: Case) -> dict[str, str]:
 
 def _because(causes: Mapping[str, str], checks: str) -> Found:
     """`causes`: why an overlap hides nothing -> the change that meets it."""
-    return {
-        "causes": "".join(f"; {why}" for why in causes),
-        "fix": "; ".join(causes.values()) or checks,
-    }
+    return {"causes": "; ".join(("", *causes)), "fix": "; ".join(causes.values()) or checks}
 
 
 def _memory_estimate(case: Case) -> Iterator[Found]:
     """The fullest rank needs more memory than there is, by the estimate: certain only beyond its
     error.
     """
-    run = case.run
+    run, counted = case.run, estimated(case.run)
     found = None if run.tells("ran_out") else too_large(run)
-    if found is None:
+    if found is None or isinstance(counted, Missing):
         return
-    needed = found.estimate_bytes - round(found.capacity_bytes * _USED)
+    needed = found.peak_bytes - round(found.capacity_bytes * _USED)
     named = ", ".join(starmap(_frees, _freed(run, needed)))
     yield {
-        "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
-        "estimate": gigabytes(found.estimate_bytes),
+        "where": f"pipeline stage {counted.stage}" if (run.config.pp or 1) > 1 else "each GPU",
+        "estimate": gigabytes(found.peak_bytes),
         "least": gigabytes(found.least_bytes),
         "most": gigabytes(found.most_bytes),
         "gpu": run.gpu or "GPU",
@@ -230,13 +226,13 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
     None that a rule refuses there, that excludes one before, or that frees next to nothing.
     """
     before, total = broken(run), 0
-    now, taken = run, set[str]()
+    now, taken, excluded = run, set[str](), set[str]()
     for name in ROOM_ORDER:
         fix = CATALOGUE[name]
         changes = fix.change(now).in_run(now)
         if total >= needed or not changes:
             continue
-        if taken & {*fix.excludes} or any(name in CATALOGUE[other].excludes for other in taken):
+        if taken & {*fix.excludes} or name in excluded:
             continue
         then = now.changed(changes)
         added = delta(estimated(now), estimated(then))
@@ -248,6 +244,7 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
             continue
         now, total = then, total - added
         taken.add(name)
+        excluded.update(fix.excludes)
         yield name, _in_short(changes), -added
 
 
@@ -351,7 +348,7 @@ def _logged(run: Run) -> Settings:
 
 
 def _precision_at(settings: Settings) -> str:
-    knob = next((knob for knob in _PRECISION if settings.value(knob)), "")
+    knob = next(filter(settings.value, _PRECISION), "")
     if knob:
         return f"{knob} in {settings.said(knob)}"
     return say("findings.default-precision")

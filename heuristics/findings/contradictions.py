@@ -60,10 +60,10 @@ def find_contradictions(
     `perturbation_frac`: how much longer the profiled step is than the log's.
     """
     case = Case(run, log_lines(run).union(one.id for one in failures), perturbation_frac)
-    found = [one for id, rows in TABLE.items() for one in _of(id, rows, case)]
-    return tuple(
-        sorted((*misspelled(problems), *found), key=lambda one: one.state != "counted_otherwise")
-    )
+    found = [*misspelled(problems)]
+    for id, rows in TABLE.items():
+        found += _of(id, rows, case)
+    return tuple(sorted(found, key=lambda one: one.state != "counted_otherwise"))
 
 
 def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
@@ -80,21 +80,18 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
         yield ConfigFinding(name, row.state, *said)
 
 
-def misspelled(problems: Iterable[Problem]) -> tuple[ConfigFinding, ...]:
+def misspelled(problems: Iterable[Problem]) -> Iterator[ConfigFinding]:
     """A finding for each problem that has a right spelling, numbered in the order of the file.
 
     An older name that the release takes is none; a flag of a later release is named by its knob, so
     that a rule can tell the same. At what Megatron-LM's parser stops, training does not start
     (training/arguments.py, parse_args: unknown arguments are errors unless ignore_unknown_args).
     """
-    mended = [problem for problem in problems if problem.instead and problem.effect != "older_name"]
-    return tuple(
-        ConfigFinding(
-            f"CFG-newer-{one.newer.replace('_', '-')}" if one.newer else f"CFG-misspelled-{number}",
-            "illegal" if one.effect == "stops" else "misspelled",
-            one.text,
-            f"in {one.where}",
-            one.instead,
-        )
-        for number, one in enumerate(mended, 1)
-    )
+    number = 0
+    for one in problems:
+        if not one.instead or one.effect == "older_name":
+            continue
+        number += 1
+        id = f"CFG-newer-{one.newer.replace('_', '-')}" if one.newer else f"CFG-misspelled-{number}"
+        state: FindingState = "illegal" if one.effect == "stops" else "misspelled"
+        yield ConfigFinding(id, state, one.text, f"in {one.where}", one.instead)

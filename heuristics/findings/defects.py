@@ -2,8 +2,8 @@
 thing.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, TypeVar, get_args
 
 from msgspec import Struct
@@ -51,6 +51,8 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _TABLE: Final = read_table("heuristics.findings", "defects.toml", _Table)
+_NOTHING: Final = Defect("", "found", "", "", "", "", "", "", {}, (), (), ())
+"""A defect of which nothing is told."""
 
 
 def defects_of(
@@ -63,14 +65,14 @@ def defects_of(
     """Every defect once, heaviest first; of what does not run as written, in the order of the
     findings.
     """
-    entries = _with_cures(run, [_of_rule(one, run) for one in broken])
+    entries = _with_cures(run, list(map(partial(_of_rule, run), broken)))
     for finding in findings:
         _add(entries, _of_finding(finding), finding.id)
     for failure in failures:
         _add(entries, _of_failure(failure), failure.rule or failure.id)
     for answer in answers:
         if answer.answer == "rejected":
-            refusing = next((one for one in entries if _refuses(one, answer)), None)
+            refusing = next(filter(partial(_is_refusing, answer), entries), None)
             _add(entries, _of_answer(answer), refusing.id if refusing else None)
     order = {one.id: place for place, one in enumerate(findings)}
     return tuple(sorted(entries, key=lambda one: (KINDS.index(one.kind), _place(one, order))))
@@ -87,31 +89,41 @@ def _place(one: Defect, order: Mapping[str, int]) -> int:
 
 
 def _add(entries: list[Defect], new: Defect, told: str | None) -> None:
-    at = next((at for at, one in enumerate(entries) if told is not None and one.tells(told)), None)
-    if at is None:
-        entries.append(new)
-        return
-    old = entries[at]
+    for at, old in enumerate(entries):
+        if told is not None and old.tells(told):
+            entries[at] = _as_one(old, new)
+            return
+    entries.append(new)
+
+
+def _as_one(old: Defect, new: Defect) -> Defect:
     is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
     words = new if is_better else old
-    entries[at] = replace(
+    return replace(
         old,
         what=words.what,
         cure=words.cure,
         cost=words.cost,
         kind=min(old.kind, new.kind, key=KINDS.index),
-        seen=_once(old.seen, new.seen),
-        of=_once(old.of, new.of),
+        seen=_once((*old.seen, *new.seen)),
+        of=_once((*old.of, *new.of)),
     )
 
 
-def _once(*several: Sequence[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(several)))
+def _once(several: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(several))
 
 
-def _refuses(entry: Defect, answer: Answer) -> bool:
-    lines = {line for id in entry.of if id in rules() for line in rules()[id].all_lines}
-    return any(text in answer.text for line in lines for text in known_lines().by_id[line].texts)
+def _printed(entry: Defect) -> Iterator[str]:
+    """What is printed where its rules refuse."""
+    for id in entry.of:
+        if id in rules():
+            for line in rules()[id].all_lines:
+                yield from known_lines().by_id[line].texts
+
+
+def _is_refusing(answer: Answer, entry: Defect) -> bool:
+    return any(text in answer.text for text in _printed(entry))
 
 
 def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
@@ -123,45 +135,46 @@ def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
     left, kept = list(entries), []
     while left:
         first = left.pop(0)
-        met = _met_by(run, first, left) if first.set and left else []
-        kept.append(
-            replace(
-                first,
-                also=tuple(one.what for one in met),
-                seen=_once(first.seen, *(one.seen for one in met)),
-                of=(*first.of, *(id for one in met for id in one.of)),
-            )
-        )
-        left = [one for one in left if one not in met]
+        also, seen, of = list[str](), [*first.seen], [*first.of]
+        for one in [*_met_by(run, first, left)] if first.set and left else ():
+            also.append(one.what)
+            seen += one.seen
+            of += one.of
+            left.remove(one)
+        kept.append(replace(first, also=tuple(also), seen=_once(seen), of=tuple(of)))
     return kept
 
 
-def _met_by(run: Run, first: Defect, others: list[Defect]) -> list[Defect]:
+def _met_by(run: Run, first: Defect, others: list[Defect]) -> Iterator[Defect]:
     still = {one.id for one in check_rules(run.changed(first.set))}
     if first.id in still:
-        return []
-    return [
-        one
-        for one in others
-        if one.id not in still
-        and KINDS.index(one.kind) >= KINDS.index(first.kind)
-        and (one.set.keys() & first.set.keys() if one.set else _asks_for(one.id, first.set))
-    ]
+        return
+    for one in others:
+        is_lighter = KINDS.index(one.kind) >= KINDS.index(first.kind)
+        asked = one.set.keys() & first.set.keys() if one.set else _asks_for(one.id, first.set)
+        if one.id not in still and is_lighter and asked:
+            yield one
 
 
 def _asks_for(id: str, knobs: Collection[str]) -> bool:
     """Whether what a rule asks for, and not only what it is about, names one of some knobs."""
-    rule = rules().get(id)
-    asked = [one for one in (rule.needs, rule.forbids) if one] if rule else []
-    return any({*one.knobs} & {*knobs} for one in asked)
+    rule, asked = rules().get(id), set[str]()
+    for one in (rule.needs, rule.forbids) if rule else ():
+        if one:
+            asked.update(one.knobs)
+    return not asked.isdisjoint(knobs)
 
 
-def _of_rule(rule: Rule, run: Run) -> Defect:
-    by_knob = run.config.written.by_knob
+def _of_rule(run: Run, rule: Rule) -> Defect:
+    by_knob, seen = run.config.written.by_knob, []
+    for knob in rule.knobs:
+        if knob in by_knob:
+            seen.append(Sighting("configuration", knob, by_knob[knob].said))
     cure = cure_in(run, rule)
     leads = _TABLE.level.get(rule.level) or _TABLE.by[rule.by]
     framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
-    return Defect(
+    return replace(
+        _NOTHING,
         id=rule.id,
         kind=leads.kind,
         what=rule.text,
@@ -171,12 +184,7 @@ def _of_rule(rule: Rule, run: Run) -> Defect:
         since=f"{framework} {rule.since}" if rule.since else "",
         until=f"{framework} {rule.until}" if rule.until else "",
         set=cure.set,
-        seen=tuple(
-            Sighting("configuration", knob, by_knob[knob].said)
-            for knob in rule.knobs
-            if knob in by_knob
-        ),
-        also=(),
+        seen=tuple(seen),
         of=(rule.id, *rule.same),
     )
 
@@ -193,22 +201,43 @@ def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
 
 
 def _of_finding(one: ConfigFinding) -> Defect:
-    leads = _TABLE.state[one.state]
-    seen = (Sighting("evidence", one.evidence.rstrip("."), ""),)
-    of = (one.id, *(step for row in TABLE.get(one.id, ()) for step in row.same))
-    return Defect(one.id, leads.kind, one.text, one.fix, "", leads.cost, "", "", {}, seen, (), of)
+    leads, of = _TABLE.state[one.state], [one.id]
+    for row in TABLE.get(one.id, ()):
+        of += row.same
+    return replace(
+        _NOTHING,
+        id=one.id,
+        kind=leads.kind,
+        what=one.text,
+        cure=one.fix,
+        cost=leads.cost,
+        seen=(Sighting("evidence", one.evidence.rstrip("."), ""),),
+        of=tuple(of),
+    )
 
 
 def _of_failure(one: Failure) -> Defect:
     id, leads = one.rule or one.id, _TABLE.state[one.state]
-    seen = (Sighting("log", one.id, f"line {one.line}" if one.line else ""),)
-    of = tuple(dict.fromkeys((id, one.id)))
-    return Defect(
-        id, leads.kind, one.text, one.cure, one.fix, leads.cost, "", "", one.set, seen, (), of
+    return replace(
+        _NOTHING,
+        id=id,
+        kind=leads.kind,
+        what=one.text,
+        cure=one.cure,
+        fix=one.fix,
+        cost=leads.cost,
+        set=one.set,
+        seen=(Sighting("log", one.id, f"line {one.line}" if one.line else ""),),
+        of=_once((id, one.id)),
     )
 
 
 def _of_answer(one: Answer) -> Defect:
-    seen, cost = (Sighting("megatron_core", one.text, one.tier),), _TABLE.by["core"].cost
-    text = say("findings.core-rejects", text=one.text)
-    return Defect("", "rejected", text, "", "", cost, "", "", {}, seen, (), ())
+    leads = _TABLE.by["core"]
+    return replace(
+        _NOTHING,
+        kind=leads.kind,
+        what=say("findings.core-rejects", text=one.text),
+        cost=leads.cost,
+        seen=(Sighting("megatron_core", one.text, one.tier),),
+    )

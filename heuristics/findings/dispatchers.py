@@ -49,12 +49,8 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
     """A backend that Megatron-Bridge skips, replaces or refuses on its GPU, and what says so."""
     for line in ("flex-skipped", "deepep-gpu", "hybridep-gpu"):
         if line in case.lines:
-            messages = case.run.log.those(line) if case.run.log else ()
-            named = (one.said.get("backend", "").lower() for one in messages)
-            backend = next((one for one in named if one in ("deepep", "hybridep")), None)
-            return backend or _backend(case) or "the backend", say(
-                "findings.logged", line=case.line_of(line)
-            )
+            backend = _logged_backend(case, line) or _backend(case) or "the backend"
+            return backend, say("findings.logged", line=case.line_of(line))
     run, backend = case.run, case.files.dispatcher or ""
     of_bridge = (
         run.settings.framework == "megatron_bridge" or case.files.version_text("bridge") is not None
@@ -67,6 +63,14 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
         if rule.by == "megatron_bridge" and past_limit(rule, run.config):
             return backend, f"{on}{rule.text}"
     return None, None
+
+
+def _logged_backend(case: Case, line: str) -> str | None:
+    for one in case.run.log.those(line) if case.run.log else ():
+        backend = one.said.get("backend", "").lower()
+        if backend in ("deepep", "hybridep"):
+            return backend
+    return None
 
 
 @fact

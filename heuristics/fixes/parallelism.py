@@ -16,7 +16,6 @@ from heuristics.guides.memory_use import (
 from heuristics.guides.parallel import guided_cp, sequence_length
 from heuristics.run.run import Run
 from heuristics.run.sizes import (
-    OTHER_LAYOUTS,
     batch_divides,
     deeper,
     doubled_micro_batch,
@@ -24,6 +23,7 @@ from heuristics.run.sizes import (
     fewer_stages,
     virtual_stages,
     wider_ep,
+    without_others,
 )
 from traces.missing import Missing
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
@@ -43,7 +43,7 @@ def even_stages(run: Run) -> Change:
     cut = run.config.pp_layout or (run.config.vpp or 1) > 1
     virtual, layout = None if cut else virtual_stages(run), even_layout(run)
     if virtual is not None:
-        return Change({VIRTUAL_STAGES: virtual}, megatron_lm=_without_others(run))
+        return Change({VIRTUAL_STAGES: virtual}, megatron_lm=without_others(run))
     if not run.config.core_before("0.13.0"):
         return _by_layout(run, *(layout or (LAYOUT, 0)))
     layers = "num_layers_per_virtual_pipeline_stage"
@@ -58,12 +58,8 @@ def _by_layout(run: Run, named: str, virtual: int) -> Change:
     count = dict[str, Value]()
     if virtual:
         count[VIRTUAL_STAGES] = virtual if virtual > 1 else None
-    whole = {"pipeline_model_parallel_layout": named, **_without_others(run)}
+    whole = {"pipeline_model_parallel_layout": named, **without_others(run)}
     return Change(whole, megatron_bridge=count, since="0.13.0")
-
-
-def _without_others(run: Run) -> Values:
-    return {name: None for name in OTHER_LAYOUTS if run.config.first(name) is not None}
 
 
 def even_memory(run: Run) -> Change:

@@ -3,6 +3,7 @@ edition.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -22,19 +23,18 @@ def choose_all(run: Run) -> tuple[Choice, ...]:
     """Dispatcher, CUDA graphs, precision and recompute of a run, as far as they are a question
     there.
     """
-    choosers = {
-        _dispatcher: run.active.moe is not False,
-        _graphs: True,
-        _precision: True,
-        _recompute: run.tells("recompute_matters"),
-    }
-    return tuple(_in_both(run, choose) for choose, matters in choosers.items() if matters)
+    asked = [_graphs, _precision]
+    if run.active.moe is not False:
+        asked.insert(0, _dispatcher)
+    if run.tells("recompute_matters"):
+        asked.append(_recompute)
+    return tuple(map(partial(_in_both, run), asked))
 
 
 def _in_both(run: Run, choose: Callable[[Run, Guidance], Choice]) -> Choice:
     """A choice with what the other edition chooses, where that is another answer."""
-    mine = choose(run, run.config.guidance)
-    (other,) = (choose(run, edition) for edition in EDITIONS if edition != run.config.guidance)
+    (edition,) = {*EDITIONS} - {run.config.guidance}
+    mine, other = choose(run, run.config.guidance), choose(run, edition)
     if other.answer == mine.answer:
         return mine
     return replace(mine, other=other.answer, other_rule=other.rule, other_reason=other.reason)

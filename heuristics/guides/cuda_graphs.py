@@ -3,6 +3,7 @@ settings.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final, Literal, NamedTuple, cast
 
@@ -94,8 +95,11 @@ class _Asked:
 
     def broken(self, graphs: Graphs) -> list[Rule]:
         """The rules that refuse these graphs for certain, but for what is set with them."""
-        refusing = [one.rule for one in self.rules(graphs) if one.holds is False]
-        return [rule for rule in refusing if rule.level == "error" and not rule.along]
+        found = []
+        for one in self.rules(graphs):
+            if one.holds is False and one.rule.level == "error" and not one.rule.along:
+                found.append(one.rule)
+        return found
 
     def _refusals(self, what: str, graphs: Graphs) -> list[Refusal]:
         return [Refusal(what, one.text, one.source) for one in self.broken(graphs)]
@@ -113,7 +117,7 @@ class _Asked:
                 kept = whole._replace(modules=modules)
                 if not self.broken(kept):
                     return kept, self._left_out(kept)
-        return NO_GRAPHS, [self._of_all(whole, one) for one in broken]
+        return NO_GRAPHS, [*map(partial(self._of_all, whole), broken)]
 
     def _left_out(self, kept: Graphs) -> list[Refusal]:
         """Why each other module of the row is left out."""
@@ -127,13 +131,14 @@ class _Asked:
         """What a rule refuses where nothing is left: modules it speaks of, else the
         implementation.
         """
-        speaks = any(_OF_MODULES & {*condition.names} for condition in broken.conditions)
-        alone = [
-            one for one in whole.modules if broken in self.broken(whole._replace(modules=(one,)))
-        ]
-        return Refusal(
-            " ".join(alone) if speaks and alone else whole.impl, broken.text, broken.source
-        )
+        names, alone = set[str](), []
+        for condition in broken.conditions:
+            names.update(condition.names)
+        if names & _OF_MODULES:
+            for one in whole.modules:
+                if broken in self.broken(whole._replace(modules=(one,))):
+                    alone.append(one)
+        return Refusal(" ".join(alone) or whole.impl, broken.text, broken.source)
 
     def may_follow(self, graphs: Graphs) -> tuple[Texts, list[Refusal]]:
         """What of the row's `then` the rules allow, each added alone; all of it after no graphs."""

@@ -10,7 +10,8 @@ With it go SM counts, the machine's topology, placement, and what it asks of the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import filterfalse
 from typing import Final
 
 from msgspec import Struct
@@ -72,13 +73,14 @@ def _notes() -> Mapping[str, Note]:
 
 def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherChoice:
     """Choose for a run by an edition of the guide, its own where none is named."""
-    fired = fire("dispatcher", run, edition, lambda row: _allowed(row, refusals(run, row.answer)))
+    fired = fire("dispatcher", run, edition, partial(_allowed, run))
     row, asks = fired.row, fired.asks
-    refused = refusals(run, row.answer)
-    first, candidates = _allowed(row, refused)
-    notes, before = [row.reason], list[str]()
-    if row.winner and (why := {one.what: one.reason for one in refused}.get(row.answer[0])):
-        instead = first or " or ".join(candidates)
+    first, candidates = _allowed(run, row)
+    notes, before, refused = [row.reason], list[str](), list[Refusal]()
+    for backend in row.answer:
+        refused += refusals(run, backend)
+    if row.winner and (best := refusals(run, row.answer[0])):
+        why, instead = best[-1].reason, first or " or ".join(candidates)
         notes.insert(0, say("guides.refused-here", backend=row.answer[0], why=why, instead=instead))
     now = run.active.dispatcher
     if now not in ("none", "unknown") and now != first and run.config.stage != "bring_up":
@@ -109,14 +111,13 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
         before=tuple(before),
         notes=_once(notes),
         asks=_once((*asks, *of_sizes)),
-        refused=refused,
+        refused=tuple(refused),
     )
 
 
-def _allowed(row: Row, refused: Sequence[Refusal]) -> tuple[str | None, Texts]:
+def _allowed(run: Run, row: Row) -> tuple[str | None, Texts]:
     """The first candidate, None where several are left without a winner; and all that are left."""
-    out = {refusal.what for refusal in refused}
-    candidates = tuple(name for name in row.answer if name not in out) or (ALLTOALL,)
+    candidates = tuple(filterfalse(partial(refusals, run), row.answer)) or (ALLTOALL,)
     return (candidates[0] if row.winner or len(candidates) == 1 else None), candidates
 
 
@@ -211,11 +212,10 @@ def _topology(run: Run) -> Texts:
     return told
 
 
-def refusals(run: Run, backends: Sequence[str]) -> tuple[Refusal, ...]:
-    """The backends of these that must not be chosen, each with every reason."""
-    return tuple(
-        Refusal(backend, rule.text, rule.source)
-        for backend in backends
-        for rule in limits(backend)
-        if past_limit(rule, run.config)
-    )
+def refusals(run: Run, backend: str) -> list[Refusal]:
+    """Every reason why a backend must not be chosen."""
+    found = []
+    for rule in limits(backend):
+        if past_limit(rule, run.config):
+            found.append(Refusal(backend, rule.text, rule.source))
+    return found

@@ -47,9 +47,9 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
         modules = most_freed(run, modules, then)
         then = tuple(label for label in then if label not in modules)
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
-    asks += [
-        one.option for label, one in MODULES.items() if one.option and meets(label, run) is None
-    ]
+    for label, one in MODULES.items():
+        if one.option and meets(label, run) is None:
+            asks.append(one.option)
     return RecomputeChoice(
         row=row,
         granularity=cast(Granularity, row.how),

@@ -115,8 +115,10 @@ enter("recomputed_now", recomputed_now)
 @fact
 def ran_out_in(run: Run) -> frozenset[str]:
     """Stages of training in which memory ran out, by the log or as given."""
-    stages = [one.stage for one in run.log.out_of_memory] if run.log else []
-    return frozenset(filter(None, (*stages, run.active.out_of_memory)))
+    stages = {run.active.out_of_memory}
+    for one in run.log.out_of_memory if run.log else ():
+        stages.add(one.stage)
+    return frozenset(filter(None, stages))
 
 
 @fact

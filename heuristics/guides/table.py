@@ -146,10 +146,11 @@ def fire(
     for row in table(name)[edition or run.config.guidance]:
         holds = row.when.holds(run) if row.when else True
         if holds:
-            asked = [
-                option for other, option in passed if option and outcome(other) != outcome(row)
-            ]
-            return Fired(row, tuple(dict.fromkeys(asked)))
+            asked = dict[str, None]()
+            for other, option in passed:
+                if option and outcome(other) != outcome(row):
+                    asked[option] = None
+            return Fired(row, tuple(asked))
         if row.when and holds is None:
             fact = row.when.unknown(run)[0].fact
             passed.append((row, fact.option if fact else ""))

@@ -8,6 +8,7 @@ import numpy as np
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
+from traces.ranks.matching.match import Matched
 from traces.ranks.replay.beneath import GRADIENTS
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -43,12 +44,9 @@ def _balanced(run: MeasuredRun, chains: Chains) -> tuple[IntArray, IntArray]:
     """
     matched, of_experts = run.together.matched, run.routing.of_experts
     first = matched.first
-    grouped = np.maximum(matched.grouped_ns, 0).astype(np.float64)
     least_ns = parts.least(np.where(chains.after == NO_ROW, 0, matched.grouped_ns), first)
     told = parts.spread(of_experts & (least_ns > 0), first)
-    mean = parts.spread(parts.total(grouped, first) / np.diff(first), first)
-    most = parts.spread(parts.most(grouped, first), first)
-    uneven = np.divide(most, mean, out=np.ones(len(most)), where=mean > 0)
+    uneven = parts.spread(_uneven(matched), first)
     keeps = np.minimum(1.0, (BALANCED.value - 1) / np.maximum(uneven - 1, 1e-9))
     mean_ns = parts.spread(parts.total(chains.own_ns, first) / np.diff(first), first)
     even_ns = np.rint(mean_ns + (chains.own_ns - mean_ns) * keeps).astype(np.int64)
@@ -58,6 +56,13 @@ def _balanced(run: MeasuredRun, chains: Chains) -> tuple[IntArray, IntArray]:
         chains.moving_ns,
     )
     return np.where(told, even_ns, chains.own_ns), moving_ns
+
+
+def _uneven(matched: Matched) -> FloatArray:
+    """Of each instance the fullest rank's expert work over the mean, shape (n,); 1 without any."""
+    first, grouped_ns = matched.first, np.maximum(matched.grouped_ns, 0).astype(np.float64)
+    most, mean = parts.most(grouped_ns, first), parts.total(grouped_ns, first) / np.diff(first)
+    return np.divide(most, mean, out=np.ones(len(most)), where=mean > 0)
 
 
 def _moved_evenly(run: MeasuredRun, chains: Chains, told: BoolArray) -> IntArray:
@@ -86,10 +91,9 @@ def _uneven_around(run: MeasuredRun, told: BoolArray) -> FloatArray:
     """
     matched, end_ns = run.together.matched, run.aligned.end_ns
     first = matched.first
-    grouped = np.maximum(matched.grouped_ns, 0).astype(np.float64)
-    mean = parts.total(grouped, first) / np.diff(first)
-    of_work = parts.least(told.astype(np.int64), first).astype(np.bool_) & (mean > 0)
-    uneven = np.where(of_work, parts.most(grouped, first) / np.maximum(mean, 1.0), 1.0)
+    of_work = parts.least(told.astype(np.int64), first).astype(np.bool_)
+    of_work &= parts.most(matched.grouped_ns, first) > 0
+    uneven = np.where(of_work, _uneven(matched), 1.0)
     who = group_of(matched.sizes, *(parts.total(matched.place**power, first) for power in (1, 2)))
     order = np.lexsort((parts.least(end_ns, first), who))
     place = np.where(of_work[order], np.arange(len(order)), len(order))

@@ -53,13 +53,6 @@ _NO_WORLD: Final = gap(
 _NONE_KNOWN: Final = gap("no communication was recorded", "record ranks that communicate")
 
 
-def analyse_run(summaries: Sequence[RankSummary]) -> Run:
-    """Analyse a run; the order of the summaries does not matter. What repairs it is for others to
-    say.
-    """
-    return run_of(judge(summaries), [one.identity.trace for one in summaries])
-
-
 @frozen
 class JudgedRun:
     """A run, what makes ranks late in it, None where nothing does, and which instances' waiting is

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from traces.errors import NotAResult
 from traces.missing import Missing
-from traces.texts import EXTRA, TextKind
+from traces.texts import TextKind
 
 R = TypeVar("R", bound=Struct)
 Change = Callable[[TextKind, Any], Any]
@@ -41,26 +41,24 @@ def changed(result: R, change: Change) -> R:
     return _in_struct(result, change)
 
 
-def bare_texts(kind: type[Struct]) -> list[str]:
-    """Fields of a document whose texts have no kind; there are to be none."""
-    found: list[str] = []
-    _bare(inspect.type_info(kind), kind.__name__, found, set())
-    return found
-
-
 def _in_struct(value: R, change: Change) -> R:
     new = {}
     for name, walk in _fields(type(value)):
         old = getattr(value, name)
-        try:
-            one = _gap(old, change) if isinstance(old, Missing) else walk(old, change)
-        except Refused as error:
-            raise error.within(f".{name}") from None
+        one = _at(f".{name}", walk, old, change)
         if one is not old:
             new[name] = one
     if new:
         return replace(value, **new)
     return value
+
+
+def _at(step: str, walk: _Walk, value: Any, change: Change) -> Any:
+    """A part changed; what is refused in it has its place one step further out."""
+    try:
+        return _gap(value, change) if isinstance(value, Missing) else walk(value, change)
+    except Refused as error:
+        raise error.within(step) from None
 
 
 def _gap(value: Missing, change: Change) -> Missing:
@@ -119,8 +117,6 @@ def _walk(kind: inspect.Type) -> _Walk | None:
 
 def _if_gap(value: Any, change: Change) -> Any:
     """A value without texts but for why it is not known."""
-    if isinstance(value, Missing):
-        return _gap(value, change)
     return value
 
 
@@ -128,8 +124,6 @@ def _of_union(walk: _Walk) -> _Walk:
     def of(value: Any, change: Change) -> Any:
         if value is None or value is UNSET or isinstance(value, int | float):
             return value
-        if isinstance(value, Missing):
-            return _gap(value, change)
         return walk(value, change)
 
     return of
@@ -141,17 +135,13 @@ def _of_list(walk: _Walk) -> _Walk:
             return value
         if walk is _if_gap and not any(isinstance(one, Missing) for one in value):
             return value
-        new = []
-        for place, one in enumerate(value):
-            try:
-                new.append(_gap(one, change) if isinstance(one, Missing) else walk(one, change))
-            except Refused as error:
-                raise error.within(f"[{place}]") from None
-        if all(one is old for one, old in zip(new, value, strict=True)):
-            return value
-        return tuple(
-            one for one, old in zip(new, value, strict=True) if one is not None or old is None
-        )
+        kept, is_changed = [], False
+        for place, old in enumerate(value):
+            one = _at(f"[{place}]", walk, old, change)
+            is_changed |= one is not old
+            if one is not None or old is None:
+                kept.append(one)
+        return tuple(kept) if is_changed else value
 
     return of
 
@@ -165,36 +155,10 @@ def _of_table(key: _Walk | None, inner: _Walk | None) -> _Walk | None:
             return value
         new = {}
         for name, one in value.items():
-            try:
-                shown = name if key is None else key(name, change)
-                new[shown] = one if inner is None else inner(one, change)
-            except Refused as error:
-                raise error.within("") from None
+            shown = name if key is None else key(name, change)
+            new[shown] = one if inner is None else _at("", inner, one, change)
         if all(new.get(name, one) is one for name, one in value.items()):
             return value
         return new
 
     return of
-
-
-def _bare(kind: inspect.Type, place: str, found: list[str], seen: set[Any]) -> None:
-    match kind:
-        case inspect.Metadata(extra=extra) if extra and EXTRA in extra:
-            return
-        case inspect.StrType(pattern=None) | inspect.AnyType():
-            found.append(place)
-        case inspect.Metadata():
-            _bare(kind.type, place, found, seen)
-        case inspect.StructType(cls=cls) | inspect.DataclassType(cls=cls):
-            if cls not in seen:
-                seen.add(cls)
-                for field in kind.fields:
-                    _bare(field.type, f"{cls.__name__}.{field.name}", found, seen)
-        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
-            for one in types:
-                _bare(one, place, found, seen)
-        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            _bare(item, place, found, seen)
-        case inspect.DictType(key_type=key, value_type=value):
-            for part in (key, value):
-                _bare(part, place, found, seen)

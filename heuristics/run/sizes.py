@@ -1,7 +1,6 @@
 """Parallel and batch sizes of an informed run, and larger ones that divide what they must."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Final
 
 from heuristics.config.sizes import divisors
@@ -9,7 +8,7 @@ from heuristics.facts.dictionary import fact
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 
 OTHER_LAYOUTS: Final = (
     "num_layers_per_virtual_pipeline_stage",
@@ -80,19 +79,22 @@ def deeper(run: Run) -> Iterator[dict[str, Value]]:
     if layers is None:
         yield {PP: 2 * pp}
         return
+    others, is_named = without_others(run), run.config.pp_layout is not None
     for size in range(2 * pp, layers + 1, pp):
         if not _ranks_allow(run, size):
             continue
-        others = any(run.config.first(knob) is not None for knob in OTHER_LAYOUTS)
-        named = run.config.pp_layout is not None
-        if not layers % (size * (run.config.vpp or 1)) and not named and not others:
+        if not layers % (size * (run.config.vpp or 1)) and not is_named and not others:
             yield {PP: size}
         elif not run.config.core_before("0.13.0"):
             found = even_layout(run.changed({PP: size, STAGE_LAYOUT: None}), run.config.vpp or 1)
             if found is not None:
                 count: Value = found[1] if found[1] > 1 else None
-                none = {knob: None for knob in OTHER_LAYOUTS if run.config.first(knob) is not None}
-                yield {PP: size, STAGE_LAYOUT: found[0], VIRTUAL_STAGES: count, **none}
+                yield {PP: size, STAGE_LAYOUT: found[0], VIRTUAL_STAGES: count, **others}
+
+
+def without_others(run: Run) -> Values:
+    """What else cuts its layers, left out."""
+    return {knob: None for knob in OTHER_LAYOUTS if run.config.first(knob) is not None}
 
 
 def fewer_stages(run: Run) -> int | None:
@@ -141,11 +143,7 @@ def present_layout(run: Run) -> str | None:
     (megatron/core/transformer/transformer_block.py, get_num_layers_to_build).
     """
     layers, pp, config = run.config.positive("num_layers"), run.config.pp, run.config
-    if (
-        layers is None
-        or pp is None
-        or any(config.first(knob) is not None for knob in OTHER_LAYOUTS[:3])
-    ):
+    if layers is None or pp is None or config.first(*OTHER_LAYOUTS[:3]) is not None:
         return None
     stages = pp * (config.vpp or 1)
     first, last = (config.on(knob) is True for knob in OTHER_LAYOUTS[3:])
@@ -177,6 +175,9 @@ def even_layout(run: Run, virtual: int | None = None) -> tuple[str, int] | None:
     stages = pp * virtual
     if len(parts) < stages:
         return None
-    bounds = [len(parts) * stage // stages for stage in range(stages + 1)]
-    named = ["".join(parts[start:end]) for start, end in pairwise(bounds)]
+    named, start = [], 0
+    for stage in range(1, stages + 1):
+        end = len(parts) * stage // stages
+        named.append("".join(parts[start:end]))
+        start = end
     return "|".join(named), virtual

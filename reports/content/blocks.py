@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from reports.content.plane import Plane
+from reports.rows import each
 from traces.frozen import frozen
 
 
@@ -298,8 +299,8 @@ class Step:
     @property
     def in_use(self) -> tuple[Spelling, ...]:
         """The spelling in use, of every arm, and the environment, which every spelling needs."""
-        first = {one.id for one in self.spellings[:1]}
-        return tuple(one for one in self.spellings if one.id in first | {"environment"})
+        used = ("environment", *each(self.spellings[:1], "id"))
+        return tuple(one for one in self.spellings if one.id in used)
 
 
 @frozen

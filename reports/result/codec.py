@@ -6,12 +6,13 @@ inside a list are one path, with `[*]`, and so is every list of a comparison.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import astuple, force_setattr
+from msgspec.structs import replace as with_fields
 
 from traces.errors import NotAResult
 from traces.missing import Missing
@@ -29,22 +30,22 @@ _ABSENT: Final = compiled(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
-    found = dict[Missing, None]()
-    document: Document = _lower(result, "", found)
-    gaps: Iterable[Missing] = (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    document, several = _whole(result)
     if getattr(result, "one_path_a_list", False):
-        gaps = dict.fromkeys(replace(one, path=_PLACE.sub("[*]", one.path)) for one in gaps)
-    document["missing"] = [
-        {"path": gap.path, "reason": gap.reason, "cure": gap.cure} for gap in gaps
-    ]
+        several = dict.fromkeys(replace(one, path=_PLACE.sub("[*]", one.path)) for one in several)
+    document["missing"] = list(map(asdict, several))
     return document
 
 
-def gaps(result: Struct) -> tuple[Missing, ...]:
+def gaps(result: Struct) -> Iterable[Missing]:
     """Every gap of a result: those of its values, each at its path, then those of no value."""
-    found = dict[Missing, None]()
-    _lower(result, "", found)
-    return (*found, *result.missing)  # type: ignore[attr-defined]  # of whole results
+    return _whole(result)[1]
+
+
+def _whole(result: Struct) -> tuple[Document, Iterable[Missing]]:
+    """The document, without its gaps, and these."""
+    found, noted = dict[Missing, None](), result.missing  # type: ignore[attr-defined]  # of whole results
+    return _lower(with_fields(result, missing=()), "", found), (*found, *noted)
 
 
 def lowered(section: Struct) -> Document:
@@ -59,32 +60,33 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         return None
     if isinstance(value, Struct):
         values = zip(value.__struct_encode_fields__, astuple(value), strict=True)
-        told = {key: one for key, one in values if one is not UNSET}
-        if path:
-            path += "."
-        elif "missing" in told:
-            told["missing"] = ()
-        return _lowered_each(told, path, found)
+        return _lowered_each(values, path and f"{path}.", found)
     if isinstance(value, list | tuple):
         if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
             return list(value)
-        if not any(isinstance(one, Struct | Mapping | tuple) for one in value):
-            return [_lower(one, path, found) for one in value]
-        inner = "[" in path
-        return [
-            _lower(one, f"{path}[{'*' if inner else place}]", found)
-            for place, one in enumerate(value)
-        ]
+        lowered, has_paths, inner = [], _has_paths(value), "[" in path
+        for place, one in enumerate(value):
+            own = f"[{'*' if inner else place}]" if has_paths else ""
+            lowered.append(_lower(one, path + own, found))
+        return lowered
     if isinstance(value, Mapping):
-        return _lowered_each(value, f"{path}.", found)
+        return _lowered_each(value.items(), f"{path}.", found)
     return value
 
 
-def _lowered_each(told: Mapping[str, Any], start: str, found: dict[Missing, None]) -> Document:
-    return {
-        key: one if type(one) in _PLAIN else _lower(one, start + key, found)
-        for key, one in told.items()
-    }
+def _lowered_each(
+    told: Iterable[tuple[str, Any]], start: str, found: dict[Missing, None]
+) -> Document:
+    lowered = {}
+    for key, one in told:
+        if one is not UNSET:
+            lowered[key] = one if type(one) in _PLAIN else _lower(one, start + key, found)
+    return lowered
+
+
+def _has_paths(several: Iterable[object]) -> bool:
+    """Whether what stands in a list has places of its own."""
+    return any(isinstance(one, Struct | Mapping | tuple) for one in several)
 
 
 def decode(document: object, kind: type[R]) -> R:
@@ -122,13 +124,14 @@ def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:
         return False
     first, rest = parts[0], parts[1:]
     if isinstance(value, tuple | list):
-        if not any(isinstance(one, Struct | tuple | Mapping) for one in value):
-            return False
-        places = [place for place in range(len(value)) if first in ("*", str(place))]
-        inner = [bool(rest) and _raise(value[place], rest, gap) for place in places]
-        return any(inner)
+        is_raised = False
+        if _has_paths(value):
+            for place, one in enumerate(value):
+                if first in ("*", str(place)):
+                    is_raised |= _raise(one, rest, gap)
+        return is_raised
     if isinstance(value, Mapping):
-        return bool(rest) and first in value and _raise(value[first], rest, gap)
+        return first in value and _raise(value[first], rest, gap)
     if not isinstance(value, Struct) or first not in value.__struct_encode_fields__:
         return False
     name = value.__struct_fields__[value.__struct_encode_fields__.index(first)]

@@ -4,7 +4,8 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -71,8 +72,15 @@ def read_kept(path: Path) -> Result | OfKind:
     Raises what the others here do, the message with the file.
     """
     document = read_document(path)
-    try:
+    with of_file(path):
         return kept_as_ours(document)
+
+
+@contextmanager
+def of_file(path: Path) -> Iterator[None]:
+    """What is no result of ours names its file."""
+    try:
+        yield
     except NotAResult as error:
         raise NotAResult(f"{path}: {error}") from None
 
@@ -91,10 +99,8 @@ def read_result(path: Path) -> Result:
     file.
     """
     found = read_kept(path)
-    try:
+    with of_file(path):
         return of_one_run(found)
-    except NotAResult as error:
-        raise NotAResult(f"{path}: {error}") from None
 
 
 def typed(document: Mapping[str, Any]) -> Result | OfKind:

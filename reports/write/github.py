@@ -69,7 +69,8 @@ class GitHub(Markup):
         for place, (line, under) in enumerate(items, start=1):
             mark = f"{place}." if is_numbered else "-"
             yield f"{mark} {line}"
-            yield from (f"{' ' * (len(mark) + 1)}- {one}" for one in under)
+            for one in under:
+                yield f"{' ' * (len(mark) + 1)}- {one}"
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]

@@ -89,7 +89,8 @@ class Jira(Markup):
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
-            yield from (f"{mark}* {one}" for one in under)
+            for one in under:
+                yield f"{mark}* {one}"
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]

@@ -132,10 +132,12 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
 
 
 def _order(lane: Drawn) -> tuple[int, int]:
-    families = {key.partition(".")[0] for key in lane.key}
-    called = [*words_of("lane_family")]
-    places = [called.index(one) for one in families if one in called]
-    return min(places, default=len(called)), -sum(lane.length_ns)
+    families, place = {key.partition(".")[0] for key in lane.key}, 0
+    for family in words_of("lane_family"):
+        if family in families:
+            break
+        place += 1
+    return place, -sum(lane.length_ns)
 
 
 def caption(lanes: Sequence[Drawn]) -> str:

@@ -237,10 +237,10 @@ def attached(markup: Markup, names: Sequence[str]) -> str:
     return f"{markup.plain('Attached: ')}{', '.join(map(markup.code, names))}\n"
 
 
-def drawn_bar(bar: blocks.Bar, width: int = BAR_WIDTH) -> str:
+def drawn_bar(bar: blocks.Bar) -> str:
     drawn, start = "", 0
     for piece, sum_share in zip(bar.pieces, accumulate(each(bar.pieces, "share")), strict=True):
-        end = round(sum_share * width)
+        end = round(sum_share * BAR_WIDTH)
         drawn += words_of("hue_glyph")[piece.hue] * max(1, end - start)
         start = max(end, start + 1)
     return drawn

@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 
+from heuristics.late.run import judge, run_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.arrays import IntArray
@@ -31,6 +32,7 @@ from traces.ranks.summaries.summary import (
 )
 from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import with_kinds
+from traces.sections.run import Run
 from traces.steps.choose import choose_steps
 from traces.steps.selection import parse_selection
 from traces.timeline import KEYS, Bucket, RankTimeline
@@ -295,3 +297,7 @@ def measured(rank: RankTimeline) -> RankSummary:
     queueing = find_queueing(rank)
     account = measure_account(rank, steps.windows, queueing)
     return summarise(rank, steps, absent_pieces(account), queueing)
+
+
+def analyse_run(summaries: Sequence[RankSummary]) -> Run:
+    return run_of(judge(summaries), [one.identity.trace for one in summaries])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from heuristics.result.brief import Brief
 from heuristics.result.result import Result
 from reports.measures import GROUPS, elsewhere, measures
-from reports.result.schema import places
+from tests.agreement.schema import places
 from tests.places import ROOT, Reviewed
 from tests.read_back.source import words_of_the_code
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.score.ranks.known import Case, Known, known, recorded, simulated
 from bench.simulate.ranks.described import Cause
-from heuristics.late.run import analyse_run
+from tests.recordings.ranks import analyse_run
 from traces.missing import Missing
 from traces.ranks.summaries.summary import RankSummary
 from traces.sections.run import Late, Run, RunWithout

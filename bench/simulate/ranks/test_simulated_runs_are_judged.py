@@ -12,8 +12,7 @@ from bench.simulate.ranks.described import Cause
 from bench.simulate.ranks.drawn import draw_run
 from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.ranks.truth import Truth
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import summaries_in
+from tests.recordings.ranks import analyse_run, summaries_in
 from traces.sections.run import Late, Run, RunWithout
 
 SEED, TWICE = 21, 22

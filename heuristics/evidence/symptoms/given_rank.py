@@ -10,7 +10,13 @@ from heuristics.config.hardware import gpu_named
 from heuristics.config.logic import first_known
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms.document import Detected, Latency, Rank, no_symptom
-from heuristics.figures.figures import RECOMPUTE_LABELS, Figures, added, compute_again_ns
+from heuristics.figures.figures import (
+    RECOMPUTE_LABELS,
+    Figures,
+    added,
+    compute_again_ns,
+    sum_ns,
+)
 from heuristics.guides.situation import of_experts_ns
 from heuristics.result.judged import Bucket
 from heuristics.words import say
@@ -78,9 +84,7 @@ def figures_given(told: Rank) -> Figures:
         budget_ns=budget,
         comm_kinds=frozenset(+added((exposed, hidden, blocking))),
         exposed_by_kind_ns=exposed,
-        hidden_comm_ns=first_known(
-            _ns(told.hidden_comm_frac), None if hidden is None else sum(hidden.values())
-        ),
+        hidden_comm_ns=first_known(_ns(told.hidden_comm_frac), sum_ns(hidden)),
         by_class_ns=classes,
         starved_ns=starved,
         split=not isinstance(absent.launch_starved, float | int),
@@ -155,8 +159,8 @@ def _memory(told: Rank) -> Memory:
         host_resident_exposed_ns=_ns(memory.host_resident_exposed_frac),
         allocator_ns=_ns(memory.allocator_frac),
         allocator_retry_frac=retried,
-        peak_bytes=None if memory.peak_bytes is None else int(memory.peak_bytes),
-        capacity_bytes=None if memory.capacity_bytes is None else int(memory.capacity_bytes),
+        peak_bytes=of_known(int, memory.peak_bytes),
+        capacity_bytes=of_known(int, memory.capacity_bytes),
     )
 
 
@@ -169,7 +173,7 @@ def _observed(told: Rank) -> Observed:
         kernels,
         framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
         training=seen.training_step,
-        gpu=None if told.gpu is None else gpu_named(told.gpu),
+        gpu=of_known(gpu_named, told.gpu),
         dispatcher=seen.dispatcher or "unknown",
         graph_frac=seen.graph_share_frac,
         recompute_modules=modules,

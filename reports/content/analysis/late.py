@@ -1,7 +1,7 @@
 """Who makes the others wait and why: as the one sentence of a page names it, and in full."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from heuristics.result.result import Result, late_rank
 from reports.content.blocks import Span, Words, words
@@ -42,7 +42,7 @@ def late_words(run: Run, late: Late, called: Called) -> str:
     ranks = _ranks(run, late, called)
     named = f"{late.host} ({ranks})" if late.host and ranks else ranks
     saves, longer = optional("; repair saves {}", saved_words(run, late)), ""
-    factors = known_of((run.ranks[one] for one in late.places), "device_factor")
+    factors = _told_of(run, late.places, "device_factor")
     if late.cause is Cause.SLOW_DEVICE and factors and len(factors) == len(late.places):
         longer = f", kernels take {rounded(sum(factors) / len(factors))} x"
     return f"{optional('{}: ', named)}{name_of(late.cause)}{longer}{saves}"
@@ -69,7 +69,11 @@ def _ranks(run: Run, late: Late, called: Called) -> str:
 
 def numbers_of(run: Run, places: Sequence[int]) -> list[int]:
     """The numbers of the ranks in some places, of those that have one."""
-    return known_of((run.ranks[one] for one in places), "rank")
+    return _told_of(run, places, "rank")
+
+
+def _told_of(run: Run, places: Sequence[int], field: str) -> list[Any]:
+    return known_of((run.ranks[one] for one in places), field)
 
 
 def why_words(run: Run, names: Names, late: Late) -> Words:

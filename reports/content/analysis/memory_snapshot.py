@@ -1,7 +1,6 @@
 """Memory over time by a snapshot of PyTorch: what holds its peak, and a curve."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 
 from heuristics.result.result import Result
@@ -97,9 +96,10 @@ def memory_drawing(used_bytes: Sequence[int], across: str, *under: str) -> Drawi
 
 def _chart(used_bytes: Sequence[int]) -> Iterator[str]:
     """Memory in use from left to right, as columns of characters, the highest at its peak."""
-    count, peak = min(_WIDTH, len(used_bytes)), max(used_bytes, default=0)
-    edges = [at * len(used_bytes) // max(1, count) for at in range(count + 1)]
-    columns = [max(used_bytes[begin:end]) for begin, end in pairwise(edges)]
+    count, peak, columns = min(_WIDTH, len(used_bytes)), max(used_bytes, default=0), []
+    for at in range(count):
+        begin, end = at * len(used_bytes) // count, (at + 1) * len(used_bytes) // count
+        columns.append(max(used_bytes[begin:end]))
     for level in range(_HEIGHT, 0, -1):
         line = "".join("#" if size * _HEIGHT >= peak * (level - 0.5) else " " for size in columns)
         yield f"{when(level == _HEIGHT, gigabytes(peak)):>10} |{line}|"

@@ -5,7 +5,7 @@ Steps are also for a wall that no change is known for. Of compute the part is wh
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import repeat, takewhile
 from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
@@ -160,9 +160,12 @@ def find_out(result: Result) -> Iterator[Step]:
         yield _look(wall, result)
     elif part is not None and judged and part.bucket in words_of("look_of_part"):
         yield _look(words_of("look_of_part")[part.bucket], result, f"targets {percent(part.frac)}")
-    open_ = [one for one in open_walls(result) if is_cure(one.cure)]
-    for is_lookup, how in ((True, "Learn what the unknown kernels do"), (False, "Record again")):
-        cured = [one for one in open_ if (one.cure == cure(UNNAMED, _kind(result))) is is_lookup]
+    hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
+    lookup, again = hows.values()
+    for one in open_walls(result):
+        if is_cure(one.cure):
+            (lookup if one.cure == cure(UNNAMED, _kind(result)) else again).append(one)
+    for how, cured in hows.items():
         if cured:
             named = "any of the walls"
             if judged:
@@ -202,7 +205,7 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     host's.
     """
     kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
-    part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
+    part = min(1.0, sum(map(kinds.get, _PAUSES, repeat(0))) / (cost_ns or 1))
     is_large = part > MOST.value or cost * part >= WALL.value
     if cost_ns and is_large:
         return cost * part

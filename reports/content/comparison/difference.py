@@ -44,7 +44,7 @@ from reports.content.names import (
 from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import each
-from traces.missing import OrMissing, known
+from traces.missing import OrMissing, known, of_known
 from traces.spelling import (
     adding_up,
     chosen,
@@ -238,7 +238,7 @@ def waterfall(compared: Compared) -> Blocks:
     drawn = []
     for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
         named = words(Term(one.row), ", within scatter" if one in compared.scattered else "")
-        share = None if one.share_frac is None else abs(one.share_frac)
+        share = of_known(abs, one.share_frac)
         drawn.append(
             row((named, before, after, Quantity(signed(moved_by), share, hue_of(one.row))))
         )

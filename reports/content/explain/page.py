@@ -52,7 +52,7 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
     if _PHRASE.search(topic.strip()) and topic.strip().isprintable():
         # the longest name whose words stand in a phrase, as `do this` in a title
         phrase = f"_{compiled('[^a-z0-9]+').sub('_', whole)}_"
-        named = (*_by_name(edition), *(_plain(one.title) for one in measures().values()))
+        named = (*_by_name(edition), *map(_plain, each(measures().values(), "title")))
         held = [name for name in named if len(name) >= _FEWEST and f"_{name}_" in phrase]
         if held and (found := _found(max(held, key=len), "", edition)):
             return _page_of(found, topic, detail)
@@ -107,15 +107,16 @@ def _found(name: str, topic: str, edition: Guidance) -> list[Topic]:
     from reports.content.explain.configuration import spelled
     from reports.content.explain.walls import limit_topics
 
-    own = sorted(_by_name(edition).get(name, []), key=lambda one: one.kind not in _WORDS)
-    first = sum(one.kind in _WORDS for one in own)
+    first, last = list[Topic](), list[Topic]()
+    for own in _by_name(edition).get(name, ()):
+        (first if own.kind in _WORDS else last).append(own)
     singular = _singular(name)
     titled = (one for one in measures().values() if _singular(one.title) == singular)
     of_measures = []
     for one in dict.fromkeys((*named(name), *titled)):
         kind = f"measure{optional(', in {}', one.unit)}"
         of_measures.append(Topic(one.name, kind, partial(_measure, one), one.title))
-    found = [*own[:first], *of_measures, *own[first:], *limit_topics(topic)]
+    found = [*first, *of_measures, *last, *limit_topics(topic)]
     # findings whose id ends in what they were found of: `CFG-misspelled-3`
     families = (
         start for start in _by_name(edition) if start.endswith("_") and name.startswith(start)

@@ -1,5 +1,6 @@
 """What files say of a run: `configuration`, `memory_estimate`, and `log`."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -9,6 +10,7 @@ from heuristics.result import configured as typed
 from heuristics.result.judged import Checked as Answered
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
+from reports.rows import each
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap, or_gap
 from traces.sections.section import copied
@@ -45,7 +47,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
         versions=_versions(judgement.run),
         settings=tuple(listed),
         problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
-        checked=tuple(copied(Answered, one) for one in checked.own_answers),
+        checked=tuple(map(partial(copied, Answered), checked.own_answers)),
     )
 
 
@@ -85,7 +87,7 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
         steady_count=steady.count if steady else 0,
         left_out=steady.left_out_by_reason if steady else {},
         steady_step_ns=or_gap(steady and steady.median_ns, unsteady),
-        iterations_ns=tuple(one.length_ns for one in last),
+        iterations_ns=tuple(each(last, "length_ns")),
         spread_ns=or_gap(steady and steady.spread_ns, unsteady),
         peak_allocated_bytes=or_gap(peak and peak.allocated_bytes, unreported),
         peak_reserved_bytes=or_gap(peak and peak.reserved_bytes, unreported),

@@ -1,6 +1,7 @@
 """`fixes`, `levers` and `refused`: what to try, and what not."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from heuristics.fixes.change import lines, sentences
@@ -23,10 +24,10 @@ _MEASURE: Final = gap(
 
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
     """Changes to try, in their order."""
-    rooms = judgement.from_files.rooms if judgement.from_files else {}
-    return tuple(
-        fix(one, judgement.run, _checked(judgement, one), rooms.get(one.fix.id)) for one in planned
-    )
+    rooms, found = judgement.from_files.rooms if judgement.from_files else {}, []
+    for one in planned:
+        found.append(fix(one, judgement.run, _checked(judgement, one), rooms.get(one.fix.id)))
+    return tuple(found)
 
 
 def fix(
@@ -50,7 +51,7 @@ def fix(
         typed.Fix,
         planned.fix,
         knobs=planned.knobs,
-        preconditions=tuple(copied(typed.Precondition, one) for one in planned.preconditions),
+        preconditions=tuple(map(partial(copied, typed.Precondition), planned.preconditions)),
         checked=checked,
         after=planned.after,
         room=room,
@@ -83,8 +84,8 @@ def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...
             f"the change{after} breaks no rule by itself; the errors of the configuration are "
             f"corrected first"
         )
-    asked = (copied(typed.Checked, one) for one in told.answers.get(planned.fix.id, ()))
-    return (typed.Checked("rules", "ok", said), *asked)
+    asked = told.answers.get(planned.fix.id, ())
+    return (typed.Checked("rules", "ok", said), *map(partial(copied, typed.Checked), asked))
 
 
 def refused(judgement: Judgement) -> tuple[typed.Refused, ...]:

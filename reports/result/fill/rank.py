@@ -1,12 +1,14 @@
 """`ranks[]`: what was measured of one process on one GPU."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from heuristics.findings.recorded import is_finding
+from heuristics.figures.figures import is_finding
 from heuristics.walls.price import wall_of
+from reports.rows import each
 from traces.cures import cures
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, gap, known, or_gap, unless
@@ -61,7 +63,7 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
         physical_gpu=UNSET if found.physical_gpu is None else found.physical_gpu,
         rank=or_gap(found.rank, gap("the trace does not record the rank", cure["rank"])),
         clock_offset_ns=offset_ns,
-        windows_ns=tuple((start, end) for start, end in found.steps.windows.pairs()),
+        windows_ns=tuple(map(tuple, found.steps.windows.pairs())),
         steps=_steps(found),
         budget_ns=Budget(
             window_ns, budget.compute_ns, unless(found.unseen, comm_ns), copy_ns, budget.idle_ns
@@ -108,10 +110,10 @@ def _steps(found: RankMeasurements) -> Steps:
     return copied(
         Steps,
         steps,
-        used=tuple(copied(Step, step) for step in steps.used),
+        used=tuple(map(partial(copied, Step), steps.used)),
         dropped=tuple(copied(Dropped, step, reason=step.dropped) for step in steps.dropped),
         median_ns=or_gap(steps.median_ns, unstepped),
-        replayed=tuple(step.index for step in sample_of(steps).steps) if costs else (),
+        replayed=tuple(each(sample_of(steps).steps, "index")) if costs else (),
         replayed_ns=costs.replayed_ns if costs else 0,
         disagreement=steps.disagreement or "",
         min_ns=or_gap(min(lengths, default=None), unstepped),

@@ -18,6 +18,7 @@ from reports.result.fill.rank import notes, rank
 from reports.result.fill.shown import given
 from reports.result.fill.told import with_public_names
 from reports.result.fill.trace import ReadTrace, trace
+from reports.rows import each
 from traces.cures import cures
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
@@ -110,7 +111,7 @@ def result_of_run(
         ),
         judgement.run.framework,
     )
-    return with_public_names(made, redact, [one.info for one in traces])
+    return with_public_names(made, redact, each(traces, "info"))
 
 
 def _said(section: S, names: Iterable[str], judged: bool) -> S:
@@ -119,9 +120,11 @@ def _said(section: S, names: Iterable[str], judged: bool) -> S:
     """
     if judged:
         return section
-    return replace(
-        section, **{name: _NOT_GIVEN for name in names if known(getattr(section, name)) is None}
-    )
+    gaps = {}
+    for name in names:
+        if known(getattr(section, name)) is None:
+            gaps[name] = _NOT_GIVEN
+    return replace(section, **gaps)
 
 
 def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
@@ -152,15 +155,18 @@ def _plain(result: Result, framework: Framework) -> Result:
         if isinstance(value, Missing):
             return Missing("", value.reason, cure(value))
         if isinstance(value, Struct):
-            fields = {name: getattr(value, name) for name in value.__struct_fields__}
-            changed = {name: new for name, old in fields.items() if (new := told(old)) is not old}
+            changed = {}
+            for name in value.__struct_fields__:
+                old = getattr(value, name)
+                if (new := told(old)) is not old:
+                    changed[name] = new
             if changed:
                 return replace(value, **changed)
             return value
         if isinstance(value, Mapping):
             if {*map(type, value.values())} <= _PLAIN:
                 return value
-            return {k: told(v) for k, v in value.items()}
+            return dict(zip(value, map(told, value.values()), strict=True))
         if isinstance(value, tuple) and not {*map(type, value)} <= _PLAIN:
             return tuple(map(told, value))
         return value

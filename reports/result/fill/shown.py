@@ -84,12 +84,16 @@ def given(run: Given, redact: bool = True) -> dict[str, Any]:
 
 def _is_plain(field: str, value: Any) -> bool:
     if field == "env":
-        pairs = [str(one).partition("=") for one in value]
-        return all(shown(f"env.{name}", text, redact=True) is not None for name, _, text in pairs)
+        return all(map(_is_plain_variable, value))
     if field == "pp_layout":
         return stage_count(value) is not None
     texts = value if isinstance(value, list) else [value]
     return all(not isinstance(text, str) or _PLAIN.fullmatch(text) for text in texts)
+
+
+def _is_plain_variable(said: object) -> bool:
+    name, _, text = str(said).partition("=")
+    return shown(f"env.{name}", text, redact=True) is not None
 
 
 def shown_of(redact: bool) -> Callable[[str, Value], Any]:

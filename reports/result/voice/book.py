@@ -70,12 +70,12 @@ class Book:
 
     def __init__(self, said: Iterable[str]) -> None:
         self.whole: set[str] = {*VALUES}
-        self.words: set[str] = {one.lower() for one in VALUES}
+        self.words: set[str] = {*map(str.lower, VALUES)}
         self._by_word: dict[str, list[Sentence]] = {}
         for one in dict.fromkeys(said):
             pieces, bare = tuple(one.split(GAP)), one.replace(GAP, " ")
             words = _WORD.findall(bare)
-            self.words |= {word.lower() for word in (*words, *tokens(bare))}
+            self.words.update(map(str.lower, (*words, *tokens(bare))))
             if len(pieces) == 1:
                 self.whole.add(one)
             elif telling := [word for word in words if word.lower() not in _SMALL]:
@@ -103,7 +103,7 @@ class Book:
         """Whether a text is one of the sentences with gaps, and what stands in each may stand
         there.
         """
-        for word in dict.fromkeys(found.lower() for found in _WORD.findall(text)):
+        for word in dict.fromkeys(map(str.lower, _WORD.findall(text))):
             for sentence in self._by_word.get(word, ()):
                 gaps = sentence.gaps(text)
                 if gaps is not None and all(map(may_fill, gaps)):
@@ -173,8 +173,12 @@ class Reading:
         """`--no-such-flag takes a whole number`, `Transformer Engine beside recompute of
         moe_act`.
         """
-        blanks = [place for place, sign in enumerate(text) if sign == " "][:_LONGEST_NAME]
-        for name, said in ((text[:blank], text[blank + 1 :]) for blank in blanks):
+        blank = -1
+        for _ in range(_LONGEST_NAME):
+            blank = text.find(" ", blank + 1)
+            if blank < 0:
+                break
+            name, said = text[:blank], text[blank + 1 :]
             is_name = name in self._book.whole or is_term(name, self._book.words, self._names)
             if is_name and (said in self._book.whole or self._book.fits(said, self._may_fill)):
                 return True
@@ -218,6 +222,9 @@ def book() -> Book:
 
 def _prose(text: str) -> int:
     """How many words of a text are neither names nor figures nor flags."""
-    shown = " ".join(one for one in text.split() if not one.startswith("-"))
-    found = (word for word in tokens(shown) if word not in _JOINS)
-    return sum(_PROSE.fullmatch(word.strip(_AROUND)) is not None for word in found)
+    count = 0
+    for shown in text.split():
+        for word in tokens(shown) if not shown.startswith("-") else ():
+            if word not in _JOINS and _PROSE.fullmatch(word.strip(_AROUND)):
+                count += 1
+    return count

@@ -175,8 +175,7 @@ def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]
     """Names of files that sentences may have, each as it may be told, and names of what was
     recorded.
     """
-    files = {}
-    recorded = {}
+    files, recorded = dict[str, str](), dict[str, None]()
 
     def note(kind: TextKind, text: Any) -> Any:
         at = _AT.fullmatch(text) if kind is TextKind.PLACE else None
@@ -185,7 +184,8 @@ def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]
             files[name] = told_name(name) if redacted else name
         elif kind is TextKind.RECORDED:
             public = public_name(text, redacted)
-            recorded.update(dict.fromkeys(public[:most] for most in (len(public), *_CUT)))
+            for most in (len(public), *_CUT):
+                recorded[public[:most]] = None
         return text
 
     changed(result, note)

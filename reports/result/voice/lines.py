@@ -4,7 +4,6 @@ take.
 
 import shlex
 from functools import cache
-from itertools import chain
 from typing import Final
 
 from heuristics.config.about import OPTIONS, option_of
@@ -85,5 +84,8 @@ def _settings() -> frozenset[str]:
 @cache
 def _listed() -> frozenset[str]:
     """The words that a setting may take several of."""
-    several = (knob.choices for knob in knobs().values() if "list" in knob.kind)
-    return frozenset(chain.from_iterable(several))
+    words = set[str]()
+    for knob in knobs().values():
+        if "list" in knob.kind:
+            words.update(knob.choices)
+    return frozenset(words)

@@ -64,8 +64,10 @@ def _is_name(word: str, words: Collection[str]) -> bool:
     pieces = _PIECE.findall(word)
     if len(pieces) < 2 or len(word) > _LONGEST_NAME or "".join(pieces) != word or word[0] == "/":
         return False
-    said = [one.lower() for one in pieces if one.isalpha()]
-    return all(one in words or _is_slip(one, words) for one in said)
+    for one in map(str.lower, filter(str.isalpha, pieces)):
+        if one not in words and not _is_slip(one, words):
+            return False
+    return True
 
 
 def _is_slip(piece: str, words: Collection[str]) -> bool:

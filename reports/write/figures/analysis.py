@@ -10,7 +10,7 @@ from reports.content.blocks import Bar, Plan, Sentence, Table
 from reports.content.names import plain
 from reports.content.page import PLAIN, Detail, Head
 from reports.write.figures.bars import draw_bar, draw_savings
-from reports.write.figures.canvas import Area, FigureForm, drawn
+from reports.write.figures.canvas import Area
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.figures.plan import draw_plan
 from reports.write.figures.run import draw_heat, heat_height
@@ -24,11 +24,7 @@ _OF_RANKS = ("First", "Repair", "Straggler", "Arrives last")
 """Labels of the lines about ranks that a sheet has."""
 
 
-def draw_analysis(result: Result, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(draw_on, result, form, head)
-
-
-def draw_on(area: Area, result: Result, head: Head = PLAIN) -> None:
+def draw_analysis(area: Area, result: Result, head: Head = PLAIN) -> None:
     """Of several ranks who makes whom wait, what to do first and a map stand where one has its
     step.
     """

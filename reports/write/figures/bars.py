@@ -85,13 +85,18 @@ def _legend(area: Area, pieces: Sequence[Piece], top: float) -> float:
 def draw_savings(area: Area, table: Table) -> None:
     """Rows with their amount, share and bar."""
     area.strong(0, 0.08, fitted(table.title, area.width, LARGE, bold=True), LARGE)
-    top = 0.06
-    ends = (area.width - 0.7, area.width)
-    for right, column in zip(ends, table.columns[1:3], strict=True):
-        area.note(right, 0.08, column.title, ha="right")
+    top, ends = 0.06, draw_heads(area, table, 0.7)
     for row in table.rows:
         top += _ROW
         top += _saving(area, row, top, ends)
+
+
+def draw_heads(area: Area, table: Table, apart: float) -> tuple[float, float]:
+    """The titles of two columns of figures, and where these end."""
+    ends = (area.width - apart, area.width)
+    for right, column in zip(ends, table.columns[1:3], strict=True):
+        area.note(right, 0.08, column.title, ha="right")
+    return ends
 
 
 def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> float:

@@ -10,7 +10,7 @@ from reports.content.names import hue_of
 from reports.content.page import PLAIN, Detail, Head
 from reports.rows import each
 from reports.write.figures.bars import draw_legend, fill
-from reports.write.figures.canvas import BODY, Area, FigureForm, drawn
+from reports.write.figures.canvas import BODY, Area
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.figures.waterfall import draw_waterfall
 from traces.spelling import in_ms
@@ -23,11 +23,7 @@ _LENGTHS: Final = 1.1
 _COLUMNS: Final = (0.58, 0.38)
 
 
-def draw_comparison(compared: Compared, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(draw_on, compared, form, head)
-
-
-def draw_on(area: Area, compared: Compared, head: Head = PLAIN) -> None:
+def draw_comparison(area: Area, compared: Compared, head: Head = PLAIN) -> None:
     shown = head.over(page(compared, Detail.FIRST))
     top = draw_frame(area, shown, compared.tool.version)
     tables = shown.of_kind(Table)[:1]

@@ -7,7 +7,7 @@ from reports.content.analysis.run import merged_name, page
 from reports.content.blocks import Hue, Part
 from reports.content.names import plain
 from reports.content.page import PLAIN, Head
-from reports.write.figures.canvas import BODY, SMALL, Area, FigureForm, drawn
+from reports.write.figures.canvas import BODY, SMALL, Area
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.html.ranks import Maps, heat_of
 from reports.write.palette import HUES, INK
@@ -19,11 +19,7 @@ _APART_UP_TO: Final = 64
 _TITLE, _ROW, _GAP, _TICKS, _FOOT = 0.3, 0.26, 0.06, 0.3, 0.3
 
 
-def draw_run(merged: Merged, form: FigureForm, head: Head = PLAIN) -> bytes:
-    return drawn(draw_on, merged, form, head)
-
-
-def draw_on(area: Area, merged: Merged, head: Head = PLAIN) -> None:
+def draw_run(area: Area, merged: Merged, head: Head = PLAIN) -> None:
     shown = head.over(page(merged))
     top = draw_frame(area, shown, merged.tool.version)
     heat = heat_of(merged.run, lambda place: plain(merged_name(merged, place)))

@@ -6,7 +6,7 @@ from heuristics.result.compared import Compared
 from reports.content.blocks import Table
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import cell_text
-from reports.write.figures.bars import fill
+from reports.write.figures.bars import draw_heads, fill
 from reports.write.figures.canvas import BODY, LARGE, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.palette import HAIR, INK, SOFT
@@ -28,9 +28,7 @@ def draw_waterfall(area: Area, compared: Compared, table: Table) -> None:
     rows = list(filter(None, (*table.rows, table.total)))
     high = min(0.36, (area.height - 0.45) / (len(rows) + 1))
     width = area.width - _NAMES - _FIGURES
-    ends = (area.width - 0.8, area.width)
-    for right, column in zip(ends, table.columns[1:3], strict=True):
-        area.note(right, 0.08, column.title, ha="right")
+    ends = draw_heads(area, table, 0.8)
     chart = area.part(_NAMES, 0.35, width, high * len(rows))
     # words right of every bar are on the chart
     room = chart.width - inches(

@@ -2,11 +2,12 @@
 axis.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import Block, Cell, Fold, Headline, Table
+from reports.content.blocks import Block, Cell, Fold, Headline, Hue, Table
 from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
 from reports.content.comparison.causes import limits
@@ -104,8 +105,10 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
     for fold in folds:  # all that was recorded, as a table that is seen at once
         if fold.id == _WHOLE:
             why += (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
-    rows = (*compared.base.budget_rows, *compared.new.budget_rows)
-    hues = {hue_of(row.row) for row in rows if row.mean_ns}
+    strips, hues = strips_of(compared), set[str]()
+    for strip in strips:
+        for hue, *_ in strip.pieces:
+            hues.add(hue)
     shown, sides = [], (("base", compared.base.timeline), ("new", compared.new.timeline))
     longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
     for name, timeline in sides:
@@ -121,7 +124,7 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "interval": interval_of(compared),
         "waterfall": drawn,
         "beside": [] if drawn else beside,
-        "strips": strips_of(compared),
+        "strips": strips,
         "hues": {hue: name for hue, name in words_of("hue").items() if hue in hues},
         "why": why,
         "around": around,
@@ -182,10 +185,11 @@ def strips_of(compared: Compared) -> list[Strip]:
     rows = (*compared.base.budget_rows, *compared.new.budget_rows)
     order, strips = dict.fromkeys(map(hue_of, each(rows, "row"))), []
     for name, side in sides(compared).items():
-        pieces, left_ns = [], 0
+        pieces, left_ns, times_ns = [], 0, Counter[Hue]()
+        for row in side.budget_rows:
+            times_ns[hue_of(row.row)] += row.mean_ns
         for hue in order:
-            time_ns = sum(row.mean_ns for row in side.budget_rows if hue_of(row.row) is hue)
-            if time_ns > 0:
+            if (time_ns := times_ns[hue]) > 0:
                 said = f"{words_of('hue')[hue]}: {in_ms(time_ns)}"
                 drawn = length(left_ns / whole_ns), length(time_ns / whole_ns)
                 pieces.append((hue.value, *drawn, said))

@@ -4,6 +4,7 @@ timelines.
 At its top: what can be saved at most, how sure that is, and the walls as cards.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -88,14 +89,16 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     stays under 1 MB: the timelines take what room the rest leaves.
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
-    more_of = dict[str, Several]()
+    more_of, refused = dict[str, Several](), list[Items]()
     for block in whole:
         if isinstance(block, Plan):
-            more_of |= {step.id: step.notes for step in block.steps}
+            for step in block.steps:
+                more_of[step.id] = step.notes
+        elif isinstance(block, Items):
+            refused.append(block)
     places = [*map(partial(called, result), result.ranks)]
     page = head.over(Page(title(result), facts(result), (), Detail.FULL))
-    run, refused = known(result.run), [block for block in whole if isinstance(block, Items)]
-    replayed = []
+    run, replayed = known(result.run), []
     for step in steps.steps:
         if step.replayed and step.high is not None:
             replayed.append(([step.id], step.low, step.high, saving(step.low, step.high)))
@@ -137,7 +140,7 @@ def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
     content = {
         "headline": first,
         "before": [one for one in others if not isinstance(one, Part)],
-        "blocks": [one for one in others if isinstance(one, Part)],
+        "blocks": page.of_kind(Part),
         "heat": heat_of(merged.run, name),
         "steps": step_maps_of(merged.run, name),
         **shared(Marks(view), page),
@@ -157,7 +160,7 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
 
 def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> list[Tab]:
     """`beside`: what was refused, and what the guides choose."""
-    found: dict[str, list[Block]] = {id: [] for id in words_of("tab")}
+    found = defaultdict[str, list[Block]](list)
     hangs = hang_lines(result, leading_hang(result) is not None)
     found["summary"] += (*hangs, *warnings(result), *run_lines(result), steps)
     for block in beside:

@@ -148,14 +148,8 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
     maps = [_by_step("waited", Hue.COMMUNICATION, ranks, waited)]
     caused = known_of(shown, "caused_by_step_ns")
     if len(caused) == len(shown):
-        maps.append(
-            _by_step(
-                f"caused waiting ({words_of('busy_with')[hue]})",
-                hue,
-                ranks,
-                [one or () for one in caused],
-            )
-        )
+        name = f"caused waiting ({words_of('busy_with')[hue]})"
+        maps.append(_by_step(name, hue, ranks, caused))
     lengths = each(shown, "step_lengths_ns")
     maps.append(_by_step("step", Hue.OTHER, ranks, lengths, from_least=True))
     of = (
@@ -211,7 +205,10 @@ def pair_of(result: Result) -> Pair | None:
         return None
     shown = shown_ranks(run, _MOST)
     rows = [dict(_pair_figures(result.ranks[one.index], one)) for one in shown]
-    largest = {name: max(row[name] or 0.0 for row in rows) or 1.0 for name in rows[0]}
+    largest = dict.fromkeys(rows[0], 0.0)
+    for row in rows:
+        for name, value in row.items():
+            largest[name] = max(largest[name], value or 0.0)
     texts = list[list[str]]()
     shares = list[list[float]]()
     for row in rows:
@@ -219,12 +216,11 @@ def pair_of(result: Result) -> Pair | None:
         shares.append([])
         for name, value in row.items():
             texts[-1].append(told(value, rounded if name == _TIMES else milliseconds))
-            shares[-1].append(round((value or 0.0) / largest[name], 4))
+            shares[-1].append(round((value or 0.0) / (largest[name] or 1.0), 4))
     # the late rank, or the one that others waited for the most; then one like it, that waited most
     places = late_places(run)
     first = max(shown, key=lambda one: (one.index in places, known(one.caused_ns) or 0))
-    others = [one for one in shown if one is not first]
-    second = max(others, key=lambda one: (one.group == first.group, one.waited_ns))
+    second = max(shown, key=lambda one: (one is not first, one.group == first.group, one.waited_ns))
     chosen = (shown.index(first), shown.index(second))
     names = tuple(plain(short_name(result, one.index)) for one in shown)
     return Pair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))

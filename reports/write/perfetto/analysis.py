@@ -4,7 +4,7 @@ stream.
 Ranks of several recordings stand on one clock as far as the result has it; others are named.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, count
 from typing import Final
@@ -194,13 +194,14 @@ def _step(one: Step | Dropped, state: str, reason: str = "") -> Slice:
 def _counters(rank: Rank) -> Iterator[Counter]:
     used, ledger = rank.steps.used, known(rank.ledger)
     for name, group in (("used steps, ms", "budget"), ("no compute in used steps, ms", "absent")):
-        parts = dict[str, list[Sequence[int]]]()
+        parts = dict[str, list[int]]()
         for row in those(ledger or (), group=group):
-            parts.setdefault(row.row.partition(".")[0], []).append(row.per_step_ns)
+            sums = parts.setdefault(row.row.partition(".")[0], [0] * len(row.per_step_ns))
+            for place, ns in enumerate(row.per_step_ns):
+                sums[place] += ns
         points = []
         for place, step in enumerate(used):
-            lengths = {head: sum(row[place] for row in rows) for head, rows in parts.items()}
-            points.append((step.start_ns, lengths))
+            points.append((step.start_ns, {head: sums[place] for head, sums in parts.items()}))
             if step.end_ns not in each(used[place + 1 : place + 2], "start_ns"):
                 points.append((step.end_ns, dict.fromkeys(parts, 0)))
         if used and parts:

@@ -6,11 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.evidence.evidence import expert_waiting_frac, late_rank, without_waits
-from heuristics.late.run import analyse_run
 from heuristics.result.judged import Wall
 from heuristics.run.repairs import LateRank
 from tests.doubles.result import double
-from tests.recordings.ranks import Work, together
+from tests.recordings.ranks import Work, analyse_run, together
 from traces.missing import Missing
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.findings.recorded import Configured, configured, difference
+from heuristics.findings.passes import Configured, configured, difference
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.doubles.workflow import Config, run_with

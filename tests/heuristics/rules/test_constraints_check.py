@@ -210,7 +210,7 @@ def test_one_pipeline_stage_asks_for_no_layout() -> None:
 
 
 def refused(backend: str, **given: object) -> list[str]:
-    return [one.reason for one in refusals(Run(given=Given(**given)), (backend,))]  # type: ignore[arg-type]
+    return [one.reason for one in refusals(Run(given=Given(**given)), backend)]  # type: ignore[arg-type]
 
 
 def test_one_rank_has_no_peer_to_dispatch_to_but_hybridep_takes_it_from_0_17_1() -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 from msgspec import structs
 
-from heuristics.late.run import analyse_run
 from heuristics.result.judged import Reason
 from heuristics.run.run import WALL_IDS
 from heuristics.walls.confidence import level_of, reasons_against
@@ -26,7 +25,7 @@ from tests.doubles.opinions import (
     walls,
     walls_of,
 )
-from tests.recordings.ranks import Work, together
+from tests.recordings.ranks import Work, analyse_run, together
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.ranks.summaries.summary import Group, GroupSource

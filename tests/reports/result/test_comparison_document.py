@@ -12,7 +12,7 @@ import pytest
 from heuristics.comparison.ranks import Pair
 from heuristics.result.compared import Compared
 from reports.result.codec import Document
-from reports.result.schema import schema
+from tests.agreement.schema import schema
 from tests.agreement.untold import plain, uncovered
 from tests.doubles.comparison import rank, result, row
 from tests.doubles.comparison_document import (

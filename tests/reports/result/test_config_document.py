@@ -14,7 +14,7 @@ from bench.simulate.export import write_export
 from heuristics.result.result import Result
 from reports.result.codec import Document
 from reports.result.json_text import render_json
-from reports.result.schema import schema
+from tests.agreement.schema import schema
 from tests.agreement.untold import nulls, unexplained
 from tests.configurations.check import BRIDGE, CONTRADICTS, ILLEGAL, log, log_lines, script, symptoms, written
 from tests.configurations.logs import crash, out_of_memory

@@ -18,7 +18,7 @@ from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
 from heuristics.result.result import Merged, Result
 from reports.result.codec import decode
-from reports.result.schema import places, schema, schema_text
+from tests.agreement.schema import places, schema, schema_text
 from tests.doubles.sides import run_of
 from tests.places import GOLDEN, ROOT, Reviewed
 from traces.errors import NotAResult

@@ -18,8 +18,8 @@ from diagnoser.demo import unpack
 from heuristics.result.brief import Brief
 from heuristics.result.result import Result
 from reports.result.json_text import render_json
-from reports.result.schema import schema
 from reports.write.brief import NAME, _cut, write_brief
+from tests.agreement.schema import schema
 
 Json = dict[str, Any]
 

@@ -23,9 +23,10 @@ from bench.simulate.recording import Recording
 from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.content.blocks import Hue
+from reports.content.page import PLAIN
 from reports.result.codec import decode
 from reports.write.figures import analysis, comparison
-from reports.write.figures.canvas import FigureForm, new_sheet, own_style
+from reports.write.figures.canvas import FigureForm, drawn, new_sheet, own_style
 from reports.write.figures.lettering import MONO, fitted, inches, mono_inches, wrapped
 from reports.write.figures.timeline import pixels
 from reports.write.lanes import Drawn
@@ -111,17 +112,17 @@ def _typed(document: Document) -> Result | Compared:
 def _drawn(document: Document, form: FigureForm) -> bytes:
     found = _typed(document)
     if isinstance(found, Compared):
-        return comparison.draw_comparison(found, form)
-    return analysis.draw_analysis(found, form)
+        return drawn(comparison.draw_comparison, found, form, PLAIN)
+    return drawn(analysis.draw_analysis, found, form, PLAIN)
 
 
 def _sheet(document: Document) -> Figure:
     """Within `own_style`."""
     found, area = _typed(document), new_sheet()
     if isinstance(found, Compared):
-        comparison.draw_on(area, found)
+        comparison.draw_comparison(area, found)
     else:
-        analysis.draw_on(area, found)
+        analysis.draw_analysis(area, found)
     return area.figure
 
 

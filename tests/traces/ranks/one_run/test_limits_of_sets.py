@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import MS, US, Part, Work, array, shifted, summary_of, together
+from tests.recordings.ranks import MS, US, Part, Work, analyse_run, array, shifted, summary_of, together
 from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks.matching.match import match

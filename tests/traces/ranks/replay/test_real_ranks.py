@@ -9,9 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from heuristics.late.run import analyse_run
 from tests.places import DATA
-from tests.recordings.ranks import summaries_in
+from tests.recordings.ranks import analyse_run, summaries_in
 from traces.missing import Missing, known
 from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.summary import RankSummary

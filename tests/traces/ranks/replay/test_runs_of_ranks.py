@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import Work, many, together
+from tests.recordings.ranks import Work, analyse_run, many, together
 from traces.missing import Missing
 from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.codec import encode

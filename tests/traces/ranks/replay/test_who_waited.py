@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import US, Part, Work, summary_of, together
+from tests.recordings.ranks import US, Part, Work, analyse_run, summary_of, together
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Clocks, align
 from traces.ranks.replay.beneath import slope

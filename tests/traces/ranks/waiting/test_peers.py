@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import US, Part, array, summary_of
+from tests.recordings.ranks import US, Part, analyse_run, array, summary_of
 from traces.errors import UnlikeRuns
 from traces.intervals import spans
 from traces.missing import Missing, known

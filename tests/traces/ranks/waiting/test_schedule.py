@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import US, Part, array, summary_of
+from tests.recordings.ranks import US, Part, analyse_run, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.summaries.summary import Group, GroupSource, Messages, Operation, RankSummary

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heuristics.late.run import analyse_run
-from tests.recordings.ranks import Work, array, together
+from tests.recordings.ranks import Work, analyse_run, array, together
 from traces.names.kernels import compute_classes
 from traces.ranks.summaries.summary import RankSummary
 from traces.ranks.waiting.side_by_side import device_factors, groups_alike

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from reports.measures import meaning
+from reports.measures import elsewhere, measures
 
 
 def schema(kind: type[Struct]) -> dict[str, Any]:
@@ -17,7 +17,8 @@ def schema(kind: type[Struct]) -> dict[str, Any]:
         if "description" in section:
             section["description"] = _flowing(section["description"])
         for key, one in section.get("properties", {}).items():
-            if (what := meaning(name, key)) is not None:
+            known = measures().get(key)
+            if what := elsewhere().get(f"{name}.{key}") or (known.what if known else None):
                 one["description"] = what
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
@@ -29,9 +30,7 @@ def _flowing(text: str) -> str:
 
 def schema_text(kind: type[Struct]) -> str:
     made = schema(kind)
-    sections = (
-        f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted(made.pop("$defs").items())
-    )
+    sections = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted(made.pop("$defs").items()))
     head = json.dumps(made, indent=1).removesuffix("\n}")
     return head + ',\n "$defs": {\n  ' + ",\n  ".join(sections) + "\n }\n}\n"
 

@@ -13,10 +13,8 @@ from heuristics.facts.dictionary import answer
 from heuristics.findings.case import Case
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.limits import HALF_A_WALL
 from traces.measure.moe.passes import PassCount
 from traces.missing import Missing
-from traces.sections.tables import UnknownKernel
 from traces.sizes.layout import layout_of, moe_layers_of_stages
 from traces.sizes.model import layers_of
 
@@ -53,18 +51,19 @@ def layer_passes(case: Case) -> Iterator[Mapping[str, object]]:
     run, expected = case.run, configured(case.run.config)
     if expected is None or run.observed.training is not True:
         return
-    differ = (difference(steps, expected) for steps in run.observed.moe_passes)
-    if (one := next(filter(None, differ), None)) is not None:
-        yield {
-            "which": one.which,
-            "forward": one.forward,
-            "backward": one.backward,
-            "passes": _between(expected.passes),
-            "layers": _between(expected.layers),
-            "microbatches": expected.microbatches,
-            "reason": _reason(one),
-            "fix": say(f"findings.fix-{one.why}"),
-        }
+    for steps in run.observed.moe_passes:
+        if (one := difference(steps, expected)) is not None:
+            yield {
+                "which": one.which,
+                "forward": one.forward,
+                "backward": one.backward,
+                "passes": _between(expected.passes),
+                "layers": _between(expected.layers),
+                "microbatches": expected.microbatches,
+                "reason": _reason(one),
+                "fix": say(f"findings.fix-{one.why}"),
+            }
+            return
 
 
 def configured(config: Config) -> Configured | None:
@@ -122,7 +121,3 @@ def _between(counts: tuple[int, ...]) -> str:
     if len(counts) == 1:
         return f"{counts[0]:,}"
     return f"{counts[0]:,} to {counts[-1]:,}"
-
-
-def is_finding(kernel: UnknownKernel) -> bool:
-    return kernel.frac > HALF_A_WALL.value
