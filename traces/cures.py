@@ -165,6 +165,10 @@ _BOTH: Final = {
         "Record later: moe-diag capture --for walls, or --delay 60 --duration 10 --kill=none",
         "Record later: <schedule>, prof.step() each step",
     ),
+    "launched_before": (
+        "Begin to record earlier: the host waits for work that was launched before",
+        "Begin to record earlier, <schedule>: the host waits for work that was launched before",
+    ),
     "look": (
         "Open the recording in the nsys GUI at the times above, largest bucket first.",
         "Open the recording in Perfetto at the times above, largest bucket first.",
