@@ -24,7 +24,7 @@ class Observed:
     `recorder`: the kind of trace. `pageable_input`: input is copied from pageable memory;
     `exposed_input_frac`: input copies that no compute hides, as part of the window. `wide_frac`:
     matrix work in FP32 or TF32 on a GPU that may have tensor cores for 16 bits, as part of the
-    windows. `tensor_cores`: the GPU has some for 16 bits. `layout_frac`: copies from one memory
+    windows, `fp32_frac` the part of it that is not in TF32 yet. `tensor_cores`: the GPU has some for 16 bits. `layout_frac`: copies from one memory
     layout to another, the same. `several_gpus`: more than one GPU runs: several were recorded, or
     one that communicates. `in_use`: what names show that advice would switch on. `dp_overlapped`:
     compute hides the data-parallel collectives, as an overlap that is on does.
@@ -73,6 +73,7 @@ class Observed:
     pageable_input: bool | None = None
     exposed_input_frac: float | None = None
     wide_frac: float | None = None
+    fp32_frac: float | None = None
     tensor_cores: bool | None = None
     layout_frac: float | None = None
     in_use: Texts | None = None

@@ -69,6 +69,7 @@ def observed_by(ranks: Ranks) -> Observed:
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, "wide_ns"),
+        "fp32_frac": frac_of(ranks, "fp32_ns"),
         "in_use": tuple(sorted(in_use)),
         "dp_overlapped": _hides(ranks, _REDUCED),
         "layout_frac": frac_of(ranks, "layout_ns"),

@@ -158,6 +158,14 @@ class Figures:
         return cores.lengths_ns[1]
 
     @property
+    def fp32_ns(self) -> int | None:
+        """What of it is not in TF32 yet; None where that is unknown."""
+        if self.wide_ns is None or self.tensor_cores is None:
+            return None
+        tf32_ns = self.tensor_cores.tf32_ns
+        return None if tf32_ns is UNSET else max(0, self.wide_ns - tf32_ns)
+
+    @property
     def layout_ns(self) -> int:
         return (self.by_class_ns or {}).get("layout", 0)
 

@@ -152,23 +152,36 @@ def _reason(rank: Rank, late: _Late, time: int, within: bool) -> str:
         return f"blocking.{max(ran, key=lambda work: work.end).kind}" if ran else "graph_opaque"
     if late.kernel.call and time < late.launched:
         return _before_launch(rank, late.kernel.call, time, within)
-    return _after_launch(rank, late, late.launched, late.producers, time)
+    return _after_launch(rank, late, late.kernel, late.launched, late.producers, time)
 
 
-def _after_launch(rank: Rank, late: _Late, launched: int, waits: list[Work], time: int) -> str:
+def _after_launch(rank: Rank, late: _Late, work: Work, launched: int, waits: list[Work], time: int) -> str:
     """By the producer that runs and ends last; where none runs, by what the last to end waits for itself."""
-    runs = [work for work in waits if work.start <= time < work.end]
+    runs = [one for one in waits if one.start <= time < one.end]
     if runs:
-        return f"blocking.{max(runs, key=lambda work: work.end).kind}"
-    last = max(waits, key=lambda work: work.end, default=None)
+        return f"blocking.{max(runs, key=lambda one: one.end).kind}"
+    last = max(waits, key=lambda one: one.end, default=None)
     if last and last.end > time:
         own = min(last.call.end, last.start) if last.call else EARLIEST
-        return _after_launch(rank, late, own, producers(rank, last), time)
+        return _after_launch(rank, late, last, own, producers(rank, last), time)
     produced = last.end if last else EARLIEST
     arrives = launched >= produced
     if time - max(launched, produced) >= late.limits[0 if arrives else 1]:
-        return "dependency_stalled"
+        first = all(other.start >= work.start for other in rank.works if other.stream == work.stream)
+        return "blocking.unrecorded" if first and _host_waits(rank, time) else "dependency_stalled"
     return "launch_latency.arrival" if arrives else "launch_latency.kernel_gap"
+
+
+def _host_waits(rank: Rank, time: int) -> bool:
+    """Whether a thread that launches is in a call that waits for GPU work; a copy does for over 20 us."""
+    theirs = {work.call.thread for work in rank.works if work.call}
+    return any(
+        call.correlation in rank.syncs
+        or call.name.startswith("cudaFree")
+        or ("emcpy" in call.name and call.end - call.start > 20_000)
+        for call in rank.calls
+        if call.thread in theirs and call.start <= time < call.end
+    )
 
 
 def _doer(rank: Rank, launch: Call, time: int) -> int:
@@ -215,7 +228,24 @@ def _cause(rank: Rank, calls: list[Call], call: Call | None, thread: int, time: 
             return cause
     if _is_cold(rank, calls, time):
         return "sync"
+    if any(begin <= time < end and own == thread for begin, end, own in _first_pauses(rank)):
+        return "lazy_init"
     return "os_wait" if on["OSRT_API"] else "python"
+
+
+def _first_pauses(rank: Rank) -> list[tuple[int, int, int]]:
+    """Outside all calls, over 2 ms, before half of the launches, ten times all that come later."""
+    launched = sorted((work.call for work in rank.works if work.call), key=lambda call: call.start)
+    theirs = {call.thread for call in launched}
+    calls = sorted((call for call in rank.calls if call.thread in theirs), key=lambda call: call.start)
+    pauses, until = [], EARLIEST
+    for call in calls:
+        if until != EARLIEST:
+            pauses.append((until, call.start, call.thread))
+        until = max(until, call.end)
+    half = launched[len(launched) // 2].start if launched else EARLIEST
+    later = max((end - begin for begin, end, _ in pauses if end > half), default=0)
+    return [one for one in pauses if one[1] - one[0] >= 2_000_000 and one[1] - one[0] > 10 * later]
 
 
 def _is_cold(rank: Rank, calls: list[Call], time: int) -> bool:

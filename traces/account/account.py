@@ -32,7 +32,7 @@ from traces.account.pieces import (
 from traces.account.waits import Waits, with_poll_calls
 from traces.arrays import CODE, PLACE, IntArray, ints, order_of, row_by_row, zeros
 from traces.frozen import frozen
-from traces.groups import sums_of
+from traces.groups import first_of, group_of, mask_of, sums_of
 from traces.intervals import Spans, intersect, ns_in, union
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
@@ -194,6 +194,7 @@ class _Accountant:
         self._decided_ns, self._masked_ns = zeros(len(DECIDED)), 0
         self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
         self._nodes = GraphNodes(rank)
+        self._begins = mask_of(first_of(group_of(self._rows.stream_id)), len(self._rows))
         polled = with_poll_calls(rank)
         self._host = Host(polled)
         self._waits = Waits(polled, self._host)
@@ -235,7 +236,10 @@ class _Accountant:
         self._masked_ns += self._masked(left)
         yield waited
         yield judged(left, left.cause, RECORDED)
-        yield from judge_device(self._rows, pieces.clipped(ready, pieces.end_ns), self._queueing)
+        for part in judge_device(self._rows, pieces.clipped(ready, pieces.end_ns), self._queueing):
+            open_ = (part.reason == REASON["dependency_stalled"]) & self._begins[part.kernel]
+            yield part.take(~open_)
+            yield self._waits.for_unrecorded(part.take(open_))
 
     def _note(self, part: Judged) -> None:
         ns = ns_in(part, self._windows)

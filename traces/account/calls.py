@@ -107,22 +107,27 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     name: those in the first half of the launches are held against those in the second, where none
     need be left.
     """
-    calls, launch_ns = rank.columns.calls, rank.activities.launch_ns
+    calls = rank.columns.calls
     length_ns = calls.length_ns
     once = (length_ns >= LONG.value) & ~np.isin(kinds, _WAITS)
     once &= (calls.thread_gid & PROCESS_BITS) == rank.process_gid
-    launch_ns = launch_ns[launch_ns != NULL]
-    if not once.any() or not len(launch_ns):
+    if not once.any() or not rank.activities.is_launched.any():
         return none_of(len(once))
     launches = kinds == CallKind.LAUNCH
     once[launches] = False
     once[_loading_launches(rank.activities, length_ns)] = True
-    settled = calls.start_ns > np.partition(launch_ns, len(launch_ns) // 2)[len(launch_ns) // 2]
+    settled = calls.start_ns > settled_ns(rank.activities)
     once &= launches | ~settled
     for name in distinct(calls.name[once & ~launches]).tolist():
         mine = (calls.name == name) & ~launches
         once[mine] &= length_ns[mine] > APART.value * length_ns[mine & settled].max(initial=0)
     return once
+
+
+def settled_ns(rows: Activities) -> int:
+    """When half of the launches, of which there must be one, were made: a first call is over."""
+    launch_ns = rows.launch_ns[rows.is_launched]
+    return int(np.partition(launch_ns, len(launch_ns) // 2)[len(launch_ns) // 2])
 
 
 def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:

@@ -13,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import CallKind, call_kinds, kinds_of_calls
+from traces.account.calls import APART as AGAIN
+from traces.account.calls import CallKind, call_kinds, kinds_of_calls, settled_ns
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import (
     FOREVER,
@@ -127,6 +128,27 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
     first = moves[np.searchsorted(moves, after)]
     ends = after[np.isin(start_ns[first], copies_ns)]
     return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
+
+
+def single_pauses(rank: RankTimeline) -> HostSpans:
+    """Pauses outside CUDA calls before half of the launches, of which none comes later a tenth as
+    long.
+
+    What a first call compiles or loads in Python does not recur. Each is of the thread that calls
+    next.
+    """
+    calls, rows = rank.columns.calls, rank.activities
+    mine = np.flatnonzero(np.isin(calls.thread_gid, rows.launching_threads))
+    mine = mine[order_of(calls.start_ns[mine])]
+    since_ns = np.maximum.accumulate(calls.end_ns[mine])[:-1]
+    until_ns, thread = calls.start_ns[mine[1:]], calls.thread_gid[mine[1:]]
+    length_ns = until_ns - since_ns
+    later_ns = 0
+    if (length_ns >= PAUSE.value).any():
+        later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
+    single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
+    none = np.full(summed(single), NULL)
+    return HostSpans(since_ns[single], until_ns[single], thread[single], none, ())
 
 
 def input_copies(rank: RankTimeline) -> IntArray:
@@ -292,6 +314,7 @@ class Host:
         ]
         for place, (cause, ranges) in enumerate(self._told.items()):
             several.append((ranges, cause, (*weaker, *[*self._told][:place])))
+        several.append((single_pauses(self._rank), "lazy_init", weaker[:2]))
         for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
             mine = spans.thread_gid == thread
             if mine.any():

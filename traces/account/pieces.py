@@ -174,6 +174,7 @@ routing.
 REASONS: Final = (
     *(f"launch_starved.{cause}" for cause in CAUSES),
     *(f"blocking.{kind}" for bucket in (Bucket.COMM, Bucket.COPY) for kind in KEYS[bucket]),
+    "blocking.unrecorded",
     "launch_latency.arrival",
     "launch_latency.kernel_gap",
     "graph_opaque",

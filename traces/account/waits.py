@@ -20,7 +20,15 @@ import numpy as np
 from traces.account.calls import NONE, POLL, CallKind, HostCalls, host_calls
 from traces.account.host import CAUSE, Host, HostPieces
 from traces.account.inferred import synchronised_streams, wait_calls
-from traces.account.pieces import Judged, last_to_end, waited_for
+from traces.account.pieces import (
+    INFERRED,
+    REASON,
+    Judged,
+    cut,
+    last_to_end,
+    tile,
+    waited_for,
+)
 from traces.arrays import PLACE, BoolArray, IntArray, distinct, ints, none_of, order_of, summed
 from traces.columns import NULL, Calls
 from traces.groups import passing, places_of_each
@@ -203,6 +211,27 @@ class Waits:
         # a few launches leave no activity
         full = (kind == CallKind.LAUNCH) & (in_flight >= NEARLY_ALL.value * QUEUE.value)
         return (call >= 0) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
+
+    def for_unrecorded(self, stalled: Judged) -> Judged:
+        """Stalled pieces of the first work of a stream, cut by launching threads' calls that wait.
+
+        Both wait in such a call for what was launched before the recording began.
+        """
+        calls = self._calls
+        if not len(stalled):
+            return stalled
+        first_ns, last_ns = stalled.start_ns.min(), stalled.end_ns.max()
+        mine = np.isin(calls.thread_gid, self._rows.launching_threads)
+        some = np.flatnonzero(mine & (calls.start_ns < last_ns) & (calls.end_ns > first_ns))
+        some = some[self.is_waiting(some)]
+        label = np.full(len(some), REASON["blocking.unrecorded"])
+        parts, reason = cut(stalled, tile(calls.start_ns[some], calls.end_ns[some], label, NONE))
+        waits = reason != NONE
+        return replace(
+            parts,
+            reason=np.where(waits, reason, parts.reason),
+            decided=np.where(waits, INFERRED, parts.decided),
+        )
 
     def split(self, host: HostPieces) -> tuple[HostPieces, Judged]:
         """Pieces before a launch: those left to the host, and those in which awaited work still

@@ -192,14 +192,18 @@ _OPERATOR: Final = compiled(
 )
 
 
+WITHHELD: Final = Frame(FrameKind.RANGE, "a range (name withheld)")
+"""A range whose text may be private: what it holds is not of the range around it."""
+
+
 def public_span(text: str) -> Frame | None:
-    """An operator or a range that names what a thread does; None for a step's own range and private
-    ones.
+    """An operator or a range that names what a thread does, or hides it; None for a step's own
+    range.
     """
     said = public_range(text)
-    if said is None:
-        return None
-    return _span(said)
+    if said is not None:
+        return _span(said)
+    return None if is_step_name(text) else WITHHELD
 
 
 @cache

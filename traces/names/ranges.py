@@ -17,8 +17,14 @@ _STEP_NAMES: Final = (
     rf"{_BEFORE}iter(?:ation)?s?{_NUMBERED}",  # iteration N: common in training loops
     rf"{_BEFORE}steps?{_NUMBERED}",  # step N, train_step_N (NeMo AutoModel), global_step: N
     r"ProfilerStep#\d+",  # PyTorch profiler
-    r"(?:train(?:ing)?[\s_])?(?:step|iteration)",  # one text for every step
-    r"execute_(?:context|new|model)\S*",  # vLLM, v1/worker/gpu_worker.py: one pass of the engine
+    # one text for every step
+    r"(?:(?:train(?:ing)?|prefill|decode|generation|inference)[\s_])?(?:step|iteration)",
+    # vLLM, v1/worker/gpu_worker.py: one pass of the engine, with or without the number of tokens
+    r"execute_(?:\d+_)?(?:context|new|model)\S*",
+    # SGLang, model_executor: step[DECODE bs=16]; TensorRT-LLM, py_executor: _forward_step 12: ...
+    rf"(?:\[\w+\][{BLANKS}]*)?{_BEFORE}steps?(?:{_NUMBERED})?(?:\[[^\]]*\]|:\s.*)",
+    # loops that generate one token after another
+    rf"(?:(?:next|new|generate|generation|decode|sample)[\s_-]*)?token{_NUMBERED}(?:_(?:generation|processing))?",
 )
 _STEP_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_STEP_NAMES) + r")\s*$")
 _OPTIMIZER_NAMES: Final = (
@@ -116,17 +122,25 @@ _WORD: Final = compiled(r"[A-Za-z]+|\d+|[^A-Za-z\d]")
 _MARKS: Final = frozenset(" _.:#-=()[]+")
 _WORDS: Final = frozenset(
     """
-    a2a accumulate activation adam all alltoall attention attn aux backward barrier batch benchmark
-    block bwd capture checkpoint chunk clip clipping combine communication compute core cross cuda
-    data decoder delay dense dispatch dot embedding encoder entropy eval evaluate evaluation expert
-    experts f b fc ffn final forward fsdp fused fwd gate gather generate grad gradient gradients
-    grads graph grouped head init inter iteration iter iterations kernel layer layers linear loader
-    loading local logging loop loss main matmul memory micro microbatch mla mlp model module moe
-    next nccl norm of ops optimizer or output overlap p2p param params permute pipeline post pre
-    preprocess product projection proj qkv reduce recompute recv residual ring rope route router
-    routing sample save scaled scatter scores self send shared softmax stage step steps sync
-    synchronize t the to token tokens topk train training transformer unpermute update validation
-    warmup weight weights wgrad dgrad zero
+    a2a accumulate activation adam add all alltoall attention attn augment aux b backward barrier
+    batch begin benchmark block bn broadcast bucket buckets buffer build bwd cache capture
+    checkpoint chunk clip clipping cnn collate collective combine communication compute context conv
+    copy core cpu cross cuda data decode decoder delay dense device dgrad dispatch dot download
+    draft embed embedding encoder end entropy epoch eval evaluate evaluation event execute expert
+    experts extend f fc feed fetch ffn final finish for forward fsdp fused fwd gate gather gathered
+    gelu generate generation get gpu grad gradient gradients grads graph group grouped groups head
+    host index init input inputs inter iter iteration iterations k kernel kv layer layernorm layers
+    linear lm load loader loading local logging logits loop loss main mask matmul memory metric
+    metrics micro microbatch mla mlp model module moe mul nccl net network next norm o of ops
+    optimizer or output outputs overlap p2p parallel param params pass permute phase pipeline pool
+    position post pre prefetch prefetcher prefill prepare preprocess process processing product proj
+    projection prompt q qkv queue rank ranks read reader recompute recv reduce relu request requests
+    residual ring rms rmsnorm rope route router routing run sample sampler sampling save scaled
+    scatter schedule scheduler scores self send sequence set shared silu softmax speculative stage
+    start state stats step steps store stream swiglu sync synchronize t tensor the time timer to
+    token tokenize tokenizer tokens topk total train training transfer transform transformer
+    unpermute update upload v validation verify wait waiting warmup weight weights wgrad worker
+    workers write zero
     """.split()  # noqa: SIM905
 )
 """What ranges of training loops are made of, besides numbers."""

@@ -9,7 +9,13 @@ import numpy as np
 
 from traces.account.calls import NONE, HostCalls, host_calls, kinds_of_calls, launching_call
 from traces.account.device import Latencies, Queueing
-from traces.account.host import cold_starts, cpu_optimizer, data_pauses, ranges_of_cause
+from traces.account.host import (
+    cold_starts,
+    cpu_optimizer,
+    data_pauses,
+    ranges_of_cause,
+    single_pauses,
+)
 from traces.account.inferred import UNEXPLAINED
 from traces.account.waits import Poll, find_polls
 from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, order_of, zeros
@@ -26,6 +32,8 @@ from traces.timeline import Activities, RankTimeline
 _BATCH: Final = "data_pause"
 """Waits for the next batch that no range names; they count as `data`."""
 _COLD: Final = "cold_start"
+_SINGLE: Final = "single_pause"
+"""Pauses of first calls that no range names; they count as `lazy_init`."""
 
 
 @frozen
@@ -62,7 +70,8 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         if cause == "data":
             layers[_BATCH] = data_pauses(rank)
     layers[_COLD] = cold_starts(rank, kinds_of_calls(rank))[0]
-    layers |= {"cpu_optimizer": cpu_optimizer(rank), "os_wait": columns.os_calls}
+    layers |= {"cpu_optimizer": cpu_optimizer(rank), _SINGLE: single_pauses(rank)}
+    layers["os_wait"] = columns.os_calls
     recorded = {what: layer for what, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory
     nowhere = np.broadcast_to(zeros(1), len(calls))
@@ -81,6 +90,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
             profiler = union(*_times(columns.overheads, thread))
             within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
     parts["data"] = parts["data"] + parts.pop(_BATCH)
+    parts["lazy_init"] = parts["lazy_init"] + parts.pop(_SINGLE)
     profiler_ns, cold_ns = parts.pop("profiler"), parts.pop(_COLD)
     return Pauses(profiler_ns, parts, cold_ns, within, int(parts["gc"].max(initial=0)))
 

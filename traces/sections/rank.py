@@ -151,6 +151,7 @@ class TensorCores(Section, frozen=True):
     wide_count: Count | UnsetType = UNSET
     half: OrMissing[bool] | UnsetType = UNSET
     peaks_known: bool | UnsetType = UNSET
+    tf32_ns: Ns | UnsetType = UNSET
 
     @property
     def has_half(self) -> bool | None:

@@ -158,6 +158,9 @@ def step_borders(
     foreign = order.compute_between(end_ns[:-1], start_ns[1:]) > 0
     end = np.concatenate((np.where(foreign, own_end[:-1], start[1:]), own_end[-1:]))
     working = np.flatnonzero(order.compute_between(start_ns, end_ns))
+    if len(start_ns) == 1:
+        # no other step says where it ends: what was launched later runs beside it on another stream
+        end = np.maximum(end, order.held_until_ns(start_ns, end_ns))
     if len(working) > 1:
         end[working[-1]] = _last_end_ns(order, start_ns[working], end_ns[working], end[working])
     return start, end

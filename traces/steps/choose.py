@@ -62,12 +62,21 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
             if steps.used:
                 usable.append(steps)
     if usable:
-        chosen = leave_out_hiccups(usable[0])
+        chosen = leave_out_hiccups(_finest(usable))
         if chosen.source == "period" and not shows_steps(rank, roles, chosen):
             chosen = replace(chosen, unit="block")
         return replace(chosen, disagreement=disagreement_of(usable))
     first, last = _extent(rank)
     return one_window("none", "first to last GPU activity", first, last)
+
+
+def _finest(ways: list[Steps]) -> Steps:
+    """The first way, unless it took a single range for a step in which an optimizer steps often."""
+    first, *others = ways
+    finer = [one for one in others if one.source == "optimizer" and len(one.used) > 1]
+    if first.source == "nvtx" and len(first.recorded) == 1 and finer:
+        return finer[0]
+    return first
 
 
 def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:

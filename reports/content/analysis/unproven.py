@@ -139,11 +139,23 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     """A bucket's name; what may be work that was not seen is not called idle, nor unnamed work
     compute.
     """
-    if bucket == "idle" and any(isinstance(rank.absent_ns, Missing) for rank in result.ranks):
+    if bucket == "idle" and (
+        _waits_for_unrecorded(result)
+        or any(isinstance(rank.absent_ns, Missing) for rank in result.ranks)
+    ):
         return "nothing recorded"
     if bucket == "compute" and not known_of(result.ranks, "budget_ns.exposed_comm"):
         return "busy"
     return name_of(bucket)
+
+
+def _waits_for_unrecorded(result: Result) -> bool:
+    """Whether the GPU is idle for most of it because its work was launched before the recording."""
+    unrecorded_ns = 0
+    for rank in result.ranks:
+        absent = known(rank.absent_ns)
+        unrecorded_ns += absent.blocking.get("unrecorded", 0) if absent else 0
+    return unrecorded_ns > MOST.value * sum(each(result.ranks, "budget_ns.idle"))
 
 
 _PAUSES: Final = ("long_python_pauses", "os_wait")
@@ -159,7 +171,10 @@ def find_out(result: Result) -> Iterator[Step]:
     if wall is not None:
         yield _look(wall, result)
     elif part is not None and judged and part.bucket in words_of("look_of_part"):
-        yield _look(words_of("look_of_part")[part.bucket], result, f"targets {percent(part.frac)}")
+        how = words_of("look_of_part")[part.bucket]
+        if part.bucket == "idle" and _waits_for_unrecorded(result):
+            how = "unrecorded"
+        yield _look(how, result, f"targets {percent(part.frac)}")
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
     for one in open_walls(result):

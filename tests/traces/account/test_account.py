@@ -465,3 +465,34 @@ def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch() -> None:
     # the first one begins with its batch: nothing was before
     assert run.steps_found() == [(10, 40), (40, 80), (80, 120), (120, 160)]
     assert run.account()["launch_starved.data"] == 30
+
+
+@pytest.mark.parametrize(
+    ("pauses", "single"),
+    [
+        ((5_000, 0, 0, 0, 0), 5_000),
+        ((5_000, 4_000, 0, 0, 0), 9_000),  # one each of two first calls
+        ((5_000, 0, 0, 0, 482), 5_000),  # 19 us more under the kernel before: 5,019 and 501
+        ((5_000, 0, 0, 0, 483), 0),  # comes again, a tenth as long
+        ((0, 0, 0, 0, 5_000), 0),  # half of the launches were over
+        ((1_970, 0, 0, 0, 0), 0),  # 1,989: less than 2 ms
+    ],
+)
+def test_a_pause_of_a_first_call_that_never_comes_again_is_initialisation(
+    pauses: tuple[int, ...], single: int
+) -> None:
+    run, at = Run(), 0
+    for pause in (0, *pauses):
+        run.work("gemm", at + pause + 10, at + pause + 20, launch=(at + pause, at + pause + 1))
+        at += pause + 20
+    found = starved(run)
+    assert found.get("lazy_init", 0) == single
+    assert found.get("python", 0) == sum(pauses) - single
+
+
+def test_a_range_of_a_first_call_says_what_its_pause_was() -> None:
+    run = Run()
+    for at in (0, 9_000, 9_020, 9_040, 9_060):
+        run.work("gemm", at + 10, at + 20, launch=(at, at + 1))
+    run.range("evaluation", 20, 9_000)
+    assert set(starved(run)) == {"evaluation"}

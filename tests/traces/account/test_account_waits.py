@@ -441,3 +441,24 @@ def test_who_waits_for_one_stream_may_be_held_by_a_copy_of_another_but_by_no_com
     told = run.account()
     assert sum(told[key] for key in told if key.startswith("blocking.")) == held_us
     assert told.masked == 90 - held_us  # what the call outlasted, though it did not wait for it
+
+
+@pytest.mark.parametrize(
+    ("call", "launch", "stream", "unrecorded"),
+    [
+        ((30, 1_000), 5, 9, 960),  # both wait for what was launched before the recording
+        ((30, 500), 5, 9, 470),  # the rest is unexplained
+        ((30, 1_000), 5, 7, 0),  # work of its stream ran: what it waits for came in between
+        (None, 5, 9, 0),
+        ((30, 980), 985, 9, 0),  # it was not there to wait
+    ],
+)
+def test_a_streams_first_work_waits_with_its_host_for_what_was_not_recorded(
+    call: tuple[float, float] | None, launch: float, stream: int, unrecorded: float
+) -> None:
+    run = Run()
+    run.work("norm", 0, 20, launch=-10, stream=7)
+    if call is not None:
+        run.call("sync", *call)
+    run.work("gemm", 990, 1_090, launch=launch, stream=stream)
+    assert run.account().get("blocking.unrecorded", 0) == unrecorded

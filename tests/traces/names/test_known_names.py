@@ -6,7 +6,7 @@ import pytest
 
 from diagnoser.options.given import given_from
 from traces.errors import UsageError
-from traces.names.frames import public_frame, public_os_call, public_span
+from traces.names.frames import WITHHELD, Frame, FrameKind, public_frame, public_os_call, public_span
 from traces.names.frameworks import Framework, framework_by_names
 from traces.names.gpus import product_named
 from traces.names.in_use import InUse, in_use
@@ -223,7 +223,9 @@ def test_operators_and_ranges_are_told_and_the_range_of_a_step_is_none() -> None
     }
     kinds = {text: frame and frame.kind.value for text in told if (frame := public_span(text))}
     assert kinds == told
-    assert [public_span(text) for text in ("iteration 3", "ProfilerStep#3", "eve's range")] == [None] * 3
+    assert [public_span(text) for text in ("iteration 3", "ProfilerStep#3")] == [None] * 2
+    assert public_span("eve's range") == public_span("wait_for_eve") == WITHHELD
+    assert public_span("wait_for_weights") == Frame(FrameKind.RANGE, "wait_for_weights")
     assert public_span("layer_3f") == public_span("layer_4f")
 
 

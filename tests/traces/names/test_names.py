@@ -24,7 +24,7 @@ def labelled() -> list[dict[str, str]]:
 
 def test_every_labelled_name_gets_its_class_and_all_but_one_its_subclass() -> None:
     rows = labelled()
-    assert len(rows) == 657
+    assert len(rows) == 669
     assert [row["name"] for row in rows if classify_kernel(row["name"]).class_ != row["class"]] == []
     wrong = [row["name"] for row in rows if classify_kernel(row["name"]).subclass != row["subclass"]]
     assert wrong == [TRUNCATED]
@@ -92,9 +92,14 @@ def test_a_name_no_rule_knows_is_other_and_says_so() -> None:
 
 STEPS = (
     *("iteration 17", "Iteration: 3", "train_step_12", "ProfilerStep#4", "step 9", "global_step=100", "step"),
-    *("iter_5", "execute_context_1(888_788544)_generation_0(0)"),
+    *("iter_5", "execute_context_1(888_788544)_generation_0(0)", "execute_16_context_0(sq0)_generation_16(sq16)"),
+    *("step[DECODE bs=16]", "[Executor] _forward_step 12: 3 ctx reqs, 16 gen reqs", "token_12", "decode_step"),
+    "token_3_generation",
 )
-NO_STEPS = ("aten::step", "stepper 3", "forward", "layer_12", "optimizer.step#Adam.step", "3")
+NO_STEPS = (
+    *("aten::step", "stepper 3", "forward", "layer_12", "optimizer.step#Adam.step", "3", "execute_kernel"),
+    *("num_tokens=512", "tokens 512", "layer_3_token_5", "token_3_forward", "optimizer step: 3"),
+)
 
 
 def test_step_names() -> None:

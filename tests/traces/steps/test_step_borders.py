@@ -96,6 +96,28 @@ def test_of_two_names_the_one_that_repeats_counts_and_one_alone_is_a_step() -> N
     assert run.steps_found() == FOUND
 
 
+def test_one_range_lasts_as_long_as_its_own_work_whatever_begins_beside_it() -> None:
+    run = Run()
+    run.range("step[DECODE bs=16]", 0, 30)
+    run.work("gemm", 20, 200, launch=10)
+    run.work("norm", 50, 60, launch=40, stream=9)  # the next step is prepared meanwhile
+    assert run.steps_found() == [(20, 200)]
+    for number in range(1, 3):
+        run.range("step[DECODE bs=16]", 300 * number, 300 * number + 30)
+        run.work("gemm", 300 * number + 20, 300 * number + 200, launch=300 * number + 10)
+    assert run.steps_found()[0] == (20, 50)
+
+
+@pytest.mark.parametrize(("updates", "source"), [(4, "optimizer"), (1, "nvtx")])
+def test_of_one_range_in_which_an_optimizer_steps_often_its_steps_count(updates: int, source: str) -> None:
+    run = Run()
+    run.range("ProfilerStep#3", -20, 400)
+    for number in range(updates):
+        run.work("gemm", 100 * number, 100 * number + 80)
+        run.work("adam", 100 * number + 80, 100 * number + 90)
+    assert run.measured().steps.source == source
+
+
 def test_ranges_that_launch_nothing_themselves_are_no_steps_but_where_no_launch_was_recorded() -> None:
     assert three(thread=5).measured().steps.source == "none"
     run = Run()
