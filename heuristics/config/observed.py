@@ -24,7 +24,8 @@ class Observed:
     `recorder`: the kind of trace. `pageable_input`: input is copied from pageable memory;
     `exposed_input_frac`: input copies that no compute hides, as part of the window. `wide_frac`:
     matrix work in FP32 or TF32 on a GPU that may have tensor cores for 16 bits, as part of the
-    windows, `fp32_frac` the part of it that is not in TF32 yet. `tensor_cores`: the GPU has some for 16 bits. `layout_frac`: copies from one memory
+    windows, `fp32_frac` the part of it that is not in TF32 yet. `tensor_cores`: the GPU has some
+    for 16 bits. `layout_frac`: copies from one memory
     layout to another, the same. `several_gpus`: more than one GPU runs: several were recorded, or
     one that communicates. `in_use`: what names show that advice would switch on. `dp_overlapped`:
     compute hides the data-parallel collectives, as an overlap that is on does.

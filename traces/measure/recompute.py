@@ -21,6 +21,7 @@ from traces.measure.recompute_extent import (
     stretches,
     under_checkpoints,
 )
+from traces.measure.repeats import repeated_rows
 from traces.missing import Missing, gap, known
 from traces.names.kernels import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
@@ -98,6 +99,9 @@ def measure_recompute(
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
+    repeated = np.flatnonzero(repeated_rows(rank, roles.autograd) & inside)
+    if len(repeated) and not len(found.places):
+        return _again(rank, windows, found.modules, repeated)
     more = (found.missing is not None or found.recompute_ns == 0) and _more_products(
         rank, roles, inside
     )
@@ -159,9 +163,15 @@ def _found(
             f"unseen"
         )
         return _untold(why, "none: attention has no kernel names of its own here", modules)
-    return Recompute(
-        modules, instants_in(windows, rows, which).total_ns, _by_class(rows, which, windows), which
-    )
+    return _again(rank, windows, modules, which)
+
+
+def _again(
+    rank: RankTimeline, windows: Spans, modules: Mapping[str, Passes] | Missing, which: IntArray
+) -> Recompute:
+    rows = rank.activities
+    again_ns = instants_in(windows, rows, which).total_ns
+    return Recompute(modules, again_ns, _by_class(rows, which, windows), which)
 
 
 def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:

@@ -31,7 +31,8 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
 
     `simt_ns` is the part of GEMMs done in FP32 without tensor cores, by `simt_count` kernels.
     `matrix_ns`: GEMMs, convolutions and attention; `wide_ns` is the part of them in FP32 or TF32,
-    by `wide_count` kernels, and `tf32_ns` in TF32 already. `tf32`: whether the GPU has TF32; `fp32_to_tf32_frac`: by peak rates.
+    by `wide_count` kernels, `tf32_ns` the part of it in TF32. `tf32`: whether the GPU has TF32;
+    `fp32_to_tf32_frac`: by peak rates.
     `half`: whether it has tensor cores for 16 bits. `peaks_known`: whether the peak rates of all
     `wide_ns` are.
     """
