@@ -95,7 +95,7 @@ STEPS = (
     *(
         "iter_5",
         "execute_context_1(888_788544)_generation_0(0)",
-        "execute_16_context_0(sq0)_generation_16(1)",
+        "execute_16_context_0(sq0)_gen_1",
     ),
     *("step[DECODE bs=16]", "[Executor] _forward_step 12: 3 ctx reqs, 16 gen reqs", "token_12"),
     *("token_3_generation", "decode_step"),
