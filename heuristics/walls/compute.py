@@ -81,16 +81,18 @@ def _of_replay(rank: RankMeasurements) -> Iterator[Missing]:
 
 
 def _tensor_cores(ranks: Ranks) -> Iterator[Evidence]:
-    matrix_ns = wide_ns = gemm_ns = simt_ns = simt_count = 0
+    matrix_ns = wide_ns = tf32_ns = gemm_ns = simt_ns = simt_count = 0
     for rank in ranks:
         use = rank.tensor_cores
         if use is not None and use.half is not False:
             matrix_ns, wide_ns = matrix_ns + use.lengths_ns[0], wide_ns + use.lengths_ns[1]
+            tf32_ns += use.tf32_ns or 0
         if use is not None and use.tf32 is True:
             gemm_ns, simt_ns = gemm_ns + use.gemm_ns, simt_ns + use.simt_ns
             simt_count += use.simt_count
     if wide_ns:
         yield shown("wide_matrix_frac", wide_ns / matrix_ns)
+        yield shown("tf32_matrix_frac", tf32_ns / wide_ns)
     if simt_ns:
         yield shown("simt_gemm_frac", simt_ns / gemm_ns)
         yield shown("simt_gemm_count", simt_count)

@@ -12,6 +12,7 @@ from traces.columns import HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans
 from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
+from traces.names.ranges import family
 from traces.texts import Texts
 from traces.timeline import RankTimeline
 
@@ -76,13 +77,18 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
 def _by_kind(
     places: IntArray, code: IntArray, texts: Texts, public: Callable[[str], Frame | None]
 ) -> Iterator[tuple[FrameKind, IntArray, IntArray, Texts]]:
-    """By kind: places of spans that may be named, and the number and texts of their names."""
+    """By kind: places of spans, and the number and texts of their names, or a number for a name
+    that may be private.
+    """
+    withheld: dict[str, str] = {}
     used = none_of(len(texts))
     used[code[places]] = True
     by_kind: dict[FrameKind, dict[int, str]] = {}
     for at in np.flatnonzero(used).tolist():
         if (frame := public(texts[at])) is not None:
-            by_kind.setdefault(frame.kind, {})[at] = frame.name
+            stand_in = f"range {len(withheld) + 1} (name withheld)"
+            name = frame.name or withheld.setdefault(family(texts[at]), stand_in)
+            by_kind.setdefault(frame.kind, {})[at] = name
     for kind, frames in by_kind.items():
         number: dict[str, int] = {}
         of_text = np.full(len(texts), NO_FRAME, dtype=PLACE)

@@ -192,7 +192,7 @@ _OPERATOR: Final = compiled(
 )
 
 
-WITHHELD: Final = Frame(FrameKind.RANGE, "a range (name withheld)")
+WITHHELD: Final = Frame(FrameKind.RANGE, "")
 """A range whose text may be private: what it holds is not of the range around it."""
 
 

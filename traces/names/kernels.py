@@ -243,7 +243,7 @@ WideFormat = Literal["tf32", "3xtf32", "fp32"]
 """Formats of matrix work that 16 bits would beat: 3xtf32 is FP32 by three products in TF32."""
 
 _NARROW: Final = compiled(
-    r"(?i)bf16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
+    r"(?i)bf16|fp16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
     r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|BB|BS|B_|F8|B8|I8)"
 )
 _CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"

@@ -36,6 +36,7 @@ _OPTIMIZER_NAMES: Final = (
 _OPTIMIZER_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_OPTIMIZER_NAMES) + r")\s*$")
 _BACKWARD_NAME: Final = compiled(r"\bautograd::engine|Backward\d*\b|\bbackward\b")
 _NUMBER: Final = compiled(r"\d+")
+_HOLDS: Final = compiled(r"\[[^\]]*\]\s*$|\([^)]*\)|: .*")
 
 
 def is_step_name(text: str) -> bool:
@@ -62,6 +63,13 @@ def family(text: str) -> str:
     family.
     """
     return _NUMBER.sub("N", text.strip())
+
+
+def step_family(text: str) -> str:
+    """The same of a step's name, without what a pass holds: `step[DECODE bs=16]` is a step as
+    `step[EXTEND bs=1]` is.
+    """
+    return family(_HOLDS.sub("", text))
 
 
 _ANY: Final = r"(?:sav|load|writ|restor|stor)(?:e|ing|es)?"

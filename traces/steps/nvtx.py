@@ -11,7 +11,7 @@ from traces.columns import NULL, PROCESS_BITS
 from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.limits import MOST
-from traces.names.ranges import family, is_step_name
+from traces.names.ranges import is_step_name, step_family
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found
 from traces.steps.rules import leave_out_partial
@@ -100,7 +100,7 @@ def _families(rank: RankTimeline) -> dict[str, list[int]]:
     families: dict[str, list[int]] = defaultdict(list)
     for place, text in enumerate(rank.columns.range_texts):
         if is_step_name(text):
-            families[family(text)].append(place)
+            families[step_family(text)].append(place)
     return families
 
 

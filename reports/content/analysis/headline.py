@@ -31,7 +31,7 @@ from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
 from reports.measures import measures, words_of
 from reports.rows import each, those
-from traces.limits import HALF_A_WALL, LITTLE
+from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.work import DataLoading
@@ -180,6 +180,18 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
     return None
 
 
+def kind_name(wall: Wall, kind: str) -> str:
+    """A kind of a wall's cost; of matrix work in FP32 or TF32 the one that nearly all of it is
+    in.
+    """
+    shares = those(wall.evidence, measure="tf32_matrix_frac")
+    for one in shares if kind == "low_precision_unused" else ():
+        for name, share in (("TF32", one.value), ("FP32", 1 - one.value)):
+            if share >= NEARLY_ALL.value:
+                return f"matrix work in {name}"
+    return name_of(kind)
+
+
 def cause(wall: Wall) -> str:
     """A wall by its largest kind where that is nearly all of it, by both where it is half, else by
     itself.
@@ -189,7 +201,7 @@ def cause(wall: Wall) -> str:
     if wall.id == "compute":
         classes.update(each(those(measures().values(), group="class"), "name"))
     if kind := main_kind(wall, HALF):
-        said = name_of(kind) + when(kind in classes, small)
+        said = kind_name(wall, kind) + when(kind in classes, small)
         if main_kind(wall):
             return said
         return f"{name_of(wall.id)}, mostly {said}"

@@ -15,7 +15,7 @@ from heuristics.result.result import Result, index_of, late_rank
 from heuristics.run.repairs import REPAIRS
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.called import called
-from reports.content.analysis.headline import main_kind
+from reports.content.analysis.headline import kind_name, main_kind
 from reports.content.analysis.times import (
     Scale,
     all_windows_ns,
@@ -37,6 +37,7 @@ from reports.content.blocks import (
     Part,
     Piece,
     Row,
+    Span,
     Table,
     Term,
     Tone,
@@ -102,6 +103,12 @@ def step_bar(result: Result, rank: Rank) -> Bar:
         waits = late and late.places and index_of(result, rank) not in late.places
         note = f"Of {called(result, rank)}{when(waits, ' (waits for others)')}. {note}"
     return Bar(f"One {scale.whole}", scale.length, tuple(pieces), words(note))
+
+
+def _kind(wall: Wall, kind: str) -> Span:
+    """A kind by its key, unless the wall's evidence names it closer."""
+    said = kind_name(wall, kind)
+    return Term(kind) if said == name_of(kind) else said
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -197,7 +204,7 @@ def _row(result: Result, wall: Wall) -> Row:
     if wall.outcome == "finding":
         kind, tone = main_kind(wall), Tone.BAD
         kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
-        mostly = joined(map(Term, kinds))
+        mostly = joined(map(partial(_kind, wall), kinds))
     elif late and REPAIRS[late.cause].wall == wall.id:
         # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
