@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,6 @@ from traces.arrays import (
     PLACE,
     IntArray,
     codes_of,
-    distinct,
     ints,
     last_at,
     none_of,
@@ -36,6 +36,7 @@ from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
 from traces.launchers import equal_replays
 from traces.limits import ENOUGH, Limit
+from traces.names.in_use import is_of_loader
 from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.timeline import RankTimeline, Source
 from traces.training import judge_training, roles_of
@@ -95,24 +96,37 @@ PAUSE: Final = Limit(
 
 
 def data_pauses(rank: RankTimeline) -> HostSpans:
-    """Pauses outside CUDA calls of the threads that launch input copies, each before such a copy.
+    """Pauses outside CUDA calls of launching threads, each before an input copy, and what frames of
+    loaders hold.
 
     What the thread does in them (Python, a wait for a worker in the operating system) makes no
     difference.
     """
-    rows, found = rank.activities, [np.empty((3, 0), dtype=np.int64)]
+    rows, found = rank.activities, [_in_loaders(rank)]
     feeding = rows.take(input_copies(rank))
-    for thread in distinct(feeding.launch_thread).tolist():
-        found.append(_on_thread(rank.columns, thread, feeding.launch_ns))
+    for thread in rows.launching_threads.tolist() if len(feeding) else ():
+        own = feeding.launch_thread == thread
+        copies_ns = feeding.launch_ns[own], np.sort(feeding.launch_ns[~own])
+        found.append(_on_thread(rank.columns, thread, *copies_ns))
     start_ns, end_ns, thread_gid = np.concatenate(found, axis=1)
     return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
 
 
-def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
-    """Starts, ends and thread, shape (3, k), of pauses after which an input copy is the first work
-    launched.
+def _in_loaders(rank: RankTimeline) -> IntArray:
+    """Starts, ends and thread, shape (3, k), of frames of loaders that are not PyTorch's."""
+    frames = rank.columns.frames
+    if frames is None:
+        return np.empty((3, 0), dtype=np.int64)
+    named = passing(partial(is_of_loader, "frames"), frames.names)[frames.name]
+    return np.stack((frames.start_ns, frames.end_ns, frames.thread_gid))[:, named]
 
-    The first begins with the thread's first range. `copies_ns`: when input copies were launched.
+
+def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntArray) -> IntArray:
+    """Starts, ends and thread, shape (3, k), of pauses after which an input copy is the first work
+    launched, or that end as another thread has launched one.
+
+    The first begins with the thread's first range. `own_ns`, `others_ns`: when input copies were
+    launched, by this thread and by others, these in order.
     """
     calls = columns.calls
     mine = np.flatnonzero(calls.thread_gid == thread)
@@ -126,7 +140,9 @@ def _on_thread(columns: Columns, thread: int, copies_ns: IntArray) -> IntArray:
     after = np.flatnonzero(start_ns - until_ns > PAUSE.value)
     after = after[after <= moves.max(initial=-1)]
     first = moves[np.searchsorted(moves, after)]
-    ends = after[np.isin(start_ns[first], copies_ns)]
+    since_ns = np.maximum(until_ns, start_ns - int(PAUSE.value))[after]
+    fed = np.searchsorted(others_ns, start_ns[after]) > np.searchsorted(others_ns, since_ns)
+    ends = after[fed | np.isin(start_ns[first], own_ns)]
     return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
 
 

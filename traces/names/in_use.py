@@ -4,13 +4,14 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from traces.patterns import Pattern
 from traces.toml_tables import TableRow, read_table
 
-InUse = Literal["compiled", "fused_optimizer", "dali", "ffcv", "tf_data", "rollout_engine", "rocm"]
-"""`compiled`: by torch.compile; `dali`, `ffcv`, `tf_data`: loaders that are not
+Loader = Literal["dali", "ffcv", "tf_data", "webdataset"]
+InUse = Loader | Literal["compiled", "fused_optimizer", "rollout_engine", "rocm"]
+"""`compiled`: by torch.compile; `dali`, `ffcv`, `tf_data`, `webdataset`: loaders that are not
 PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
 
 
@@ -32,3 +33,11 @@ def in_use(names: Mapping[str, Iterable[str]]) -> tuple[InUse, ...]:
         row.use: None for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))
     }
     return tuple(found)
+
+
+def is_of_loader(what: Literal["ranges", "frames"], text: str) -> bool:
+    """Whether a range, or a frame of Python, is of a loader that is not PyTorch's."""
+    for row in _rows():
+        if row.what == what and row.use in get_args(Loader) and row.pattern.search(text):
+            return True
+    return False

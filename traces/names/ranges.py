@@ -82,7 +82,7 @@ HOST_RANGES: Final[dict[str, Pattern]] = {
         "logging": r"(?:^|[^a-z])(?:logging|log[\s_-](?:metrics|stats|scalars|step|loss))"
         r"|tensorboard|wandb|mlflow|metrics[:\s_-]+(?:publish|log|write)",
         "data": r"data[\s_]?loader|data[\s_]?(?:load|fetch|iter)\w*"
-        r"|(?:get|next|load|fetch)[\s_]?batch|batch[\s_]?(?:load|fetch)",
+        r"|(?:get|next|load|fetch)[\s_]?batch|batch[\s_]?(?:load|fetch)|\bdali\b|\bffcv\b",
         "checkpoint": rf"(?:^|[^a-z])(?:async[\s_-])?{_ANY}[\s_-]+(?:\w+[\s_-])?(?:checkpoint|ckpt)"
         rf"|(?:checkpoint|ckpt)(?:ing)?[\s:._-]+{_ANY}(?:[^a-z]|$)|state_dict",
         "lazy_init": r"nvrtc|compil(?:e(?:[^dr]|$)|ation|ing)",
