@@ -34,7 +34,7 @@ from traces.columns import NULL, Columns, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
-from traces.launchers import equal_replays
+from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.names.in_use import is_of_loader
 from traces.names.ranges import HOST_RANGES, cause_of_range
@@ -241,11 +241,15 @@ class HostPieces(Pieces):
 
 
 class Handover:
-    """Which launching thread decides until when: the last to return from a call before a launch."""
+    """Which launching thread decides until when: the last to return from a call before a launch.
+
+    Helpers hand over to nobody.
+    """
 
     def __init__(self, rank: RankTimeline) -> None:
         self._rows, self._calls = rank.activities, rank.columns.calls
-        mine = np.flatnonzero(np.isin(self._calls.thread_gid, self._rows.launching_threads))
+        threads = np.setdiff1d(self._rows.launching_threads, helper_threads(self._rows))
+        mine = np.flatnonzero(np.isin(self._calls.thread_gid, threads))
         self._by_end = mine[order_of(self._calls.end_ns[mine])].astype(PLACE)
 
     def before(self, kernel: IntArray) -> tuple[IntArray, IntArray, IntArray]:

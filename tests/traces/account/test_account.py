@@ -496,3 +496,15 @@ def test_a_range_of_a_first_call_says_what_its_pause_was() -> None:
         run.work("gemm", at + 10, at + 20, launch=(at, at + 1))
     run.range("evaluation", 20, 9_000)
     assert set(starved(run)) == {"evaluation"}
+
+
+def test_a_pause_that_ends_as_another_thread_has_copied_the_batch_is_a_wait_for_data() -> None:
+    """Three steps of 16 kernels; a loader's thread copies the batch 1 ms before the step's first launch."""
+    run, at = Run(), 0
+    for _ in range(3):
+        run.work("h2d", at + 9_010, at + 9_100, launch=(at + 9_000, at + 9_005), thread=7, stream=9)
+        for number in range(KERNELS_BETWEEN):
+            begin = at + 10_010 + 20 * number
+            run.work("gemm", begin, begin + 20, launch=at + 10_000 + 2 * number)
+        at += 10_010 + 20 * KERNELS_BETWEEN
+    assert set(starved(run)) <= {"data", "launch"} and starved(run)["data"] > 2 * 8_000
