@@ -13,7 +13,7 @@ from traces.missing import Missing
 from traces.names.process_groups import operation_named
 from traces.sections.hang import HangKind, WitnessSource
 from traces.witness.dump import Dump, Entered, GroupSaid
-from traces.witness.hang import find_hang
+from traces.witness.hang import _name, find_hang
 from traces.witness.read import read_witnesses
 
 SAMPLES = ROOT / "tests" / "data" / "witness"
@@ -118,7 +118,7 @@ OPERATIONS = {"r": "ALLREDUCE", "b": "BROADCAST", "t": "ALLTOALL"}
 
 
 def dumps_said(text: str) -> list[Dump]:
-    """A word a rank: `5:D30r,E812b4!` is in D's 30th, an all-reduce, and in a broadcast of 4 of E, unfinished.
+    """A word a rank: `5:D30r,E812b4!` is in D's 30th, an all-reduce; in E it broadcasts 4, unfinished.
 
     `E?812` says that the last it entered is 812, which the dump no longer holds.
     """
@@ -160,7 +160,7 @@ def dumps_said(text: str) -> list[Dump]:
             8,
             (5,),
         ),  # no transfer
-        ("4:E8r! 6:E8r! 7:E8r! 5:D3r!,F2r! 1:D2r", HangKind.MISSING_RANK, "9", 3, (1,)),  # 9 has no dump
+        ("4:E8r! 6:E8r! 7:E8r! 5:D30r!,F20r! 1:D2r", HangKind.MISSING_RANK, "9", 30, (1,)),  # 9 has no dump
         ("4:E1t8! 5:E1t4! 6:E1t! 7:E1t!", HangKind.TRANSFER, "7", 1, ()),
         ("4:E1r 5:E1r! 6:E1r! 7:E1r!", None, "", 0, ()),  # what one finished the others will
     ],
@@ -174,6 +174,12 @@ def test_a_hang_is_the_first_that_somebody_is_known_to_hold_up(
         return
     assert (hang.kind, hang.group, hang.sequence) == (kind, f"process group {group}", sequence)
     assert (None if isinstance(hang.ranks_missing, Missing) else hang.ranks_missing) == missing
+
+
+def test_a_group_without_a_known_name_has_its_number_where_that_is_short() -> None:
+    unknown = "process group without a known name"
+    for number, said in (("1234567", "process group 1234567"), ("12345678", unknown), ("x", unknown)):
+        assert _name(GroupSaid(""), (number, ())) == said
 
 
 def test_of_who_is_missing_the_last_that_it_entered_is_told() -> None:

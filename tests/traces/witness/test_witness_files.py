@@ -200,6 +200,7 @@ def test_the_shortest_of_a_collective_arrived_last_and_the_rest_is_waiting_for_i
     assert [one.profiled for one in witness.ranks] == [True, True, False, False]
     two = witness_of(dumps[1:3], 2, set())  # of the second none arrived last, so the lowest is named
     assert (two.compared, two.latest_rank, two.latest_frac, two.caused_frac) == (2, 2, 0.5, 1.0)
+    assert [one.last_sequence for one in two.ranks] == [1, 1]
 
 
 def test_a_dump_of_nccl_has_members_times_and_sizes(tmp_path: Path) -> None:
