@@ -98,7 +98,7 @@ def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
     takes = passing(lambda name: name.startswith("cuMemCreate"), rank.columns.call_names)
     mine = takes[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
     seen = memory.correlation_id[memory.process_gid == rank.process_gid]
-    return bool((~np.isin(calls.correlation_id[mine], seen)).any())
+    return not np.isin(calls.correlation_id[mine], seen).all()
 
 
 def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from traces.missing import Missing
 from traces.names.process_groups import operation_named
 from traces.sections.hang import HangKind, WitnessSource
 from traces.witness.dump import Dump, Entered, GroupSaid
-from traces.witness.hang import find_hang
+from traces.witness.hang import _name, find_hang
 from traces.witness.read import read_witnesses
 
 SAMPLES = ROOT / "tests" / "data" / "witness"
@@ -110,6 +111,81 @@ def test_other_sizes_of_an_all_to_all_are_no_fault() -> None:
 
 def test_finished_collectives_of_inspector_are_no_witness_of_a_hang() -> None:
     assert find_hang([replace(one, source=WitnessSource.INSPECTOR) for one in waiting_for_five()]) is None
+
+
+GROUPS = {"E": (EXPERT, 4), "D": (DATA, 2), "F": (("8", (5, 9)), 2)}
+OPERATIONS = {"r": "ALLREDUCE", "b": "BROADCAST", "t": "ALLTOALL"}
+
+
+def dumps_said(text: str) -> list[Dump]:
+    """A word a rank: `5:D30r,E812b4!` is in D's 30th, an all-reduce; in E it broadcasts 4, unfinished.
+
+    `E?812` says that the last it entered is 812, which the dump no longer holds.
+    """
+    found = []
+    for word in text.split():
+        number, _, several = word.partition(":")
+        entries, last = [], {}
+        for one in several.split(","):
+            key = GROUPS[one[0]][0]
+            if "?" in one:
+                last[key] = int(one[2:])
+                continue
+            said = re.fullmatch(r".(\d+)([rbt])(\d*)(!?)", one)
+            assert said
+            about = {"operation": OPERATIONS[said[2]], "size": f"{said[3] or 8} Float"}
+            entries.append(entered(int(said[1]), group=key, finished=not said[4], **about))
+        mine = (pair for pair in GROUPS.values() if int(number) in pair[0][1])
+        groups = {key: GroupSaid("", size, last.get(key)) for key, size in mine}
+        found.append(Dump(int(number), WitnessSource.FLIGHT_RECORDER, groups, tuple(entries)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "group", "sequence", "missing"),
+    [
+        ("4:E8r! 6:E8r! 7:E8r! 5:E?8", HangKind.TRANSFER, "7", 8, ()),  # its dump has lost it
+        ("4:E8r! 6:E8r! 7:E8r! 5:E?7", HangKind.MISSING_RANK, "7", 8, (5,)),
+        ("4:E50r! 5:E50r4!,D30r! 6:E50r! 7:E50r!", HangKind.OTHER_SIZE, "7", 50, (5,)),  # 1 has no dump
+        ("4:E50r! 5:E50r!,D30r! 6:E50r! 1:D30r!", HangKind.MISSING_RANK, "7", 50, None),  # before a transfer
+        ("4:E1r!,E2r 5:E1r! 6:E1r! 7:E0r", HangKind.MISSING_RANK, "7", 1, (7,)),
+        ("4:E1r,E2r 5:E1r,E2r4 6:E1r,E2r 7:E1r,E2r", HangKind.OTHER_SIZE, "7", 2, (5,)),  # gloo fails there
+        ("4:E2r 5:E2r4 6:E2r 7:E2r,E3r", None, "", 0, ()),  # one went on
+        ("4:E1r!,E2b! 5:E1b! 6:E1r! 7:E1r!", HangKind.OTHER_OPERATION, "7", 1, (5,)),
+        ("4:E1r! 5:E1b! 6:E1r! 7:E1b!", HangKind.OTHER_OPERATION, "7", 1, (5, 7)),  # of equals the lowest
+        (
+            "4:E8r! 6:E8r! 7:E8r! 5:D3r! 1:D3r!",
+            HangKind.MISSING_RANK,
+            "7",
+            8,
+            (5,),
+        ),  # no transfer
+        ("4:E8r! 6:E8r! 7:E8r! 5:D30r!,F20r! 1:D2r", HangKind.MISSING_RANK, "9", 30, (1,)),  # 9 has no dump
+        ("4:E1t8! 5:E1t4! 6:E1t! 7:E1t!", HangKind.TRANSFER, "7", 1, ()),
+        ("4:E1r 5:E1r! 6:E1r! 7:E1r!", None, "", 0, ()),  # what one finished the others will
+    ],
+)
+def test_a_hang_is_the_first_that_somebody_is_known_to_hold_up(
+    text: str, kind: HangKind | None, group: str, sequence: int, missing: Ranks | None
+) -> None:
+    hang = find_hang(dumps_said(text))
+    if hang is None:
+        assert kind is None
+        return
+    assert (hang.kind, hang.group, hang.sequence) == (kind, f"process group {group}", sequence)
+    assert (None if isinstance(hang.ranks_missing, Missing) else hang.ranks_missing) == missing
+
+
+def test_a_group_without_a_known_name_has_its_number_where_that_is_short() -> None:
+    unknown = "process group without a known name"
+    for number, said in (("1234567", "process group 1234567"), ("12345678", unknown), ("x", unknown)):
+        assert _name(GroupSaid(""), (number, ())) == said
+
+
+def test_of_who_is_missing_the_last_that_it_entered_is_told() -> None:
+    hang = find_hang(dumps_said("4:E8r! 6:E8r! 7:E8r! 5:E7r,D3r 1:D3r"))
+    assert hang is not None
+    assert [(one.ranks, one.sequence) for one in hang.elsewhere] == [((5,), 7)]
 
 
 @pytest.mark.parametrize(

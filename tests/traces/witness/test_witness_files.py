@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from traces.errors import NotAWitness, TraceNotFound
 from traces.files.plain_pickle import NotPlain, read_plain
 from traces.sections.hang import WitnessSource
+from traces.witness.flight_recorder import dump_of
 from traces.witness.read import read_witness, read_witnesses
 from traces.witness.times import witness_of
 
@@ -166,13 +167,14 @@ def test_inspector_gives_sequence_numbers_and_times_and_the_rank_of_the_largest_
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "host-pid103.log"
-    path.write_text(inspector(3, 500, 700))
+    path.write_text(inspector(3, 500, 700, 0))
     (dump,) = read_witness(path)
     assert (dump.rank, dump.source) == (3, WitnessSource.INSPECTOR)
     assert [(one.sequence, one.operation, one.duration_ns) for one in dump.entered] == [
         (0, "ALLGATHER", None),
         (0, "ALLREDUCE", 500_000),
         (1, "ALLREDUCE", 700_000),
+        (2, "ALLREDUCE", None),
     ]
 
 
@@ -196,6 +198,9 @@ def test_the_shortest_of_a_collective_arrived_last_and_the_rest_is_waiting_for_i
     assert [one.caused_ns for one in witness.ranks] == [0, 0, 1_800_000, 0]
     assert [one.waited_ns for one in witness.ranks] == [600_000, 600_000, 0, 600_000]
     assert [one.profiled for one in witness.ranks] == [True, True, False, False]
+    two = witness_of(dumps[1:3], 2, set())  # of the second none arrived last, so the lowest is named
+    assert (two.compared, two.latest_rank, two.latest_frac, two.caused_frac) == (2, 2, 0.5, 1.0)
+    assert [one.last_sequence for one in two.ranks] == [1, 1]
 
 
 def test_a_dump_of_nccl_has_members_times_and_sizes(tmp_path: Path) -> None:
@@ -220,3 +225,12 @@ def test_a_dump_of_nccl_has_members_times_and_sizes(tmp_path: Path) -> None:
     assert (dump.rank, one.group, one.sequence, one.finished) == (5, ("2", (4, 5)), 812, False)
     assert (one.elements, one.duration_ns) == ("10 BFloat16", 3_000)
     assert dump.groups[one.group].last_entered == 813
+    for more, said in (
+        ({"time_discovered_completed_ns": 5_000}, ("10 BFloat16", None)),
+        ({"duration_ms": 0}, ("10 BFloat16", 3_000)),
+        ({"duration_ms": 2.5}, ("10 BFloat16", 2_500_000)),
+        ({"input_dtypes": ["Float", "Half"]}, ("10 elements", 3_000)),
+    ):
+        several = [{**entry, **more}, {**entry, "input_sizes": [[1]]}]  # of two of one number the first
+        (one,) = dump_of({**document, "entries": several}, "trace_5").entered
+        assert (one.elements, one.duration_ns) == said
