@@ -228,17 +228,10 @@ def test_expert_work_is_held_within_each_group_and_a_slow_gpu_is_no_hot_rank() -
         ({(0, 0): (180, 20, 9, 18), (1, 0): (80, 120, 9, 18)}, HotRank.SAME_RANK),  # HOT: 80 of 100
         ({(0, 0): (180, 20, 9, 18), (1, 0): (20, 180, 9, 18), (0, 1): (180, 20, 9, 18)}, HotRank.BY_STEP),
         ({(0, 0): (180, 20, 9, 18), (1, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}, HotRank.BY_LAYER),
-        (
-            {
-                (0, 0): (140, 60, 9, 18),
-                (1, 0): (90, 110, 9, 18),
-                (0, 1): (60, 140, 9, 18),
-                (1, 1): (110, 90, 9, 18),
-            },
-            HotRank.BY_LAYER,  # again 80 of 100
-        ),
+        ({(0, 0): (140, 60, 9, 18), (1, 0): (90, 110, 9, 18),
+          (0, 1): (60, 140, 9, 18), (1, 1): (110, 90, 9, 18)}, HotRank.BY_LAYER),  # again 80 of 100
     ],
-)
+)  # fmt: skip
 def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
     cells: Mapping[tuple[int, int], Sequence[int]], pattern: HotRank
 ) -> None:
