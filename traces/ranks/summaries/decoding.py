@@ -159,7 +159,7 @@ def _tables(wire: Wire) -> Iterator[tuple[type[Rows], IntArray]]:
         for kind in kinds:
             few, rows = len(kind.__match_args__), next(lengths)
             if rows < 0:
-                raise ValueError("less than nothing")
+                raise ValueError("not whole")
             shapes.append((few, rows))
             cells += few * rows
         width = block[0] if block else 0

@@ -30,8 +30,9 @@ from traces.ranks.summaries.summary import (
     Peers,
     RankSummary,
 )
+from traces.ranks.waiting import pipelines
 from traces.ranks.waiting.charge import by_kind, charge, complete_frac, exposed_ns, lay_by_step
-from traces.ranks.waiting.experts import experts_of
+from traces.ranks.waiting.experts import _groups, experts_of
 from traces.ranks.waiting.peers import _pairs
 from traces.ranks.waiting.pipelines import _by_ends, _by_longest_way, _first_is_last, _vote
 from traces.ranks.waiting.routing import Routing
@@ -172,6 +173,31 @@ def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:
     assert isinstance(_by_ends([(1, 0)], nobody), Missing)
 
 
+@pytest.mark.parametrize(("pairs", "stages"), [
+    (((0, 1), (1, 2), (2, 3), (0, 3)), [0, 1, 2, 3]),  # the last sends to the first as well
+    (((0, 1), (1, 2), (2, 3), (0, 2)), None), (((0, 1), (2, 3), (3, 4)), None),  # of two lengths
+    (((0, 1), (2, 3)), [0, 1, 0, 1, UNKNOWN]),
+])  # fmt: skip
+def test_stages_exchange_with_the_next_one_and_the_last_with_the_first(
+    monkeypatch: pytest.MonkeyPatch, pairs: Sequence[tuple[int, int]], stages: list[int] | None
+) -> None:
+    monkeypatch.setattr(pipelines, "_votes", lambda *_: dict.fromkeys(pairs, 1))
+    named: Any = SimpleNamespace(by_order=np.zeros(1, dtype=np.bool_))
+    ranks = [summary_of(rank, []) for rank in range(len(stages or range(5)))]
+    found = pipelines.pipelines_of(ranks, named, np.ones(1, dtype=np.bool_))
+    assert (None if isinstance(found, Missing) else found.stage.tolist()) == stages
+
+
+def test_who_exchanges_tokens_is_told_by_the_set_not_by_how_many_its_ends_and_its_sum() -> None:
+    both, sets = [Group(GroupSource.COMMUNICATOR, key) for key in (7, 8)], ((0, 1, 4, 5), (0, 2, 3, 5))
+    ranks = []
+    for rank in range(6):
+        took = [(group, n) for group, n in ((0, 0), (0, 1), (0, 2), (1, 0)) if rank in sets[group]]
+        ranks.append(summary_of(rank, [Part(group, n, 99 * n, 99 * n + 9) for group, n in took], both))
+    matched = match(ranks)
+    assert _groups(matched, np.ones(len(matched), dtype=np.bool_)).tolist() == [1, 1, UNKNOWN, UNKNOWN, 1, 1]
+
+
 def test_the_first_of_two_ends_is_last_by_loss_or_embedding_else_by_its_number() -> None:
     first, second = summary_of(0, []), summary_of(1, [])
 
@@ -228,17 +254,10 @@ def test_expert_work_is_held_within_each_group_and_a_slow_gpu_is_no_hot_rank() -
         ({(0, 0): (180, 20, 9, 18), (1, 0): (80, 120, 9, 18)}, HotRank.SAME_RANK),  # HOT: 80 of 100
         ({(0, 0): (180, 20, 9, 18), (1, 0): (20, 180, 9, 18), (0, 1): (180, 20, 9, 18)}, HotRank.BY_STEP),
         ({(0, 0): (180, 20, 9, 18), (1, 0): (180, 20, 9, 18), (0, 1): (20, 180, 9, 18)}, HotRank.BY_LAYER),
-        (
-            {
-                (0, 0): (140, 60, 9, 18),
-                (1, 0): (90, 110, 9, 18),
-                (0, 1): (60, 140, 9, 18),
-                (1, 1): (110, 90, 9, 18),
-            },
-            HotRank.BY_LAYER,  # again 80 of 100
-        ),
+        ({(0, 0): (140, 60, 9, 18), (1, 0): (90, 110, 9, 18),
+          (0, 1): (60, 140, 9, 18), (1, 1): (110, 90, 9, 18)}, HotRank.BY_LAYER),  # again 80 of 100
     ],
-)
+)  # fmt: skip
 def test_most_of_what_is_uneven_is_one_ranks_or_one_of_each_layer(
     cells: Mapping[tuple[int, int], Sequence[int]], pattern: HotRank
 ) -> None:

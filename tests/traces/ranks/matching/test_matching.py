@@ -142,36 +142,25 @@ def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothin
 PIPELINE, UNRESOLVED, TOKENS = map(COMM_KINDS.index, ("pp_p2p", "sendrecv_unresolved", "ep_a2a"))
 
 
-@pytest.mark.parametrize(
-    ("kinds", "whole", "programs", "stage", "stay"),
-    [
-        ((PIPELINE, UNRESOLVED, TOKENS), (True, True, True), (0, 1, 2), None, [1, 2]),
-        ((UNRESOLVED, UNRESOLVED), (True, False), (0, 1), None, [0]),
-        ((UNRESOLVED, UNRESOLVED), (True, False), (0, 0), None, [0, 1]),  # as many are none as are messages
-        ((UNRESOLVED, UNRESOLVED, UNRESOLVED), (True, False, False), (0, 0, 0), None, []),
-        ((UNRESOLVED, TOKENS), (True, True), (0, 0), 2, [1]),  # that there are stages tells of all
-    ],
-)
+@pytest.mark.parametrize(("kinds", "whole", "programs", "stage", "stay"), [
+    ((PIPELINE, UNRESOLVED, TOKENS), (True, True, True), (0, 1, 2), None, [1, 2]),
+    ((UNRESOLVED, UNRESOLVED), (True, False), (0, 1), None, [0]),
+    ((UNRESOLVED, UNRESOLVED), (True, False), (0, 0), None, [0, 1]),  # as many are none as are messages
+    ((UNRESOLVED, UNRESOLVED, UNRESOLVED), (True, False, False), (0, 0, 0), None, []),
+    ((UNRESOLVED, TOKENS), (True, True), (0, 0), 2, [1]),  # that there are stages tells of all
+])  # fmt: skip
 def test_exchanges_are_messages_by_their_kind_or_where_most_of_a_program_meet_none_from_end_to_end(
-    monkeypatch: pytest.MonkeyPatch,
-    kinds: Sequence[int],
-    whole: Sequence[bool],
-    programs: Sequence[int],
-    stage: int | None,
-    stay: list[int],
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, kinds: tuple[int, ...], whole: tuple[bool, ...],
+    programs: tuple[int, ...], stage: int | None, stay: list[int],
+) -> None:  # fmt: skip
     several = [np.array([number]) for number in range(len(kinds))]
-    found: Any = SimpleNamespace(stage_size=lambda: stage, messages=lambda *_: [])
-    settled: Any = SimpleNamespace(
-        kind_of=lambda rows: np.array(kinds)[rows], beside=set(), add_messages=lambda *_: None
+    exchanges: Any = lambda asked: SimpleNamespace(  # noqa: E731
+        are_whole=lambda: np.array(whole)[asked], stage_size=lambda: stage, messages=lambda *_: []
     )
+    monkeypatch.setattr(communicators, "Exchanges", SimpleNamespace(of=exchanges))
+    settled: Any = SimpleNamespace(beside=set(), add_messages=lambda *_: None)
+    settled.kind_of = lambda rows: np.array(kinds)[rows]
     settled.of_one_program = lambda asked: np.equal.outer(*[np.array(programs)[np.concatenate(asked)]] * 2)
-
-    def of(on_clock: list[int]) -> Any:
-        found.are_whole = lambda: np.array(whole)[on_clock]
-        return found
-
-    monkeypatch.setattr(communicators, "Exchanges", SimpleNamespace(of=of))
     on_clock: Any = [*range(len(kinds))]
     left: Any = communicators._without_messages(settled, several, on_clock)
     assert left[1] == stay

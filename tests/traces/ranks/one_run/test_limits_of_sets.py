@@ -248,6 +248,9 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
         parts = replace(each.steps, start_ns=start, exposed_comm_ns=exposed)
         ranks.append(replace(each, steps=parts, first_step=FirstStep.LONGER))
     assert [len(each.steps) for each in without_warm_ups(ranks)] == [steps] * len(ranks)
+    equal = [{"start": 100 * number, "end": 100 * number + 100} for number in range(4)]
+    no_longer = [replace(summary_of(rank, [], steps=equal), first_step=FirstStep.LONGER) for rank in (0, 1)]
+    assert [len(each.steps) for each in without_warm_ups(no_longer)] == [3, 3]
 
 
 def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:
