@@ -17,7 +17,13 @@ from traces.settings.bridge import (
 )
 from traces.settings.corrections import alias, is_alias
 from traces.settings.draft import Draft
-from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
+from traces.settings.harness_recipes import (
+    PRECISIONS,
+    RECIPE,
+    precision_asked,
+    precisions_ever,
+    take_recipe,
+)
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Setting
@@ -86,7 +92,7 @@ def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word])
     Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the
     recipe's name.
     """
-    code, found = flags.get("--compute_dtype", "bf16").lower(), draft.by_knob.get(PRECISIONS)
+    code, found = precision_asked(flags), draft.by_knob.get(PRECISIONS)
     if found is None or not isinstance(found.value, tuple) or code in found.value:
         return
     gpu = str(draft.by_knob["launcher.gpu"].value)
