@@ -67,9 +67,9 @@ def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) 
     plain: dict[str, str] = {}
     pairs = list(_pairs(words))
     if is_script:  # run_script.py sets overrides first, so that a flag wins wherever it stands
-        pairs.sort(key=lambda pair: _is_flag(pair[0].text))
+        pairs.sort(key=lambda pair: pair[0].is_flag)
     for word, value in pairs:
-        if _is_flag(word.text):
+        if word.is_flag:
             _take_flag(draft, word, value, is_script)
             if value.is_told:
                 plain[long_flag(word.text)] = value.text
@@ -130,20 +130,16 @@ def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
         draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, asked.said)
 
 
-def _is_flag(text: str) -> bool:
-    return text.startswith("-") and not text[1:2].isdigit()
-
-
 def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
     """Flags with the word behind each, `true` where none is; other words with themselves."""
     left = deque(words)
     while left:
         word = left.popleft()
-        if not _is_flag(word.text):
+        if not word.is_flag:
             yield word, word
         elif (value := word.value) is not None:
             yield replace(word, text=word.name), value
-        elif left and not _is_flag(left[0].text):
+        elif left and not left[0].is_flag:
             yield word, left.popleft()
         else:
             yield word, Word("true", word.line)
