@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from traces.missing import Missing
 from traces.settings.harness_recipes import models
 from traces.settings.settings import Settings, Value, settings
-from traces.sizes.memory import MemoryEstimate, estimate
+from traces.sizes.memory import MemoryEstimate, by_stage, estimate
 from traces.sizes.model import ModelSize, model_size
 
 TINY: Mapping[str, Value] = {
@@ -40,6 +40,9 @@ def sized(known: Settings) -> ModelSize:
 
 
 def estimated(known: Settings, core_version: str | None = None, stage: int | None = None) -> MemoryEstimate:
-    found = estimate(known, core_version, stage)
+    """Of one stage, or of the heaviest."""
+    found = by_stage(known, core_version)
     assert not isinstance(found, Missing), found.reason
-    return found
+    heaviest = estimate(known, core_version)
+    assert isinstance(heaviest, MemoryEstimate)
+    return heaviest if stage is None else found[stage]

@@ -15,6 +15,15 @@ from traces.files.own_folder import make_own, way_in
 
 
 @contextmanager
+def _writing(cache_dir: Path) -> Iterator[None]:
+    """Raises `OutputNotWritable` for what cannot be written within."""
+    try:
+        yield
+    except OSError as error:
+        raise not_writable(cache_dir, error) from None
+
+
+@contextmanager
 def cache_opened(cache_dir: Path) -> Iterator[Folder]:
     """The folder of kept exports, made where absent. Raises `OutputNotWritable` where it is not
     ours alone.
@@ -23,12 +32,10 @@ def cache_opened(cache_dir: Path) -> Iterator[Folder]:
     it.
     """
     with ExitStack() as stack:
-        try:
+        with _writing(cache_dir):
             make_own(cache_dir)
             why = way_in(cache_dir)
             cache = stack.enter_context(open_folder(cache_dir))
-        except OSError as error:
-            raise not_writable(cache_dir, error) from None
         if why:
             raise OutputNotWritable(
                 f"the cache folder {cache_dir} is not yours alone ({why}). Take that away (chmod "
@@ -44,12 +51,10 @@ def scratch_folder(cache: Folder) -> Iterator[Folder]:
     Raises `OutputNotWritable`.
     """
     with ExitStack() as stack:
-        try:
+        with _writing(cache.path):
             clear_locks(cache)
             sweep(cache.path)
             folder = stack.enter_context(aside(cache))
-        except OSError as error:
-            raise not_writable(cache.path, error) from None
         yield folder
 
 
@@ -60,8 +65,6 @@ def only_run(cache: Folder, key: str, waiting: Callable[[], None]) -> Iterator[N
     Raises `OutputNotWritable`.
     """
     with ExitStack() as stack:
-        try:
+        with _writing(cache.path):
             stack.enter_context(one_at_a_time(cache, key, waiting))
-        except OSError as error:
-            raise not_writable(cache.path, error) from None
         yield

@@ -95,7 +95,6 @@ def _plain(word: Word | None) -> int | None:
     return int(word.text)
 
 
-_NEGATIVE: Final = compiled(r"-\d")
 _STRICT: Final = compiled(r"(pretrain_\w+|train_rl)\.py")
 """Megatron-LM's own programs, which stop at flags they do not know; others may have flags of their
 own."""
@@ -155,17 +154,12 @@ def take_script(draft: Draft, text: str) -> bool:
 
 def flags_of(words: tuple[Word, ...]) -> Iterator[Flag]:
     """Flags with their words; words before the first flag are left out."""
-    starts = [place for place, word in enumerate(words) if is_flag(word.text)]
+    starts = [place for place, word in enumerate(words) if word.is_flag]
     for start, end in pairwise((*starts, len(words))):
         word, behind = words[start], words[start + 1 : end]
         if word.value is not None:
             behind = (word.value, *behind)
         yield Flag(word.name, behind, word.line, word.sure)
-
-
-def is_flag(text: str) -> bool:
-    """Whether a word is a flag, `-1` is none."""
-    return text.startswith("-") and not _NEGATIVE.match(text) and text.strip("-") != ""
 
 
 def _training(draft: Draft, script: Script) -> Command:
@@ -192,7 +186,7 @@ def _score(command: Command) -> tuple[int, int]:
     names, overrides = set[str](), 0
     for word in command.words:
         overrides += is_override(word.text)
-        if is_flag(word.text):
+        if word.is_flag:
             names.add(word.name)
     if runs_scripts(command.words):
         return 0, overrides + len(names) + 1

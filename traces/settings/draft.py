@@ -69,6 +69,12 @@ class Draft:
         """Whether a knob was said, told or not."""
         return knob in self.by_knob or knob in self.unclear
 
+    def fill(self, found: Settings) -> None:
+        """Take what was not said otherwise."""
+        for knob, setting in found.by_knob.items():
+            if not self.has(knob):
+                self.by_knob[knob] = setting
+
     @property
     def is_full(self) -> bool:
         """Whether it has as many problems as a reader would read; then none is looked into any

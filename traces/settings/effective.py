@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from traces.settings.knobs import FIRST, MAIN, PP, TP, VIRTUAL_STAGES, Release, knobs, release
-from traces.settings.settings import KnobView, Settings, Value, entries_of, settings
+from traces.settings.settings import KnobView, Settings, Value, entries_of
 from traces.toml_tables import read_table
 
 
@@ -100,7 +100,7 @@ def _applied(names: Iterable[str], found: Settings, core_version: str | None) ->
         for rule in _rules(name):
             for knob, value, why in rule(Facts(found, core)):
                 if knob not in found or found.value(knob) != value:
-                    found = found.under(settings({knob: value}, why))
+                    found = found.changed({knob: value}, why)
     return found
 
 

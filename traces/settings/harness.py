@@ -17,7 +17,13 @@ from traces.settings.bridge import (
 )
 from traces.settings.corrections import alias, is_alias
 from traces.settings.draft import Draft
-from traces.settings.harness_recipes import PRECISIONS, RECIPE, precisions_ever, take_recipe
+from traces.settings.harness_recipes import (
+    PRECISIONS,
+    RECIPE,
+    precision_asked,
+    precisions_ever,
+    take_recipe,
+)
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Setting
@@ -61,9 +67,9 @@ def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) 
     plain: dict[str, str] = {}
     pairs = list(_pairs(words))
     if is_script:  # run_script.py sets overrides first, so that a flag wins wherever it stands
-        pairs.sort(key=lambda pair: _is_flag(pair[0].text))
+        pairs.sort(key=lambda pair: pair[0].is_flag)
     for word, value in pairs:
-        if _is_flag(word.text):
+        if word.is_flag:
             _take_flag(draft, word, value, is_script)
             if value.is_told:
                 plain[long_flag(word.text)] = value.text
@@ -86,7 +92,7 @@ def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word])
     Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the
     recipe's name.
     """
-    code, found = flags.get("--compute_dtype", "bf16").lower(), draft.by_knob.get(PRECISIONS)
+    code, found = precision_asked(flags), draft.by_knob.get(PRECISIONS)
     if found is None or not isinstance(found.value, tuple) or code in found.value:
         return
     gpu = str(draft.by_knob["launcher.gpu"].value)
@@ -124,20 +130,16 @@ def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
         draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, asked.said)
 
 
-def _is_flag(text: str) -> bool:
-    return text.startswith("-") and not text[1:2].isdigit()
-
-
 def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
     """Flags with the word behind each, `true` where none is; other words with themselves."""
     left = deque(words)
     while left:
         word = left.popleft()
-        if not _is_flag(word.text):
+        if not word.is_flag:
             yield word, word
         elif (value := word.value) is not None:
             yield replace(word, text=word.name), value
-        elif left and not _is_flag(left[0].text):
+        elif left and not left[0].is_flag:
             yield word, left.popleft()
         else:
             yield word, Word("true", word.line)

@@ -20,7 +20,7 @@ from traces.settings.knobs import (
     VIRTUAL_STAGES,
     knobs,
 )
-from traces.settings.settings import Setting, Value
+from traces.settings.settings import Setting, Value, settings
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
 
@@ -95,7 +95,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     found = _found(draft, name, flags, release)
     if found is not None:
         _take(draft, name, {PRECISIONS: tuple(found)})
-    preset = _chosen(draft, (found or {}).get(_precision(flags), []))
+    preset = _chosen(draft, (found or {}).get(precision_asked(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
@@ -106,10 +106,8 @@ def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     _take(draft, name, _stages(draft, name))
 
 
-def _take(draft: Draft, name: str, settings: Mapping[str, Value]) -> None:
-    for knob, value in settings.items():
-        if not draft.has(knob):
-            draft.by_knob[knob] = Setting(value, f"the recipe {name}")
+def _take(draft: Draft, name: str, values: Mapping[str, Value]) -> None:
+    draft.fill(settings(values, f"the recipe {name}"))
 
 
 def is_known_recipe(name: str) -> bool:
@@ -126,7 +124,8 @@ def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _precision(flags: Mapping[str, str]) -> str:
+def precision_asked(flags: Mapping[str, str]) -> str:
+    """The precision of a command by the scripts' own names."""
     return flags.get("--compute_dtype", "bf16").lower()
 
 
@@ -226,13 +225,13 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
 
 def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
     given: dict[str, Raw] = {}
-    for recipes, gpus, releases, settings in _table().also:
+    for recipes, gpus, releases, values in _table().also:
         if (
             name in (recipes or (name,))
             and gpu in (gpus or (gpu,))
             and release in (releases or (release,))
         ):
-            given |= settings
+            given |= values
     return _values(given)
 
 

@@ -4,7 +4,6 @@ takes.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -165,7 +164,7 @@ def knobs() -> Mapping[str, Knob]:
         for kind, names in group.plain.items():
             for name in names.split():
                 plain[group.prefix + name] = _complete(group, name, Knob(kind, flag=""))
-    return MappingProxyType(found | plain)
+    return found | plain
 
 
 def flag_named(name: str) -> str:
@@ -211,7 +210,7 @@ def by_flag() -> Mapping[str, Sequence[tuple[Knob, bool]]]:
     for knob in knobs().values():
         for flag in filter(None, (knob.flag, knob.off, *map(flag_named, knob.older))):
             found.setdefault(flag, []).append((knob, flag == knob.off))
-    return MappingProxyType(found)
+    return found
 
 
 @cache
@@ -221,7 +220,7 @@ def by_dest() -> Mapping[str, Sequence[Knob]]:
     for knob in knobs().values():
         for name in filter(None, (knob.dest, *knob.older)):
             found.setdefault(name, []).append(knob)
-    return MappingProxyType(found)
+    return found
 
 
 @cache
@@ -234,10 +233,10 @@ def by_path() -> Mapping[str, Knob]:
             found[knob.bridge] = knob
         for older in knob.older:
             found[f"{group}.{older}"] = knob
-    return MappingProxyType(found)
+    return found
 
 
 @cache
 def by_harness() -> Mapping[str, Knob]:
     """Each flag of Megatron-Bridge's scripts/performance: its knob."""
-    return MappingProxyType({knob.harness: knob for knob in knobs().values() if knob.harness})
+    return {knob.harness: knob for knob in knobs().values() if knob.harness}

@@ -49,6 +49,9 @@ class Setting:
     said: str
 
 
+_NOT_SAID: Final = Setting(None, "")
+
+
 @frozen
 class Settings:
     """What is known of a run's configuration; a knob that is not in it is unknown, never off.
@@ -63,16 +66,10 @@ class Settings:
         return knob in self.by_knob
 
     def value(self, knob: str) -> Value:
-        found = self.by_knob.get(knob)
-        if found is None:
-            return None
-        return found.value
+        return self.by_knob.get(knob, _NOT_SAID).value
 
     def said(self, knob: str) -> str:
-        found = self.by_knob.get(knob)
-        if found is None:
-            return ""
-        return found.said
+        return self.by_knob.get(knob, _NOT_SAID).said
 
     def under(self, other: Settings) -> Settings:
         """These, overlaid with others, which win."""

@@ -39,6 +39,12 @@ class Word:
         return self.sure and UNKNOWN not in self.text
 
     @property
+    def is_flag(self) -> bool:
+        """Whether it is a flag; `-1` and `--` are none."""
+        text = self.text
+        return text.startswith("-") and not text[1:2].isdigit() and text.strip("-") != ""
+
+    @property
     def file(self) -> str:
         """The last part of a path."""
         return self.text.rpartition("/")[2]

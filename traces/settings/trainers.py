@@ -23,7 +23,7 @@ from traces.settings.derive import DEFAULT, add_derived
 from traces.settings.draft import Draft
 from traces.settings.knobs import by_dest, by_flag, by_path, knobs
 from traces.settings.model_names import model_named
-from traces.settings.settings import Framework, NotAConfiguration, Settings, Value, settings
+from traces.settings.settings import Framework, NotAConfiguration, Value, settings
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
 from traces.settings.yaml_files import Document, take_argument
@@ -248,7 +248,7 @@ def _take(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
             _take_one(draft, trainer, one)
     _take_ranks(draft, trainer, every)
     _take_model(draft, trainer, every)
-    _fill(draft, settings(trainer.defaults, DEFAULT))
+    draft.fill(settings(trainer.defaults, DEFAULT))
     add_derived(draft, False)
     told = f"of {trainer.name} its Megatron part is read; a setting is written as {trainer.write}"
     draft.problem(None, told)
@@ -307,12 +307,6 @@ def _take_model(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> Non
             )
         except UsageError:
             continue
-        _fill(draft, model.settings)
-        _fill(draft, settings(trainer.of_model, f"the model {model.name}"))
+        draft.fill(model.settings)
+        draft.fill(settings(trainer.of_model, f"the model {model.name}"))
         return
-
-
-def _fill(draft: Draft, found: Settings) -> None:
-    for knob, setting in found.by_knob.items():
-        if not draft.has(knob):
-            draft.by_knob[knob] = setting

@@ -70,11 +70,9 @@ class MemoryEstimate(Section, frozen=True):
 def estimate(
     settings: Settings,
     core_version: str | None = None,
-    stage: int | None = None,
     precision: str | None = None,
 ) -> MemoryEstimate | Missing:
-    """The memory of the heaviest pipeline rank, or of the one asked for; Missing names the knobs
-    needed.
+    """The memory of the heaviest pipeline rank; Missing names the knobs needed.
 
     `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest.
     `precision`: of the matrix work, where an option gives it and not the settings.
@@ -82,13 +80,7 @@ def estimate(
     found = by_stage(settings, core_version, precision)
     if isinstance(found, Missing):
         return found
-    if stage is None:
-        return max(found, key=lambda one: one.total_bytes)
-    if not 0 <= stage < len(found):
-        return Missing(
-            _PATH, "there is no such pipeline rank", "ask for one below the pipeline size"
-        )
-    return found[stage]
+    return max(found, key=lambda one: one.total_bytes)
 
 
 def by_stage(
