@@ -21,8 +21,6 @@ from traces.spelling import in_ms, percent
 _SIDES: Final = ("before", "after")
 _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
-PRODUCTS: Final = named("@products")
-"""Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
 Shown = TypeVar("Shown", bound=Callable[[Subject], Any])

@@ -19,7 +19,7 @@ from heuristics.comparison.difference.subject import (
     same_capture,
     same_count,
 )
-from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
+from heuristics.comparison.suspects.figures import CLASSES, pair
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import fact
 from heuristics.result.compared import (
@@ -62,7 +62,9 @@ def same_kernels(view: View) -> bool:
 @fact
 def same_products(view: View) -> bool:
     """As many of each class of matrix products."""
-    return all(same_count(view.before.count(row), view.after.count(row)) for row in PRODUCTS)
+    return all(
+        same_count(view.before.count(row), view.after.count(row)) for row in named("@products")
+    )
 
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
