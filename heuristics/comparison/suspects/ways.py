@@ -37,7 +37,6 @@ from traces.spelling import in_ms
 
 Part = Literal["count", "duration", "overlap"]
 _PARTS: Final[tuple[Part, ...]] = get_args(Part)
-_WHOLE: Final = "compute.graph_replay"
 
 
 def same(name: str, view: View) -> bool:
@@ -51,7 +50,9 @@ def seen_alike(view: View) -> bool:
     """
     if not same_capture(view.before.rank, view.after.rank):
         return False
-    return same("replays", view) and (_WHOLE not in view.rows or same("kernels", view))
+    return same("replays", view) and (
+        "compute.graph_replay" not in view.rows or same("kernels", view)
+    )
 
 
 @fact
