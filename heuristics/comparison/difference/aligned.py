@@ -246,8 +246,8 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
     """
     alone: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
-        key, *others = group.works_ns
-        if not others and _has_purpose(key) and not (group.base and group.new):
+        key = _key(group)
+        if _has_purpose(key) and not (group.base and group.new):
             alone[key].append(group)
         else:
             yield group

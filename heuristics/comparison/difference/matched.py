@@ -21,7 +21,6 @@ _BUSY: Final = "busy"
 hold."""
 _OPAQUE: Final = ("compute", "exposed_comm")
 """Buckets whose parts a graph that was recorded whole hides."""
-_COPY: Final = "exposed_copy"
 _DIRECTED: Final = ("ep_dispatch", "ep_combine")
 _OPEN: Final = {
     "sendrecv_unresolved": (*_DIRECTED, "ep_a2a", "pp_p2p", "cp", "sendrecv_unresolved"),
@@ -153,7 +152,10 @@ def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, 
 def _buckets(rank: Rank) -> dict[str, OneSide]:
     """Buckets that every document has; what is neither copy nor idle is busy."""
     steps, budget = len(rank.lengths_ns), rank.budget_ns
-    rest = {_COPY: Fraction(budget.exposed_copy, steps), IDLE: Fraction(budget.idle, steps)}
+    rest = {
+        "exposed_copy": Fraction(budget.exposed_copy, steps),
+        IDLE: Fraction(budget.idle, steps),
+    }
     means = {_BUSY: mean_step_ns(rank) - sum(rest.values()), **rest}
     return {key: OneSide(value, Fraction(0), None, ()) for key, value in means.items() if value}
 

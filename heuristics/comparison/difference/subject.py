@@ -29,7 +29,6 @@ SAME_COUNT: Final = Limit(
     "fraction",
     "ours: classes of two GPUs of one real run differ by up to 1.8 %; one of 32 layers is 3 %",
 )
-_COUNTED: Final = ("compute.", "exposed_comm.")
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,9 @@ class Subject:
 
     @cached_property
     def counts(self) -> dict[str, float]:
-        """Activities per step of each row of compute and communication."""
-        steps, budget = len(self.rank.lengths_ns), rows_of_group(self.rank, "budget")
-        return {row.row: row.count / steps for row in budget if row.row.startswith(_COUNTED)}
+        """Activities per step of each row."""
+        steps = len(self.rank.lengths_ns)
+        return {row.row: row.count / steps for row in rows_of_group(self.rank, "budget")}
 
     def count(self, row: str) -> float:
         """Activities per step of a row; 0 where it has none."""

@@ -45,7 +45,6 @@ NEAREST: Final = Limit(
 WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
-_FAMILY: Final = "qwen"
 _FORCE: Final = "moe_router_force_load_balancing"
 Standing = Literal["inside", "below", "above"]
 
@@ -178,7 +177,7 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
     id, code = ids.get(model), _table()["codes"].get((precision or "").upper())
     if id is None or code is None or gpus is None:
         return None
-    family = _table()["families"].get(id, _FAMILY)
+    family = _table()["families"].get(id, "qwen")
     line = f"python run_script.py -m {family} -mr {id} -g {gpu.lower()} -c {code} -ng {gpus}"
     read = configuration_of(line, "preset.sh").settings
     if KnobView(read).on("launcher.recipe_values_known"):
@@ -234,14 +233,25 @@ def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
     found = nearest(
         one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
     )
-    names = _table()["aspects"]
     counted = list[str]()
     for made in one.made:
         counted += made.knobs
     for each in found.differs:
         if not any(each.what in knob for knob in counted):
-            yield f"{names.get(each.what, each.what)} {each.here} (published: {each.published})"
+            yield f"{_ASPECTS.get(each.what, each.what)} {each.here} (published: {each.published})"
     yield from map(_change, one.left)
+
+
+_ASPECTS: Final = {
+    "gpu_count": "GPUs",
+    "global_batch_size": "global batch",
+    "micro_batch_size": "micro-batch",
+    "sequence_length": "sequence length",
+    "tp": "TP",
+    "pp": "PP",
+    "vpp": "VPP",
+    "ep": "EP",
+}
 
 
 def _sources(brought: Sequence[_Brought]) -> Iterator[str]:

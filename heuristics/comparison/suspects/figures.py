@@ -18,11 +18,8 @@ from traces.patterns import Pattern, compiled
 from traces.sections.tables import Kernel
 from traces.spelling import in_ms, percent
 
-_SIDES: Final = ("before", "after")
 _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
-PRODUCTS: Final = named("@products")
-"""Classes of matrix products, which a fusion of small kernels leaves as they are."""
 
 
 Shown = TypeVar("Shown", bound=Callable[[Subject], Any])
@@ -42,7 +39,7 @@ def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str
             return None
         return view.arrow(*map(spelled, shown))
 
-    enter_sided(View, _SIDES, name, of)
+    enter_sided(View, ("before", "after"), name, of)
     enter(f"both.{name}", both)
 
 
@@ -177,10 +174,6 @@ def beside_ns(side: Subject) -> int | None:
     return _a_step(side, "rank.sm.stretch.beside_ns")
 
 
-BACKWARD: Final = compiled(r"(?i)bwd|backward|dgrad|wgrad")
-FORWARD: Final = compiled(r"(?i)fwd|forward")
-
-
 def _named_like(name: str, like: Pattern) -> None:
     """Kernels a step with such a name."""
     _enter(name, partial(_kernels, counts=lambda one: like.search(one.name)), whole)
@@ -197,8 +190,8 @@ for _name, _path in table()["figures"].items():
     _enter(_name, known_at(_path), partial(spelled, _path))
 _count("others", *(name for name in CLASSES if name not in named("@small")))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
-_named_like("forward", FORWARD)
-_named_like("backward", BACKWARD)
+_named_like("forward", compiled(r"(?i)fwd|forward"))
+_named_like("backward", compiled(r"(?i)bwd|backward|dgrad|wgrad"))
 _enter("recompute", partial(_per_step, path="rank.memory.recompute_ns"), _rounded_ms)
 _enter("offload", partial(_per_step, path="rank.memory.offload_exposed_ns"), _rounded_ms)
 _enter("allocations", partial(_per_step, path="rank.memory.allocator_calls"), "{:.1f}".format)

@@ -38,7 +38,6 @@ LISTED: Final = Limit(
 )
 LEAST: Final = Limit(0.02, "fraction of all that moved", "ours: less is not worth an A/B run")
 SHOWN: Final = Limit(3, "lines", "ours: all rows and all changes stand in their tables")
-_OURS: Final = "ours: the row itself"
 UNPROVEN: Final = "row."
 """How the id of a row begins that moved without a proven cause."""
 _LEVELS: Final[tuple[Level, ...]] = ("low", "medium", "high")
@@ -119,7 +118,7 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
                 confidence="low",
                 because=tuple(_row_sentences(view, [row])),
                 next=next(one.next for one in causes().looks if matches(name, one.rows)),
-                source=_OURS,
+                source="ours: the row itself",
             )
             yield Found(suspect, abs(row.delta_ns), ())
 

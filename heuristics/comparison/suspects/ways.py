@@ -19,7 +19,7 @@ from heuristics.comparison.difference.subject import (
     same_capture,
     same_count,
 )
-from heuristics.comparison.suspects.figures import CLASSES, PRODUCTS, pair
+from heuristics.comparison.suspects.figures import CLASSES, pair
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import fact
 from heuristics.result.compared import (
@@ -37,7 +37,6 @@ from traces.spelling import in_ms
 
 Part = Literal["count", "duration", "overlap"]
 _PARTS: Final[tuple[Part, ...]] = get_args(Part)
-_WHOLE: Final = "compute.graph_replay"
 
 
 def same(name: str, view: View) -> bool:
@@ -51,7 +50,9 @@ def seen_alike(view: View) -> bool:
     """
     if not same_capture(view.before.rank, view.after.rank):
         return False
-    return same("replays", view) and (_WHOLE not in view.rows or same("kernels", view))
+    return same("replays", view) and (
+        "compute.graph_replay" not in view.rows or same("kernels", view)
+    )
 
 
 @fact
@@ -62,7 +63,9 @@ def same_kernels(view: View) -> bool:
 @fact
 def same_products(view: View) -> bool:
     """As many of each class of matrix products."""
-    return all(same_count(view.before.count(row), view.after.count(row)) for row in PRODUCTS)
+    return all(
+        same_count(view.before.count(row), view.after.count(row)) for row in named("@products")
+    )
 
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:

@@ -214,6 +214,8 @@ def test_no_verdict_on_the_dispatcher_across_stacks(field: str, value: Value, na
     assert dispatchers({**STACK, **REST}, {**STACK, **REST}) == Comparable("yes", ())
     found = dispatchers({**STACK, **REST}, {**STACK, **REST, field: value})
     assert found.state == "with_differences"
+    finer = dispatchers({**STACK, **REST, "precision": "bf16"}, {**STACK, **REST, "precision": "fp8"})
+    assert [one.what for one in finer.differences] == ["precision"]
     (one,) = (one for one in found.differences if one.what == "dispatcher")
     assert one.because == f"No verdict on the dispatcher: these differ too: {named}."
 

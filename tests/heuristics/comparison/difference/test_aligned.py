@@ -89,6 +89,18 @@ def test_a_fill_is_not_replaced_by_compute() -> None:
     assert [row.change for row in found.rows] == ["new", "gone"]
 
 
+def test_kernels_of_one_side_alone_and_more_of_one_are_rows_of_their_own() -> None:
+    found = compared(sequence((GEMM, 1, 9)), sequence((GEMM, 1, 9), (CAST, 1, 5), (NORM, 1, 4)))
+    assert [row.change for row in found.rows] == ["new", "new"]
+    twice = sequence((GEMM, 1, 9), (NORM, 1, 5), (GEMM, 1, 9), (NORM, 1, 5))
+    (row,) = compared(twice, sequence((GEMM, 1, 9), (NORM, 1, 5), (GEMM, 1, 9), (NORM, 3, 15))).rows
+    assert (shown(row), row.change) == (({NORM: 1}, {NORM: 3}, 10), "more")
+    group = aligned._Group()  # one of each against two of the first: as many, and no longer the same
+    for side, name in ((0, GEMM), (0, CAST), (1, GEMM)):
+        group.sides[side].add((name, KEYS[name]), Fraction(1 + side), Fraction(1))
+    assert not aligned._is_same(group)
+
+
 def test_a_forward_that_runs_again_in_backward_is_new_there() -> None:
     once = sequence((NORM, 1, 5), phase="forward")
     kinds = (*once.kinds, Kind(NORM, KEYS[NORM], "backward", None))

@@ -76,6 +76,11 @@ OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
          "nccl 40x150 key=comm.sendrecv_unresolved", "nccl slower 1000"),
         ("nccl 20x100 key=comm.dp_all_gather",
          "nccl 20x100 key=comm.dp_all_gather; nccl 20x100 key=comm.other_comm", "nccl new 1000"),
+        ("nccl 20x100 key=comm.sendrecv_unresolved; nccl 20x100 key=comm.ep_dispatch",
+         "nccl 10x100 key=comm.sendrecv_unresolved; nccl 30x100 key=comm.ep_dispatch",
+         "nccl more 500, nccl fewer -500"),
+        ("nvjet 20x100; nccl 20x100 key=comm.sendrecv_unresolved; nccl 20x50 key=comm.ep_dispatch",
+         "nvjet 20x100", "nccl gone -1000, nccl gone -500"),
         # below the end of the other list it may be there
         ("big 20x90; low 20x50; left_out=3", "big 20x90; low 20x50; small 20x50; large 20x80",
          "large new 800"),

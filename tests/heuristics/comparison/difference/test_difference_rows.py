@@ -96,6 +96,8 @@ def test_without_a_ledger_buckets_add_up_too() -> None:
     assert found.step_delta_ns == -90
     assert {known(one.count_ns) for one in found.rows[:-1]} == {None}
     assert (found.reasons, found.modules) == ((), ())
+    gated, plain = side("gemm 9; moe.experts 5"), side("gemm 9")
+    assert [attribute(*sides).modules for sides in ((gated, plain), (plain, gated))] == [(), ()]
 
 
 def test_few_steps_call_noise_only_what_is_small_and_within_their_ranges() -> None:
@@ -112,6 +114,7 @@ def test_noise_that_is_a_quarter_of_the_difference_is_named() -> None:
     base = side("gemm 100000; norm 100,300")
     for gemm, named in ((100_300, {"compute.norm": 100}), (100_301, {})):
         assert deltas(attribute(base, side(f"gemm {gemm}; norm 200,400")).scattered) == named
+    assert attribute(base, base).scattered == ()
     for one, other, few in ((4, 4, False), (3, 4, True), (4, 3, True)):
         sides = (doubles.rank(doubles.row("compute.gemm", *[100] * count)) for count in (one, other))
         assert (attribute(*sides).rows[-1].ci95_ns is FEW) is few
