@@ -194,6 +194,12 @@ def test_kernels_of_unknown_class_are_one_reason_though_communication_is_undecid
     assert judge_communication(ranks).outcome == "unmeasurable"
     found = [*reasons_against("compute", costs_of(ranks), walls_of(ranks))]
     assert [one.id for one in found] == ["unknown_kernels"]
+    more = [rank(unnamed=replace(rank().unnamed, alone_ns=ns, apart_ns=ns)) for ns in (80, 60)]
+    few = [
+        replace(one, unnamed=replace(one.unnamed, apart_ns=ns)) for one, ns in zip(more, (0, 60), strict=True)
+    ]
+    said = [sure("compute", *ranks).because[0] for ranks in (more, few)]
+    assert ["take 7.0 % and are probably" in one for one in said] == [True, False]
 
 
 def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int = 3) -> Run:
