@@ -42,10 +42,12 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
         left.append((rank, without))
     blind, today, fracs = list[Wall](), dict[WallId, float](), dict[WallId, float]()
     for other in walls:
+        if other.id == first:
+            continue
         frac = known(other.cost_frac)
-        if other.id != first and frac is None:
+        if frac is None:
             blind.append(other)
-        elif other.id != first and frac is not None:
+        else:
             today[other.id], fracs[other.id] = frac, _frac(left, other.id)
     unjudged = ", ".join(spoken(one.id) for one in blind)
     wall = max(fracs, key=lambda one: fracs[one], default=None)

@@ -35,6 +35,14 @@ def test_fragments_are_a_quarter_of_what_is_reserved_or_what_was_asked_for(
     ) is found
 
 
+def test_fragments_of_what_nobody_counted_are_no_part_of_it() -> None:
+    report = LoggedMemory(1, 0, inactive_bytes=GB)
+    assert (
+        in_pieces(TrainingLog("a.log", 10, memory=(report,), out_of_memory=(OutOfMemory(9, "unknown"),)))
+        is None
+    )
+
+
 def error(line: int, asked: int, allocated: int | None = None, **about: object) -> OutOfMemory:
     """Of 100 GB that are all reserved, on a GPU of 100 GB."""
     sizes = {name: size * GB for name, size in (("requested_bytes", asked), ("reserved_bytes", 100))}

@@ -69,6 +69,14 @@ def test_the_bound_adds_up_over_ranks() -> None:
     assert find_bound([rank(), rank(), slow]).bucket == "compute"
 
 
+def test_without_an_account_what_fills_over_half_of_all_ranks_is_the_bound() -> None:
+    """Exposed communication is 900 and 300 of 2000 ns, compute 100 and 300; then compute is 100 and 1000."""
+    parts = ((100, 900), (300, 300), (1_000, 0))
+    waits, mixed, works = (rank(budget=budget(*one), account=NOBODY) for one in parts)
+    assert find_bound([waits, mixed]).bucket == "communication"
+    assert find_bound([works, waits]).bucket == "compute"
+
+
 def test_ranks_of_whole_graph_replays_count_as_time_nobody_could_tell() -> None:
     whole = rank(unseen=NOBODY)
     assert find_bound([rank(), whole]).bucket is None

@@ -106,6 +106,8 @@ def test_recorded_calls_that_may_be_a_quarter_of_the_hosts_cost_are_a_reason() -
     (reason,) = sure("host_overhead", dear).because
     assert reason == "recording 10 calls and ranges may itself take up to 26 % of the window"
     assert sure("compute", dear).because == ()
+    (both,) = sure("host_overhead", dear, cheap).because
+    assert both == "recording 20 calls and ranges may itself take up to 25 % of the window"
 
 
 def test_other_walls_that_nobody_could_look_at_are_a_reason() -> None:
@@ -165,6 +167,7 @@ def test_a_rank_whose_kernels_cannot_be_told_apart_does_not_show_that_any_commun
 def test_the_rank_with_the_worst_replay_or_account_decides_by_its_own_window() -> None:
     poor = rank(account=account(undecided_ns=200))
     assert "20 % of the window" in sure("compute", rank(account=account(undecided_ns=110)), poor).because[0]
+    assert "20 % of the window" in sure("compute", poor, rank(account=account(undecided_ns=110))).because[0]
     long = replace(budget(), window_ns=2_000, idle_ns=1_000)
     assert sure("compute", rank(account=account(undecided_ns=200), budget=long)).because == ()
     begun = account({"profiler": 200}, undecided_ns=100)  # of all of the window, start-up among it
@@ -190,6 +193,12 @@ def test_kernels_of_unknown_class_are_one_reason_though_communication_is_undecid
     assert judge_communication(ranks).outcome == "unmeasurable"
     found = [*reasons_against("compute", costs_of(ranks), walls_of(ranks))]
     assert [one.id for one in found] == ["unknown_kernels"]
+    more = [rank(unnamed=replace(rank().unnamed, alone_ns=ns, apart_ns=ns)) for ns in (80, 60)]
+    few = [
+        replace(one, unnamed=replace(one.unnamed, apart_ns=ns)) for one, ns in zip(more, (0, 60), strict=True)
+    ]
+    said = [sure("compute", *ranks).because[0] for ranks in (more, few)]
+    assert ["take 7.0 % and are probably" in one for one in said] == [True, False]
 
 
 def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int = 3) -> Run:

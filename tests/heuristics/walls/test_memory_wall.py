@@ -64,7 +64,8 @@ def test_one_rank_that_does_not_fit_or_is_full_is_enough_and_the_worst_is_named(
     assert (retried.value, retried.limit, retried.rank) == (1.0, 0.5, 1)
     assert evidence(found, "peak_frac").value == 1.0  # of the fullest
     full = [replace(one, costs=costs(memory=1)) for one in ranks]
-    assert isinstance(judge_memory(full).cost_ns, Missing)
+    for order in (full, full[::-1]):
+        assert isinstance(judge_memory(order).cost_ns, Missing)
     assert judge_memory(full[:2]).outcome == "clear"
 
 
@@ -84,7 +85,8 @@ def unseen(at_most_ns: int | None, priced: object = None, **what: object) -> Ran
 
 def test_memory_is_not_clear_where_nothing_bounds_recompute() -> None:
     other = with_memory(unseen(None), recompute_ns=DOUBT)  # the first says why
-    for ranks in ([unseen(None), other], [rank(), unseen(None)], [unseen(0), unseen(None)]):
+    mixed = [unseen(0), unseen(None)]
+    for ranks in ([unseen(None), other], [rank(), unseen(None)], mixed, mixed[::-1]):
         found = judge_memory(ranks)
         assert (found.outcome, known(found.cost_ns), known(found.at_most_frac)) == (
             "unmeasurable",
@@ -111,6 +113,7 @@ def test_what_is_unseen_is_of_the_windows_of_all_ranks_without_start_up() -> Non
     """72 of 1000 and 1000 - 200 ns are 4 %, and of the two ranks 20 each is paid: 40 of 1800."""
     found = judge_memory([unseen(72), rank(costs(memory=20), account=BEGUN)])
     assert (found.outcome, known(found.at_most_frac)) == ("clear", 40 / 1_800 + 72 / 1_800)
+    assert judge_memory([unseen(60), unseen(20)]).at_most_frac == 40 / 2_000 + 80 / 2_000
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from heuristics.result.judged import Verdict
 from heuristics.walls.costs import costs_of
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.verdict import verdict_of
-from tests.doubles.opinions import BEGUN, NOBODY, cost, costs, rank, walls_of
+from tests.doubles.opinions import BEGUN, NOBODY, cost, costs, rank, walls_of, with_memory
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.changes.costs import Without
@@ -78,6 +78,12 @@ def test_where_a_wall_could_not_be_looked_at_none_is_only_perhaps() -> None:
     found = after("communication", rank(costs(500, 200, compute=None, without=without)))
     assert (found.next_wall, found.next_wall_frac) == ("host_overhead", 0.2)
     assert found.next_because.endswith("; compute could not be judged")
+
+
+def test_the_first_wall_is_none_that_could_not_be_judged_though_it_has_no_price() -> None:
+    short = with_memory(rank(costs(memory=1)), allocator_retry_frac=1.0, peak_bytes=80)
+    found = after("memory", short)
+    assert (found.next_wall, "could not be judged" in found.next_because) == (None, False)
 
 
 def test_ranks_are_added_and_one_that_loses_little_counts_as_it_is() -> None:
