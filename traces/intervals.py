@@ -70,8 +70,8 @@ def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
         order = np.argsort(start)
         start, end = start[order], end[order]
     end = np.maximum.accumulate(end)
-    first = np.concatenate(([True], start[1:] > end[:-1]))
-    return Spans(start[first], end[np.concatenate((first[1:], [True]))])
+    first = np.append(True, start[1:] > end[:-1])
+    return Spans(start[first], end[np.append(first[1:], True)])
 
 
 def spans(*pairs: tuple[int, int]) -> Spans:

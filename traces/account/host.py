@@ -136,7 +136,7 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     start_ns, until_ns = calls.start_ns[mine], np.maximum.accumulate(calls.end_ns[mine])
     ranges_ns = columns.ranges.start_ns[columns.ranges.thread_gid == thread]
     began_ns = np.append(ranges_ns, start_ns).min()
-    until_ns = np.concatenate(([began_ns], until_ns[:-1]))
+    until_ns = np.append(began_ns, until_ns[:-1])
     after = np.flatnonzero(start_ns - until_ns > PAUSE.value)
     after = after[after <= moves.max(initial=-1)]
     first = moves[np.searchsorted(moves, after)]

@@ -80,7 +80,7 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     innermost = np.where(end[latest] > cuts, latest, longest)
     held = (latest >= 0) & (end[innermost] > cuts)
     labels = np.where(held, label[innermost], otherwise)
-    return Tiling(np.concatenate(([BEGINNING], cuts)), np.concatenate(([otherwise], labels)))
+    return Tiling(np.append(BEGINNING, cuts), np.append(otherwise, labels))
 
 
 def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
@@ -143,9 +143,9 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     busy = instants_of(activities, compute)
     own = compute[~helper_work(activities)[compute]]
     ended_by = np.append(own, NO_KERNEL)[np.searchsorted(activities.start_ns[own], busy.start_ns)]
-    start = np.concatenate(([first], busy.end_ns))
-    end = np.concatenate((busy.start_ns, [last]))
-    kernel = np.concatenate((ended_by, [NO_KERNEL]))
+    start = np.append(first, busy.end_ns)
+    end = np.append(busy.start_ns, last)
+    kernel = np.append(ended_by, NO_KERNEL)
     touching = (end > start) & (end > first) & (start < last)
     return Gaps(start[touching], end[touching], kernel[touching].astype(PLACE))
 

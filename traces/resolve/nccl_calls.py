@@ -317,7 +317,7 @@ def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
     change = np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0))
     depth = np.cumsum(change)
     depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing
-    before = np.concatenate(([0], depth[:-1]))
+    before = np.append(0, depth[:-1])
     opens = (before == 0) & (depth == 1)
     start = np.maximum.accumulate(np.where(opens, np.arange(len(code)), NONE))
     return np.where((before > 0) | opens, start, NONE), (before == 1) & (depth == 0)

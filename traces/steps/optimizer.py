@@ -155,7 +155,7 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
     """
     ordered = np.sort(gap_ns)
     limit_ns = WALL.value * (summed(ordered) + own_ns) / np.arange(len(ordered), 0, -1)
-    below = np.concatenate(([0], ordered[:-1]))
+    below = np.append(0, ordered[:-1])
     fits = (ordered >= limit_ns) & (below < limit_ns)
     if not fits.any():
         return None

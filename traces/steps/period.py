@@ -229,7 +229,7 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     phase, why = _cut(rows.start_ns[places], rows.end_ns[places], lag)
     starts = np.arange(phase, len(places), lag)
     if phase:
-        starts = np.concatenate(([0], starts))
+        starts = np.append(0, starts)
     launch_ns = order.counted_launch_ns[places]
     cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
     # a cut one has its end

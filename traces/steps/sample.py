@@ -69,12 +69,13 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     stand_for_ns: dict[int, int] = {}
     for group in np.array_split(order_of(lengths_ns), int(STEPS.value)):
         stand_for_ns[int(group[len(group) // 2])] = summed(lengths_ns[group])
-    middle = [used[place] for place in sorted(stand_for_ns)]
+    in_time = dict(sorted(stand_for_ns.items()))
+    middle = [used[place] for place in in_time]
     pairs = borders_ns(middle)
     return Sample(
         tuple(middle),
         tuple(pairs),
-        tuple(stand_for_ns[place] for place in sorted(stand_for_ns)),
+        tuple(in_time.values()),
         spans(*((before.get(start, start), end) for start, end in pairs)),
     )
 
