@@ -202,15 +202,15 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     """The fullest rank needs more memory than there is, by the estimate: certain only beyond its
     error.
     """
-    run, counted = case.run, estimated(case.run)
+    run = case.run
     found = None if run.tells("ran_out") else too_large(run)
-    if found is None or isinstance(counted, Missing):
+    if found is None:
         return
-    needed = found.peak_bytes - round(found.capacity_bytes * _USED)
+    needed = found.estimate_bytes - round(found.capacity_bytes * _USED)
     named = ", ".join(starmap(_frees, _freed(run, needed)))
     yield {
-        "where": f"pipeline stage {counted.stage}" if (run.config.pp or 1) > 1 else "each GPU",
-        "estimate": gigabytes(found.peak_bytes),
+        "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
+        "estimate": gigabytes(found.estimate_bytes),
         "least": gigabytes(found.least_bytes),
         "most": gigabytes(found.most_bytes),
         "gpu": run.gpu or "GPU",

@@ -26,6 +26,32 @@ HEAD_ROOM: Final = HALF_A_WALL
 """What of a GPU stays free for what varies from step to step: tokens an expert gets, fragments."""
 
 
+@frozen
+class TooLarge:
+    """An estimate of pipeline rank `stage` that leaves nothing free of its GPU's
+    `capacity_bytes`.
+    """
+
+    stage: int
+    estimate_bytes: int
+    capacity_bytes: int
+
+    @property
+    def least_bytes(self) -> int:
+        """The least that the estimate may stand for."""
+        return round(self.estimate_bytes * (1 - ERROR.value))
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that the estimate may stand for."""
+        return round(self.estimate_bytes * (1 + ERROR.value))
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether even the least is too much."""
+        return self.least_bytes > self.capacity_bytes
+
+
 def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration; counted once a run."""
     found: MemoryEstimate | Missing = run.tells("memory_estimate")
@@ -43,10 +69,8 @@ def capacity_bytes(run: Run) -> int | None:
     """The GPU's memory: by an error of the log, else by the trace, else as published of its
     product.
     """
-    named = []
-    for one in run.log.out_of_memory if run.log else ():
-        if one.capacity_bytes:
-            named.append(one.capacity_bytes)
+    errors = run.log.out_of_memory if run.log else ()
+    named = [one.capacity_bytes for one in errors if one.capacity_bytes]
     product = product_named(run.gpu or "")
     return min(
         named, default=run.active.memory_bytes or (product.memory_bytes if product else None)
@@ -70,32 +94,18 @@ class Use:
         return max(0.0, 1 - self.used_frac)
 
     @property
-    def error(self) -> float:
-        """How far it may be wrong, as a part of it."""
-        return ERROR.value if self.is_estimated else 0.0
-
-    @property
     def least_frac(self) -> float:
-        """The least that it may be."""
-        return self.used_frac * (1 - self.error)
+        """The least that it may be: an estimate has its error."""
+        if self.is_estimated:
+            return self.used_frac * (1 - ERROR.value)
+        return self.used_frac
 
     @property
     def most_frac(self) -> float:
         """The most that it may be."""
-        return self.used_frac * (1 + self.error)
-
-    @property
-    def least_bytes(self) -> int:
-        return round(self.peak_bytes * (1 - self.error))
-
-    @property
-    def most_bytes(self) -> int:
-        return round(self.peak_bytes * (1 + self.error))
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether even the least is too much."""
-        return self.least_bytes > self.capacity_bytes
+        if self.is_estimated:
+            return self.used_frac * (1 + ERROR.value)
+        return self.used_frac
 
 
 def peak_bytes(run: Run) -> int | None:
@@ -119,20 +129,25 @@ def memory_use(run: Run) -> Use | None:
         return None
     if peak is not None:
         return Use(peak, capacity, is_estimated=False)
-    counted = estimated(run)
-    if isinstance(counted, Missing) or not run.settings.by_knob:
+    counted = estimated(run) if run.settings.by_knob else None
+    if counted is None or isinstance(counted, Missing):
         return None
     return Use(counted.total_bytes, capacity, is_estimated=True)
 
 
-def too_large(run: Run) -> Use | None:
+def too_large(run: Run) -> TooLarge | None:
     """The estimate of the fullest rank where it leaves no head-room; None where a peak was
     measured.
     """
-    use = memory_use(run)
-    if use is None or not use.is_estimated or use.used_frac <= 1 - HEAD_ROOM.value:
+    use, counted = memory_use(run), estimated(run)
+    if (
+        use is None
+        or not use.is_estimated
+        or use.used_frac <= 1 - HEAD_ROOM.value
+        or isinstance(counted, Missing)
+    ):
         return None
-    return use
+    return TooLarge(counted.stage, counted.total_bytes, use.capacity_bytes)
 
 
 def segments_suffice(run: Run) -> bool | None:
