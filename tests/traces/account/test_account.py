@@ -507,4 +507,4 @@ def test_a_pause_that_ends_as_another_thread_has_copied_the_batch_is_a_wait_for_
             begin = at + 10_010 + 20 * number
             run.work("gemm", begin, begin + 20, launch=at + 10_000 + 2 * number)
         at += 10_010 + 20 * KERNELS_BETWEEN
-    assert set(starved(run)) <= {"data", "launch"} and starved(run)["data"] > 2 * 8_000
+    assert starved(run)["data"] == 20_000  # the first step begins with its own work
