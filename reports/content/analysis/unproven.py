@@ -155,7 +155,8 @@ def _waits_for_unrecorded(result: Result) -> bool:
     for rank in result.ranks:
         absent = known(rank.absent_ns)
         unrecorded_ns += absent.blocking.get("unrecorded", 0) if absent else 0
-    return unrecorded_ns > MOST.value * sum(each(result.ranks, "budget_ns.idle"))
+    idle_ns: int = sum(each(result.ranks, "budget_ns.idle"))
+    return unrecorded_ns > MOST.value * idle_ns
 
 
 _PAUSES: Final = ("long_python_pauses", "os_wait")

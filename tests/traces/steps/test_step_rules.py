@@ -194,7 +194,7 @@ def test_the_first_step_is_warm_up_at_each_edge_of_its_rule(
 
 def test_the_first_used_step_is_judged_where_the_first_recorded_is_left_out() -> None:
     cut, *steps = steps_of([20, 130, 100, 100])
-    found = leave_out_warm_up([drop(cut, "partial"), *steps], np.zeros(4))
+    found = leave_out_warm_up([drop(cut, "partial"), *steps], np.zeros(4, dtype=np.int64))
     assert [step.is_warm_up for step in found] == [False, True, False, False]
     assert found[0].dropped == "partial"
 
