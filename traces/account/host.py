@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -36,7 +35,7 @@ from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
 from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
-from traces.names.in_use import is_of_loader
+from traces.names.frames import cause_of_frame
 from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.timeline import RankTimeline, Source
 from traces.training import judge_training, roles_of
@@ -96,13 +95,12 @@ PAUSE: Final = Limit(
 
 
 def data_pauses(rank: RankTimeline) -> HostSpans:
-    """Pauses outside CUDA calls of launching threads, each before an input copy, and what frames of
-    loaders hold.
+    """Pauses outside CUDA calls of launching threads, each before an input copy.
 
     What the thread does in them (Python, a wait for a worker in the operating system) makes no
     difference.
     """
-    rows, found = rank.activities, [_in_loaders(rank)]
+    rows, found = rank.activities, [np.empty((3, 0), dtype=np.int64)]
     feeding = rows.take(input_copies(rank))
     for thread in rows.launching_threads.tolist() if len(feeding) else ():
         own = feeding.launch_thread == thread
@@ -110,15 +108,6 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
         found.append(_on_thread(rank.columns, thread, *copies_ns))
     start_ns, end_ns, thread_gid = np.concatenate(found, axis=1)
     return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
-
-
-def _in_loaders(rank: RankTimeline) -> IntArray:
-    """Starts, ends and thread, shape (3, k), of frames of loaders that are not PyTorch's."""
-    frames = rank.columns.frames
-    if frames is None:
-        return np.empty((3, 0), dtype=np.int64)
-    named = passing(partial(is_of_loader, "frames"), frames.names)[frames.name]
-    return np.stack((frames.start_ns, frames.end_ns, frames.thread_gid))[:, named]
 
 
 def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntArray) -> IntArray:
@@ -271,7 +260,7 @@ class Host:
         self.kind = kinds_of_calls(rank)
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._cold = cold_starts(rank, self.kind)
-        self._told = {cause: ranges_of_cause(rank.columns, cause) for cause in HOST_RANGES}
+        self._told = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
@@ -346,3 +335,18 @@ def ranges_of_cause(columns: Columns, cause: str) -> Ranges:
     """The ranges whose text names a cause."""
     named = passing(lambda text: cause_of_range(text) == cause, columns.range_texts)
     return columns.ranges.take(named[columns.ranges.text])
+
+
+def spans_of_cause(columns: Columns, cause: str) -> HostSpans:
+    """The same and frames of Python that name it."""
+    ranges = ranges_of_cause(columns, cause)
+    found = [_times(ranges)]
+    if (frames := columns.frames) is not None:
+        named = passing(lambda text: cause_of_frame(text) == cause, frames.names)
+        found.append(_times(frames)[:, named[frames.name]])
+    start_ns, end_ns, thread_gid = np.concatenate(found, axis=1)
+    return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
+
+
+def _times(spans: HostSpans | Ranges) -> IntArray:
+    return np.stack((spans.start_ns, spans.end_ns, spans.thread_gid))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
 
+from traces.names.in_use import is_of_loader
 from traces.names.ranges import family, is_optimizer_name, is_step_name, public_range
 from traces.patterns import LETTERS, compiled
 from traces.texts import Texts
@@ -219,4 +220,19 @@ def public_os_call(text: str) -> Frame | None:
     """A call of the operating system that we know."""
     if text in _known("os_calls"):
         return Frame(FrameKind.OS_CALL, text)
+    return None
+
+
+_SAVES: Final = compiled(
+    r"torch/serialization\.py\(\d+\): save$|torch/distributed/checkpoint/|/dist_checkpointing/"
+)
+
+
+@cache
+def cause_of_frame(text: str) -> str | None:
+    """What a frame of Python says that its thread does, a key of `HOST_RANGES`; None for most."""
+    if is_of_loader(text):
+        return "data"
+    if _SAVES.search(text):
+        return "checkpoint"
     return None

@@ -35,9 +35,9 @@ def in_use(names: Mapping[str, Iterable[str]]) -> tuple[InUse, ...]:
     return tuple(found)
 
 
-def is_of_loader(what: Literal["ranges", "frames"], text: str) -> bool:
-    """Whether a range, or a frame of Python, is of a loader that is not PyTorch's."""
+def is_of_loader(frame: str) -> bool:
+    """Whether a frame of Python is of a loader that is not PyTorch's."""
     for row in _rows():
-        if row.what == what and row.use in get_args(Loader) and row.pattern.search(text):
+        if row.what == "frames" and row.use in get_args(Loader) and row.pattern.search(frame):
             return True
     return False

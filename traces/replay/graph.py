@@ -13,8 +13,8 @@ from traces.account.host import (
     cold_starts,
     cpu_optimizer,
     data_pauses,
-    ranges_of_cause,
     single_pauses,
+    spans_of_cause,
 )
 from traces.account.inferred import UNEXPLAINED
 from traces.account.waits import Poll, find_polls
@@ -66,7 +66,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     columns = rank.columns
     layers: dict[str, HostSpans | Ranges] = {"profiler": columns.overheads}
     for cause in reversed(HOST_RANGES):
-        layers[cause] = ranges_of_cause(columns, cause)
+        layers[cause] = spans_of_cause(columns, cause)
         if cause == "data":
             layers[_BATCH] = data_pauses(rank)
     layers[_COLD] = cold_starts(rank, kinds_of_calls(rank))[0]
