@@ -4,7 +4,7 @@ batches.
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, get_args
 
 from msgspec import UNSET
 
@@ -33,6 +33,7 @@ from reports.measures import measures, words_of
 from reports.rows import each, those
 from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL
 from traces.missing import known
+from traces.names.in_use import Loader
 from traces.sections.rank import Rank
 from traces.sections.work import DataLoading
 from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
@@ -74,7 +75,9 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
         return f"{loading.waiting_steps} of {steps} steps wait for their batch."
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
-        return f"Each step waits {waits} ms for its batch: one worker or none, by the rhythm."
+        of_torch = {*(rank.detected.in_use or ())}.isdisjoint(get_args(Loader))
+        workers = when(of_torch, ": one worker or none, by the rhythm")
+        return f"Each step waits {waits} ms for its batch{workers}."
     ordinal, number = words_of("ordinal").get(f"{count}"), words_of("number").get(f"{count}", count)
     which = f"Every {ordinal} step" if ordinal else f"One step in {count}"
     return f"{which} waits longest: {number} workers, by the rhythm."
