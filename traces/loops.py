@@ -134,7 +134,7 @@ def _numba() -> Any:
 
 def _folder(modules: set[Path]) -> Path | None:
     try:
-        texts = b"".join(map(Path.read_bytes, sorted(modules)))
+        texts = b"".join(module.read_bytes() for module in sorted(modules))
         return default_cache_dir() / "loops" / hashlib.sha256(texts).hexdigest()[:16]
     except (OSError, OutputNotWritable):
         return None

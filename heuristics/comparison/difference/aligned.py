@@ -1,9 +1,8 @@
-"""What one side does by some kernels and the other by others: both steps aligned in the order of
-launches.
+"""What one side does by some kernels and the other by others: steps aligned by order of launch.
 
-Work is matched by its place among the work around it, not by its name alone: kernels that another
+Work is matched by its place among other work, not by its name alone: kernels that another
 precision, library or fusing put in place of others stand beside those. Every activity of both steps
-is in exactly one group, or in what is the same on both sides.
+is in one group, or in what is the same on both sides.
 """
 
 from __future__ import annotations
@@ -92,9 +91,7 @@ class _Group:
     def phase(self) -> Phase | None:
         """The one that is known of them; None where several are."""
         known_ones = self.phases - {None}
-        if len(known_ones) == 1:
-            return known_ones.pop()
-        return None
+        return known_ones.pop() if len(known_ones) == 1 else None
 
     @property
     def works_ns(self) -> dict[str, Fraction]:
