@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
+from tests.recordings.replay import begun
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
 from traces.account.producers import find_producers
@@ -20,13 +21,6 @@ from traces.limits import Limit
 from traces.measure.budget import measure_budget
 
 US = 1_000
-
-
-def begun() -> Run:
-    """A run whose first kernel runs 0-100, launched at -10: the clocks agree."""
-    run = Run()
-    run.work("gemm", 0, 100)
-    return run
 
 
 def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved() -> None:
