@@ -90,6 +90,17 @@ def test_without_a_replay_a_bound_below_the_limit_is_clear_and_from_there_the_mo
     assert open_.missing == (BLIND.reason,)
 
 
+@pytest.mark.parametrize("wall", ["communication", "host_overhead", "compute"])
+def test_no_cost_is_more_than_the_partition_holds_proven_or_not(wall: WallId) -> None:
+    """What a replay saves in a step that is left out is no cost of the others."""
+    proven, doubted = (
+        JUDGE[wall]([rank(costs(**{wall: 120}, **doubt), bounds=bounded(80))])  # type: ignore[arg-type]
+        for doubt in ({}, {"at_least": BLIND})
+    )
+    assert (proven.outcome, proven.cost_ns, proven.cost_frac) == ("clear", 80, 0.08)
+    assert (doubted.outcome, doubted.cost_ns, doubted.at_most_frac) == ("clear", 80, 0.08)
+
+
 def test_what_goes_with_repeated_work_is_beside_its_bound() -> None:
     found = JUDGE["memory"]([rank(costs(memory=95, at_least=BLIND), bounds=bounded(80))])
     assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.095, 0.095)
