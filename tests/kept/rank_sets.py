@@ -129,13 +129,7 @@ def _groups(dice: Random, count: int) -> list[list[list[int]]]:
     return dice.sample(ways, dice.choice((1, 2, 3)))
 
 
-def _meet(
-    ranks: Sequence[Begun],
-    group: int,
-    operation: Operation,
-    size: int,
-    took_us: float,
-) -> None:
+def _meet(ranks: Sequence[Begun], group: int, operation: Operation, size: int, took_us: float) -> None:
     end = max(rank.now for rank in ranks) + took_us
     for rank in ranks:
         rank.meets(group, end, operation, size)

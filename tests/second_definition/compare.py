@@ -13,14 +13,7 @@ from typing import Any
 import moe_diag
 from bench.simulate.export import write_export
 from tests.second_definition import walls
-from tests.second_definition.account import (
-    LATENCY,
-    LAUNCHES_JUDGED,
-    account,
-    clock,
-    corrected,
-    latencies,
-)
+from tests.second_definition.account import LATENCY, LAUNCHES_JUDGED, account, clock, corrected, latencies
 from tests.second_definition.budget import Windows, budget
 from tests.second_definition.drawn import Run, draw
 from tests.second_definition.rows import Rank, ranks

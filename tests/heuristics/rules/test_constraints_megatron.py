@@ -195,10 +195,7 @@ def test_each_of_the_ninety_answers_as_it_was_measured(
 
 
 def test_every_core_rule_of_that_version_has_words_to_be_known_by() -> None:
-    silent = {
-        "offload-no-modules",
-        "graphs-module-name",
-    }
+    silent = {"offload-no-modules", "graphs-module-name"}
     assert {rule.id for rule in rules().values() if rule.by == "core" and not messages(rule)} == {
         *silent,
         "recompute-core-attn",

@@ -78,10 +78,7 @@ DELAYED = {
     ("knobs", "cure"),
     [
         ({**FULL_GRAPHS, "num_moe_experts": 8}, "selective recompute"),
-        (
-            {**FULL_GRAPHS, "num_moe_experts": "null"},
-            "selective recompute, or a graph of the full iteration",
-        ),
+        ({**FULL_GRAPHS, "num_moe_experts": "null"}, "selective recompute, or a graph of the full iteration"),
         (
             {**DELAYED, "gpu": "H100", "multi_latent_attention": True},
             "another FP8 recipe, or recompute mla_up_proj instead, "

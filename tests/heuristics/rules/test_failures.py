@@ -183,10 +183,7 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     values: dict[str, Value] = {**ALLTOALL, "moe_flex_dispatcher_backend": "ncclep"}
     run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
     found = explain_failures(run)
-    assert [(one.id, one.line) for one in found] == [
-        ("flex-router-dtype", 1),
-        ("graphs-graph-register", 2),
-    ]
+    assert [(one.id, one.line) for one in found] == [("flex-router-dtype", 1), ("graphs-graph-register", 2)]
 
 
 def test_a_log_that_stops_before_its_first_step_names_no_line() -> None:

@@ -24,10 +24,7 @@ def test_fragments_are_a_quarter_of_what_is_reserved_or_what_was_asked_for(
     inactive: int, asked: int | None, allocated: int | None, found: bool
 ) -> None:
     error = OutOfMemory(
-        9,
-        "unknown",
-        allocated_bytes=allocated and allocated * GB,
-        requested_bytes=asked and asked * GB,
+        9, "unknown", allocated_bytes=allocated and allocated * GB, requested_bytes=asked and asked * GB
     )
     report = LoggedMemory(1, 0, reserved_bytes=100 * GB, inactive_bytes=inactive * GB)
     assert (

@@ -90,14 +90,6 @@ def test_without_a_replay_a_bound_below_the_limit_is_clear_and_from_there_the_mo
     assert open_.missing == (BLIND.reason,)
 
 
-@pytest.mark.parametrize("wall", WALL_IDS)
-def test_a_doubted_cost_is_clear_where_its_bound_is(wall: WallId) -> None:
-    doubted = costs(**{wall: 40}, at_least=BLIND)  # type: ignore[arg-type]
-    clear, open_ = (JUDGE[wall]([rank(doubted, bounds=bounded(ns))]) for ns in (80, 120))
-    assert (clear.outcome, clear.cost_ns, clear.at_most_frac) == ("clear", 40, 0.08)
-    assert (open_.outcome, known(open_.cost_ns), open_.at_most_frac) == ("unmeasurable", None, 0.12)
-
-
 @pytest.mark.parametrize("wall", ["communication", "host_overhead", "compute"])
 def test_no_cost_is_more_than_the_partition_holds_proven_or_not(wall: WallId) -> None:
     """What a replay saves in a step that is left out is no cost of the others."""
@@ -114,13 +106,6 @@ def test_what_goes_with_repeated_work_is_beside_its_bound() -> None:
     assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.095, 0.095)
     over = JUDGE["memory"]([rank(costs(memory=1_200), bounds=bounded(80))])
     assert (over.cost_ns, over.cost_frac) == (1_000, 1.0)  # of a window of 1,000 ns
-
-
-def test_a_proven_rank_adds_its_cost_and_another_its_bound() -> None:
-    ranks = [rank(costs(60), bounds=bounded(500)), rank(BLIND, bounds=bounded(120))]
-    assert JUDGE["communication"](ranks).at_most_frac == 0.09
-    ranks[1] = replace(ranks[1], bounds=bounded(None))
-    assert known(JUDGE["communication"](ranks).at_most_frac) is None
 
 
 def test_cost_and_bound_are_parts_of_the_same_where_one_rank_of_two_has_no_price() -> None:

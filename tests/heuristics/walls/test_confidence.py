@@ -222,9 +222,9 @@ def reasons(found: Run) -> list[str]:
     return [one.text for one in sure]
 
 
-def test_whole_groups_leave_no_reason_even_where_nobody_knows_how_many_ranks_there_are() -> None:
-    assert reasons(run_of()) == []
-    assert reasons(run_of(world_size=None)) == []
+@pytest.mark.parametrize("world_size", [4, None, 64])
+def test_whole_groups_leave_no_reason_however_many_ranks_there_are(world_size: int | None) -> None:
+    assert reasons(run_of(world_size=world_size)) == []
 
 
 def test_one_step_separates_waiting_though_it_does_not_show_who_is_always_late() -> None:
@@ -254,10 +254,6 @@ PART = "100 % of communication time is in groups that"
 )
 def test_groups_that_may_lack_a_rank_are_a_reason(group: Group, world_size: int | None, text: str) -> None:
     assert reasons(run_of(group, world_size=world_size)) == [text]
-
-
-def test_some_ranks_of_a_large_run_are_no_reason_where_their_groups_are_whole() -> None:
-    assert reasons(run_of(world_size=64)) == []
 
 
 UNMATCHED = "% of communication time is in groups that could not be matched across ranks"

@@ -120,12 +120,6 @@ def test_idle_time_and_time_of_neither_kind_point_at_walls_the_largest_first(
         assert f"{frac} of the windows" in found[wall_id]  # type: ignore[index]
 
 
-def test_signs_are_shares_of_the_windows_that_tell_them() -> None:
-    """Idle are 100 of 1000 and 300 of 3000; the third rank says nothing."""
-    ranks = [given(budget_ns={"idle": 100}), given(3_000, budget_ns={"idle": 300}), given(9_000)]
-    assert list(pointed_at(ranks)) == ["host_overhead"]
-
-
 @pytest.mark.parametrize(
     ("memory", "said"),
     [

@@ -28,10 +28,8 @@ BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
 
 
-def verdict_of(*found: Wall, off: float = 0.0) -> Verdict:
-    """`off`: by how much the replay of the one rank misses its window."""
-    proofs = replace(SURE, residual_free_error_frac=off)
-    return find_verdict(costs_of([rank(costs(proofs=proofs))]), found)
+def verdict_of(*found: Wall) -> Verdict:
+    return find_verdict(costs_of([rank()]), found)
 
 
 def kind_of(**kinds: int) -> str | None:
@@ -72,26 +70,11 @@ def test_none_found_names_the_closest() -> None:
     assert len(found.because) == 1
 
 
-def test_what_nobody_could_judge_never_runs_up() -> None:
-    memory = wall("memory", 9, "unmeasurable")
-    found = verdict_of(memory, wall("communication", 20), wall("compute", 4))
-    assert (found.wall, found.runner_up) == ("communication", "compute")
-    none = verdict_of(memory, wall("communication", 0), wall("compute", 4))
-    assert (none.wall, none.runner_up) == (None, "compute")
-    assert none.because[0].endswith("the closest is compute, 4.0 %")
-
-
 def test_findings_under_three_points_apart_are_tied() -> None:
     near = verdict_of(wall("communication", 30), wall("compute", 27.5))
     assert (near.wall, near.tied_with) == ("communication", ("compute",))
     apart = verdict_of(wall("communication", 30), wall("compute", 26.5))
     assert apart.tied_with == ()
-
-
-def test_findings_nearer_than_the_error_of_their_prices_are_tied() -> None:
-    found = wall("communication", 40), wall("compute", 34)
-    assert verdict_of(*found, off=0.05).tied_with == ()
-    assert verdict_of(*found, off=0.07).tied_with == ("compute",)
 
 
 def test_the_error_of_prices_is_that_of_the_worst_rank_that_has_any() -> None:

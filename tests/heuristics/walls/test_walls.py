@@ -47,13 +47,6 @@ def test_a_tenth_of_the_window_is_a_finding_and_less_is_clear(wall: WallId) -> N
 
 
 @pytest.mark.parametrize("wall", WALL_IDS)
-def test_only_its_own_handicap_counts(wall: WallId) -> None:
-    others = costs(**{other: 500 for other in WALL_IDS if other != wall})  # type: ignore[arg-type]
-    found = JUDGE[wall]([rank(others)])
-    assert (found.outcome, found.cost_ns) == ("clear", 0)
-
-
-@pytest.mark.parametrize("wall", WALL_IDS)
 def test_a_refused_replay_prices_nothing(wall: WallId) -> None:
     found = JUDGE[wall]([costing(wall, 900, refused=Missing("replay", "misses by 40%", "record events"))])
     assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
+from tests.recordings.replay import begun
 from traces.account.account import Account, measure_account
 from traces.account.device import find_queueing
 from traces.account.producers import find_producers
@@ -20,13 +21,6 @@ from traces.limits import Limit
 from traces.measure.budget import measure_budget
 
 US = 1_000
-
-
-def begun() -> Run:
-    """A run whose first kernel runs 0-100, launched at -10: the clocks agree."""
-    run = Run()
-    run.work("gemm", 0, 100)
-    return run
 
 
 def test_a_sync_whose_work_still_runs_is_blocking_and_its_return_is_starved() -> None:
@@ -98,28 +92,18 @@ def test_a_window_that_ends_in_a_wait_is_explained_by_the_kernel_after_it() -> N
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("executor_utils::NVRTC", "lazy_init"),
-        ("FusionKernelRuntime::compileFusionParallel", "lazy_init"),
-        ("entire_frame_compile", "lazy_init"),
-        ("XlaCompile:#module=jit_step#", "lazy_init"),
-        ("save_checkpoint", "checkpoint"),
-        ("load-dist-ckpt", "checkpoint"),
-        ("checkpoint saving", "checkpoint"),
-        ("## validation ##", "evaluation"),
-        ("eval step 3", "evaluation"),
-        ("log_metrics", "logging"),
-        ("## metrics:publish ##", "logging"),
-        ("enumerate(DataLoader)#_Iter.__next__", "data"),
-        ("gc generation 2", "gc"),
-        ("save_checkpoint: gc generation 2", "gc"),
-        ("CompiledFunctionBackward", None),
-        ("Torch-Compiled Region: 0/0", None),
-        ("CheckpointFunctionBackward", None),
-        ("autograd::engine::evaluate_function: MulBackward0", None),
-        ("aten::log_softmax", None),
+        ("executor_utils::NVRTC", "lazy_init"), ("FusionKernelRuntime::compileFusionParallel", "lazy_init"),
+        ("entire_frame_compile", "lazy_init"), ("XlaCompile:#module=jit_step#", "lazy_init"),
+        ("save_checkpoint", "checkpoint"), ("load-dist-ckpt", "checkpoint"),
+        ("checkpoint saving", "checkpoint"), ("## validation ##", "evaluation"),
+        ("eval step 3", "evaluation"), ("log_metrics", "logging"), ("## metrics:publish ##", "logging"),
+        ("enumerate(DataLoader)#_Iter.__next__", "data"), ("gc generation 2", "gc"),
+        ("save_checkpoint: gc generation 2", "gc"), ("CompiledFunctionBackward", None),
+        ("Torch-Compiled Region: 0/0", None), ("CheckpointFunctionBackward", None),
+        ("autograd::engine::evaluate_function: MulBackward0", None), ("aten::log_softmax", None),
         ("forward", None),
     ],
-)
+)  # fmt: skip
 def test_a_range_that_names_what_the_host_does_outweighs_python(text: str, cause: str | None) -> None:
     run = begun()
     run.range(text, 120, 180)

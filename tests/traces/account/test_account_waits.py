@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.by_hand.run import Run
+from tests.recordings.replay import begun
 from traces.account.account import absent_pieces, measure_account
 from traces.account.calls import host_calls
 from traces.account.device import find_queueing
@@ -15,13 +16,6 @@ from traces.account.waits import find_polls, token_count_reads
 from traces.intervals import spans
 
 US = 1_000
-
-
-def begun() -> Run:
-    """A run whose first kernel runs 0-100, launched at -10: the clocks agree."""
-    run = Run()
-    run.work("gemm", 0, 100)
-    return run
 
 
 def blocked(run: Run, place: int = 0, **how: Any) -> dict[str, float]:

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from tests.by_hand.run import Run
 from traces.account.account import Account, absent_pieces
-from traces.account.calls import (
-    POLL,
-    CallKind,
-    HostCalls,
-    call_kinds,
-    host_calls,
-    kinds_of_calls,
-)
+from traces.account.calls import POLL, CallKind, HostCalls, call_kinds, host_calls, kinds_of_calls
 from traces.account.pieces import Pieces, cut, last_to_end, tile
 from traces.arrays import IntArray
 from traces.missing import Missing

@@ -10,13 +10,7 @@ import pytest
 from tests.by_hand.run import Run
 from traces.columns import Gpu
 from traces.intervals import spans
-from traces.measure.tensor_cores import (
-    has_half,
-    has_tf32,
-    measure_tensor_cores,
-    tensor_frac,
-    wide_places,
-)
+from traces.measure.tensor_cores import has_half, has_tf32, measure_tensor_cores, tensor_frac, wide_places
 from traces.missing import Missing, known
 
 SGEMM, TF32 = "ampere_sgemm_128x64_tn", "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8"

@@ -36,12 +36,7 @@ def modules(found: Recompute) -> Mapping[str, Passes]:
     return found.modules
 
 
-def step(
-    line: Line,
-    layers: int,
-    again: Sequence[tuple[str, int]],
-    backward_tid: int,
-) -> None:
+def step(line: Line, layers: int, again: Sequence[tuple[str, int]], backward_tid: int) -> None:
     """Forward, loss, backward; before the backward of each layer comes `again`."""
     for _ in range(layers):
         for name, stream in LAYER:
@@ -55,10 +50,7 @@ def step(
 
 
 def training(
-    export: Export,
-    again: Sequence[tuple[str, int]] = (),
-    threads: bool = True,
-    layers: int = 4,
+    export: Export, again: Sequence[tuple[str, int]] = (), threads: bool = True, layers: int = 4
 ) -> Recompute:
     """Two steps; every kernel takes 10 us and ends before the next starts."""
     line = Line()

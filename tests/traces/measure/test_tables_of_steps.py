@@ -259,13 +259,9 @@ def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Expo
 @pytest.mark.parametrize(
     "text",
     [
-        "autograd::engine::evaluate_function: AddmmBackward0",
-        "Optimizer.step#FusedAdam.step",
-        "FSDP::pre_forward (encoder.block.0.layer.1)",
-        "layer_3f-layer_5b",
-        "iteration 1002",
-        "ncclAllReduce",
-        "## forward ##",
+        *("autograd::engine::evaluate_function: AddmmBackward0", "Optimizer.step#FusedAdam.step"),
+        *("FSDP::pre_forward (encoder.block.0.layer.1)", "layer_3f-layer_5b", "iteration 1002"),
+        *("ncclAllReduce", "## forward ##"),
     ],
 )
 def test_a_range_that_frameworks_or_training_loops_write_is_named(text: str) -> None:
@@ -275,16 +271,8 @@ def test_a_range_that_frameworks_or_training_loops_write_is_named(text: str) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "/home/somebody/data",
-        "forward of somebody",
-        "step 10.98.97.96",
-        "rank@host-7",
-        "C:\\train",
-        "load data.somebody",
-        "token 1234567",
-        "aten::add/home/somebody",
-        "42",
-        "",
+        *("/home/somebody/data", "forward of somebody", "step 10.98.97.96", "rank@host-7", "C:\\train"),
+        *("load data.somebody", "token 1234567", "aten::add/home/somebody", "42", ""),
         "Optimizer.step#SecretLab.step",
     ],
 )

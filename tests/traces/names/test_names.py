@@ -92,11 +92,7 @@ def test_a_name_no_rule_knows_is_other_and_says_so() -> None:
 
 STEPS = (
     *("iteration 17", "Iteration: 3", "train_step_12", "ProfilerStep#4", "step 9", "global_step=100", "step"),
-    *(
-        "iter_5",
-        "execute_context_1(888_788544)_generation_0(0)",
-        "execute_16_context_0(sq0)_gen_1",
-    ),
+    *("iter_5", "execute_context_1(888_788544)_generation_0(0)", "execute_16_context_0(sq0)_gen_1"),
     *("step[DECODE bs=16]", "[Executor] _forward_step 12: 3 ctx reqs, 16 gen reqs", "token_12"),
     *("token_3_generation", "decode_step"),
 )

@@ -222,17 +222,10 @@ def test_the_extent_is_of_the_ranks_own_process() -> None:
 @pytest.mark.parametrize(
     ("text", "ns"),
     [
-        ("2", 2_000_000_000),
-        ("1.5s", 1_500_000_000),
-        ("1.5 MS", 1_500_000),
-        ("3us", 3_000),
-        ("7ns", 7),
-        ("1e-3", 1_000_000),
-        ("-4us", -4_000),
-        ("+4us", 4_000),
-        ("0.000000001", 1),
+        ("2", 2_000_000_000), ("1.5s", 1_500_000_000), ("1.5 MS", 1_500_000), ("3us", 3_000), ("7ns", 7),
+        ("1e-3", 1_000_000), ("-4us", -4_000), ("+4us", 4_000), ("0.000000001", 1),
     ],
-)
+)  # fmt: skip
 def test_a_time_is_seconds_or_in_the_unit_that_is_given(text: str, ns: int) -> None:
     assert parse_selection(start=text).start_ns == ns
     assert parse_selection(end=text).end_ns == ns

@@ -105,8 +105,7 @@ def test_why_a_step_is_left_out_is_said_with_its_figure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "spoils"),
-    [("CUPTI Buffer flush", True), ("Stop profiling", True), ("Instrumentation", False)],
+    ("name", "spoils"), [("CUPTI Buffer flush", True), ("Stop profiling", True), ("Instrumentation", False)]
 )
 @pytest.mark.parametrize("thread", [True, False])
 def test_only_what_writes_or_stops_spoils_and_a_row_without_thread_may_be_of_the_process(

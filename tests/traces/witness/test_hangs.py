@@ -153,13 +153,7 @@ def dumps_said(text: str) -> list[Dump]:
         ("4:E2r 5:E2r4 6:E2r 7:E2r,E3r", None, "", 0, ()),  # one went on
         ("4:E1r!,E2b! 5:E1b! 6:E1r! 7:E1r!", HangKind.OTHER_OPERATION, "7", 1, (5,)),
         ("4:E1r! 5:E1b! 6:E1r! 7:E1b!", HangKind.OTHER_OPERATION, "7", 1, (5, 7)),  # of equals the lowest
-        (
-            "4:E8r! 6:E8r! 7:E8r! 5:D3r! 1:D3r!",
-            HangKind.MISSING_RANK,
-            "7",
-            8,
-            (5,),
-        ),  # no transfer
+        ("4:E8r! 6:E8r! 7:E8r! 5:D3r! 1:D3r!", HangKind.MISSING_RANK, "7", 8, (5,)),  # no transfer
         ("4:E8r! 6:E8r! 7:E8r! 5:D30r!,F20r! 1:D2r", HangKind.MISSING_RANK, "9", 30, (1,)),  # 9 has no dump
         ("4:E1t8! 5:E1t4! 6:E1t! 7:E1t!", HangKind.TRANSFER, "7", 1, ()),
         ("4:E1r 5:E1r! 6:E1r! 7:E1r!", None, "", 0, ()),  # what one finished the others will

@@ -15,15 +15,7 @@ from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from tests.by_hand.run import Run
-from tests.recordings.launches import (
-    GEMM,
-    NORM,
-    PERMUTE,
-    ROUTER,
-    SENDRECV,
-    Line,
-    rank_of,
-)
+from tests.recordings.launches import GEMM, NORM, PERMUTE, ROUTER, SENDRECV, Line, rank_of
 from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows
 from traces.arrays import NOWHERE
 from traces.measure.moe.ledger import _unclear, _untold_recompute
