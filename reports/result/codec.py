@@ -65,8 +65,9 @@ def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
         if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
             return list(value)
         lowered, has_paths, inner = [], _has_paths(value), "[" in path
-        for place, one in enumerate(value):
-            own = f"[{'*' if inner else place}]" if has_paths else ""
+        for number, one in enumerate(value):
+            place = "*" if inner else number
+            own = f"[{place}]" if has_paths else ""
             lowered.append(_lower(one, path + own, found))
         return lowered
     if isinstance(value, Mapping):

@@ -278,10 +278,8 @@ _ONE: Final = (
 )
 """A value in words, or words that are right where the answer is yes -> the answer."""
 SENTENCES: Final[tuple[tuple[str, Callable[[re.Match[str], Run], Found]], ...]] = (
-    (SIZES, _size),
-    (r"([a-z][\w.]+|[A-Z][A-Z_]+) in ([^\s;,]+)", _place),
-    (r"^CUDA graphs \((.*)\)$", _graphs),
-    (r"^recompute of ([\w, ]+?)(?: repeats|$)", _recomputed),
+    *((SIZES, _size), (r"([a-z][\w.]+|[A-Z][A-Z_]+) in ([^\s;,]+)", _place)),
+    *((r"^CUDA graphs \((.*)\)$", _graphs), (r"^recompute of ([\w, ]+?)(?: repeats|$)", _recomputed)),
     *((pattern, _told(pattern, known)) for pattern, known in _ONE),
 )
 

@@ -22,12 +22,9 @@ from tests.megatron.random_runs import RandomRun, planned_runs
 
 MOST_ROUNDS: Final = 40
 LEVERS: Final = (
-    ("fp8", "fp4", "bf16"),
-    ("cuda_graph_impl", "cuda_graph_modules", "cuda_graph_scope"),
-    ("pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
-    ("fp8_param", "fp4"),
-    ("ddp.fp8_param_gather", "fp4"),
-    ("ddp.reuse_grad_buf_for_mxfp8_param_ag", "fp4"),
+    *(("fp8", "fp4", "bf16"), ("cuda_graph_impl", "cuda_graph_modules", "cuda_graph_scope")),
+    *(("pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"), ("fp8_param", "fp4")),
+    *(("ddp.fp8_param_gather", "fp4"), ("ddp.reuse_grad_buf_for_mxfp8_param_ag", "fp4")),
     (
         *("env.CUDA_DEVICE_MAX_CONNECTIONS", "ddp.use_megatron_fsdp", "tp_comm_overlap"),
         "comm_overlap.overlap_moe_expert_parallel_comm",

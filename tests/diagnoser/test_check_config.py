@@ -84,10 +84,8 @@ def notes(where: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (folder, "is a folder. Name the file in it."),
-        (nothing, "does not exist. Check the path."),
-        (empty, "run.yaml: empty"),
-        (trace, "run.sqlite: binary"),
+        *((folder, "is a folder. Name the file in it."), (nothing, "does not exist. Check the path.")),
+        *((empty, "run.yaml: empty"), (trace, "run.sqlite: binary")),
         (notes, "no training command in it that we know"),
     ],
 )

@@ -42,10 +42,8 @@ def test_configurations_alone_are_undecided_and_a_gate_answers_as_it_was_asked_t
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [
-        ([], 2, "nothing to compare"),
-        ([CONFIGS[0]], 2, "new has neither"),
-        ([CONFIGS[0], "missing.yaml"], 3, "missing.yaml"),
-        ([*CONFIGS, "-f", "png"], 2, "has no png"),
+        *(([], 2, "nothing to compare"), ([CONFIGS[0]], 2, "new has neither")),
+        *(([CONFIGS[0], "missing.yaml"], 3, "missing.yaml"), ([*CONFIGS, "-f", "png"], 2, "has no png")),
         ([*CONFIGS, "--steps", "2:5"], 2, "--steps is of recordings"),
         ([*CONFIGS, "--brief", "-f", "json"], 2, "--brief"),
     ],

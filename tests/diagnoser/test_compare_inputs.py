@@ -38,10 +38,8 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Json:
 @pytest.mark.parametrize(
     ("option", "content", "said"),
     [
-        ("log", None, "does not exist"),
-        ("log", "hello\n", "holds no line that we know"),
-        ("config", None, "does not exist"),
-        ("config", "\0\1\2", "given"),
+        *(("log", None, "does not exist"), ("log", "hello\n", "holds no line that we know")),
+        *(("config", None, "does not exist"), ("config", "\0\1\2", "given")),
     ],
 )
 @pytest.mark.parametrize("kind", ["trace", "result"])

@@ -177,12 +177,9 @@ def nested(folder: Path, _: Json) -> Path:
 
 
 BAD: list[tuple[Callable[[Path, Json], Path], str]] = [
-    (missing, "does not exist"),
-    (a_folder, "is a folder"),
-    (a_pipe, "is a pipe or a device"),
+    *((missing, "does not exist"), (a_folder, "is a folder"), (a_pipe, "is a pipe or a device")),
     (a_trace, "is no whole JSON. Make a result of a trace: moe-diag analyze TRACE -f json"),
-    (cut_gzip, "is no whole JSON"),
-    (nested, "is no whole JSON"),
+    *((cut_gzip, "is no whole JSON"), (nested, "is no whole JSON")),
     (bad("list", lambda _: [1]), "it is no result of moe-diag"),
     (bad("newer", lambda said: {**said, "schema_version": "2.0"}), "its schema_version is 2.0; this"),
     (bad("ranks", lambda said: {**said, "ranks": {}}), "ranks: Expected `array`"),

@@ -40,14 +40,10 @@ def _of(rank: RankTimeline) -> list[tuple[str, object]]:
     steps, resolution, queueing = choose_steps(rank, Selection()), resolve_kinds(rank), find_queueing(rank)
     communication, measured = communication_of(rank), measure_rank(rank, Selection())
     return [
-        ("measured", measured),
-        ("all changes together", _all_together(measured.costs)),
-        ("resolution", resolution),
-        ("places", places_of(rank, resolution, steps)),
-        ("groups", groups_of(communication)),
-        ("ranges", enclosing_ranges(communication)),
-        ("queueing", queueing),
-        ("account", measure_account(rank, steps.windows, queueing)),
+        *(("measured", measured), ("all changes together", _all_together(measured.costs))),
+        *(("resolution", resolution), ("places", places_of(rank, resolution, steps))),
+        *(("groups", groups_of(communication)), ("ranges", enclosing_ranges(communication))),
+        *(("queueing", queueing), ("account", measure_account(rank, steps.windows, queueing))),
     ]
 
 

@@ -75,11 +75,8 @@ SAMPLED_NS: Final = 200_000
 CONFIGURED: Final = [*(config_of(pair, "base") for pair in PAIRS), None]
 HANDICAPS: Final = (
     *((cause, Extent.RANK) for cause in Cause),
-    (Cause.SLOW_DEVICE, Extent.NODE),
-    (Cause.SLOW_HOST, Extent.NODE),
-    (Cause.SLOW_LINK, Extent.NODE),
-    (Cause.SLOW_DEVICE, Extent.STEPS),
-    (Cause.SLOW_DEVICE, Extent.GEMMS),
+    *((Cause.SLOW_DEVICE, Extent.NODE), (Cause.SLOW_HOST, Extent.NODE), (Cause.SLOW_LINK, Extent.NODE)),
+    *((Cause.SLOW_DEVICE, Extent.STEPS), (Cause.SLOW_DEVICE, Extent.GEMMS)),
     (Cause.ROTATING_JITTER, Extent.PAUSES),
 )
 

@@ -11,13 +11,8 @@ from traces.settings.settings import Value
 VERSIONS: Final[tuple[tuple[str | None, str | None], ...]] = (
     *((("0.16.1", None),) * 4),
     *((("0.16.1", "0.3.1"),) * 4),
-    ("0.14.0", None),
-    ("0.15.0", None),
-    ("0.18.0", None),
-    ("0.18.0", "0.5.0"),
-    ("0.19.0", None),
-    ("0.19.0", "0.6.0"),
-    (None, None),
+    *(("0.14.0", None), ("0.15.0", None), ("0.18.0", None), ("0.18.0", "0.5.0"), ("0.19.0", None)),
+    *(("0.19.0", "0.6.0"), (None, None)),
 )
 """Of Megatron-Core, and of Megatron-Bridge where it is Bridge's; those that can be asked most often."""
 

@@ -14,7 +14,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.walls.price import MEASURES
 from heuristics.walls.verdict import FAMILIES
 from tests.places import ROOT
-from traces.account.pieces import CAUSES, DECIDED
+from traces.account.pieces import DECIDED, REASONS
 from traces.columns import COPY_KINDS
 from traces.measure.moe.modules import MODULES as MOE_MODULES
 from traces.measure.sm_launches import LIMITERS
@@ -55,7 +55,7 @@ def words_of_the_code() -> list[str]:
         *COMM_KINDS,
         *compute_classes(),
         *COPY_KINDS,
-        *CAUSES,
+        *(reason.rpartition(".")[2] for reason in REASONS),
         *LIMITERS,
         *DECIDED,
         *IN_LOOPS,

@@ -97,9 +97,7 @@ def _steps(
 def _budget(found: Compared, rank: Rank, said: Mapping[str, Any], windows: Windows) -> None:
     shares = budget(rank, windows)
     for key, part in (
-        ("budget_ns", "buckets"),
-        ("exposed_comm_by_kind_ns", "comm"),
-        ("exposed_copy_by_kind_ns", "copy"),
+        *(("budget_ns", "buckets"), ("exposed_comm_by_kind_ns", "comm"), ("exposed_copy_by_kind_ns", "copy")),
         ("compute_by_class_ns", "compute"),
     ):
         found.hold(key, _merged(shares[part]), _merged(said[key] or {}))

@@ -62,14 +62,9 @@ RESULT = ("report b.json.gz", "compare b.json.gz run.sqlite", "history add b.jso
 @pytest.mark.parametrize(
     ("several", "begin", "again"),
     [
-        (RECORDING, b"{", b" "),
-        (RECORDING, TRACE, b"[],"),
-        (RECORDING, TRACE, EVENT % b"1.5" + b","),
-        (RECORDING, TRACE + EVENT % b"1.5" + b'],"x":"', b"x"),
-        (RECORDING, b"[0", b",0"),
-        (RECORDING, b'{"traceEvents":', b"["),
-        (LOG, b"begin\n", b"x"),
-        (LOG, b"begin\n", b"\n"),
+        *((RECORDING, b"{", b" "), (RECORDING, TRACE, b"[],"), (RECORDING, TRACE, EVENT % b"1.5" + b",")),
+        *((RECORDING, TRACE + EVENT % b"1.5" + b'],"x":"', b"x"), (RECORDING, b"[0", b",0")),
+        *((RECORDING, b'{"traceEvents":', b"["), (LOG, b"begin\n", b"x"), (LOG, b"begin\n", b"\n")),
         (LOG, b"begin\n", b" iteration 1/ 9 | elapsed time per iteration (ms): 1.0 |\n"),
         (RESULT, b'{"schema_version":"1.0","x":[0', b",[]"),
     ],

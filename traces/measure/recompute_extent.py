@@ -243,7 +243,7 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     return theirs & ~backward & ~gradients & np.isin(stretch, stretch[forward])
 
 
-_PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
+PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
 
 
 def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> BoolArray:
@@ -260,7 +260,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
         again = backward[compute[same]]
         longest = same[again][order_of(-length_ns[same[again]])]
         result[compute[longest[: summed(~again)]]] = True
-    products = rank.of_class(*_PRODUCTS)
+    products = rank.of_class(*PRODUCTS)
     if (result & products).any():
         return result
     return none_of(len(result))

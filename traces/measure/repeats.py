@@ -12,6 +12,7 @@ import numpy as np
 from traces.arrays import BoolArray, none_of
 from traces.groups import group_of, mask_within
 from traces.limits import Limit
+from traces.measure.recompute_extent import PRODUCTS
 from traces.timeline import RankTimeline
 
 ROW: Final = Limit(
@@ -27,6 +28,8 @@ def repeated_rows(rank: RankTimeline, backward: BoolArray) -> BoolArray:
     are backward by name; masks of shape (n,).
 
     A row is `ROW` kernels of one thread in order of launch, by name and grid, not all of one kind.
+    None where no product, nor a kernel that is forward by name, is in any: sums and copies are
+    alike everywhere.
     """
     rows, length = rank.activities, int(ROW.value)
     result = none_of(len(rows))
@@ -43,5 +46,7 @@ def repeated_rows(rank: RankTimeline, backward: BoolArray) -> BoolArray:
     again = whole & first & ~named.any(axis=1) & (kinds != kinds[:, :1]).any(axis=1)
     again &= np.isin(row, row[whole & ~first])
     begin = np.flatnonzero(again)
-    result[mine] = mask_within(begin, begin + length, len(mine))
+    covered = mask_within(begin, begin + length, len(mine))
+    tells = rank.of_class(*PRODUCTS) | rank.of_phase("fwd")
+    result[mine] = covered & (covered & tells[mine]).any()
     return result

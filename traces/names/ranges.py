@@ -117,11 +117,13 @@ _CALL: Final = compiled(r"(cu(?:da)?[A-Z][A-Za-z0-9]{1,60})(?:_(?:v\d+|ptsz|ptds
 _DECORATION: Final = compiled(r"(?s), (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""
 _OF_FRAMEWORKS: Final = compiled(
-    r"aten::\w{1,60}|c10d::\w{1,60}|nccl:\w{1,40}|nccl[A-Z][A-Za-z]{2,40}|nvte_\w{1,80}|record_param_comms"
+    r"(?:aten|c10d|fbgemm|vllm|symm_mem|FSDP|_C|_C_cache_ops|sgl_kernel|aiter|transformer_engine)::\w{1,60}"
+    r"|torch(?:::\w{1,30}|\.\w{1,30}){1,4}(?:::\w{1,40})?|detach_?|DistributedDataParallel\.forward"
+    r"|nccl:\w{1,40}|nccl[A-Z][A-Za-z]{2,40}|nvte_\w{1,80}|record_param_comms"
     r"|(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?"
-    r"(?:[A-Z][A-Za-z]{1,40}(?:\dD[A-Za-z]{0,40})?Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
+    r"(?:[A-Z][A-Za-z]{0,40}(?:\dD[A-Za-z]{0,40})?Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
     r"|AccumulateGrad)"
-    r"|ProfilerStep#\d{1,6}|Optimizer\.(?:step|zero_grad)#(?:Fused|CPU)?(?:Adam[Ww]?|SGD|Lion|Muon)\.\w{1,12}"
+    r"|ProfilerStep#\d{1,6}|Optimizer\.(?:step|zero_grad)#(?:Fused|CPU)?(?:[NR]?Adam[Ww]?|Adagrad|Adadelta|Adamax|RMSprop|LAMB|SGD|Lion|Muon)\.\w{1,12}"
     r"|(?:Fused|HybridEP)(?:Dispatch|Combine)|MPI_[A-Z][a-z]{2,12}"
     r"|enumerate\(DataLoader\)#_(?:MultiProcessing|SingleProcess)DataLoaderIter\.__next__"
 )
@@ -130,25 +132,26 @@ _WORD: Final = compiled(r"[A-Za-z]+|\d+|[^A-Za-z\d]")
 _MARKS: Final = frozenset(" _.:#-=()[]+")
 _WORDS: Final = frozenset(
     """
-    a2a accumulate activation adam add all alltoall attention attn augment aux b backward barrier
-    batch begin benchmark block bn broadcast bucket buckets buffer build bwd cache capture
-    checkpoint chunk clip clipping cnn collate collective combine communication compute context conv
-    copy core cpu cross cuda data decode decoder delay dense device dgrad dispatch dot download
-    draft embed embedding encoder end entropy epoch eval evaluate evaluation event execute expert
-    experts extend f fc feed fetch ffn final finish for forward fsdp fused fwd gate gather gathered
-    gelu generate generation get gpu grad gradient gradients grads graph group grouped groups head
-    host index init input inputs inter iter iteration iterations k kernel kv layer layernorm layers
-    linear lm load loader loading local logging logits loop loss main mask matmul memory metric
-    metrics micro microbatch mla mlp model module moe mul nccl net network next norm o of ops
-    optimizer or output outputs overlap p2p parallel param params pass permute phase pipeline pool
-    position post pre prefetch prefetcher prefill prepare preprocess process processing product proj
-    projection prompt q qkv queue rank ranks read reader recompute recv reduce relu request requests
-    residual ring rms rmsnorm rope route router routing run sample sampler sampling save scaled
-    scatter schedule scheduler scores self send sequence set shared silu softmax speculative stage
-    start state stats step steps store stream swiglu sync synchronize t tensor the time timer to
-    token tokenize tokenizer tokens topk total train training transfer transform transformer
-    unpermute update upload v validation verify wait waiting warmup weight weights wgrad worker
-    workers write zero
+    a2a accumulate activation adam add all alltoall async attention attn augment aux awaitable b
+    backward barrier batch begin benchmark block bn broadcast bucket buckets buffer build bwd cache
+    call capture checkpoint chunk clip clipping cnn collate collection collective combine
+    communication compute computing context conv copy core cpu cross cuda data decode decoder delay
+    dense device dgrad dispatch dist dot download draft embed embedding embeddings encoder end
+    entropy epoch eval evaluate evaluation event execute expert experts extend f fc feed fetch ffn
+    final finish for forward fsdp fused fwd gate gather gathered gelu generate generation get gpu
+    grad gradient gradients grads graph group grouped groups head host index init input inputs inter
+    iter iteration iterations k kernel kv layer layernorm layers lengths linear list lm load loader
+    loading local logging logits loop loss main mask matmul memory metric metrics micro microbatch
+    mla mlp model module moe mul nccl net network next norm o of ops optimizer or output outputs
+    overlap p2p parallel param params pass permute phase pipeline pool pooled position post pre
+    prefetch prefetcher prefill prepare preprocess process processing product proj projection prompt
+    q qkv queue rank ranks read reader recompute recv reduce relu request requests residual ring rms
+    rmsnorm rope route router routing run sample sampler sampling save scaled scatter schedule
+    scheduler scores self send sequence set shared silu single softmax sparse speculative splits
+    stage start state stats step steps store stream swiglu sync synchronize t tensor test the time
+    timer to token tokenize tokenizer tokens topk total train training transfer transform
+    transformer unpermute update upload v validation verify wait waiting warmup weight weights wgrad
+    worker workers write zero
     """.split()  # noqa: SIM905
 )
 """What ranges of training loops are made of, besides numbers."""

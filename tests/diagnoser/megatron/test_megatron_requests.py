@@ -203,14 +203,11 @@ def stub(folder: Path, *lines: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (("sleep 60",), "did not start"),
-        (("exit 1",), "ended early"),
+        *((("sleep 60",), "did not start"), (("exit 1",), "ended early")),
         (("echo Traceback",), "ended early"),
         (('echo \'{"absent": "no module x"}\'',), "does not start here: no module x"),
-        (("echo '{}'",), "ended early"),
-        ((f"echo '{HELLO}'", "kill -9 $$"), "ended early"),
-        ((f"echo '{HELLO}'", "sleep 60"), "in time"),
-        ((f"echo '{HELLO}'", "echo '{}'"), "ended early"),
+        *((("echo '{}'",), "ended early"), ((f"echo '{HELLO}'", "kill -9 $$"), "ended early")),
+        *(((f"echo '{HELLO}'", "sleep 60"), "in time"), ((f"echo '{HELLO}'", "echo '{}'"), "ended early")),
     ],
 )
 def test_a_worker_that_gives_no_answer_is_not_checked_and_no_error(

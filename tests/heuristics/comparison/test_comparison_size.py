@@ -231,11 +231,8 @@ def test_every_second_that_was_recorded_is_in_one_row() -> None:
     whole = whole_of(base, recorded(1, 1, between_s=4))
     assert [(one.part, one.base_ns // S, one.new_ns // S, one.base_count) for one in whole.rows] == [
         ("steps", 2 + 2 + 2 + 2, 2, 4),  # two used ones, and what a usual step takes of the two others
-        ("warm_up", 5 - 2, 0, 1),
-        ("hiccups", 7 - 2, 0, 1),
-        ("before", 1, 0, None),
-        ("between", 0, 4, None),
-        ("after", 3, 0, None),
+        *(("warm_up", 5 - 2, 0, 1), ("hiccups", 7 - 2, 0, 1), ("before", 1, 0, None)),
+        *(("between", 0, 4, None), ("after", 3, 0, None)),
     ]
     assert (whole.base_ns // S, whole.new_ns // S, whole.delta_ns // S) == (20, 6, -14)
 

@@ -123,11 +123,9 @@ def test_routing_is_told_where_it_is_certain(values: dict[str, Value], routing: 
 @pytest.mark.parametrize(
     ("values", "precision"),
     [
-        ({"bf16": True, "fp8": None, "fp4": None}, "bf16"),
-        ({"bf16": True}, None),
+        *(({"bf16": True, "fp8": None, "fp4": None}, "bf16"), ({"bf16": True}, None)),
         ({"bf16": True, "fp8": "e4m3", "fp8_recipe": "blockwise"}, "fp8_blockwise"),
-        ({"fp4": "e2m1"}, "nvfp4"),
-        ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "mxfp8"),
+        *(({"fp4": "e2m1"}, "nvfp4"), ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "mxfp8")),
         ({"mixed_precision": "bf16_with_fp8_subchannel_scaling_mixed"}, "fp8_blockwise"),
         ({"mixed_precision.fp8": "e4m3", "mixed_precision.fp8_recipe": "mxfp8"}, "mxfp8"),
         ({"bf16": False, "fp16": False, "fp8": None, "fp4": None}, "fp32"),

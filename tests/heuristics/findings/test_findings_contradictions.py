@@ -256,10 +256,8 @@ def traffic(run: Run) -> list[str]:
 @pytest.mark.parametrize(
     ("knob", "seen", "id"),
     [
-        (EP, "ep_active", "CFG-traffic-ep"),
-        (TP, "tp_active", "CFG-traffic-tp"),
-        (CP, "cp_active", "CFG-traffic-cp"),
-        (PP, "pp_active", "CFG-traffic-pp"),
+        *((EP, "ep_active", "CFG-traffic-ep"), (TP, "tp_active", "CFG-traffic-tp")),
+        *((CP, "cp_active", "CFG-traffic-cp"), (PP, "pp_active", "CFG-traffic-pp")),
     ],
 )
 def test_traffic_of_a_size_that_is_configured_as_one_is_a_finding_that_names_it(
@@ -275,12 +273,10 @@ def test_traffic_of_a_size_that_is_configured_as_one_is_a_finding_that_names_it(
 @pytest.mark.parametrize(
     ("knobs", "shown"),
     [
-        ({ETP: 8}, {"ep_active": True, "dispatcher": "deepep"}),
-        ({ETP: 8}, {"tp_active": True}),
+        *(({ETP: 8}, {"ep_active": True, "dispatcher": "deepep"}), ({ETP: 8}, {"tp_active": True})),
         ({ETP: None, TP: 8}, {"ep_active": True, "dispatcher": "allgather"}),
         ({CP: 4, "cp_comm_type": "a2a"}, {"ep_active": True, "dispatcher": "alltoall"}),
-        ({CP: 4}, {"pp_active": True}),
-        ({PP: 4}, {"cp_active": True}),
+        *(({CP: 4}, {"pp_active": True}), ({PP: 4}, {"cp_active": True})),
     ],
 )
 def test_what_another_dimension_may_send_refutes_nothing(

@@ -46,13 +46,10 @@ def expected(config: Config) -> Configured | None:
 @pytest.mark.parametrize(
     ("changes", "layers", "microbatches"),
     [
-        ({}, (8,), 2),
-        ({"moe_layer_freq": (0, 0, 0, 1, 1, 1, 1, 1)}, (5,), 2),
-        ({"moe_layer_freq": 2}, (4,), 2),
-        ({"mtp_num_layers": 1}, (9,), 2),
+        *(({}, (8,), 2), ({"moe_layer_freq": (0, 0, 0, 1, 1, 1, 1, 1)}, (5,), 2)),
+        *(({"moe_layer_freq": 2}, (4,), 2), ({"mtp_num_layers": 1}, (9,), 2)),
         ({"mtp_num_layers": 1, "moe_layer_freq": (1, 1, 1, 1, 1, 1, 1, 0)}, (7,), 2),
-        ({"train.global_batch_size": 64}, (8,), 8),
-        ({"context_parallel_size": 2}, (8,), 4),
+        *(({"train.global_batch_size": 64}, (8,), 8), ({"context_parallel_size": 2}, (8,), 4)),
         ({**TWO_STAGES, "mtp_num_layers": 1}, (4, 5), 2),
         ({**TWO_STAGES, "pipeline_model_parallel_layout": "Ettt|tttttL"}, (3, 5), 2),
         ({**TWO_STAGES, "moe_layer_freq": (0, 0, 0, 0, 1, 1, 1, 1)}, (0, 4), 2),

@@ -41,10 +41,8 @@ def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
     [
         (Given(core_version="0.17.1"), "0.17.1"),
         (Given(core_version="0.17.1", bridge_version="0.6.0"), "0.17.1"),
-        (Given(bridge_version="0.3.1"), "0.16.1"),
-        (Given(bridge_version="v0.6.0"), "0.19.0"),
-        (Given(bridge_version="0.9.0"), None),
-        (Given(), None),
+        *((Given(bridge_version="0.3.1"), "0.16.1"), (Given(bridge_version="v0.6.0"), "0.19.0")),
+        *((Given(bridge_version="0.9.0"), None), (Given(), None)),
     ],
 )
 def test_the_core_is_the_one_given_else_that_of_the_bridge(given: Given, core: str | None) -> None:

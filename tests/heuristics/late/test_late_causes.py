@@ -157,12 +157,10 @@ def voted(count: int, *, late: Sequence[int] = (1,), apart_us: float = 500, **sp
     [
         ([1], {"compute": 100}, Cause.SLOW_DEVICE),
         ([1], {"compute": 50}, Cause.SLOW_DEVICE),  # half of the lateness
-        ([1], {"compute": 49}, None),
-        ([1], {"compute": 100, "grouped": 100}, Cause.ROUTING_IMBALANCE),
+        *(([1], {"compute": 49}, None), ([1], {"compute": 100, "grouped": 100}, Cause.ROUTING_IMBALANCE)),
         ([1], {"compute": 0, "host": 100, "loader": 40}, Cause.SLOW_HOST),
         ([1], {"compute": 0, "host": 40, "loader": 100}, Cause.DATA_LOADER),
-        ([1, 1, 1, 0], {"compute": 100}, Cause.SLOW_DEVICE),
-        ([1, 0], {"compute": 100}, None),
+        *(([1, 1, 1, 0], {"compute": 100}, Cause.SLOW_DEVICE), ([1, 0], {"compute": 100}, None)),
         ([1, 1, 0, 1, 0], {"compute": 100}, None),  # of forty by chance
     ],
 )

@@ -69,9 +69,7 @@ def test_candidates_are_all_layouts_that_divide(name: str, gpus: int, batch: int
 @pytest.mark.parametrize(
     ("pp", "vpp", "letters"),
     [
-        (4, 1, "Et*16|(t*16|)*2t*13mL"),
-        (8, 1, "Et*8|(t*8|)*6t*5mL"),
-        (4, 4, "Et*4|(t*4|)*14tmL"),
+        *((4, 1, "Et*16|(t*16|)*2t*13mL"), (8, 1, "Et*8|(t*8|)*6t*5mL"), (4, 4, "Et*4|(t*4|)*14tmL")),
         (8, 4, "Et|(tt|)*30mL"),
     ],
 )

@@ -78,10 +78,8 @@ SET: dict[str, Value] = {"moe_permute_fusion": True}
 @pytest.mark.parametrize(
     ("framework", "change", "is_set"),
     [
-        ("megatron_lm", Change(SET), True),
-        ("megatron_bridge", Change(SET), True),
-        (None, Change(SET), False),
-        ("megatron_lm", Change({"moe_permute_fusion": False}), False),
+        *(("megatron_lm", Change(SET), True), ("megatron_bridge", Change(SET), True)),
+        *((None, Change(SET), False), ("megatron_lm", Change({"moe_permute_fusion": False}), False)),
         ("megatron_lm", Change({**SET, "env.NCCL_ALGO": "Ring"}), False),
         ("megatron_lm", Change(SET, pytorch=("a line",)), False),
         ("megatron_lm", Change({**SET, "expert_model_parallel_size": "N"}), False),

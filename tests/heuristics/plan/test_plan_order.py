@@ -93,10 +93,8 @@ def plan(run: Run, **gains: Gain) -> Plan:
 @pytest.mark.parametrize(
     ("cause", "first"),
     [
-        (Cause.ROUTING_IMBALANCE, "COM-11"),
-        (Cause.PIPELINE_IMBALANCE, "COM-6"),
-        (Cause.SLOW_HOST, "HST-1"),
-        (Cause.ROTATING_JITTER, "HST-2"),
+        *((Cause.ROUTING_IMBALANCE, "COM-11"), (Cause.PIPELINE_IMBALANCE, "COM-6")),
+        *((Cause.SLOW_HOST, "HST-1"), (Cause.ROTATING_JITTER, "HST-2")),
     ],
 )
 def test_each_cause_has_its_own_first_fix(cause: Cause, first: str) -> None:

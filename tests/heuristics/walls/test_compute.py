@@ -44,10 +44,8 @@ def wide(priced: float = 0.5, held: bool = False, **what: object) -> RankMeasure
         (wide(peaks_known=False, half=NOBODY), "peak rates unknown"),
         (wide(peaks_known=False, half=False), None),  # a GPU that has no better format
         (wide(0.39), "what waits for what is not understood"),
-        (wide(0.39, held=True), "the host is nearly the limit too"),
-        (wide(0.4), None),
-        (wide(0.39, wide_ns=99), None),
-        (wide(0.39, half=False), None),
+        *((wide(0.39, held=True), "the host is nearly the limit too"), (wide(0.4), None)),
+        *((wide(0.39, wide_ns=99), None), (wide(0.39, half=False), None)),
         (replace(wide(0.2), budget=budget(500)), None),  # of half a window of compute half as much is saved
         (replace(wide(0.19), budget=budget(500)), "what waits for what is not understood"),
         (wide(fp32_to_tf32_frac=NOBODY, simt_ns=100), "not known here"),

@@ -163,10 +163,8 @@ def test_only_walls_that_are_undecided_are_pointed_at() -> None:
         ("compute", walls(compute=None), "what it costs is unknown: nobody looked"),
         ("compute", [structs.replace(one, missing=()) for one in walls(compute=None)],
          "no wall's cost bounds it"),
-        ("compute", walls()[:3], "no wall's cost bounds it"),
-        ("compute", walls(memory=None), None),
-        ("compute", [wall("memory", None, "finding"), *walls()[1:]], None),
-        ("memory", walls(), None),
+        *(("compute", walls()[:3], "no wall's cost bounds it"), ("compute", walls(memory=None), None)),
+        *(("compute", [wall("memory", None, "finding"), *walls()[1:]], None), ("memory", walls(), None)),
         (None, walls(), None),
     ],
 )  # fmt: skip

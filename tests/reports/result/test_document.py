@@ -16,7 +16,10 @@ def test_the_table_has_one_row_per_bucket_kind_and_class() -> None:
     with written(run) as (path,):
         frame = diagnoser.analyze(path).to_frame()
     assert list(frame.columns) == ["trace", "process", "device", "group", "key", "ns", "frac"]
-    assert {(row.group, row.key): (row.ns / US, row.frac) for row in frame.itertuples()} == {
+    assert {
+        (group, key): (ns, frac)
+        for group, key, ns, frac in zip(frame.group, frame.key, frame.ns // US, frame.frac, strict=True)
+    } == {
         ("bucket", "compute"): (50, 0.5),
         ("bucket", "exposed_comm"): (20, 0.2),
         ("bucket", "exposed_copy"): (20, 0.2),

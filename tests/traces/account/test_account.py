@@ -370,10 +370,8 @@ MIB = 1 << 20
         (exchanging(out=(MIB - 1, MIB)), False),  # one is too small to be a gradient, one is no several
         (exchanging(back=(MIB - 1, MIB)), False),
         (exchanging(out=(2 * MIB, 2 * MIB)), True),  # gradients in 32 bits, weights in 16
-        (exchanging(out=(2 * MIB, 2 * MIB + 1)), False),
-        (exchanging(back=(2 * MIB, 2 * MIB)), True),
-        (exchanging(back=(2 * MIB, 2 * MIB + 1)), False),
-        (exchanging(back=(MIB, MIB, MIB)), True),
+        *((exchanging(out=(2 * MIB, 2 * MIB + 1)), False), (exchanging(back=(2 * MIB, 2 * MIB)), True)),
+        *((exchanging(back=(2 * MIB, 2 * MIB + 1)), False), (exchanging(back=(MIB, MIB, MIB)), True)),
         (exchanging(back=(MIB,)), False),  # weights are several
         (exchanging(thread=1), False),  # another thread's copies are other work
         (exchanging(thread=1, last=1), False),  # though the one's are its last, and the other's its first

@@ -138,14 +138,15 @@ def is_code(name: str) -> bool:
     return PLUMBING.search(name) is None
 
 
-NAMED = re.compile(
-    r"^(?:aten::|nccl|Optimizer|Data |## (?:forward|optimizer) ##)"
-    r"|Backward|AccumulateGrad|DataLoader"
-)
+OPERATOR = re.compile(r"^\w+::|^nccl|Backward|AccumulateGrad|^detach")
 
 
-def is_named(text: str) -> bool:
-    return NAMED.search(text) is not None
+def is_operator(text: str) -> bool:
+    return OPERATOR.search(text) is not None
+
+
+def is_no_step(text: str) -> bool:
+    return not text.startswith("ProfilerStep")
 
 
 def by_hand(raw: Raw, window: Sequence[tuple[int, int]]) -> tuple[Counter[str], int]:
@@ -171,7 +172,8 @@ def by_hand(raw: Raw, window: Sequence[tuple[int, int]]) -> tuple[Counter[str], 
                 thread = next_calls[at][1]
             frames, ranges = within.get(("frames", thread)), within.get(("ranges", thread))
             name = frames.at(now, is_code) if frames else None
-            name = name or (ranges.at(now, is_named) if ranges else None)
+            if not name and ranges:
+                name = ranges.at(now, is_operator) or ranges.at(now, is_no_step)
             found[name or ""] += every_ns
             total += every_ns
     return found, total

@@ -40,9 +40,7 @@ def test_a_sample_stands_for_the_time_nearest_to_it_and_no_more_than_a_period(tm
     write_export(tmp_path / "run.sqlite", made)
     step = "/home/eve/train.py(0): step"
     assert frames(tmp_path / "run.sqlite") == [
-        (step, 0, 1_500_000),
-        (step, 1_500_000, 2_500_000),
-        (step, 2_500_000, 4_000_000),
+        *((step, 0, 1_500_000), (step, 1_500_000, 2_500_000), (step, 2_500_000, 4_000_000)),
         (step, 6_000_000, 8_000_000),
     ]
 

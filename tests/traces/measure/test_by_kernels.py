@@ -133,14 +133,11 @@ def test_kernels_of_a_graph_share_a_launch_and_copies_are_no_kernel_work() -> No
 @pytest.mark.parametrize(
     ("lengths", "precision"),
     [
-        ({"gemm": 11, FP8: 10}, "bf16"),
-        ({"gemm": 10, FP8: 10}, "mixed"),
+        *(({"gemm": 11, FP8: 10}, "bf16"), ({"gemm": 10, FP8: 10}, "mixed")),
         ({"gemm": 10, "_grouped_gemm_kernel": 10}, "bf16"),
-        ({"gemm": 10, "_grouped_gemm_kernel": 11}, None),
-        ({FP8: 10, "quantize_mxfp8_kernel": 1}, "mxfp8"),
+        *(({"gemm": 10, "_grouped_gemm_kernel": 11}, None), ({FP8: 10, "quantize_mxfp8_kernel": 1}, "mxfp8")),
         ({FP8: 10, "quantize_mxfp8_kernel": 1, "block_scaled_cast_transpose_kernel": 1}, "fp8_per_tensor"),
-        ({SGEMM: 20, "gemm": 9}, "fp32"),
-        ({"norm": 10}, None),
+        *(({SGEMM: 20, "gemm": 9}, "fp32"), ({"norm": 10}, None)),
     ],
 )
 def test_precision_is_that_of_most_of_the_gemm_work_that_tells_it(
@@ -165,11 +162,7 @@ def test_matrix_work_in_wide_formats_counts_by_its_time_in_the_window() -> None:
     """Of 30 us of FP32 20 are inside; a GEMM of 20, attention of 10, and TF32 of 10 in it."""
     run = Run()
     for name, start, end in (
-        (SGEMM, 0, 30),
-        ("gemm", 30, 50),
-        ("attention", 50, 60),
-        (TF32, 60, 70),
-        (SGEMM, 90, 99),
+        *((SGEMM, 0, 30), ("gemm", 30, 50), ("attention", 50, 60), (TF32, 60, 70), (SGEMM, 90, 99)),
     ):
         run.work(name, start, end)
     found = run.measured(window=(10, 90)).tensor_cores
@@ -182,11 +175,8 @@ def test_matrix_work_in_wide_formats_counts_by_its_time_in_the_window() -> None:
 @pytest.mark.parametrize(
     ("name", "capability", "tf32", "half"),
     [
-        ("NVIDIA H100 80GB HBM3", "9.0", True, True),
-        (None, "8.0", True, True),
-        (None, "7.5", False, True),
-        (None, "7.0", False, True),
-        (None, "6.1", False, False),
+        *(("NVIDIA H100 80GB HBM3", "9.0", True, True), (None, "8.0", True, True)),
+        *((None, "7.5", False, True), (None, "7.0", False, True), (None, "6.1", False, False)),
         ("NVIDIA GeForce GTX 1660", "7.5", False, False),  # without tensor cores
         ("NVIDIA H100 80GB HBM3", None, None, True),
         (None, None, None, True),  # kernels of TF32 are for 8.0 at least

@@ -33,11 +33,8 @@ MS = 1_000_000
     ("text", "may_be_cut", "again"),
     [
         ("f" * 11 + "b" * 10, True, 0),  # a pass too many lies at an edge of the window
-        ("f" * 12 + "b" * 10, True, None),
-        ("f" * 11 + "b" * 10, False, None),
-        ("f" * 10 + "b" * 10, False, 0),
-        ("f" * 10 + "fb" * 10, True, 10),
-        ("f" * 9 + "fb" * 10, True, 10),
+        *(("f" * 12 + "b" * 10, True, None), ("f" * 11 + "b" * 10, False, None)),
+        *(("f" * 10 + "b" * 10, False, 0), ("f" * 10 + "fb" * 10, True, 10), ("f" * 9 + "fb" * 10, True, 10)),
         ("f" * 8 + "fb" * 10, True, None),  # some layers are not repeated, and which is unknown
         ("f" * 12 + "fb" * 10, True, 10),
         ("f" * 13 + "fb" * 10, True, None),  # forward work of its own
@@ -92,10 +89,7 @@ def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() ->
     run.work("all_gather", 50, 150, blocks=20, stream=21)
     run.work("all_reduce", 150, 250, blocks=4, stream=21)  # as the one before it ends
     for window, most, mean in (
-        ((0, 150), 30, 20.0),
-        ((0, 50), 10, 10.0),
-        ((100, 200), 20, 12.0),
-        ((120, 240), 20, 8.0),
+        *(((0, 150), 30, 20.0), ((0, 50), 10, 10.0), ((100, 200), 20, 12.0), ((120, 240), 20, 8.0)),
     ):
         sm = run.measured(window=window).sm
         assert (sm.comm_blocks, sm.comm_blocks_mean) == (most, mean)

@@ -21,13 +21,17 @@ FORWARD = ("conv_a", "gemm", "conv_b", "pointwise_c")
         ((*FORWARD[:2], "norm_backward", *FORWARD[2:]), 0),
         (FORWARD[::-1], 0),
         (("gemm",) * 6, 0),  # alike, in forward's last row
+        (("pointwise_c", "pointwise_d") * 2, 0),  # neither a product nor forward by name
     ],
 )
 def test_four_kernels_in_forwards_order_on_backwards_thread_run_again(
     backward: tuple[str, ...], again: int
 ) -> None:
     run, at = Run(), 0
-    for thread, names in ((0, (*FORWARD, *("gemm",) * 4)), (1, backward)):
+    for thread, names in (
+        (0, (*FORWARD, *("gemm",) * 4, *("pointwise_c", "pointwise_d") * 2)),
+        (1, backward),
+    ):
         for name in names:
             run.work(name, at, at + 10, thread=thread)
             at += 10

@@ -60,9 +60,7 @@ def test_allocator_calls_bound_memory_by_what_they_keep_waiting_or_without_an_ac
 @pytest.mark.parametrize(
     ("dtype", "name", "expected"),
     [
-        ("bf16", "anything", "bf16"),
-        ("fp16", "anything", "bf16"),
-        ("fp8", "anything", "fp8"),
+        *(("bf16", "anything", "bf16"), ("fp16", "anything", "bf16"), ("fp8", "anything", "fp8")),
         ("fp32", "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8", "tf32"),
         ("fp32", "ampere_sgemm_128x64_tn", "fp32"),
         ("fp32", "fmha_cutlassF_f32_aligned_64x64_rf_sm80(AttentionKernel<float, arch::Sm80>::Params)", None),

@@ -166,9 +166,7 @@ def test_matrix_work_takes_its_share_in_a_faster_format_and_at_least_none_where_
 @pytest.mark.parametrize(
     ("about", "priced"),
     [
-        ({}, False),
-        ({"sm_count": 132}, True),
-        ({"simt": [0]}, True),
+        *(({}, False), ({"sm_count": 132}, True), ({"simt": [0]}, True)),
         ({"wide": (Wide(np.array([0]), 0.5, exact=True),)}, True),
         ({"wide": (Wide(np.array([], dtype=np.int64), 0.5, exact=True),)}, False),
     ],

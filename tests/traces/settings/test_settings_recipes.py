@@ -92,10 +92,8 @@ def test_a_preset_that_the_table_does_not_have_stays_unknown(other: str) -> None
 @pytest.mark.parametrize(
     ("gpu", "core", "dispatcher", "backend"),
     [
-        ("h100", "0.19.0", "flex", "deepep"),
-        ("gb300", "0.19.0", "alltoall", None),
-        ("gb300", None, "alltoall", None),
-        ("gb300", "0.18.2", "flex", "hybridep"),
+        *(("h100", "0.19.0", "flex", "deepep"), ("gb300", "0.19.0", "alltoall", None)),
+        *(("gb300", None, "alltoall", None), ("gb300", "0.18.2", "flex", "hybridep")),
     ],
 )
 def test_the_scripts_fall_back_from_deepep_by_gpu_and_release(

@@ -74,10 +74,8 @@ SIZES = ("tensor_model_parallel_size", "expert_model_parallel_size", "world_size
 @pytest.mark.parametrize(
     ("text", "name", "sizes"),
     [
-        (VERL, "run.sh", (4, 8, 32, 128)),
-        (NEMO, "run.yaml", (4, 8, 32, 128)),
-        (SWIFT, "run.sh", (1, 8, 8, 128)),
-        (SLIME, "run.sh", (4, 8, 16, 128)),
+        *((VERL, "run.sh", (4, 8, 32, 128)), (NEMO, "run.yaml", (4, 8, 32, 128))),
+        *((SWIFT, "run.sh", (1, 8, 8, 128)), (SLIME, "run.sh", (4, 8, 16, 128))),
     ],
 )
 def test_sizes_ranks_and_the_named_model_are_read_and_words_of_its_own_are_no_mistakes(

@@ -208,10 +208,8 @@ def test_a_convolution_counts_each_output_over_its_filter() -> None:
 @pytest.mark.parametrize(
     ("operator", "shapes", "values"),
     [
-        ("aten::mm", ((10, 20), (30, 5)), ()),
-        ("aten::mm", ((10, 20), None), ()),
-        ("aten::mm", ((10, 20),), ()),
-        ("aten::bmm", ((3, 10, 20), (4, 20, 5)), ()),
+        *(("aten::mm", ((10, 20), (30, 5)), ()), ("aten::mm", ((10, 20), None), ())),
+        *(("aten::mm", ((10, 20),), ()), ("aten::bmm", ((3, 10, 20), (4, 20, 5)), ())),
         ("aten::relu", ((10, 20),), ()),
         ("aten::convolution", ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6), ()),
         ("aten::convolution", ((1, 4, 9, 9), (8, 4, 3, 3), None, *((),) * 6),

@@ -139,10 +139,8 @@ def test_a_range_within_another_of_its_name_is_no_step_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("selection", "window"),
     [
-        ({"start": "20us", "end": "80us"}, (20, 80)),
-        ({"start": "0.1ms"}, (100, 295)),
-        ({"end": "100000ns"}, (10, 100)),
-        ({"start": "0", "end": "0.000310"}, (0, 310)),
+        *(({"start": "20us", "end": "80us"}, (20, 80)), ({"start": "0.1ms"}, (100, 295))),
+        *(({"end": "100000ns"}, (10, 100)), ({"start": "0", "end": "0.000310"}, (0, 310))),
         ({"start": "0", "end": "570us"}, (0, 570)),  # half of it was not recorded, and no more
     ],
 )
@@ -155,14 +153,11 @@ def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int
 @pytest.mark.parametrize(
     ("selection", "words"),
     [
-        ({"start": "295us"}, "where nothing ran"),
-        ({"end": "10us"}, "where nothing ran"),
+        *(({"start": "295us"}, "where nothing ran"), ({"end": "10us"}, "where nothing ran")),
         ({"start": "0", "end": "571us"}, "most of it not recorded"),
         ({"start": "0", "end": "5"}, "a number without unit is seconds"),
-        ({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"),
-        ({"steps": "5:9"}, "usable are 0 to 2"),
-        ({"nvtx": "itteration"}, "'iteration N'"),
-        ({"nvtx": "qqq"}, "'iteration N'"),
+        *(({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"), ({"steps": "5:9"}, "usable are 0 to 2")),
+        *(({"nvtx": "itteration"}, "'iteration N'"), ({"nvtx": "qqq"}, "'iteration N'")),
     ],
 )
 def test_what_holds_nothing_is_refused_with_what_there_is(selection: dict[str, Any], words: str) -> None:

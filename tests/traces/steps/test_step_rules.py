@@ -118,10 +118,8 @@ def test_only_what_writes_or_stops_spoils_and_a_row_without_thread_may_be_of_the
     ("at", "name", "spoilt"),
     [
         (90, "cudaStreamBeginCapture_v10000", 1),  # the host's second step is 90 to 190
-        (89.999, "cudaStreamBeginCapture_v10000", 0),
-        (189.999, "cuStreamBeginCapture_v2", 1),
-        (190, "cudaStreamBeginCapture_v10000", 2),
-        (150, "cudaStreamEndCapture_v10000", None),
+        *((89.999, "cudaStreamBeginCapture_v10000", 0), (189.999, "cuStreamBeginCapture_v2", 1)),
+        *((190, "cudaStreamBeginCapture_v10000", 2), (150, "cudaStreamEndCapture_v10000", None)),
         (-100, "cudaStreamBeginCapture_v10000", None),
     ],
 )
@@ -136,10 +134,8 @@ def test_a_capture_spoils_the_step_in_which_it_began(at: float, name: str, spoil
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ([100, 95, 100, 100], "- - - -"),
-        ([100, 94, 100, 100], "- partial - -"),
-        ([100, 105, 100], "- - -"),
-        ([100, 106, 100], "- more -"),
+        *(([100, 95, 100, 100], "- - - -"), ([100, 94, 100, 100], "- partial - -")),
+        *(([100, 105, 100], "- - -"), ([100, 106, 100], "- more -")),
         ([50], "-"),  # of one alone there is no other
         ([100, 0, 100], "- no -"),
         ([0], "no"),
@@ -236,9 +232,7 @@ def test_steps_alternate_where_a_quarter_is_far_or_every_so_many_th(
     ("lengths", "more", "slow"),
     [
         ([100, 300], [1], ()),  # of two neither is the exception
-        ([100, 300, 100], [1], (1,)),
-        ([100, 300, 100], [], ()),
-        ([100, 105, 100], [1], ()),
+        *(([100, 300, 100], [1], (1,)), ([100, 300, 100], [], ()), ([100, 105, 100], [1], ())),
         ([100, 106, 100], [1], (1,)),
         ([300, 300, 100], [1], ()),  # not longer than one that holds no more
         ([100, 300, 100], [0, 1, 2], ()),  # nor is there one that holds no more

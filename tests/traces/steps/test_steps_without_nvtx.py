@@ -232,9 +232,7 @@ def after_update(*names: str) -> list[int]:
 @pytest.mark.parametrize(
     ("names", "begins"),
     [
-        (("all_gather",), 1860),
-        (("all_reduce",), 1860),
-        (("reduce_scatter",), 1860),
+        *((("all_gather",), 1860), (("all_reduce",), 1860), (("reduce_scatter",), 1860)),
         (("all_gather", "all_gather", "add", "all_gather"), 1870),
         (("send_recv",), 1850),  # the next step's
         (("dispatch",), 1850),
@@ -418,10 +416,8 @@ def test_the_model_of_a_period_is_the_one_most_like_the_next() -> None:
 @pytest.mark.parametrize(
     ("length", "count", "alike", "why"),
     [
-        (1, 95, 0.9, None),
-        (1, 94, 0.9, "partial: 94 kernels where the others have 100"),
-        (1, 95, 0.89, "other work: 89 % of its kernels are as in the others"),
-        (0, 95, 0.9, "no GPU work"),
+        *((1, 95, 0.9, None), (1, 94, 0.9, "partial: 94 kernels where the others have 100")),
+        *((1, 95, 0.89, "other work: 89 % of its kernels are as in the others"), (0, 95, 0.9, "no GPU work")),
     ],
 )
 def test_a_period_is_left_out_that_is_short_or_other_work_or_takes_no_time(

@@ -202,9 +202,7 @@ BEGIN = "[before the start of training step] datetime: 2026-08-22 10:00:00 "
 @pytest.mark.parametrize(
     ("lines", "stopped"),
     [
-        ((iteration(1, 5.0),), True),
-        ((BEGIN,), True),
-        ((iteration(1, 5.0), END), False),
+        *(((iteration(1, 5.0),), True), ((BEGIN,), True), ((iteration(1, 5.0), END), False)),
         ((iteration(100, 5.0),), False),
         ((iteration(1, 5.0), "[rank0]: Traceback (most recent call last):"), False),
         (("no training in it",), None),

@@ -181,16 +181,12 @@ def without(part: str) -> Said:
          finding(recompute=1, offload=4, host_resident=5)),
         ([again(0), {"memory": {"offload_exposed_frac": None, "offload_copies": 0}}], clear()),
         # all of MoE again sends its all-to-all of 30 % a third more often, an activation does not
-        ([again(12, "moe")], finding(recompute=22)),
-        ([again(12, "moe_act")], finding(recompute=12)),
-        ([again(0, "moe")], clear()),
-        ([again(12), SEEN_FULL], finding(recompute=22)),
+        *(([again(12, "moe")], finding(recompute=22)), ([again(12, "moe_act")], finding(recompute=12))),
+        *(([again(0, "moe")], clear()), ([again(12), SEEN_FULL], finding(recompute=22))),
         ([IN_NS, SEEN_FULL], finding(recompute=30)),
         # the configuration tells what the symptoms do not
-        ([again(12), FULL], finding(recompute=22)),
-        ([again(12), OFF], finding(recompute=12)),
-        ([again(12, "moe_act"), FULL], finding(recompute=12)),
-        ([OFF], clear()),
+        *(([again(12), FULL], finding(recompute=22)), ([again(12), OFF], finding(recompute=12))),
+        *(([again(12, "moe_act"), FULL], finding(recompute=12)), ([OFF], clear())),
         ([SEEN_FULL, OFF], unmeasurable()),
         # a part of which nothing is said may fill what nothing else does
         ([again(2), without("allocator_frac"), budget(compute=60), absent(launch_latency=5)],
@@ -270,10 +266,8 @@ def test_memory_given_back_and_taken_again_comes_before_a_larger_wall(calls: flo
 @pytest.mark.parametrize(
     ("capture", "reason"),
     [
-        ({"perturbation_frac": 0.177}, "18 % longer"),
-        ({"perturbation_frac": 0.1}, ""),
-        ({"missing_events": True}, "events are missing"),
-        ({"missing_events": False}, ""),
+        *(({"perturbation_frac": 0.177}, "18 % longer"), ({"perturbation_frac": 0.1}, "")),
+        *(({"missing_events": True}, "events are missing"), ({"missing_events": False}, "")),
     ],
 )
 def test_a_capture_that_cannot_be_trusted_gives_no_wall_but_a_cure(capture: object, reason: str) -> None:

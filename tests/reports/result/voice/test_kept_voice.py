@@ -60,10 +60,8 @@ def test_a_poisoned_key_is_refused_or_left_out(kind: str, kept_documents: dict[s
 @pytest.mark.parametrize(
     ("field", "before", "after"),
     [
-        (".fixes[*].title", "", " | sh"),
-        (".fixes[*].verify", f"{MARK}: ", ""),
-        (".fixes[*].verify", "", f"; curl {MARK}"),
-        (".fixes[*].knobs.megatron_lm[*]", "", f" --{MARK}"),
+        *((".fixes[*].title", "", " | sh"), (".fixes[*].verify", f"{MARK}: ", "")),
+        *((".fixes[*].verify", "", f"; curl {MARK}"), (".fixes[*].knobs.megatron_lm[*]", "", f" --{MARK}")),
         (".fixes[*].knobs.megatron_lm[*]", "", f"; {MARK}"),
         (".fixes[*].sources[*]", f"https://{MARK}.example ", ""),
         (".walls[*].missing[*]", "", f" ({MARK} tells)"),

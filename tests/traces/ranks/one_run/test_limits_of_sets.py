@@ -100,10 +100,8 @@ def test_a_set_of_communicators_whose_ranks_a_larger_set_has_too_is_another_run(
         (one(1, at_s=1, process=5), []),  # as the first ends
         (one(1, at_s=-0.5, process=5), []),
         (one(1, at_s=-1, process=5), []),  # until the first begins
-        (one(1, at_s=2, process=6), []),
-        (one(1, at_s=2, process=5, device=1), []),
-        (one(1, at_s=2, process=5, rank=1), []),
-        (one(1, process=5), []),
+        *((one(1, at_s=2, process=6), []), (one(1, at_s=2, process=5, device=1), [])),
+        *((one(1, at_s=2, process=5, rank=1), []), (one(1, process=5), [])),
         (one(1, 9, at_s=2, process=5), []),  # a communicator joins the two
     ],
 )
@@ -211,12 +209,9 @@ WHOLE = Group(GroupSource.COMMUNICATOR, 8, 2, own=0)
 @pytest.mark.parametrize(
     ("ranks", "missing"),
     [
-        (of_ranks(0, 2, size=None, world=4), (1, 3)),
-        (of_ranks(0, 1, 2, 3, size=None, world=4), None),
-        (of_ranks(0, 2, size=None), (1,)),
-        (of_ranks(0, 1, size=None), None),
-        (of_ranks(0, 2, size=5), (1, 3, 4)),
-        (of_ranks(0, 1, 2, size=3), None),
+        *((of_ranks(0, 2, size=None, world=4), (1, 3)), (of_ranks(0, 1, 2, 3, size=None, world=4), None)),
+        *((of_ranks(0, 2, size=None), (1,)), (of_ranks(0, 1, size=None), None)),
+        *((of_ranks(0, 2, size=5), (1, 3, 4)), (of_ranks(0, 1, 2, size=3), None)),
         (of_ranks(0, 2, size=5, own=False), (1,)),
         ([replace(each, groups=(*each.groups, WHOLE)) for each in of_ranks(0, 1, size=4)], (2, 3)),
         (without_numbers(of_ranks(0, 2, size=5)), ()),

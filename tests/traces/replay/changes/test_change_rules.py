@@ -69,11 +69,9 @@ def scopes(*names: str) -> dict[str, list[str]]:
         (("gemm", "attention_backward", "gemm"), {}),  # its norm's gradient is not there
         (("permute", "gemm", "attention_backward", "norm_backward", "norm"), {"attn": ["1-3"]}),
         (("norm", "gemm", "router"), {"moe_router": ["0-2"]}),
-        (("norm", "router"), {"moe_router": ["0-1"]}),
-        (("gemm", "router"), {}),
+        *((("norm", "router"), {"moe_router": ["0-1"]}), (("gemm", "router"), {})),
         (("router", "gemm", "norm_backward", "add"), {"moe_router": ["0-3"]}),
-        (("router", "gemm", "norm"), {}),
-        ((MAP, MAP, "permute"), {"moe_preprocess": ["0-1"]}),
+        *((("router", "gemm", "norm"), {}), ((MAP, MAP, "permute"), {"moe_preprocess": ["0-1"]})),
         ((MAP,), {}),  # one launch is one already
         (("norm", "gemm", "attention", "norm", "gemm", "router"), {"attn": ["0-2"], "moe_router": ["3-5"]}),
     ],
@@ -87,16 +85,9 @@ def test_a_scope_reaches_as_far_as_its_own_kernels(
 @pytest.mark.parametrize(
     ("call", "parts"),
     [
-        ("sync", True),
-        ("free", True),
-        ("free_async", True),
-        ("malloc", True),
-        ("module_load", True),
-        ("event_record", True),
-        ("stream_wait", True),
-        ("cudaMemsetAsync_v3020", True),
-        ("cudaMemcpyAsync_v3020", True),
-        ("cudaGetDevice_v3020", False),
+        *(("sync", True), ("free", True), ("free_async", True), ("malloc", True), ("module_load", True)),
+        *(("event_record", True), ("stream_wait", True), ("cudaMemsetAsync_v3020", True)),
+        *(("cudaMemcpyAsync_v3020", True), ("cudaGetDevice_v3020", False)),
         ("cudaLaunchKernel_v7000", False),  # a launch that left no work
     ],
 )
@@ -109,12 +100,10 @@ def test_some_calls_part_launches_and_others_do_not(call: str, parts: bool) -> N
 @pytest.mark.parametrize(
     ("between", "runs"),
     [
-        ({"name": "send_recv"}, [[0, 1], [3]]),
-        ({"name": "norm"}, [[0, 1, 2, 3]]),
+        *(({"name": "send_recv"}, [[0, 1], [3]]), ({"name": "norm"}, [[0, 1, 2, 3]])),
         ({"name": "norm", "stream": 9}, [[0, 1], [2], [3]]),
         ({"name": "norm", "thread": 1}, [[0, 1], [2], [3]]),
-        ({"name": "norm", "launched": False}, [[0, 1, 3]]),
-        ({"name": "graph"}, [[0, 1], [3]]),
+        *(({"name": "norm", "launched": False}, [[0, 1, 3]]), ({"name": "graph"}, [[0, 1], [3]])),
     ],
 )
 def test_another_stream_thread_or_collective_parts_launches(
@@ -157,11 +146,8 @@ def fused(*names: str) -> int | None:
     [
         (("router", "router"), 8),
         (("router", "permute"), None),  # of two families
-        (("permute", "permute", "permute"), 16),
-        ((MAP, "permute"), 8),
-        ((MAP, "router"), None),
-        (("norm", "norm"), None),
-        (("router", "add", "router"), None),
+        *((("permute", "permute", "permute"), 16), ((MAP, "permute"), 8), ((MAP, "router"), None)),
+        *((("norm", "norm"), None), (("router", "add", "router"), None)),
     ],
 )
 def test_only_neighbours_of_one_family_are_fused(names: Sequence[str], saved: int | None) -> None:
@@ -367,10 +353,8 @@ def test_a_change_is_measured_where_what_it_acts_on_is_worth_it(
 @pytest.mark.parametrize(
     ("kernels", "runs"),
     [
-        ("norm quantize quantize gemm", [[10, 11, 12]]),
-        ("activation gemm quantize", []),
-        ("gemm quantize", []),
-        ("norm norm quantize activation quantize", [[11, 12], [13, 14]]),
+        *(("norm quantize quantize gemm", [[10, 11, 12]]), ("activation gemm quantize", [])),
+        *(("gemm quantize", []), ("norm norm quantize activation quantize", [[11, 12], [13, 14]])),
         ("quantize norm", []),
     ],
 )
