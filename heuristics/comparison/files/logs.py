@@ -113,7 +113,7 @@ def told(found: Drift | None, few: Missing) -> OrMissing[DriftOf]:
 
 
 def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple[Lengths, Lengths]:
-    """The steady iterations of both logs.
+    """The steady iterations of both logs and those far above: pauses are part of a mean.
 
     Where one drifts, those whose numbers both logs hold, less the line that both follow together:
     it is part of no difference, and would pass for how steps vary.
@@ -136,7 +136,7 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
 def _steady(log: TrainingLog) -> tuple[Iteration, ...]:
     steady = steady_step(log)
     if steady:
-        return steady.used
+        return steady.with_far_above
     return ()
 
 

@@ -128,6 +128,16 @@ def test_logs_alone_decide_as_far_as_they_go() -> None:
         assert [known(one.log) is None for one in (found.base, found.new)] == [base is None, new is None]
 
 
+def test_pauses_far_above_a_steady_step_are_part_of_its_mean() -> None:
+    """Of a hundred steps of 100 ms ten take a second: 190 ms a step."""
+    found = compared(training(*[100] * 103), training(*([100] * 3), *[100, 1_000, *[100] * 8] * 10))
+    assert (found.verdict, found.size.base_mean_ns, found.size.new_mean_ns) == (
+        "regression",
+        100_000_000,
+        190_000_000,
+    )
+
+
 def test_logs_of_other_batches_or_gpus_are_not_compared_and_one_that_drifts_is_held_by_its_numbers() -> None:
     plain = training(*EVEN)
     larger = replace(plain, iterations=tuple(replace(one, global_batch_size=16) for one in plain.iterations))
