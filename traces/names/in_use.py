@@ -9,9 +9,9 @@ from typing import Literal, get_args
 from traces.patterns import Pattern
 from traces.toml_tables import TableRow, read_table
 
-Loader = Literal["dali", "ffcv", "tf_data", "webdataset"]
+Loader = Literal["dali", "ffcv", "tf_data"]
 InUse = Loader | Literal["compiled", "fused_optimizer", "rollout_engine", "rocm"]
-"""`compiled`: by torch.compile; `dali`, `ffcv`, `tf_data`, `webdataset`: loaders that are not
+"""`compiled`: by torch.compile; `dali`, `ffcv`, `tf_data`: loaders that are not
 PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
 
 

@@ -76,6 +76,7 @@ def test_where_pytorchs_kernels_run_no_name_makes_it_jax(kernel: str, range_: st
         ("kernels", "void at::native::vectorized_elementwise_kernel<4, F>(int)", None),
         ("calls", "cudaLaunchKernel", None),
         ("frames", "myproject/dali_copy/train.py(3): run", None),
+        ("frames", "webdataset/tariterators.py(147): url_opener", None),  # which workers of PyTorch's run
     ],
 )  # fmt: skip
 def test_a_name_shows_what_a_run_does_already_where_only_such_a_run_has_it(
