@@ -99,9 +99,10 @@ def measure_recompute(
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
     found = _found(rank, roles, inside, windows, whole_steps)
-    repeated = np.flatnonzero(repeated_rows(rank, roles.autograd) & inside)
-    if len(repeated) and not len(found.places):
-        return _again(rank, windows, found.modules, repeated)
+    if not len(found.places) and roles.autograd.any():
+        repeated = np.flatnonzero(repeated_rows(rank, roles.autograd) & inside)
+        if len(repeated):
+            return _again(rank, windows, found.modules, repeated)
     more = (found.missing is not None or found.recompute_ns == 0) and _more_products(
         rank, roles, inside
     )

@@ -38,8 +38,8 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
     """
     rows, how = rank.activities, rank.cure("gpu")
     ns = ns_in(rows, windows)
-    simt, groups = simt_places(rank), wide_places(rank, gpu)
-    wide = ns[np.concatenate([NOWHERE, *_by_format(rank).values()])]
+    simt, groups, by_format = simt_places(rank), wide_places(rank, gpu), _by_format(rank)
+    wide = ns[np.concatenate([NOWHERE, *by_format.values()])]
     tf32, half, frac = has_tf32(gpu), has_half(rank, gpu), tensor_frac(gpu)
     no_rate = None
     if tf32 is not False:
@@ -56,7 +56,7 @@ def measure_tensor_cores(rank: RankTimeline, windows: Spans, gpu: Gpu | None) ->
         wide_count=summed(wide > 0),
         half=or_gap(half, gap(no_model, how)),
         peaks_known=all(group.exact for group in groups),
-        tf32_ns=summed(ns[_by_format(rank)["tf32"]]),
+        tf32_ns=summed(ns[by_format["tf32"]]),
     )
 
 
