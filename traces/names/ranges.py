@@ -118,7 +118,8 @@ _DECORATION: Final = compiled(r"(?s), (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""
 _OF_FRAMEWORKS: Final = compiled(
     r"(?:aten|c10d|fbgemm|vllm|symm_mem|FSDP|_C|_C_cache_ops|sgl_kernel|aiter|transformer_engine)::\w{1,60}"
-    r"|torch(?:::\w{1,30}|\.\w{1,30}){1,4}(?:::\w{1,40})?|detach_?|DistributedDataParallel\.forward"
+    r"|torch(?:::|\.)distributed(?:(?:::|\.)(?:ddp|reducer)){1,2}::\w{1,40}|detach_?"
+    r"|DistributedDataParallel\.forward"
     r"|nccl:\w{1,40}|nccl[A-Z][A-Za-z]{2,40}|nvte_\w{1,80}|record_param_comms"
     r"|(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?"
     r"(?:[A-Z][A-Za-z]{0,40}(?:\dD[A-Za-z]{0,40})?Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
@@ -135,12 +136,12 @@ _WORDS: Final = frozenset(
     a2a accumulate activation adam add all alltoall async attention attn augment aux awaitable b
     backward barrier batch begin benchmark block bn broadcast bucket buckets buffer build bwd cache
     call capture checkpoint chunk clip clipping cnn collate collection collective combine
-    communication compute computing context conv copy core cpu cross cuda data decode decoder delay
+    communication compute computing context conv copy core cross cuda data decode decoder delay
     dense device dgrad dispatch dist dot download draft embed embedding embeddings encoder end
     entropy epoch eval evaluate evaluation event execute expert experts extend f fc feed fetch ffn
-    final finish for forward fsdp fused fwd gate gather gathered gelu generate generation get gpu
-    grad gradient gradients grads graph group grouped groups head host index init input inputs inter
-    iter iteration iterations k kernel kv layer layernorm layers lengths linear list lm load loader
+    final finish for forward fsdp fused fwd gate gather gathered gelu generate generation get grad
+    gradient gradients grads graph group grouped groups head index init input inputs inter iter
+    iteration iterations k kernel kv layer layernorm layers lengths linear list lm load loader
     loading local logging logits loop loss main mask matmul memory metric metrics micro microbatch
     mla mlp model module moe mul nccl net network next norm o of ops optimizer or output outputs
     overlap p2p parallel param params pass permute phase pipeline pool pooled position post pre
@@ -151,7 +152,7 @@ _WORDS: Final = frozenset(
     stage start state stats step steps store stream swiglu sync synchronize t tensor test the time
     timer to token tokenize tokenizer tokens topk total train training transfer transform
     transformer unpermute update upload v validation verify wait waiting warmup weight weights wgrad
-    worker workers write zero
+    write zero
     """.split()  # noqa: SIM905
 )
 """What ranges of training loops are made of, besides numbers."""

@@ -273,7 +273,7 @@ def test_a_range_that_frameworks_or_training_loops_write_is_named(text: str) -> 
     [
         *("/home/somebody/data", "forward of somebody", "step 10.98.97.96", "rank@host-7", "C:\\train"),
         *("load data.somebody", "token 1234567", "aten::add/home/somebody", "42", ""),
-        "Optimizer.step#SecretLab.step",
+        *("Optimizer.step#SecretLab.step", "torch.corp.internal", "gpu-worker-12"),
     ],
 )
 def test_a_range_with_a_word_that_nobody_knows_has_no_name(text: str) -> None:
