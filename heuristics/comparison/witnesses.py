@@ -10,9 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache
-from itertools import starmap
 from math import comb
-from operator import mul
 from typing import Final
 
 from msgspec import Struct, UnsetType
@@ -140,7 +138,7 @@ def _batch(base: Subject, new: Subject) -> Heard:
 
 def _copied_bytes(rank: Rank) -> list[int]:
     """Bytes of each input copy of a typical step, the largest first."""
-    return list(starmap(mul, copied(rank).items()))
+    return [size * number for size, number in copied(rank).items()]
 
 
 def _factors(before: list[int], after: list[int]) -> frozenset[Fraction]:

@@ -207,10 +207,16 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
 
 CAUSE: Final = codes_of(CAUSES)
 
-_BY_KIND: Final = ("launch", "launch", "sync", "launch", "allocator", "allocator", "lazy_init")
-"""Cause of each `CallKind`, in their order; event records and attribute reads, of no kind, are the
-small calls around a launch."""
-_CAUSE_OF_KIND: Final = ints([*map(CAUSES.index, _BY_KIND)])
+_BY_KIND: Final = {
+    CallKind.OTHER: "launch",  # event records, attribute reads: the small calls around a launch
+    CallKind.LAUNCH: "launch",
+    CallKind.COPY: "launch",
+    CallKind.SYNC: "sync",
+    CallKind.FREE: "allocator",
+    CallKind.ALLOCATE: "allocator",
+    CallKind.INIT: "lazy_init",
+}
+_CAUSE_OF_KIND: Final = ints([CAUSE[_BY_KIND[kind]] for kind in CallKind])
 
 
 @frozen

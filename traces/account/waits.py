@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import repeat
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,7 +28,17 @@ from traces.account.pieces import (
     tile,
     waited_for,
 )
-from traces.arrays import PLACE, BoolArray, IntArray, distinct, ints, none_of, order_of, summed
+from traces.arrays import (
+    PLACE,
+    BoolArray,
+    IntArray,
+    distinct,
+    ints,
+    none_of,
+    order_of,
+    row_by_row,
+    summed,
+)
 from traces.columns import NULL, Calls
 from traces.groups import passing, places_of_each
 from traces.limits import FEWEST, MOST, NEARLY_ALL, Limit
@@ -83,8 +92,9 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
         name_says = is_polled_kernel(rank.columns.kernel_names[name])
         known = name_says and not _some_call_within(rows, calls, works)
         if known or _looks_polled(after_ns, calls.pause_ns[by], len(works)):
-            soonest_ns = repeat(int(after_ns.min()))
-            polls += map(Poll, followed.tolist(), by.tolist(), after_ns.tolist(), soonest_ns)
+            soonest_ns = int(after_ns.min())
+            for work, call, ns in row_by_row(followed, by, after_ns):
+                polls.append(Poll(work, call, ns, soonest_ns))
     return polls
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -196,8 +195,8 @@ def calls_by_thread(
     payloads.
     """
     ranges = comm.rank.columns.ranges
-    texts = map(str.strip, comm.rank.columns.range_texts)
-    code = ints([*map(_CALLS.get, texts, repeat(NONE)), NONE])[ranges.text]
+    codes = [_CALLS.get(text.strip(), NONE) for text in comm.rank.columns.range_texts]
+    code = ints([*codes, NONE])[ranges.text]
     ranges, code = ranges.take(code != NONE), code[code != NONE]
     for gid in comm.rows.launching_threads:
         here = ranges.thread_gid == gid

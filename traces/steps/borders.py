@@ -12,12 +12,11 @@ count as launched when they start, or before all others where they run before an
 helper threads launched makes no border.
 """
 
-from itertools import count
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, PLACE, BoolArray, IntArray, ints, order_of
+from traces.arrays import FOREVER, PLACE, BoolArray, IntArray, ints, order_of, row_by_row
 from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
@@ -140,7 +139,8 @@ def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: 
     """Host intervals of shape (n,), in order and disjoint, as steps on the GPU's time."""
     gpu_start_ns, gpu_end_ns = step_borders(order, start_ns, end_ns)
     gpu_end_ns = np.maximum(gpu_start_ns, gpu_end_ns)
-    steps = [*map(Step, count(), gpu_start_ns.tolist(), gpu_end_ns.tolist())]
+    borders = enumerate(row_by_row(gpu_start_ns, gpu_end_ns))
+    steps = [Step(index, start, end) for index, (start, end) in borders]
     return Found(what, start_ns, end_ns, steps, order.kernels_between(start_ns, end_ns).tolist())
 
 

@@ -5,14 +5,22 @@ n equal replays are n steps whose content is not seen.
 """
 
 from dataclasses import replace
-from itertools import repeat
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traces.account.host import input_copies
-from traces.arrays import NOWHERE, BoolArray, FloatArray, IntArray, distinct, ints, summed
+from traces.arrays import (
+    NOWHERE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    distinct,
+    ints,
+    row_by_row,
+    summed,
+)
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.launchers import equal_replays
@@ -242,8 +250,11 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
 
 def _found(periods: _Periods, order: HostOrder, what: str) -> Found:
     found = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
-    counts, alike = periods.counts.tolist(), periods.alike.tolist()
-    return replace(found, steps=[*map(_judged, found.steps, counts, repeat(periods.lag), alike)])
+    steps = []
+    told = row_by_row(periods.counts, periods.alike)
+    for step, (count, alike) in zip(found.steps, told, strict=True):
+        steps.append(_judged(step, count, periods.lag, alike))
+    return replace(found, steps=steps)
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:

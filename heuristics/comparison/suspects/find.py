@@ -212,7 +212,8 @@ def _signs(rule: Rule, view: View) -> Iterator[str]:
         if when is not None and not when.holds(view):
             continue
         figures = [_several(VIEWED.named(name).of(view)) for name in _FIGURE.findall(text)]
-        yield from starmap(_FIGURE.sub("{}", text).format, product(*figures))
+        template = _FIGURE.sub("{}", text)
+        yield from starmap(template.format, product(*figures))
 
 
 def _several(figure: object) -> tuple[object, ...]:

@@ -187,11 +187,12 @@ def kind_name(wall: Wall, kind: str) -> str:
     """A kind of a wall's cost; of matrix work in FP32 or TF32 the one that nearly all of it is
     in.
     """
-    shares = those(wall.evidence, measure="tf32_matrix_frac")
-    for one in shares if kind == "low_precision_unused" else ():
-        for name, share in (("TF32", one.value), ("FP32", 1 - one.value)):
-            if share >= NEARLY_ALL.value:
-                return f"matrix work in {name}"
+    if kind == "low_precision_unused":
+        for one in those(wall.evidence, measure="tf32_matrix_frac"):
+            if one.value >= NEARLY_ALL.value:
+                return "matrix work in TF32"
+            if 1 - one.value >= NEARLY_ALL.value:
+                return "matrix work in FP32"
     return name_of(kind)
 
 

@@ -5,7 +5,7 @@ Steps are also for a wall that no change is known for. Of compute the part is wh
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import repeat, takewhile
+from itertools import takewhile
 from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
@@ -221,7 +221,7 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     host's.
     """
     kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
-    part = min(1.0, sum(map(kinds.get, _PAUSES, repeat(0))) / (cost_ns or 1))
+    part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
     is_large = part > MOST.value or cost * part >= WALL.value
     if cost_ns and is_large:
         return cost * part

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from reports.content.blocks import Table, Term
@@ -107,7 +107,7 @@ class _Shared:
             named = (printable(title_of(key), _NAME), printable(key, _NAME))
             looks.append((*named, *look(key), self.walls.get(key, "")))
         names = [printable(name, _NAME) for name in self.names]
-        grids = [*map(self.grids.get, self.names, repeat(""))]
+        grids = [self.grids.get(name, "") for name in self.names]
         short = [*map(kernel_name, self.names)]
         return {"looks": looks, "names": names, "short": short, "grids": grids}
 
@@ -195,7 +195,7 @@ def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[D
     most = max(map(len, each(lanes, "at_ns")))
     while True:
         trial = shared.copy()
-        data = _data(one, [*map(longest, lanes, repeat(most))], trial)
+        data = _data(one, [longest(lane, most) for lane in lanes], trial)
         size = _size([data], trial) - before
         if most <= _FEWEST or size <= room:
             return data, trial
@@ -216,7 +216,7 @@ def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
         "start_ns": str(timeline.start_ns),
         "length_ns": timeline.end_ns - timeline.start_ns,
         "left_out": timeline.left_out + whole - kept,
-        "lanes": [*map(_lane, lanes, repeat(shared))],
+        "lanes": [_lane(lane, shared) for lane in lanes],
     }
 
 
