@@ -7,17 +7,14 @@ is a row of `read`, and what the language of conditions can say of other facts a
 `facts.toml`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from operator import attrgetter
-from pkgutil import walk_packages
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-import heuristics
 from traces.frozen import frozen
 from traces.texts import Texts
 from traces.toml_tables import read_table
@@ -66,14 +63,6 @@ class Fact:
 
 DICTIONARY: Final[dict[str, Fact]] = {}
 """By name what the modules that are loaded state. A name has one meaning in every table."""
-
-
-@cache
-def facts() -> Mapping[str, Fact]:
-    """All facts there are, whatever was loaded before: a module that states some may be any."""
-    for module in walk_packages(heuristics.__path__, "heuristics."):
-        import_module(module.name)
-    return DICTIONARY
 
 
 def enter(

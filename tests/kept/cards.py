@@ -16,11 +16,11 @@ from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.config.sizes import Sizes
 from heuristics.config.view import Config, Trust
-from heuristics.facts.dictionary import facts
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
 from heuristics.guides.choices import choose_all
 from heuristics.run.run import WALL_IDS, Run
 from tests.megatron.random_runs import drawn_run
+from tests.read_back.source import all_facts
 from traces.settings.derive import add_derived, with_ranks
 from traces.settings.draft import Draft
 from traces.settings.effective import effective
@@ -167,7 +167,7 @@ def cards(_: Path, first: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
         asked = {Run: run, Config: run.view(Trust.CHECKED)}
         told = vars(Sizes) | vars(Config)
         questions = [name for name, one in told.items() if isinstance(one, property | cached_property)]
-        said = {name: fact.of(asked[fact.view]) for name, fact in facts().items() if fact.view in asked}
+        said = {name: fact.of(asked[fact.view]) for name, fact in all_facts().items() if fact.view in asked}
         yield (
             f"{seed}",
             {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import heuristics.findings
 import heuristics.walls
+from heuristics.facts.dictionary import DICTIONARY, Fact
 from heuristics.findings.contradictions import TABLE
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.walls.price import MEASURES
@@ -19,6 +22,14 @@ from traces.columns import COPY_KINDS
 from traces.measure.moe.modules import MODULES as MOE_MODULES
 from traces.measure.sm_launches import LIMITERS
 from traces.names.kernels import COMM_KINDS, compute_classes
+
+
+def all_facts() -> Mapping[str, Fact]:
+    """The dictionary of facts with those of every module that states some."""
+    for module in walk_packages(heuristics.__path__, "heuristics."):
+        import_module(module.name)
+    return DICTIONARY
+
 
 DETECTORS = Path(heuristics.findings.__path__[0])
 

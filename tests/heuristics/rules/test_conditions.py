@@ -9,13 +9,14 @@ from typing import get_args, get_origin
 import pytest
 
 from heuristics.config.view import Config, Trust
-from heuristics.facts.dictionary import facts, read
+from heuristics.facts.dictionary import read
 from heuristics.rules.condition import condition
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.words import sentences
 from tests.configurations.constraints import run_with
 from tests.megatron.random_runs import drawn_run
+from tests.read_back.source import all_facts
 
 RUN = {
     "core": "0.16.1",
@@ -113,7 +114,7 @@ def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
 def test_facts_that_rules_name_are_called_something_in_words() -> None:
     conditions = [one for rule in rules().values() for one in (rule.feature, rule.needs, rule.forbids) if one]
     named = {term.name for one in conditions for term in one.named if term.fact}
-    assert named <= {*sentences("facts")} <= {*facts()}
+    assert named <= {*sentences("facts")} <= {*all_facts()}
 
 
 def test_a_name_is_one_fact() -> None:
@@ -123,8 +124,8 @@ def test_a_name_is_one_fact() -> None:
 
 def test_a_fact_answers_by_its_type() -> None:
     run = drawn_run(Random(7)).run
-    assert {"widest_ep", "fragmented", "base.gpu"} <= {*facts()}  # of the workflow, the plan, a comparison
-    for name, fact in facts().items():
+    assert {"widest_ep", "fragmented", "base.gpu"} <= {*all_facts()}  # of workflow, plan, comparison
+    for name, fact in all_facts().items():
         told = getattr(fact.of, "__annotations__", {}).get("return", object)
         kinds = get_args(told) if isinstance(told, UnionType) else (told,)
         if fact.view in (Run, Config):
