@@ -1,4 +1,4 @@
-"""What one side of a difference shows, by the names that causes ask for."""
+"""Facts of one side of a difference, by the names that the tables of causes ask for."""
 
 from collections.abc import Callable
 from functools import partial
@@ -43,13 +43,13 @@ def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str
     enter(f"both.{name}", both)
 
 
-def shows(spelled: Callable[[Any], str] = str) -> Callable[[Shown], Shown]:
-    """A function that is what a side shows, None where that is unknown; `spelled`: as sentences
-    have it.
+def shows(name: str, spelled: Callable[[Any], str] = str) -> Callable[[Shown], Shown]:
+    """Enters a function as the facts `before.NAME`, `after.NAME` and `both.NAME`; it gives None
+    where a side does not tell. `spelled`: as sentences have it.
     """
 
     def entered(of: Shown) -> Shown:
-        _enter(of.__name__, of, spelled)
+        _enter(name, of, spelled)
         return of
 
     return entered
@@ -73,16 +73,16 @@ def _rounded_ms(time_ns: float) -> str:
     return in_ms(round(time_ns))
 
 
-@shows()
-def dispatcher(side: Subject) -> str | None:
+@shows("dispatcher")
+def dispatcher_seen(side: Subject) -> str | None:
     name = side.rank.detected.dispatcher
     if name == "unknown":
         return None
     return name
 
 
-@shows()
-def asked(side: Subject) -> str | None:
+@shows("asked")
+def fused_dispatcher_asked(side: Subject) -> str | None:
     """The fused dispatcher that a side is configured for; None where none, or unknown."""
     if side.value("moe_token_dispatcher_type") != "flex":
         return None
@@ -94,8 +94,8 @@ def asked(side: Subject) -> str | None:
     return None
 
 
-@shows(percent)
-def perturbed(side: Subject) -> float | None:
+@shows("perturbed", percent)
+def perturbation_frac(side: Subject) -> float | None:
     parts = []
     for trace in side.result.traces:
         frac = known(trace.capture.perturbation_frac)
@@ -104,8 +104,8 @@ def perturbed(side: Subject) -> float | None:
     return max(parts, default=None)
 
 
-@shows(in_ms)
-def waiting(side: Subject) -> int | None:
+@shows("waiting", in_ms)
+def a2a_waiting_ns(side: Subject) -> int | None:
     return _a_step(side, "rank.a2a.waiting_like_ns")
 
 
@@ -114,16 +114,16 @@ def _a_step(side: Subject, path: str) -> int | None:
     return of_known(floordiv, known_of(side, path), len(side.rank.lengths_ns))
 
 
-@shows(in_ms)
-def waited(side: Subject) -> int | None:
+@shows("waited", in_ms)
+def waited_for_others_ns(side: Subject) -> int | None:
     own = rank_in_run(side.result, side.rank)
     if own is None:
         return None
     return own.waited_ns
 
 
-@shows(whole)
-def broadcasts(side: Subject) -> float:
+@shows("broadcasts", whole)
+def broadcasts_a_step(side: Subject) -> float:
     """NCCL's broadcasts a step."""
     return _kernels(side, lambda one: one.key.startswith("comm.") and "Broadcast" in one.name)
 
@@ -135,8 +135,8 @@ def _kernels(side: Subject, counts: Callable[[Kernel], object]) -> float:
     )
 
 
-@shows()
-def workers(side: Subject) -> int | None:
+@shows("workers")
+def loader_workers(side: Subject) -> int | None:
     """Workers that load, by the rhythm of waits; else by the configuration."""
     found: int | None = known_of(side, "rank.data_loading.workers")
     said = side.value("num_workers", "dataset.num_workers")
@@ -145,16 +145,16 @@ def workers(side: Subject) -> int | None:
     return found
 
 
-@shows()
-def data_waits(side: Subject) -> str | None:
+@shows("data_waits")
+def steps_that_wait_for_data(side: Subject) -> str | None:
     steps = known_of(side, "rank.data_loading.waiting_steps")
     if steps is None:
         return None
     return f"{steps} of {len(side.rank.lengths_ns)}"
 
 
-@shows(percent)
-def pageable(side: Subject) -> float | None:
+@shows("pageable", percent)
+def pageable_frac(side: Subject) -> float | None:
     """The part of the input copies that reads pageable memory; None without copies, or where
     unknown.
     """
@@ -162,14 +162,14 @@ def pageable(side: Subject) -> float | None:
     return of_known(part_of, known_of(side, "rank.data_loading.input_copies_pageable"), copies)
 
 
-@shows(percent)
-def wide(side: Subject) -> float | None:
+@shows("wide", percent)
+def wide_frac(side: Subject) -> float | None:
     whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
     return part_of(wide_ns, whole_ns)
 
 
-@shows(in_ms)
-def beside_ns(side: Subject) -> int | None:
+@shows("beside_ns", in_ms)
+def compute_beside_ns(side: Subject) -> int | None:
     """Work of compute beside communication, a step."""
     return _a_step(side, "rank.sm.stretch.beside_ns")
 
@@ -179,8 +179,8 @@ def _named_like(name: str, like: Pattern) -> None:
     _enter(name, partial(_kernels, counts=lambda one: like.search(one.name)), whole)
 
 
-@shows(lambda modules: ", ".join(modules) or "none")
-def recomputed(side: Subject) -> list[str]:
+@shows("recomputed", lambda modules: ", ".join(modules) or "none")
+def modules_recomputed(side: Subject) -> list[str]:
     return sorted(known(side.rank.memory.recompute_modules) or ())
 
 

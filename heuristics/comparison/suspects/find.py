@@ -19,7 +19,7 @@ from heuristics.comparison.difference.rows import (
     sides_ns,
 )
 from heuristics.comparison.difference.subject import Value
-from heuristics.comparison.suspects.figures import asked, dispatcher
+from heuristics.comparison.suspects.figures import dispatcher_seen, fused_dispatcher_asked
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
 from heuristics.comparison.suspects.view import View, matches
@@ -127,7 +127,7 @@ def _with_control(view: View, suspect: Suspect) -> Suspect:
     """Where exchanges between experts got longer by a flex backend: alltoall shows whether that is
     why.
     """
-    backend = dispatcher(view.after) or asked(view.after)
+    backend = dispatcher_seen(view.after) or fused_dispatcher_asked(view.after)
     longer = suspect.explains_ns > 0 and any(matches(row, named("@ep")) for row in suspect.rows)
     if not longer or backend not in FLEX or not suspect.next:
         return suspect
