@@ -23,8 +23,8 @@ import diagnoser
 from bench.fuzz import configurations, kineto, logs, nsys, results, summaries
 from bench.fuzz.target import Target
 from bench.fuzz.whole_way import diagnosed
-from diagnoser.running.facts import facts_near
-from diagnoser.running.rank_map import read_rank_map
+from diagnoser.running.inputs.facts import facts_near
+from diagnoser.running.inputs.rank_map import read_rank_map
 from tests.places import DATA, ROOT
 from traces.errors import MoeDiagError
 from traces.formats.memory_snapshot import read_memory_snapshot

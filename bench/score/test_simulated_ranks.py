@@ -14,7 +14,7 @@ from bench.simulate.ranks.happened import RanksDone
 from bench.simulate.ranks.layout import Group as Kind
 from bench.simulate.ranks.recorded import Capture, Nccl, write_ranks
 from bench.simulate.ranks.routing import hot_factor
-from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_trace
+from diagnoser.running.work.measured import MeasuredTrace, TraceTask, measure_trace
 from tests.recordings.ranks import US, analyse_run, summaries_in
 from traces.formats.open import ReadOptions
 from traces.missing import Missing

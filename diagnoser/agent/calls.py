@@ -25,7 +25,7 @@ import msgspec
 from diagnoser.agent.answers import Answer, Tools, answered, refusal
 from diagnoser.agent.arguments import arguments_of
 from diagnoser.agent.bounds import Bounds, bound_memory, enter
-from diagnoser.running.processes import PATIENCE
+from diagnoser.running.work.processes import PATIENCE
 from traces.errors import MoeDiagError, UsageError, out_of_memory
 from traces.files.beneath import only_beneath
 from traces.limits import MESSAGE, Limit

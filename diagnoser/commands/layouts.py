@@ -35,7 +35,7 @@ def plan(
 
     Exit code 0: there are layouts; 1: none fits; 2: usage; 3: not readable.
     """
-    from diagnoser.running.facts import with_facts
+    from diagnoser.running.inputs.facts import with_facts
 
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
     results = plan_results(Kind.LAYOUTS, want, [Path(model)])

@@ -21,7 +21,7 @@ from diagnoser.options.requests import (
 from diagnoser.output import say, say_skipped, show
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import Output, plan_results, write_results
-from diagnoser.running.inputs import result_base, traces_named
+from diagnoser.running.inputs.named import result_base, traces_named
 from heuristics.result.exits import Exit
 from reports.formats import Kind
 from traces.errors import UsageError
@@ -61,7 +61,7 @@ def analyze(
     With --config, fixes that the configuration forbids are left out, and contradictions are listed.
     Results name no path, host, user or text of the configuration, unless --no-redact is given.
     """
-    from diagnoser.running.facts import with_facts
+    from diagnoser.running.inputs.facts import with_facts
 
     want, asked = wanted(), with_facts(asked, facts)
     files = traces_named(traces)
@@ -138,7 +138,7 @@ def check_config(
     Symptoms are measurements by the document's names: {"budget_frac": {"compute": 0.70,
     "exposed_comm": 0.26, "idle": 0.04}}; an earlier result (analyze -f json) serves as well.
     """
-    from diagnoser.running.facts import with_facts
+    from diagnoser.running.inputs.facts import with_facts
 
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
     beside = [asked.keywords[one] for one in ("log", "symptoms")]

@@ -26,10 +26,10 @@ from diagnoser.options.requests import (
     reading_of,
 )
 from diagnoser.running.configuration import read_configured
-from diagnoser.running.inputs import traces_named
+from diagnoser.running.inputs.named import traces_named
+from diagnoser.running.inputs.whole_names import with_whole_names
 from diagnoser.running.pipeline import diagnose
-from diagnoser.running.processes import Workers, all_of
-from diagnoser.running.whole_names import with_whole_names
+from diagnoser.running.work.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.expected import Prediction

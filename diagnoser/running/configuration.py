@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Check, made_again, path_of
-from diagnoser.running.snapshots import peak_of, read_snapshots
-from diagnoser.running.whole_names import with_whole_names
+from diagnoser.running.inputs.snapshots import peak_of, read_snapshots
+from diagnoser.running.inputs.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from reports.rows import each
 from traces.errors import InputError

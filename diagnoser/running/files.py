@@ -15,7 +15,7 @@ from diagnoser.options.given import gate_asked, given_from
 from diagnoser.options.requests import FilesComparison, made_again, path_of
 from diagnoser.running.comparison import named
 from diagnoser.running.configuration import read_configured
-from diagnoser.running.whole_names import with_whole_names
+from diagnoser.running.inputs.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from reports.result.read import is_result
 from reports.rows import each

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from diagnoser.diagnosis import LayoutsResult
 from diagnoser.options.given import given_from, size_of
 from diagnoser.options.requests import LayoutPlan, made_again
-from diagnoser.running.whole_names import with_whole_names
+from diagnoser.running.inputs.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from heuristics.config.about import option_of
 from traces.errors import UsageError

@@ -9,10 +9,10 @@ from msgspec import UNSET
 
 from diagnoser.diagnosis import Shown
 from diagnoser.output import base_name, check_place, writing
-from diagnoser.running.freed_memory import keep_freed_memory
-from diagnoser.running.inputs import entries_in, files_named
-from diagnoser.running.skipped import why_skipped
-from diagnoser.running.witnesses import read_all
+from diagnoser.running.inputs.named import entries_in, files_named
+from diagnoser.running.inputs.skipped import why_skipped
+from diagnoser.running.inputs.witnesses import read_all
+from diagnoser.running.work.freed_memory import keep_freed_memory
 from diagnoser.version import VERSION
 from heuristics.late.run import judge, run_of
 from heuristics.result.result import Merged

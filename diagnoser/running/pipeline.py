@@ -14,10 +14,19 @@ from msgspec import UNSET
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options.given import given_from
 from diagnoser.options.requests import Analysis, made_again, path_of, path_words, reading_of
-from diagnoser.running.cluster import workers_of
 from diagnoser.running.configuration import asker, read_configured
-from diagnoser.running.inputs import traces_named
-from diagnoser.running.measured import (
+from diagnoser.running.inputs.named import traces_named
+from diagnoser.running.inputs.rank_map import (
+    configured_world,
+    mapped_world,
+    other_world,
+    read_rank_map,
+)
+from diagnoser.running.inputs.snapshots import read_snapshots, with_peak
+from diagnoser.running.inputs.whole_names import with_whole_names
+from diagnoser.running.inputs.witnesses import read_all
+from diagnoser.running.work.cluster import workers_of
+from diagnoser.running.work.measured import (
     TraceTask,
     chosen_of,
     measure_all,
@@ -25,10 +34,6 @@ from diagnoser.running.measured import (
     replay_at,
     window_warnings,
 )
-from diagnoser.running.rank_map import configured_world, mapped_world, other_world, read_rank_map
-from diagnoser.running.snapshots import read_snapshots, with_peak
-from diagnoser.running.whole_names import with_whole_names
-from diagnoser.running.witnesses import read_all
 from diagnoser.version import VERSION
 from heuristics.config.given import only_data_parallel
 from heuristics.judging.judgement import judge

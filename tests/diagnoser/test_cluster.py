@@ -16,10 +16,10 @@ import pytest
 
 import diagnoser
 from diagnoser.cli import run
-from diagnoser.running import cluster as ours
-from diagnoser.running import measured
-from diagnoser.running.cluster import Cluster
-from diagnoser.running.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
+from diagnoser.running.work import cluster as ours
+from diagnoser.running.work import measured
+from diagnoser.running.work.cluster import Cluster
+from diagnoser.running.work.measured import MeasuredTrace, TraceTask, measure_all, measure_trace
 from tests.hostile.clusters import Killer, document, local_cluster, processes_of, small_traces
 from tests.places import ROOT
 from traces.errors import ClusterUnavailable, InputError, NotShared

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from diagnoser.running.inputs import recordings_in, traces_named
+from diagnoser.running.inputs.named import recordings_in, traces_named
 from traces.errors import TraceNotFound, UsageError
 
 KINETO = json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": []})

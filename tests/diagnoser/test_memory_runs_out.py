@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diagnoser.cli import run
-from diagnoser.running import measured
+from diagnoser.running.work import measured
 from tests.places import ROOT
 
 LINUX = pytest.mark.skipif(

@@ -15,9 +15,9 @@ import pytest
 
 import diagnoser
 from diagnoser.demo import unpack
-from diagnoser.running import processes
-from diagnoser.running.measured import TraceTask, measure_all
-from diagnoser.running.processes import Workers
+from diagnoser.running.work import processes
+from diagnoser.running.work.measured import TraceTask, measure_all
+from diagnoser.running.work.processes import Workers
 from tests.places import ROOT
 from tests.recordings.measured_changes import joints_of
 from traces.errors import NotATrace, ProcessEnded
@@ -136,7 +136,7 @@ def reported_then_never(number: int) -> int:
 
 _PARENT = """
 import os, signal
-from diagnoser.running.processes import Workers
+from diagnoser.running.work.processes import Workers
 from tests.diagnoser.test_processes import doubled
 from traces.progress import silent
 

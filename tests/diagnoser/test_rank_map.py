@@ -16,7 +16,7 @@ from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.recorded import PID
 from diagnoser.cli import run as cli
-from diagnoser.running.rank_map import Row, contradictions, identified, other_world, read_rank_map
+from diagnoser.running.inputs.rank_map import Row, contradictions, identified, other_world, read_rank_map
 from tests.doubles.result import double
 from traces.errors import InputError, UsageError
 from traces.missing import Missing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from diagnoser.running.measured import MeasuredTrace, joints
-from diagnoser.running.processes import Engine
+from diagnoser.running.work.measured import MeasuredTrace, joints
+from diagnoser.running.work.processes import Engine
 from tests.recordings.replay import US, subject_of, us
 from traces.account.device import find_queueing
 from traces.errors import InputError

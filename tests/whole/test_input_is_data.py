@@ -42,7 +42,7 @@ MAY: Final[Mapping[str, frozenset[str]]] = {
         {"http.server.BaseHTTPRequestHandler", "http.server.ThreadingHTTPServer"}
     ),
     # to and from the workers of the scheduler that the user names, who is trusted with it
-    "diagnoser/running/cluster.py": frozenset({"pickle.loads"}),
+    "diagnoser/running/work/cluster.py": frozenset({"pickle.loads"}),
 }
 """File -> what it may call all the same."""
 STARTS: Final = frozenset(

@@ -15,7 +15,7 @@ import diagnoser
 from bench.fuzz.exports import cut_down
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
-from diagnoser.running.measured import MOST_RANKS
+from diagnoser.running.work.measured import MOST_RANKS
 from reports.result.codec import Document
 from tests.agreement.untold import unexplained
 from tests.doubles.document import DISPATCH, GEMM, MS, US, exposed

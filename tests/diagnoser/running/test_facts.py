@@ -9,7 +9,7 @@ import pytest
 
 from diagnoser.cli import run
 from diagnoser.demo import unpack
-from diagnoser.running.facts import Facts, facts_near
+from diagnoser.running.inputs.facts import Facts, facts_near
 from tests.places import ROOT
 
 BRIDGE = ROOT / "tests" / "data" / "settings" / "bridge.yaml"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from diagnoser.demo import unpack
-from diagnoser.running.inputs import traces_named
+from diagnoser.running.inputs.named import traces_named
 from heuristics.rules.rules import known_lines
 from reports.result.read import is_result, read_document
 from tests.places import ROOT

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from diagnoser.options.given import BY_OPTION, KINDS, given_from
 from diagnoser.output import say
-from diagnoser.running.inputs import is_within
+from diagnoser.running.inputs.named import is_within
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text

@@ -12,10 +12,10 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Final
 
-from diagnoser.running.freed_memory import keep_freed_memory
-from diagnoser.running.processes import Engine
-from diagnoser.running.rank_map import Row, check_rows, contradictions, identified, row_of
-from diagnoser.running.skipped import NO_WORK, why_skipped
+from diagnoser.running.inputs.rank_map import Row, check_rows, contradictions, identified, row_of
+from diagnoser.running.inputs.skipped import NO_WORK, why_skipped
+from diagnoser.running.work.freed_memory import keep_freed_memory
+from diagnoser.running.work.processes import Engine
 from heuristics.plan.combined import Replay
 from heuristics.plan.gains import Kinds, Replayed
 from reports.result.read import is_result

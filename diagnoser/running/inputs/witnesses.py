@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType
 
 from diagnoser.options import Place
-from diagnoser.running.inputs import entries_in, files_named
+from diagnoser.running.inputs.named import entries_in, files_named
 from heuristics.run.repairs import advised
 from traces.frozen import frozen
 from traces.missing import of_known

@@ -26,7 +26,7 @@ from threading import Lock
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from diagnoser.running.processes import Engine, Gathered, Job, Workers, attempt
+from diagnoser.running.work.processes import Engine, Gathered, Job, Workers, attempt
 from diagnoser.version import VERSION
 from traces.errors import ClusterUnavailable, ProcessEnded, UsageError
 from traces.limits import Limit

@@ -1,0 +1,1 @@
+"""What is given beside the recordings: names of files, facts of a run, a rank map, snapshots."""
