@@ -13,7 +13,7 @@ from typing import Final
 
 from traces.account.account import Account
 from traces.frozen import frozen
-from traces.limits import HALF_A_WALL, NEARLY_ALL
+from traces.limits import HALF_A_WALL, MOST, NEARLY_ALL
 from traces.measurements import RankMeasurements
 from traces.replay.proofs import Cost
 
@@ -24,12 +24,13 @@ CAUSES: Final = ("profiler", "lazy_init")
 @frozen
 class Start:
     """What is left out of one rank's windows: all of it, and of that the time in which the host
-    initialised.
+    initialised; 0 where it is below the limit, or there is no account.
 
-    0 where it is below the limit, or there is no account.
+    `busy_ns`: how long the GPU works in the windows.
     """
 
     window_ns: int
+    busy_ns: int
     ns: int = 0
     loading_ns: int = 0
 
@@ -54,33 +55,36 @@ class Start:
 def start_of(rank: RankMeasurements) -> Start:
     starved = rank.account.launch_starved_ns if isinstance(rank.account, Account) else {}
     window_ns, ns = rank.budget.window_ns, sum(starved.get(cause, 0) for cause in CAUSES)
-    is_much = ns > HALF_A_WALL.value * window_ns
-    if is_much:
-        return Start(window_ns, ns, starved.get("lazy_init", 0))
-    return Start(window_ns)
+    none = Start(window_ns, window_ns - rank.budget.idle_ns)
+    if ns <= HALF_A_WALL.value * window_ns:
+        return none
+    return replace(none, ns=ns, loading_ns=starved.get("lazy_init", 0))
 
 
 @frozen
 class Startup:
-    """Profiler and start-up time of the ranks that have too much of it, and its part of all
-    windows.
+    """Profiler and start-up time of the ranks that have too much of it, its part of all windows,
+    and the part of the rest in which GPUs work.
     """
 
     ns: int
     frac: float
+    busy_frac_of_rest: float
 
     @property
-    def is_nearly_all(self) -> bool:
-        """Whether too little else was recorded to judge any wall by it."""
-        return self.frac > NEARLY_ALL.value
+    def leaves_too_little(self) -> bool:
+        """Whether no wall can be judged by the rest: it is short, and no steady work."""
+        return self.frac > NEARLY_ALL.value and self.busy_frac_of_rest < MOST.value
 
 
 def startup_of(starts: Sequence[Start]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
-    ns = window_ns = 0
+    ns = window_ns = rest_ns = busy_ns = 0
     for one in starts:
         ns += one.ns
         window_ns += one.window_ns
+        rest_ns += one.judged_ns
+        busy_ns += one.busy_ns
     if ns:
-        return Startup(ns, ns / window_ns)
+        return Startup(ns, ns / window_ns, busy_ns / rest_ns)
     return None

@@ -59,7 +59,7 @@ Priced = Price | Unpriced
 
 def price(costs: RunCosts, wall: WallId) -> Priced:
     startup = costs.startup
-    if startup is not None and startup.is_nearly_all:
+    if startup is not None and startup.leaves_too_little:
         reason = say("walls.only-startup", part_frac=startup.frac)
         return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
     opaque = _opaque(costs) if wall != "host_overhead" else None

@@ -10,9 +10,9 @@ import numpy as np
 
 from traces.account.device import ready_ns
 from traces.account.host import Handover
-from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
-from traces.addresses.recorded import LEVELS, NO_FRAME, Level, levels
-from traces.arrays import IntArray, ints, last_at, order_of, row_by_row, summed, zeros
+from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, Tiling, cut, tile
+from traces.addresses.recorded import LEVELS, NO_FRAME, Level, calls_of, levels
+from traces.arrays import IntArray, distinct, ints, last_at, order_of, row_by_row, summed, zeros
 from traces.frozen import frozen
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in
@@ -49,7 +49,7 @@ _FIRST_BLOCKING, _AFTER_BLOCKING = len(CAUSES), REASON["launch_latency.arrival"]
 @frozen
 class _Pieces(Pieces):
     """Pieces of host time, with a name for each of `LEVELS`, or -1; `blocks`: 1 where it waits for
-    work.
+    work; `call`: the call of CUDA or HIP that the thread is in meanwhile, or -1.
     """
 
     blocks: IntArray
@@ -59,6 +59,7 @@ class _Pieces(Pieces):
     operator: IntArray
     native: IntArray
     os_call: IntArray
+    call: IntArray
 
     @property
     def blocking_ns(self) -> IntArray:
@@ -72,13 +73,17 @@ def measure_addresses(
     if isinstance(absent, Missing):
         return gap(absent.reason, absent.cure)
     found = levels(rank, windows)
-    return _section(
-        rank, _host_pieces(rank, windows, absent, found), _gpu(rank, windows, found), found
-    )
+    calls = calls_of(rank)
+    host = _host_pieces(rank, windows, absent, found, calls)
+    return _section(rank, host, _gpu(rank, windows, found), found, calls)
 
 
 def _host_pieces(
-    rank: RankTimeline, windows: Spans, absent: AbsentPieces, found: Mapping[FrameKind, Level]
+    rank: RankTimeline,
+    windows: Spans,
+    absent: AbsentPieces,
+    found: Mapping[FrameKind, Level],
+    calls: Level,
 ) -> _Pieces:
     """All starved and blocking time in the windows.
 
@@ -90,19 +95,29 @@ def _host_pieces(
     none = np.full(len(mine), NO_FRAME)
     kernel, start_ns, end_ns = absent.kernel[mine], absent.start_ns[mine], absent.end_ns[mine]
     blocks = ints(absent.reason[mine] >= _FIRST_BLOCKING)
-    whole = _Pieces(start_ns, end_ns, absent.work[mine], kernel, blocks, *([none] * len(LEVELS)))
+    nothing = [none] * (len(LEVELS) + 1)
+    whole = _Pieces(start_ns, end_ns, absent.work[mine], kernel, blocks, *nothing)
     whole, inside = cut(whole, tile(windows.start_ns, windows.end_ns, zeros(len(windows)), -1))
     whole = whole.take(inside >= 0)
     by_host = (whole.blocks == 0) | (whole.end_ns <= ready_ns(rows, whole.kernel))
     host, device = whole.take(by_host), whole.take(~by_host)
     names = _at_launch(rank, device.gap, found)
     device = replace(device, **names)
-    return _Pieces.joined(*_on_threads(rank, host, found), device)
+    launched_by = rows.launch_thread[device.gap]
+    parts = _on_threads(rank, host, found)
+    parts += [(one, device.take(launched_by == one)) for one in distinct(launched_by).tolist()]
+    return _Pieces.joined(*(_within_calls(part, calls.on_thread(one)) for one, part in parts))
+
+
+def _within_calls(pieces: _Pieces, calls: Tiling) -> _Pieces:
+    parts, call = cut(pieces, calls)
+    return replace(parts, call=call)
 
 
 def _on_threads(
     rank: RankTimeline, host: _Pieces, found: Mapping[FrameKind, Level]
-) -> list[_Pieces]:
+) -> list[tuple[int, _Pieces]]:
+    """The pieces of each launching thread, under its names."""
     own, other, until_ns = Handover(rank).before(host.kernel)
     thread = np.where(host.start_ns < until_ns, other, own)
     parts = []
@@ -111,7 +126,7 @@ def _on_threads(
         for kind in LEVELS if len(mine) else ():
             mine, name = cut(mine, found[kind].on_thread(one))
             mine = replace(mine, **{kind: name})
-        parts.append(mine)
+        parts.append((one, mine))
     return parts
 
 
@@ -181,12 +196,16 @@ def _section(
     host: _Pieces,
     gpu: tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut],
     found: Mapping[FrameKind, Level],
+    calls: Level,
 ) -> Addresses:
     length_ns, names = host.length_ns, {kind: getattr(host, kind) for kind in LEVELS}
     (level, name), total_ns = _chosen(names, PREFERRED), summed(length_ns)
     shown, left, stacks = list[Address](), list[Address](), list[HostStack]()
-    for at, *ns in _largest(group_of(level, name), host):
-        row = Address(*_address(found, PREFERRED, level[at], name[at]), *ns)
+    by_address = group_of(level, name)
+    call = _main_call(by_address, host)
+    for at, *ns in _largest(by_address, host):
+        address = _address(found, PREFERRED, level[at], name[at])
+        row = Address(*address, calls.text(call[by_address[at]]), *ns)
         is_shown = len(shown) < READ.value or row.kind == "none"
         (shown if is_shown else left).append(row)
     for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), host):
@@ -213,6 +232,17 @@ def _largest(group: IntArray, host: _Pieces) -> Iterator[tuple[int, int, int]]:
     ns, blocking_ns = (sums_of(one, group, count) for one in (host.length_ns, host.blocking_ns))
     order = order_of(-ns)
     return row_by_row(first[order], (ns - blocking_ns)[order], blocking_ns[order])
+
+
+def _main_call(group: IntArray, host: _Pieces) -> IntArray:
+    """Of each group the call that more than half of its time was in, or -1."""
+    both = group_of(group, host.call)
+    first, count = first_of(both), int(group.max(initial=-1)) + 1
+    total_ns = sums_of(host.length_ns, group, count)
+    is_main = 2 * sums_of(host.length_ns, both, len(first)) > total_ns[group[first]]
+    main = np.full(count, NO_FRAME)
+    main[group[first[is_main]]] = host.call[first[is_main]]
+    return main
 
 
 def _left_out(rows: list[Address] | list[HostStack]) -> AddressesLeftOut:

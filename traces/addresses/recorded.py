@@ -7,12 +7,12 @@ import numpy as np
 
 from traces.account.pieces import Tiling
 from traces.addresses.nested import innermost
-from traces.arrays import NOWHERE, PLACE, IntArray, none_of
+from traces.arrays import NOWHERE, PLACE, IntArray, ints, none_of
 from traces.columns import HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans
 from traces.names.frames import Frame, FrameKind, public_frame, public_os_call, public_span
-from traces.names.ranges import family
+from traces.names.ranges import family, public_call
 from traces.texts import Texts
 from traces.timeline import RankTimeline
 
@@ -72,6 +72,16 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
             start_ns, end_ns = spans.start_ns[at], spans.end_ns[at]
             found[kind] = Level(start_ns, end_ns, spans.thread_gid[at], name, names)
     return found
+
+
+def calls_of(rank: RankTimeline) -> Level:
+    """Calls of CUDA or HIP on all threads, by the names that may be shown."""
+    calls, texts = rank.columns.calls, rank.columns.call_names
+    public = [public_call(text) for text in texts]
+    names = tuple(dict.fromkeys(name for name in public if name))
+    number = {name: at for at, name in enumerate(names)}
+    of_text = ints([number.get(name or "", NO_FRAME) for name in public] + [NO_FRAME])
+    return Level(calls.start_ns, calls.end_ns, calls.thread_gid, of_text[calls.name], names)
 
 
 def _by_kind(

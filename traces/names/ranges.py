@@ -113,7 +113,7 @@ def is_recompute_name(text: str) -> bool:
     return _AGAIN.search(text) is not None and cause_of_range(text) != "checkpoint"
 
 
-_CALL: Final = compiled(r"(cu(?:da)?[A-Z][A-Za-z0-9]{1,60})(?:_(?:v\d+|ptsz|ptds))*")
+_CALL: Final = compiled(r"((?:cu(?:da)?|hip)[A-Z][A-Za-z0-9]{1,60})(?:_(?:v\d+|ptsz|ptds))*")
 _DECORATION: Final = compiled(r"(?s), (?:seq|op_id|sizes|input_op_ids) = .*")
 """What PyTorch's emit_nvtx appends to the name of an operator."""
 _OF_FRAMEWORKS: Final = compiled(
@@ -161,7 +161,7 @@ _LENGTH: Final = 100
 
 @cache
 def public_call(text: str) -> str | None:
-    """A call of the CUDA runtime or driver without its version; None for any other text."""
+    """A call of CUDA or HIP without its version; None for any other text."""
     found = _CALL.fullmatch(text)
     if found:
         return found[1]

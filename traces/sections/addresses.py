@@ -15,11 +15,12 @@ call."""
 
 class Address(Section, frozen=True):
     """Host time under one name, over the used steps; `none`: nothing that may be named was
-    recorded.
+    recorded. `call`: of CUDA or HIP, the one that more than half of it was in; empty where none.
     """
 
     kind: AddressKind
     name: Recorded
+    call: Recorded
     starved_ns: Ns
     blocking_ns: Ns
 

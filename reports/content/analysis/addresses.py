@@ -2,6 +2,8 @@
 for.
 """
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from reports.content.analysis.times import scale_of
@@ -32,18 +34,29 @@ _BEFORE: Final = ("enumerate(DataLoader)#", "autograd::engine::evaluate_function
 """What a range says before the name that matters."""
 
 
-def address_words(rank: Rank) -> Words:
-    """One sentence: under which addresses the GPU waits for late launches most; empty where none is
-    known.
+def address_words(rank: Rank) -> Iterator[Words]:
+    """Two sentences: under which addresses the GPU waits for late launches most, and in which calls
+    the host waits for the GPU; empty where none is known.
     """
     found, window_ns = known(rank.addresses), rank.budget_ns.window
     if found is None:
-        return ()
-    named = []
-    for one in sorted(found.hosts, key=lambda one: -one.starved_ns):
-        if one.name and one.starved_ns >= HALF_A_WALL.value * window_ns:
-            named.append(words(Code(_short(one)), f" ({percent(one.starved_ns / window_ns)})"))
-    return around("Late launches are mostly in ", joined(named[:_NAMED]), ".")
+        return
+    late_ns, waits_ns = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for one in found.hosts:
+        late_ns[_short(one), one.call] += one.starved_ns
+        waits_ns["", one.call] += one.blocking_ns
+    yield _mostly("Late launches are mostly in ", late_ns, window_ns)
+    yield _mostly("The host waits for the GPU mostly in ", waits_ns, window_ns)
+
+
+def _mostly(before: str, of_ns: Counter[tuple[str, str]], window_ns: int) -> Words:
+    """Addresses and calls that take half a wall or more, the longest first."""
+    most = []
+    for (address, call), length_ns in of_ns.most_common():
+        names = joined(map(Code, filter(None, (address, call))), " in ")
+        if names and length_ns >= HALF_A_WALL.value * window_ns:
+            most.append(words(names, f" ({percent(length_ns / window_ns)})"))
+    return around(before, joined(most[:_NAMED]), ".")
 
 
 def _short(one: Address) -> str:

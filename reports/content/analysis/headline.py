@@ -132,7 +132,7 @@ def headline(result: Result) -> Headline:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under: list[str | Words] = [likely[0]] if likely else []
     if len(result.ranks) == 1 and (not found or {*each(found, "id")} & _OF_THE_HOST):
-        under.insert(0, address_words(telling_rank(result)))
+        under = [*address_words(telling_rank(result)), *under]
     under += (first, *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())

@@ -50,11 +50,12 @@ class Unused:
 
 
 def unused(result: Result) -> Unused | None:
-    """That part, where it is a tenth or more and no wall is proven."""
-    whole_ns = all_windows_ns(result)
+    """That part, where it is a tenth or more and no wall is proven; start-up is none of it."""
+    startup_ns, whole_ns = result.verdict.startup_ns, all_windows_ns(result)
     if known(result.verdict.wall) is not None or not whole_ns:
         return None
     parts = Counter[Bucket](dict.fromkeys(_UNUSED, 0))
+    parts["idle"] -= startup_ns
     for rank in result.ranks:
         for bucket in _UNUSED:
             parts[bucket] += known(getattr(rank.budget_ns, bucket)) or 0
@@ -68,7 +69,7 @@ def unused(result: Result) -> Unused | None:
     ):
         compute_ns = sum(each(result.ranks, "budget_ns.compute"))
         return Unused("compute", compute_ns / whole_ns, compute)
-    if time_ns < WALL.value * whole_ns:
+    if time_ns < WALL.value * (whole_ns - startup_ns):
         return None
     wall = next(filter(None, map(open_.get, _UNUSED[largest])), None)
     return Unused(largest, time_ns / whole_ns, wall)
@@ -171,6 +172,8 @@ def find_out(result: Result) -> Iterator[Step]:
     part, judged = unused(result), not nothing_judged(result)
     if wall is not None:
         yield _look(wall, result)
+    elif result.verdict.startup_ns and judged:
+        yield _look("startup", result)
     elif part is not None and judged and part.bucket in words_of("look_of_part"):
         how = words_of("look_of_part")[part.bucket]
         if part.bucket == "idle" and _waits_for_unrecorded(result):

@@ -132,7 +132,7 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     if (startup := judgement.evidence.startup) is None:
         return []
     rest = "Walls are judged on the rest. "
-    if startup.is_nearly_all:
+    if startup.leaves_too_little:
         rest = "Hardly anything else was recorded. "
     held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [

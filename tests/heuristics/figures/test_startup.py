@@ -10,13 +10,16 @@ import pytest
 
 import diagnoser
 from bench.simulate.recording import Recording
+from tests.doubles.pages import first_screen, flat
 
 US, MS = 1_000, 1_000_000
 Export = Callable[..., Path]
 
 
-def calling(name: str, took_ms: Mapping[int, int], grid: tuple[int, int, int] = (132, 1, 1)) -> Recording:
-    """120 kernels of 100 us, one every 300 us; calls of so many ms before some launches, by their number."""
+def calling(
+    name: str, took_ms: Mapping[int, int], grid: tuple[int, int, int] = (132, 1, 1), every_us: int = 300
+) -> Recording:
+    """120 kernels of 100 us, one after another; calls of so many ms before some launches, by their number."""
     recording, at = Recording(), 0
     recording.gpu()
     for place in range(120):
@@ -25,7 +28,7 @@ def calling(name: str, took_ms: Mapping[int, int], grid: tuple[int, int, int] = 
             at += took_ns + 5 * US
         times = at + 5 * US, at + 105 * US
         recording.kernel("elementwise_kernel", *times, launch_ns=at, launch_end_ns=at + 3 * US, grid=grid)
-        at += 300 * US
+        at += every_us * US
     return recording
 
 
@@ -52,6 +55,15 @@ def test_by_a_window_of_nothing_but_loading_no_wall_is_judged(export: Export) ->
     assert document["verdict"]["wall"] is None
     assert {wall["outcome"] for wall in document["walls"]} == {"unmeasurable"}
     assert "Hardly anything else was recorded." in document["warnings"][0]
+
+
+def test_a_short_rest_in_which_the_gpu_works_is_judged(export: Export) -> None:
+    document = diagnosed(export(calling("cuModuleLoadDataEx", {60: 120}, every_us=105)))
+    assert document["verdict"]["startup_ns"] > 0.9 * (120 + 120 * 0.105) * MS
+    assert {wall["outcome"] for wall in document["walls"]} == {"clear"}
+    said = flat(first_screen(document))
+    assert "walls are judged on the rest. Late launches are mostly in cuModuleLoadDataEx (9" in said
+    assert "DO THIS 1 Record the steps after start-up" in said
 
 
 def starved_ms(document: dict[str, Any]) -> dict[str, int]:

@@ -78,11 +78,16 @@ def known_reason(found: Price | Unpriced) -> str:
     return why.reason
 
 
-@pytest.mark.parametrize(("startup_ns", "has_price"), [(900, True), (901, False)])
-def test_where_start_up_is_over_nine_tenths_nothing_has_a_price(startup_ns: int, has_price: bool) -> None:
-    found = price(costs_of([rank(account=account({"profiler": startup_ns}))]), "memory")
-    assert isinstance(found, Price) is has_price
-    if not has_price:
+@pytest.mark.parametrize(
+    ("begun_ns", "busy_ns", "priced"), [(900, 0, True), (904, 47, False), (904, 48, True)]
+)
+def test_after_start_up_of_nine_tenths_a_rest_of_half_work_has_a_price(
+    begun_ns: int, busy_ns: int, priced: bool
+) -> None:
+    begun = rank(account=account({"profiler": begun_ns}), budget=budget(busy_ns))
+    found = price(costs_of([begun]), "memory")
+    assert isinstance(found, Price) is priced
+    if not priced:
         assert "profiler and start-up take 90 %" in known_reason(found)
 
 

@@ -32,20 +32,21 @@ def test_what_is_waited_for_has_the_address_of_its_own_launch(tmp_path: Path) ->
         frame(DISPATCHES, 1_000, 50),
         call("cudaLaunchKernel", 1_010, 2, 11),
         call("cudaLaunchKernel", 1_020, 2, 12),
+        call("cudaStreamSynchronize", 1_024, 56, 13),
         on_gpu("kernel", SENDRECV, 1_020, 60, 11),
         on_gpu("kernel", GEMM, 1_082, 10, 12),
     ]
     found = addresses(write(tmp_path / "run.json", events))
     assert found.host_blocking_ns > 50_000
     (one,) = [one for one in found.hosts if one.blocking_ns]
-    assert one.name == DOTTED
+    assert (one.name, one.call) == (DOTTED, "cudaStreamSynchronize")
 
 
 def test_without_frames_the_operator_is_the_address_and_it_is_said_what_to_record(tmp_path: Path) -> None:
     events = [one for one in late_host() if one["cat"] != "python_function"]
     found = addresses(write(tmp_path / "run.json", events))
-    hosts = {one.name: (one.kind, one.starved_ns) for one in found.hosts}
-    assert hosts == {"": ("none", 252_000), "aten::mm": ("operator", 15_000)}
+    hosts = {one.name: (one.kind, one.call, one.starved_ns) for one in found.hosts}
+    assert hosts == {"": ("none", "", 252_000), "aten::mm": ("operator", "cudaLaunchKernel", 15_000)}
     assert isinstance(found.by_function_frac, Missing)
     assert "with_stack=True" in found.by_function_frac.cure
 
