@@ -102,7 +102,7 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     Raises `UsageError` where a side has neither, `InputError` for a file that cannot be used.
     Messages about a file begin with "base: " or "new: ".
     """
-    from diagnoser.running.files import compare_files as compared
+    from diagnoser.running.files_compared import compare_files as compared
 
     return compared(asked)
 

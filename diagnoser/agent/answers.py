@@ -15,7 +15,7 @@ import diagnoser
 from diagnoser.diagnosis import ComparisonResult, Diagnosis, FilesResult, LayoutsResult
 from diagnoser.options.faults import not_ours, place_of_bug
 from diagnoser.running.comparison import named
-from diagnoser.running.files import asked_of_files, compare_files
+from diagnoser.running.files_compared import asked_of_files, compare_files
 from reports.result.codec import encode
 from reports.result.json_text import render_json
 from traces.errors import MoeDiagError, OutputNotWritable, UsageError

@@ -187,7 +187,7 @@ def compare(
     readable; 4: a side has nothing to compare.
     """
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
-    from diagnoser.running.files import asked_of_files
+    from diagnoser.running.files_compared import asked_of_files
 
     if baseline is None and (of_files := asked_of_files(base, new, comparison.keywords)):
         return _compare_files(of_files, wanted())
@@ -207,7 +207,7 @@ def compare(
 
 def _compare_files(asked: FilesComparison, want: Output) -> int:
     """Compare configurations and logs."""
-    from diagnoser.running.files import compare_files
+    from diagnoser.running.files_compared import compare_files
 
     given = map(path_of, (asked.new, asked.new_log, asked.base, asked.base_log))
     plan = plan_results(Kind.FILES, want, [*filter(None, given)])

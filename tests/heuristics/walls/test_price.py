@@ -78,16 +78,14 @@ def known_reason(found: Price | Unpriced) -> str:
     return why.reason
 
 
-@pytest.mark.parametrize(
-    ("begun_ns", "busy_ns", "priced"), [(900, 0, True), (904, 47, False), (904, 48, True)]
-)
+@pytest.mark.parametrize(("begun_ns", "busy_ns", "said"), [(900, 0, True), (904, 47, False), (904, 48, True)])
 def test_after_start_up_of_nine_tenths_a_rest_of_half_work_has_a_price(
-    begun_ns: int, busy_ns: int, priced: bool
+    begun_ns: int, busy_ns: int, said: bool
 ) -> None:
     begun = rank(account=account({"profiler": begun_ns}), budget=budget(busy_ns))
     found = price(costs_of([begun]), "memory")
-    assert isinstance(found, Price) is priced
-    if not priced:
+    assert isinstance(found, Price) is said
+    if not said:
         assert "profiler and start-up take 90 %" in known_reason(found)
 
 
