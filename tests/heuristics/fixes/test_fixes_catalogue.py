@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heuristics.fixes import catalogue
-from heuristics.fixes.catalogue import WALL_ORDER
+from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
+from tests.read_back.source import finding_ids
 from traces.sections.tables import WallId
 from traces.toml_tables import WrongRow
 
@@ -24,6 +25,12 @@ BEFORE_THE_LIST_ENDS = {"MEM-1", "MEM-18"}
 def test_what_nvidias_table_names_comes_first_in_its_order(wall: WallId) -> None:
     order = [number for number in WALL_ORDER[wall] if number not in BEFORE_THE_LIST_ENDS]
     assert tuple(order[: len(LISTED[wall])]) == LISTED[wall]
+
+
+def test_fixes_and_findings_that_a_row_names_exist() -> None:
+    for fix in CATALOGUE.values():
+        assert {*fix.excludes, fix.same_as or fix.id} <= {*CATALOGUE}
+        assert {*fix.waits_for} <= finding_ids()
 
 
 ROW = {
