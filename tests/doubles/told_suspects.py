@@ -23,6 +23,7 @@ from tests.doubles.comparison import configuration, kernel, trace
 from tests.doubles.suspects import MS, change, facts, kernel_delta, moved
 from traces.account.pieces import CAUSES
 from traces.names.kernels import COMM_KINDS, compute_classes
+from traces.sections.addresses import HostCall
 
 NAMED = {
     **{name: f"compute.{name}" for name in compute_classes()},
@@ -124,6 +125,12 @@ def broadcasts(text: str) -> dict[str, Any]:
     return {"kernels": (kernel(name, MS, count=int(text), key="comm.other_comm"),) if int(text) else ()}
 
 
+def calls(text: str) -> dict[str, Any]:
+    """`cudaLaunchKernel 10 120`: so many calls, and how many us they take in all."""
+    name, count, took_us = text.split()
+    return {"addresses": {"calls": (HostCall(name, int(count), int(took_us) * 1_000),)}}
+
+
 OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {
     "graphs": lambda text: {"detected": {"graph_share_frac": float(text)}},
     "runs": lambda text: {"detected": {"dispatcher": text}},
@@ -131,7 +138,7 @@ OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {
     "on": lambda text: {"gpu": text},
     **{
         "bits": bits, "passes": passing, "stretch": stretch, "loads": loads, "mem": memory,
-        "broadcasts": broadcasts,
+        "broadcasts": broadcasts, "calls": calls,
     },
 }  # fmt: skip
 WORDS = {

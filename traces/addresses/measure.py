@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace as replace_fields
 
 from traces.account.device import ready_ns
 from traces.account.host import Handover
@@ -15,7 +16,7 @@ from traces.addresses.recorded import LEVELS, NO_FRAME, Level, calls_of, levels
 from traces.arrays import IntArray, distinct, ints, last_at, order_of, row_by_row, summed, zeros
 from traces.frozen import frozen
 from traces.groups import first_of, group_of, sums_of
-from traces.intervals import Spans, ns_in
+from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap
 from traces.names.frames import FrameKind
@@ -26,6 +27,7 @@ from traces.sections.addresses import (
     AddressKind,
     GpuAddress,
     GpuAddressesLeftOut,
+    HostCall,
     HostStack,
 )
 from traces.timeline import RankTimeline
@@ -75,7 +77,20 @@ def measure_addresses(
     found = levels(rank, windows)
     calls = calls_of(rank)
     host = _host_pieces(rank, windows, absent, found, calls)
-    return _section(rank, host, _gpu(rank, windows, found), found, calls)
+    section = _section(rank, host, _gpu(rank, windows, found), found, calls)
+    return replace_fields(section, calls=_host_calls(rank, windows, calls))
+
+
+def _host_calls(rank: RankTimeline, windows: Spans, calls: Level) -> tuple[HostCall, ...]:
+    """Calls of the launching threads by name, the longest in all first."""
+    mine = (calls.name != NO_FRAME) & np.isin(calls.thread_gid, rank.activities.launching_threads)
+    mine &= covered_ns(calls.start_ns, calls.start_ns + 1, windows) > 0
+    name, count = calls.name[mine], len(calls.names)
+    took_ns = sums_of((calls.end_ns - calls.start_ns)[mine], name, count)
+    counts, order = sums_of(np.ones_like(name), name, count), order_of(-took_ns)
+    some = order[counts[order] > 0][: int(READ.value)]
+    rows = row_by_row(some, counts[some], took_ns[some])
+    return tuple(HostCall(calls.text(one), *figures) for one, *figures in rows)
 
 
 def _host_pieces(
@@ -203,9 +218,9 @@ def _section(
     shown, left, stacks = list[Address](), list[Address](), list[HostStack]()
     by_address = group_of(level, name)
     call = _main_call(by_address, host)
-    for at, *ns in _largest(by_address, host):
+    for at, starved_ns, blocking_ns in _largest(by_address, host):
         address = _address(found, PREFERRED, level[at], name[at])
-        row = Address(*address, calls.text(call[by_address[at]]), *ns)
+        row = Address(*address, starved_ns, blocking_ns, calls.text(call[by_address[at]]))
         is_shown = len(shown) < READ.value or row.kind == "none"
         (shown if is_shown else left).append(row)
     for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), host):

@@ -4,6 +4,8 @@ recorded.
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from traces.missing import OrMissing
 from traces.sections.section import Count, Frac, Ns, Section
 from traces.texts import Recorded
@@ -20,9 +22,9 @@ class Address(Section, frozen=True):
 
     kind: AddressKind
     name: Recorded
-    call: Recorded
     starved_ns: Ns
     blocking_ns: Ns
+    call: Recorded | UnsetType = UNSET
 
     @property
     def total_ns(self) -> int:
@@ -40,6 +42,16 @@ class HostStack(Section, frozen=True):
     os_call: Recorded
     starved_ns: Ns
     blocking_ns: Ns
+
+
+class HostCall(Section, frozen=True):
+    """A call of CUDA or HIP on the launching threads: those that began in the windows, and how long
+    they took.
+    """
+
+    name: Recorded
+    count: Count
+    took_ns: Ns
 
 
 class AddressesLeftOut(Section, frozen=True):
@@ -73,7 +85,7 @@ class Addresses(Section, frozen=True):
 
     `hosts`: by address, the largest first, of which the first are listed. `host_stacks`: the same
     time by the whole stack. `gpu_addresses`: kernels by the innermost module, else range or
-    operator, at launch.
+    operator, at launch. `calls`: those that took longest.
     """
 
     host_starved_ns: Ns
@@ -86,3 +98,4 @@ class Addresses(Section, frozen=True):
     host_stacks_left_out: AddressesLeftOut
     gpu_addresses: tuple[GpuAddress, ...]
     gpu_addresses_left_out: GpuAddressesLeftOut
+    calls: tuple[HostCall, ...] | UnsetType = UNSET

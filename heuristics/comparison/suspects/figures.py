@@ -1,7 +1,9 @@
 """Facts of one side of a difference, by the names that the tables of causes ask for."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
 from operator import floordiv, methodcaller, truediv
 from typing import Any, Final, TypeVar
 
@@ -13,10 +15,12 @@ from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
 from heuristics.words import spelled
+from traces.account.calls import CallKind, call_kinds
 from traces.missing import known, of_known
 from traces.patterns import Pattern, compiled
+from traces.sections.addresses import HostCall
 from traces.sections.tables import Kernel
-from traces.spelling import in_ms, percent
+from traces.spelling import duration, in_ms, percent
 
 _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
@@ -81,6 +85,32 @@ def dispatcher_seen(side: Subject) -> str | None:
     return name
 
 
+@shows("waits", "{:.1f}".format)
+def synchronising_calls_a_step(side: Subject) -> float | None:
+    counted = _calls(side, CallKind.SYNC)
+    if counted is None:
+        return None
+    return counted[0] / len(side.rank.lengths_ns)
+
+
+@shows("launch_ns", duration)
+def mean_launch_ns(side: Subject) -> float | None:
+    """How long a call that launches takes."""
+    launches = _calls(side, CallKind.LAUNCH)
+    if launches is None:
+        return None
+    return part_of(launches[1], launches[0])
+
+
+def _calls(side: Subject, kind: CallKind) -> tuple[int, int] | None:
+    """How many calls of a kind there are in all steps, and how long they take in all, ns."""
+    calls: tuple[HostCall, ...] | None = known_of(side, "rank.addresses.calls")
+    if calls is None:
+        return None
+    mine = [*compress(calls, call_kinds(tuple(one.name for one in calls)) == kind)]
+    return sum(one.count for one in mine), sum(one.took_ns for one in mine)
+
+
 @shows("asked")
 def fused_dispatcher_asked(side: Subject) -> str | None:
     """The fused dispatcher that a side is configured for; None where none, or unknown."""
@@ -120,6 +150,20 @@ def waited_for_others_ns(side: Subject) -> int | None:
     if own is None:
         return None
     return own.waited_ns
+
+
+@shows("collectives", whole)
+def collectives_a_step(side: Subject) -> float:
+    return sum(collectives_by_key(side).values())
+
+
+def collectives_by_key(side: Subject) -> defaultdict[str, float]:
+    """Kernels of communication a step, hidden ones too."""
+    counts, steps = defaultdict[str, float](float), len(side.rank.lengths_ns)
+    for one in side.rank.kernel_table.rows:
+        if one.key.startswith("comm."):
+            counts[one.key] += one.count / steps
+    return counts
 
 
 @shows("broadcasts", whole)

@@ -13,7 +13,7 @@ from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns, names_of
 from heuristics.comparison.difference.subject import rows_of_group, same_count
-from heuristics.comparison.suspects.figures import CLASSES, pair, whole
+from heuristics.comparison.suspects.figures import CLASSES, collectives_by_key, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
@@ -240,6 +240,37 @@ def widened(view: View) -> bool:
 def host_grew(view: View) -> bool:
     """The host itself takes longer."""
     return view.delta_ns(named("@own")) > 0
+
+
+@fact
+def waits_added(view: View) -> bool | None:
+    """In most steps the host waits for the GPU once more than before, or oftener."""
+    more = _delta("waits", view)
+    if more is None:
+        return None
+    return more >= MOST.value
+
+
+@fact
+def launches_longer(view: View) -> bool | None:
+    """A call that launches takes longer, by itself and beside the same kernels."""
+    before, after = pair("launch_ns", view)
+    if None in (before, after):
+        return None
+    return bool(after >= (1 + HALF_A_WALL.value) * before)
+
+
+@fact
+def collective_added(view: View) -> bool:
+    """In most steps more collectives run, of a kind that is exposed no longer itself."""
+    grew = view.grew(["exposed_comm.*"])
+    least_ns = MOST.value * delta_ns(grew)
+    moved = {f"comm.{row.row.partition('.')[2]}" for row in grew if row.delta_ns >= least_ns}
+    before, after = collectives_by_key(view.before), collectives_by_key(view.after)
+    if any(after[key] > before[key] for key in moved):
+        return False
+    others = {*before, *after} - moved
+    return sum(after[key] - before[key] for key in others) >= MOST.value
 
 
 @fact

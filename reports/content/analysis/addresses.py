@@ -43,8 +43,8 @@ def address_words(rank: Rank) -> Iterator[Words]:
         return
     late_ns, waits_ns = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for one in found.hosts:
-        late_ns[_short(one), one.call] += one.starved_ns
-        waits_ns["", one.call] += one.blocking_ns
+        late_ns[_short(one), one.call or ""] += one.starved_ns
+        waits_ns["", one.call or ""] += one.blocking_ns
     yield _mostly("Late launches are mostly in ", late_ns, window_ns)
     yield _mostly("The host waits for the GPU mostly in ", waits_ns, window_ns)
 
@@ -78,6 +78,11 @@ def address_blocks(rank: Rank) -> Blocks:
         times = (scale.ms(one.starved_ns), scale.ms(one.blocking_ns))
         rows.append((*_named(one), *times, scale.share(one.total_ns, Hue.HOST)))
     yield shaped("hosts", rows, found.hosts_left_out.rows, unit=scale.unit)
+    calls = []
+    for call in found.calls or ():
+        calls.append((Code(call.name), f"{call.count:,}", scale.ms(call.took_ns)))
+    if calls:
+        yield shaped("host_calls", calls, unit=scale.unit)
     if isinstance(why := found.by_function_frac, Missing):
         yield statement(unknown_words(why), "Functions")
 

@@ -13,7 +13,7 @@ from diagnoser.cli import run
 from tests.recordings.kineto import DISPATCHES, GEMM, PID, SENDRECV, call, frame, late_host, on_gpu, write
 from traces.addresses.nested import innermost
 from traces.missing import Missing
-from traces.sections.addresses import Addresses
+from traces.sections.addresses import Addresses, HostCall
 
 DOTTED = "megatron.core.transformer.moe.token_dispatcher.dispatch_preprocess"
 
@@ -47,6 +47,7 @@ def test_without_frames_the_operator_is_the_address_and_it_is_said_what_to_recor
     found = addresses(write(tmp_path / "run.json", events))
     hosts = {one.name: (one.kind, one.call, one.starved_ns) for one in found.hosts}
     assert hosts == {"": ("none", "", 252_000), "aten::mm": ("operator", "cudaLaunchKernel", 15_000)}
+    assert found.calls == (HostCall("cudaLaunchKernel", 3, 9_000),)  # the first began before the window
     assert isinstance(found.by_function_frac, Missing)
     assert "with_stack=True" in found.by_function_frac.cure
 

@@ -83,6 +83,11 @@ input_pageable: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pag
   => input copies from pageable memory: 0 % -> 50 %
 buffer_broadcasts: memcpy_d2d 3>5 count 35>59; other_comm 0>4 count 0>24; gemm 40; broadcasts 0 > 24
   => NCCL broadcasts a step: 0 -> 24
+waits_added: python 1>9; gemm 40; calls cudaStreamSynchronize 2 1 > hipStreamSynchronize 3 1
+  => calls that synchronise with the GPU, a step: 2.0 -> 3.0
+host_slower: HOST; data 0>1; calls cudaLaunchKernel 10 100 > cudaLaunchKernel 10 110
+  => a call that launches takes 10.0 us -> 11.0 us
+collective_added: all_reduce 5>9 overlap; gemm 40; broadcasts 0 > 1
 copies_exposed: memcpy_h2d 1>9; gemm 40 => copies a step of these kinds: 100 -> 100
 copies_exposed: memcpy_h2d 1>9; loads input_copies_pageable=0 > input_copies_pageable=4
 allocator: allocator 0>4; mem allocator_calls=0 > allocator_calls=12 => medium
@@ -174,6 +179,10 @@ host_slower: HOST; data 3>30
 host_slower: HOST; + dataset.num_workers 8>2
 host_slower: HOST; loads workers=1 > workers=4
 host_slower: HOST; loads loads_apart=false > loads_apart=true
+host_slower: HOST; data 3>30; calls cudaLaunchKernel 10 100 > cudaLaunchKernel 10 104
+waits_added: python 1>9; gemm 40; calls cudaStreamSynchronize 2 1 > cudaStreamQuery 8 1
+waits_added: trailing 1>9; gemm 40; calls cudaStreamSynchronize 2 1 > cudaStreamSynchronize 4 1
+collective_added: other_comm 5>9; gemm 40; broadcasts 0 > 1
 host_slower: HOST; graphs 0 > 0.05
 host_slower: launch 1>5
 host_uncovered: python 1>5; gemm 40>39
