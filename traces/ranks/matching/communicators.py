@@ -33,7 +33,7 @@ from traces.ranks.matching.gathered import (
     by_clock,
     overlaps,
 )
-from traces.ranks.matching.messages import Exchanges, Pair
+from traces.ranks.matching.messages import Exchanges, MessagesOfTwo
 from traces.ranks.rows import parts
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
 from traces.ranks.summaries.summary import (
@@ -245,15 +245,13 @@ class _Settled:
         return same
 
     def add_messages(
-        self, several: Sequence[IntArray], which: Sequence[int], pairs: Sequence[Pair]
+        self, several: Sequence[IntArray], which: Sequence[int], messages: Sequence[MessagesOfTwo]
     ) -> None:
-        """Messages in pairs, of the sequences `which`. Of the rest nobody knows who had the other
-        end.
-        """
-        for pair in pairs:
-            self._new(several[pair.one], self._flat.place_of(several[pair.other]) + 1)
-            for one, turns in ((pair.one, pair.rows), (pair.other, pair.others)):
-                rows = several[one][turns]
+        """Messages, of the sequences `which`. Of the rest nobody knows who had the other end."""
+        for two in messages:
+            self._new(several[two.lower], self._flat.place_of(several[two.higher]) + 1)
+            for one, ends in ((two.lower, two.lower_ends), (two.higher, two.higher_ends)):
+                rows = several[one][ends]
                 self._taken[rows] = True
                 self._group[rows] = len(self._groups) - 1
                 self._sequence[rows] = np.arange(len(rows))

@@ -99,7 +99,7 @@ def exchanges(ends_us: Ends) -> Exchanges:
 def pairs(found: Exchanges, beside: set[tuple[int, int]] | None = None) -> dict[tuple[int, int], int]:
     stage = found.stage_size()
     messages = found.messages(range(len(found.sequences)), beside or set(), stage)
-    return {(pair.one, pair.other): len(pair.rows) for pair in messages}
+    return {(two.lower, two.higher): len(two.lower_ends) for two in messages}
 
 
 def pipeline(stages: int, size: int, seed: int = 0, often: int = 12) -> Ends:
