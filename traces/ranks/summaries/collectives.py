@@ -335,7 +335,7 @@ def _before(
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
     ends_ns, order = np.sort(end_ns), order_of(start_ns)
     ended = np.searchsorted(ends_ns, start_ns, side="right")
-    last_ns = np.where(ended > 0, ends_ns[ended - 1], start_ns)  # of any group
+    last_ns = ends_ns[ended - 1]  # of any group; of the first one nothing is said
     last_ns[order[1:]] = np.maximum(last_ns[order[1:]], start_ns[order[:-1]])
 
     def within(begin_ns: IntArray, known: BoolArray, spans: Spans | None) -> IntArray:

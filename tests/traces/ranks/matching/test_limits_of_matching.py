@@ -143,13 +143,13 @@ REDUCE, SEND = Operation.ALL_REDUCE, Operation.EXCHANGE
 def test_the_nearest_end_of_an_operation_is_that_of_a_loop(
     rows: list[tuple[int, Operation]], asked: list[int]
 ) -> None:
-    several = ends_of(*((float(us), operation, 0) for us, operation in rows))
-    assert several.end_ns.tolist() == sorted(1_000 * us for us, _ in rows)
+    several = ends_of(*((at / US, operation, 0) for at, operation in rows))
+    assert several.end_ns.tolist() == sorted(at for at, _ in rows)
     for operation in (REDUCE, SEND):
-        mine = [1_000 * us for us, what in rows if what is operation]
+        mine = [end for end, what in rows if what is operation]
         if not mine:
             continue
-        at = ns(asked)
+        at = array(asked)
         found = several.nearest(np.full(len(at), int(operation)), at)
         begin = several.end_ns[0]
         for time, row in zip(np.maximum(at, begin).tolist(), found.tolist(), strict=True):

@@ -295,5 +295,6 @@ def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) ->
     first, *others = ranks
     gathers = replace(first, instances=replace(first.instances, operation=array([Operation.ALL_GATHER])))
     sends = [replace(one, instances=replace(one.instances, operation=array([0]))) for one in ranks]
-    several = ranks, ranks[:3], ranks[:2], [gathers, *others], sends, [summary_of(9, []), *others]
-    assert [_by_order(used) is not None for used in several] == [last.by_order] * 2 + [False] * 4
+    none = summary_of(9, [])
+    several = ranks, ranks[:3], ranks[:2], [gathers, *others], sends, [none, *others], [none] * 3
+    assert [_by_order(used) is not None for used in several] == [last.by_order] * 2 + [False] * 5

@@ -158,6 +158,7 @@ def test_how_far_times_of_two_clocks_scatter_does_not_count_offset_and_drift(bas
     assert scatter_ns(own, other) == 0
     assert scatter_ns(own, other + 70 * (np.arange(10) % 2)) == pytest.approx(35, abs=5)
     assert scatter_ns(array([5, 5, 5]), array([9, 9, 12])) == 0  # at one time, no drift
+    assert scatter_ns(array([0, 1]), array([0, 2])) == pytest.approx((1 - 2e-4) / 2)  # no clock drifts more
     assert scatter_ns(own - base_ns, own - base_ns + (own - base_ns) // 1_000) > 0  # faster than clocks drift
 
 
@@ -200,6 +201,15 @@ def test_a_clock_lies_within_its_error_nearly_always() -> None:
     off_ns = [abs(one.times_of(np.full(2, 39e6), np.arange(2))[1] - 39e6) for one in found]
     assert sum(off <= one.within_ns[1] for off, one in zip(off_ns, found, strict=True)) >= 0.95 * 100
     assert median(one.within_ns[1] for one in found) < 6 * 2_000 / 40**0.5
+
+
+def test_over_a_short_time_half_of_what_looks_like_drift_is_scatter() -> None:
+    """Of 20 ppm half are left where squares of times add up to 1e11: two ends are 2 ns off, two 1, five 0."""
+    at = np.array([-2e5, -1e5, 0, 0, 0, 0, 0, 1e5, 2e5])
+    found = fitted(np.stack((at, at * (1 + 2e-5)), axis=1).ravel().tolist(), [0, 1] * 9)
+    assert found.slope == pytest.approx([0, -1e-5], rel=1e-3)
+    assert found.within_ns == pytest.approx([0, 2], rel=1e-3)  # twice the sixth of nine
+    assert found.slope_within == pytest.approx([0, 3 / 1e11**0.5], rel=1e-3)
 
 
 def test_groups_that_come_together_keep_their_shifts_against_each_other() -> None:

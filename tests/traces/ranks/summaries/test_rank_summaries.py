@@ -100,7 +100,8 @@ def test_times_are_as_fine_as_the_goal_allows_and_no_finer_than_they_came(
         read = decode(encode(given), "a")
         assert (read.dropped.resolution_ns, len(read.instances)) == (ns, 300)
         assert same(decode(codec._bytes_of(read, 1), "a"), read)
-    for most, left in ((size, 300), (size - 1, 150)):
+    for goal, most, left in ((size, size, 300), (1, size, 300), (size, size - 1, 150)):
+        monkeypatch.setattr(codec, "GOAL", replace(codec.GOAL, value=goal))
         monkeypatch.setattr(codec, "MOST", replace(codec.MOST, value=most))
         assert len(decode(encode(given), "a").instances) == left
 
