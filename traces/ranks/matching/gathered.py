@@ -170,9 +170,10 @@ def overlaps(
 
 def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> list[int]:
     """The shifts at which some of the ends lie best together, judged at a glance."""
-    reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + min(len(own_ns), len(led_ns)) // 2)
-    if reach < 1:
+    fewer = min(len(own_ns), len(led_ns))
+    if fewer < LEAST:
         return []
+    reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + fewer // 2)
     shifts = np.arange(-reach, reach + 1)
     some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
     at = some + shifts[:, np.newaxis]

@@ -186,8 +186,9 @@ def test_collectives_are_numbered_as_recorded_where_all_of_a_group_are_else_in_o
 
 
 def test_what_a_call_names_for_one_rank_is_given_by_as_many_as_there_are() -> None:
-    sizes, ranks, of_one = (array(one) for one in ([5, 5, -1, 5, 0], [4, 4, 4, 0, 4], [1, 0, 1, 1, 1]))
-    assert _of_all(sizes, ranks, of_one > 0).tolist() == [20, 5, UNKNOWN, UNKNOWN, 0]
+    columns = [5, 5, -1, 5, 0, 7], [4, 4, 4, 0, 4, 1], [1, 0, 1, 1, 1, 1]
+    sizes, ranks, of_one = map(array, columns)
+    assert _of_all(sizes, ranks, of_one > 0).tolist() == [20, 5, UNKNOWN, UNKNOWN, 0, 7]
 
 
 @given(

@@ -233,7 +233,7 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
     own_us: tuple[int, ...], steps: int
 ) -> None:
     """Each rank's first step of four takes 100 us more than the others, so many outside of waiting."""
-    works = [[Work(compute=100 + us), *[Work(compute=100)] * 3] for us in own_us]
+    works = [[Work(compute=100 + us), *map(Work, (80, 120, 100))] for us in own_us]
     ranks = []
     for each, us in zip(together(works, per_step=1), own_us, strict=True):
         start = each.steps.start_ns.copy()
@@ -271,6 +271,13 @@ def test_of_several_collectives_one_rank_must_have_most_of_the_waiting_and_many_
     most = last_of(first, first, first, second)
     assert (most.indices, most.waiting_frac, most.wait_ns, most.collectives) == ((0,), 0.75, 900 * US, 4)
     assert isinstance(last_of(first, second, third, fourth), Missing)
+    others = [second, third, fourth, second, third, fourth, second, third]
+    for count, told in ((13, True), (12, False)):  # ABOVE: of twenty thirteen are 0.4 above a quarter
+        assert isinstance(last_of(*[first] * count, *others[: 20 - count]), ArrivesLast) is told
+    for us, told in ((870, True), (871, False)):  # WALL: a tenth of all time in collectives
+        assert isinstance(last_of([us, 1_000, 1_000, 1_000]), ArrivesLast) is told
+    assert last_of([110.0, 10, 110]).indices == (1,)
+    assert last_of([110.0, 10]).reason == last_of([110.0, 10], [110.0, 10]).reason != three.reason
     sure = [last_of(*[first] * count, steps=steps).confidence for count, steps in ((11, 2), (12, 1), (12, 2))]
     assert sure == [Sure.LOW, Sure.MEDIUM, Sure.HIGH]
 
