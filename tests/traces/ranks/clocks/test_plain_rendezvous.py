@@ -84,7 +84,7 @@ def test_of_offsets_in_the_middle_then_near_both_ends_that_is_taken_at_which_far
     monkeypatch.setattr(rendezvous, "_crowded", lambda at, _: counts[at])
     monkeypatch.setattr(rendezvous, "_followed", lambda own, other, at_ns, count: met(count))
     monkeypatch.setattr(rendezvous, "_independent", lambda one, *_: len(one) >= 5)
-    own = sequences_of(array([5_000, 5_100, 6_000]), *[array([0, 0, 0])] * 2, 1)
+    own = sequences_of(array([5_000, 5_100, 6_000]), array([0, 0, 0]), array([0, 0, 0]), 1)
     taken = meet(own, own)
     assert (None if taken is None else len(taken)) == found
 
@@ -103,7 +103,8 @@ def test_clocks_are_followed_along_a_line_farther_and_farther_while_five_ends_co
         return met(count)
 
     monkeypatch.setattr(rendezvous, "_pairs", pairs)
-    own = sequences_of(1_000 * US * array([0, 100, 101, 800, 801, 5_000]), *[array([0] * 6)] * 2, 1)
+    zero = array([0] * 6)
+    own = sequences_of(1_000 * US * array([0, 100, 101, 800, 801, 5_000]), zero, zero, 1)
     _followed(own, own, 0, 7)
     assert asked == ends
     assert _line(np.array([0, 1e8]), np.array([-1e3, 2e3])) == pytest.approx([-500, 2e-5])

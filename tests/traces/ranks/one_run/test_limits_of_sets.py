@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.recordings.ranks import MS, US, Part, Work, analyse_run, array, shifted, summary_of, together
@@ -13,6 +15,7 @@ from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks.matching.match import match
 from traces.ranks.one_run import problems
+from traces.ranks.one_run import together as one_run
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.one_run.problems import Problem
 from traces.ranks.one_run.together import put_together
@@ -246,6 +249,59 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
     equal = [{"start": 100 * number, "end": 100 * number + 100} for number in range(4)]
     no_longer = [replace(summary_of(rank, [], steps=equal), first_step=FirstStep.LONGER) for rank in (0, 1)]
     assert [len(each.steps) for each in without_warm_ups(no_longer)] == [3, 3]
+
+
+@dataclass(frozen=True)
+class Put:
+    """Collectives put together, of which groups are known by order: as far as it is asked here."""
+
+    name: str
+    by_order: Any
+    clocks: object = None
+    agreed: bool = True
+
+    def take(self, which: Any) -> Put:
+        return replace(self, name=f"{self.name} {which.tolist()}")
+
+
+@pytest.mark.parametrize(
+    ("by_order", "joints", "fitted", "held", "taken", "asked"),
+    [
+        ((False, False), None, "78", (9, 0), ("matched", None, True), []),
+        ((True, False), None, "78", (0, 9), ("again", None, True), ["matched [False, True]"]),
+        ((True, False), None, "789", (0, 9), ("again", None, True), ["matched [False, True]"]),
+        ((True, False), None, "7", (9, 0), ("matched", None, True), ["matched [False, True]"]),
+        ((True, False), None, None, (9, 0), ("matched", None, True), ["matched [False, True]"]),
+        ((True, True), "78", "78", (0, 9), ("again", "78", True), []),
+        ((True, True), None, "78", (5, 5), ("again", None, True), ["matched", "again"]),
+        ((True, True), None, "78", (4, 5), ("matched", None, False), ["matched", "again"]),
+        ((True, True), None, None, (9, 0), ("matched", None, False), ["matched"]),
+    ],
+)
+def test_groups_known_by_order_are_put_together_again_on_a_clock_of_all(
+    monkeypatch: pytest.MonkeyPatch, by_order: tuple[bool, bool], joints: str | None, fitted: str | None,
+    held: tuple[int, int], taken: tuple[str, str | None, bool], asked: list[str],
+) -> None:  # fmt: skip
+    """`joints`: clocks that the order of all gives; `fitted`: those of what is aligned, of 7 and 8."""
+    seen: list[str] = []
+
+    def aligned(_: object, one: Put) -> Any:
+        seen.append(one.name)
+        clocks = SimpleNamespace(
+            aligned=fitted is not None, by_fingerprint=lambda: dict.fromkeys(fitted or "78")
+        )
+        return SimpleNamespace(clocks=clocks)
+
+    monkeypatch.setattr(
+        one_run, "match", lambda _, fits=None: Put("again" if fits else "matched", np.array(by_order))
+    )
+    monkeypatch.setattr(one_run, "align", aligned)
+    monkeypatch.setattr(one_run, "by_joints", lambda _: (joints, False))
+    monkeypatch.setattr(one_run, "clocks_of", lambda _: ("78", None))
+    monkeypatch.setattr(one_run, "_held", lambda one, _: held[one.name == "matched"])
+    found: Any = one_run._matched([])
+    assert (found.name, found.clocks, found.agreed) == taken
+    assert seen == asked
 
 
 def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:

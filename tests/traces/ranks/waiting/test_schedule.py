@@ -141,7 +141,9 @@ def test_the_formula_by_hand() -> None:
 
 
 def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
-    """Two steps of 90 us: messages from so until so with sends and receives; at the end both ranks meet."""
+    """Two steps of 90 us: messages from so until so with sends and receives, each larger than a shape is; at
+    the end both ranks meet.
+    """
     groups = [Group(GroupSource.COMMUNICATOR, 1, 2), Group(GroupSource.COMMUNICATOR, 100, 2, own=place)]
     kinds, sends, receives = (array([*column] * 2) for column in zip(*(
         (COMM_KINDS.index("all_reduce" if gives < 0 else "pp_p2p"), gives, gets) for _, _, gives, gets in rows
@@ -155,7 +157,7 @@ def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
     steps = [{"start": start, "compute": 60, "end": start + 90} for start in (0, 90)]
     summary = summary_of(place, parts, groups, world_size=2, steps=steps)
     summary = replace(summary, instances=replace(summary.instances, kind=kinds))
-    return replace(summary, messages=Messages(sends, receives, array([-1] * len(parts))))
+    return replace(summary, messages=Messages(sends, receives, array([1_025] * len(parts))))
 
 
 def phases(stage: PipelineStage) -> tuple[int | None, ...]:
