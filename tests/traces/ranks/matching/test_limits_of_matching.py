@@ -23,7 +23,6 @@ from traces.ranks.matching import match as matching
 from traces.ranks.matching.communicators import shift_between
 from traces.ranks.matching.gathered import OnClock, by_clock
 from traces.ranks.matching.match import by_joints, match
-from traces.ranks.one_run.align import align
 from traces.ranks.summaries import codec
 from traces.ranks.summaries.collectives import Spent, _before, _of_all, _sequences, _turns
 from traces.ranks.summaries.decoding import decode
@@ -309,24 +308,3 @@ def test_numbers_are_packed_as_narrow_as_the_largest_allows(most: int, width: in
     table[2, 1] = most
     packed = codec._packed({"steps": table}, {"steps": StepParts})
     assert (packed[0], len(packed)) == (width, 1 + width * table.size)
-
-
-def test_clocks_of_two_hosts_are_fitted_and_what_they_miss_is_the_residual() -> None:
-    """The other host is 3 ms ahead and gains 50 ppm; every fourth of its ends is 8 us late."""
-    times = [1_000.0 * number for number in range(40)]
-    late = [8.0 * (number % 4 == 3) for number in range(40)]
-    mine = [Part(0, number, at - 10, at) for number, at in enumerate(times)]
-    theirs = [
-        Part(0, number, 3_000 + at * 1.00005 - 10, 3_000 + at * 1.00005 + us)
-        for number, (at, us) in enumerate(zip(times, late, strict=True))
-    ]
-    ranks = [summary_of(0, mine), summary_of(1, theirs)]
-    matched = match(ranks)
-    clocks = align(ranks, matched).clocks
-    first, second = clocks.fits
-    assert (clocks.aligned, clocks.missing) == (True, None)
-    assert second.drift_ppm - first.drift_ppm == pytest.approx(50, abs=1)
-    own_ns = 3_000 * US + round(20_000 * 1.00005 * US)
-    assert abs(second.times_of(np.array(own_ns)) - first.times_of(np.array(20_000 * US))) < 200
-    assert 0 <= (clocks.residual_ns or 0) < 200
-    assert Instances.none().start_ns.tolist() == []

@@ -101,6 +101,7 @@ def test_shifts_that_look_likely_and_that_at_which_nobody_ends_before_the_other_
         found = _shift_at_once(OnClock(0, own - lasts, own), OnClock(1, led - theirs, led))
         assert found == min(possible, default=None)
     assert fits > 4
+    assert likely_shifts(own[:0], led, one_clock=True) == likely_shifts(own, led[:0], one_clock=True) == []
 
 
 def near(ns: int, among: IntArray) -> int:

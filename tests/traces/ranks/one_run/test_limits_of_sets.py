@@ -249,6 +249,9 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
     equal = [{"start": 100 * number, "end": 100 * number + 100} for number in range(4)]
     no_longer = [replace(summary_of(rank, [], steps=equal), first_step=FirstStep.LONGER) for rank in (0, 1)]
     assert [len(each.steps) for each in without_warm_ups(no_longer)] == [3, 3]
+    assert [len(each.steps) for each in without_warm_ups(ranks[:1])] == [3]  # one alone does not tell
+    initialising = replace(ranks[0], first_step=FirstStep.INITIALISES)
+    assert [len(each.steps) for each in without_warm_ups([initialising, *ranks])[1:]] == [3] * len(ranks)
 
 
 @dataclass(frozen=True)

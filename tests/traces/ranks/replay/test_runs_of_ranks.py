@@ -18,8 +18,7 @@ from traces.missing import Missing
 from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.codec import encode
 from traces.ranks.summaries.decoding import decode
-from traces.ranks.summaries.first_steps import without_warm_ups
-from traces.ranks.summaries.summary import FirstStep, RankSummary
+from traces.ranks.summaries.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
 from traces.sections.run import Late, Run
@@ -106,22 +105,3 @@ def test_twice_the_ranks_take_at_most_twice_the_calls() -> None:
     small, large = calls_for(256), calls_for(512)
     assert large <= 2.1 * small
     assert large <= 580 * 512
-
-
-def warming_up(first_us: tuple[float, ...]) -> list[RankSummary]:
-    """Ranks whose first step of four takes longer: by what each works there; else 100 us."""
-    works = [[Work(compute=100, host=us - 100), *[Work(compute=100)] * 7] for us in first_us]
-    return [replace(one, first_step=FirstStep.LONGER) for one in together(works, per_step=2)]
-
-
-def test_where_one_rank_initialises_the_first_step_is_left_out_of_all() -> None:
-    ranks = warming_up((100, 100, 400, 100))
-    first, *others = ranks
-    initialising = replace(first, first_step=FirstStep.INITIALISES)
-    assert {len(one.steps) for one in without_warm_ups([initialising, *others])[1:]} == {3}
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_rank_alone_does_not_tell_and_two_do(count: int) -> None:
-    ranks = warming_up((100, 400))[:count]
-    assert [len(one.steps) for one in without_warm_ups(ranks)] == ([3] if count == 1 else [4, 4])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -18,25 +16,6 @@ from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSu
 from traces.sections.run import RunWithout
 
 ONE_CLOCK = Clocks(True, 0, ())
-
-
-def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
-    """Rank 2 computes 30 us longer before each of ten collectives a step."""
-    works = [[Work(compute=130 if rank == 2 else 100, host=2)] * (10 * steps) for rank in range(count)]
-    kernels = [[13.0, 26.0] if rank == 2 else [10.0, 20.0] for rank in range(count)]
-    found = together(works, per_step=10, kernels_us=kernels)
-    return [replace(one, identity=replace(one.identity, world_size=world_size)) for one in found]
-
-
-@pytest.mark.parametrize(
-    ("size", "world_size", "complete"), [(None, None, 0.0), (4, None, 1.0), (8, 8, 0.0), (None, 4, 1.0)]
-)
-def test_communication_is_complete_where_every_rank_of_its_group_is_there(
-    size: int | None, world_size: int | None, complete: float
-) -> None:
-    group = (Group(GroupSource.COMMUNICATOR, 7, size),)
-    ranks = [replace(one, groups=group) for one in slow(world_size=world_size)]
-    assert analyse_run(ranks).complete_frac == complete
 
 
 STEPS, PER_STEP = 4, 10

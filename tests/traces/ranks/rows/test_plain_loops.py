@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.recordings.ranks import ALIKE, array
 from traces.arrays import IntArray
 from traces.ranks.clocks.clock_fit import ClockFit, Fits, fit_clocks, scatter_ns
-from traces.ranks.matching.gathered import Gathered, best_of, likely_shifts
+from traces.ranks.matching.gathered import Gathered, best_of
 from traces.ranks.replay.chains import usual
 from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW, ByTime
@@ -221,15 +221,3 @@ def test_groups_that_come_together_keep_their_shifts_against_each_other() -> Non
     gathered.join(0, 3, 9)  # they are one already
     assert gathered.groups() == [[(0, 0), (1, 2), (2, -2), (3, 3)], [(4, 0)]]
     assert best_of({(0, 1): (5.0, 0), (1, 2): (3.0, 1)}, 4) == [5, 3, 3, float("inf")]
-
-
-@pytest.mark.parametrize("one_clock", [True, False])
-@pytest.mark.parametrize("shift", [-3, 2])
-def test_the_likeliest_shift_is_that_at_which_ends_lie_together(shift: int, one_clock: bool) -> None:
-    ends = np.cumsum([100, 130, 90, 250, 110, 75, 180, 95, 210, 140, 165, 88]) * 1_000
-    own, led = (ends[shift:], ends) if shift > 0 else (ends, ends[-shift:])
-    found = likely_shifts(own + (0 if one_clock else 70_000_000), led, one_clock=one_clock)
-    assert found[0] == shift
-    assert len(found) <= 4
-    assert likely_shifts(ends[:1], ends[:1], one_clock=True) == []
-    assert likely_shifts(ends[:0], ends[:0], one_clock=True) == []
