@@ -94,7 +94,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     together = Gathered(len(sequences))
     states: list[tuple[float, list[Members]]] = []
     far: list[tuple[tuple[int, int], int]] = []
-    for pair, (apart_ns, by) in sorted(near.items(), key=lambda fit: fit[::-1]):
+    for pair, (apart_ns, by) in sorted(near.items(), key=lambda fit: fit[1]):
         if apart_ns > FARTHER * max(FINEST_NS, *(best[one] for one in pair)):
             far.append((pair, by))
         elif _may_join(together, pair, may_join):

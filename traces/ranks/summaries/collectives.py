@@ -228,8 +228,7 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = ints(by_name)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
-    # NCCL names the part that it gets
-    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
+    of_part = operation == Operation.REDUCE_SCATTER  # NCCL names the part that it gets
     size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN)
     if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:

@@ -55,15 +55,15 @@ def of_stage(rank: int | None, *peers: int | None) -> RankSummary:
 
 
 def test_messages_that_name_the_peer_only_are_paired_by_the_order_of_ranks() -> None:
-    stages = [of_stage(8, 1), of_stage(12, 0, 2), of_stage(16, 1)]
-    assert sorted(places for _, places in found(match(stages))) == [[0, 1], [0, 1], [1, 2], [1, 2]]
+    stages = [of_stage(1, 0, 2), of_stage(0, 1), of_stage(16, 1)]
+    assert sorted(places for _, places in found(match(stages))) == [[0, 1], [0, 1], [0, 2], [0, 2]]
 
 
 @pytest.mark.parametrize(
     "stages",
     [
         [of_stage(8, 1), of_stage(None, 0, 2), of_stage(16, 1)],
-        [of_stage(8, 1), of_stage(16, 1)],
+        [of_stage(8, 1), of_stage(16, 0, 2)],
         [of_stage(8, 1), of_stage(12, 2), of_stage(16, 1)],
         [of_stage(8, None), of_stage(12, None)],
     ],

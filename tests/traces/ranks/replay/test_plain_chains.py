@@ -43,7 +43,7 @@ def plain_behind(matched: Matched) -> list[int]:
     return behind
 
 
-def test_what_lies_behind_and_beside_and_after_what_each_comes() -> None:
+def test_what_lies_behind_and_beside_and_after_what_each_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in SEEDS:
         matched, aligned = run(seed)
         rows, group = range(len(matched.place)), matched.group[matched.instance]
@@ -65,6 +65,12 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes() -> None:
         assert np.array_equal(way.with_beside(chains, matched, aligned).beside, beside)  # type: ignore[arg-type]
         ends = replayed(chains, chains.own_ns, chains.moving_ns)
         assert {*ends[ends != end].tolist()} <= {NEVER}  # as recorded, but for what contradicts itself
+        under = Slowed(chains.after, np.zeros(len(rows), dtype=np.int64), 0.25)
+        monkeypatch.setattr(way, "comes_after", lambda *given, under=under: (given[3], under))
+        slowed = way.chains_of(matched, aligned, np.zeros(len(rows), dtype=np.int64))
+        ends = replayed(slowed, slowed.own_ns, slowed.moving_ns)
+        assert {*ends[ends != end].tolist()} <= {NEVER}  # as much longer as what is beneath lasts
+        monkeypatch.undo()
         queued, less = np.random.default_rng(seed).random((2, len(rows))) < 0.7
         queued &= chains.behind != NO_ROW
         less_ns, hidden = 10_000 * less, np.zeros(len(rows), dtype=np.int64)

@@ -173,10 +173,3 @@ def test_no_bytes_bring_the_reader_down(junk: bytes, at: int, until: int) -> Non
     for bent in (junk, blob[:at] + junk + blob[until:], blob[:15] + junk):
         with suppress(InputError):
             assert isinstance(decode(bent, "a"), RankSummary)
-
-
-def test_an_end_before_its_start_is_damage() -> None:
-    given = summary_of(0, [Part(0, 0, 1, 2, step=-1)])
-    late = replace(given.instances, end_ns=given.instances.start_ns - 1)
-    with pytest.raises(DamagedTrace, match=r"^a\.rank is a damaged summary"):
-        decode(codec._bytes_of(replace(given, instances=late), 1), "a.rank")

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
+from tests.recordings.ranks import US, Part, array, summary_of
 from traces.arrays import FloatArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource
 from traces.ranks.waiting.charge import _folded, charge, lay_by_step
-from traces.ranks.waiting.side_by_side import Alike, Excess, Grid, slowness_before
+from traces.ranks.waiting.side_by_side import Excess, Grid, slowness_before
 from traces.ranks.waiting.turns import counted_from_one_step
 from traces.ranks.waiting.waits import Waits, ends_at_once, measure_waits
 
 ONE_CLOCK = Clocks(True, 0, ())
-EVERY = (Alike(ALIKE, (0, 1, 2, 3)),)
 
 
 def measured(*ranks: Sequence[Part], groups: Sequence[Group] | None = None) -> tuple[Matched, Aligned, Waits]:
