@@ -72,6 +72,23 @@ def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_
     assert len(groups_by_clock(*several, lasts_us=50)) == count
 
 
+@pytest.mark.parametrize(("others_us", "more", "groups"), [
+    ((200, 200.5, 200.7), (), [[0, 1, 2], [3, 4, 5]]),  # then all are of one size, though all may be one
+    ((90, 90.5), (2,), [[0, 1, 2], [3, 4, 5]]),  # it is nearer to those whose group has its rank already
+])  # fmt: skip
+def test_who_is_far_from_all_is_of_the_group_that_is_one_too_small(
+    others_us: Sequence[float], more: Sequence[int], groups: list[list[int]]
+) -> None:
+    """Ends of 0 and 1 lie together, those of rank 2 come 50 us later; another sequence of it 90 us."""
+    at = [0, 0.5, 50, *others_us, *(90.7 for _ in more)]
+    ends = [ns(range(1_000 + round(us), 9_000, 1_000)) + round(us % 1 * US) for us in at]
+    places = [*range(3 + len(others_us)), *more]
+    found = by_clock(
+        [OnClock(place, each - 400 * US, each) for place, each in zip(places, ends, strict=True)]
+    )
+    assert [[one for one, _ in members] for members in found] == groups
+
+
 EVERY_30 = np.arange(0, 600, 30)
 ENDS = [100.0, 230, 320, 570, 680, 755]
 

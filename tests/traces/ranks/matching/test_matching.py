@@ -80,6 +80,15 @@ def test_a_number_that_comes_twice_counts_once() -> None:
     assert found(matched) == [(1, [0, 1])]
 
 
+def test_without_a_clock_streams_of_another_turn_are_of_no_one_group() -> None:
+    """The first of rank 0 has another rhythm than its second and than the only one of rank 1."""
+    one, other = ended(ends_us()), [97.0 * number**2 for number in range(1, 14)]
+    both = [Group(GroupSource.ORDER, key) for key in (7, 8)]
+    first = summary_of(0, [*one, *ended(other, group=1)], both)
+    several = [summary_of(1, each, both[:1]) for each in (ended(other), one)]
+    assert [len(match([first, each])) for each in several] == [0, 13]
+
+
 def test_a_sequence_beyond_all_packing_is_matched() -> None:
     rows = [replace(part, sequence=part.sequence << 58) for part in ended([10, 30, 50])]
     assert [places for _, places in found(match([summary_of(0, rows), summary_of(1, rows)]))] == [[0, 1]] * 3

@@ -95,6 +95,7 @@ def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -
     assert rows.group[1] == rows.group[3] != rows.group[2]
     assert rows.sequence.tolist() == [0, 0, 0, 1, 0, 0, 0, 1]
     assert (rows.step.tolist(), rows.size_bytes.tolist()[:2]) == ([0] * 7 + [UNKNOWN], [4_000, 1_000])
+    assert (peers.kind == rows.kind[[4, 5, 0, 0, 0, 0]]).all()
     columns = peers.communicator, peers.own, peers.peer, peers.sent_bytes, peers.received_bytes
     assert np.stack(columns).T.tolist() == [
         [5, 0, 1, 1_000, 1_000], [6, UNKNOWN, 3, 1_000, 1_000], [9, 1, 0, 2_000, 1_000],
