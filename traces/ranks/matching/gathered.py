@@ -101,14 +101,13 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
             states.append((apart_ns, together.groups()))
             together.join(*pair, by)
     chosen = _evenest(states, together.groups())
-    for pair, by in far:
-        if _of_one_size(chosen) or _of_one_size(together.groups()):
-            break
-        if _may_join(together, pair, may_join):
-            together.join(*pair, by)
-    if _of_one_size(chosen) or not _of_one_size(together.groups()):
-        return chosen
-    return together.groups()
+    if not _of_one_size(chosen):
+        for pair, by in far:
+            if _may_join(together, pair, may_join):
+                together.join(*pair, by)
+            if _of_one_size(together.groups()):
+                return together.groups()
+    return chosen
 
 
 def _may_join(together: Gathered, pair: tuple[int, int], may_join: BoolArray) -> bool:

@@ -72,21 +72,17 @@ def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_
     assert len(groups_by_clock(*several, lasts_us=50)) == count
 
 
-@pytest.mark.parametrize(("others_us", "more", "groups"), [
-    ((200, 200.5, 200.7), (), [[0, 1, 2], [3, 4, 5]]),  # then all are of one size, though all may be one
-    ((90, 90.5), (2,), [[0, 1, 2], [3, 4, 5]]),  # it is nearer to those whose group has its rank already
+@pytest.mark.parametrize(("others_us", "places"), [
+    ((200, 200.5, 200.7, 200.9), (4, 5, 6, 7)),  # then all are of one size, though all may be one
+    ((90, 90.5, 90.7, 90.9), (2, 5, 6, 7)),  # who is nearer is with another sequence of the same rank
 ])  # fmt: skip
-def test_who_is_far_from_all_is_of_the_group_that_is_one_too_small(
-    others_us: Sequence[float], more: Sequence[int], groups: list[list[int]]
+def test_two_slow_links_of_a_group_come_to_the_others_of_it_where_that_makes_groups_of_one_size(
+    others_us: Sequence[float], places: Sequence[int]
 ) -> None:
-    """Ends of 0 and 1 lie together, those of rank 2 come 50 us later; another sequence of it 90 us."""
-    at = [0, 0.5, 50, *others_us, *(90.7 for _ in more)]
-    ends = [ns(range(1_000 + round(us), 9_000, 1_000)) + round(us % 1 * US) for us in at]
-    places = [*range(3 + len(others_us)), *more]
-    found = by_clock(
-        [OnClock(place, each - 400 * US, each) for place, each in zip(places, ends, strict=True)]
-    )
-    assert [[one for one, _ in members] for members in found] == groups
+    """Ends of ranks 0 and 1 lie together, and those of 2 and 3 50 us later; beside four of another group."""
+    ends = [ns(range(1_000, 9_000, 1_000)) + round(us * US) for us in (0, 0.5, 50, 50.3, *others_us)]
+    each = [OnClock(at, end - 400 * US, end) for at, end in zip((0, 1, 2, 3, *places), ends, strict=True)]
+    assert [[one for one, _ in members] for members in by_clock(each)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 EVERY_30 = np.arange(0, 600, 30)

@@ -95,8 +95,6 @@ def test_a_sequence_beyond_all_packing_is_matched() -> None:
 
 
 Ends = list[list[float]]
-
-
 """Of each rank, in us."""
 
 

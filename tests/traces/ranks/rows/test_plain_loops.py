@@ -14,7 +14,6 @@ from tests.recordings.ranks import ALIKE, array
 from traces.arrays import IntArray
 from traces.ranks.clocks.clock_fit import ClockFit, Fits, fit_clocks, scatter_ns
 from traces.ranks.matching.gathered import Gathered, best_of
-from traces.ranks.replay.chains import usual
 from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.waiting.side_by_side import (
@@ -56,14 +55,6 @@ def test_figures_of_parts_are_those_of_each_part_alone(several: list[list[int]])
     at = [first[place] + each.index(tops[place]) for place, each in enumerate(several)]
     assert parts.first_most(values, first).tolist() == at
     assert parts.begins_of(array(number)).tolist() == first.tolist()
-
-
-def test_no_parts_have_no_figures() -> None:
-    none = array([])
-    for way in (parts.most, parts.least, parts.total):
-        assert way(none, array([0])).tolist() == []
-    middle_ns, known = usual(none, none, none > 0)
-    assert (middle_ns.tolist(), known.tolist()) == ([], [])
 
 
 @given(st.lists(st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=5), min_size=1, max_size=6))

@@ -17,7 +17,15 @@ from traces.ranks.summaries import codec
 from traces.ranks.summaries.codec import encode, is_summary
 from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.identity import fingerprint_of_columns
-from traces.ranks.summaries.summary import ExpertWork, Group, GroupSource, Messages, Peers, RankSummary
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    ExpertWork,
+    Group,
+    GroupSource,
+    Messages,
+    Peers,
+    RankSummary,
+)
 
 GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
 
@@ -100,6 +108,8 @@ def test_times_are_as_fine_as_the_goal_allows_and_no_finer_than_they_came(
         read = decode(encode(given), "a")
         assert (read.dropped.resolution_ns, len(read.instances)) == (ns, 300)
         assert same(decode(codec._bytes_of(read, 1), "a"), read)
+        assert (read.instances.host_ns == times // ns * ns).all()
+        assert (read.instances.compute_ns == UNKNOWN).sum() == 1
     for goal, most, left in ((size, size, 300), (1, size, 300), (size, size - 1, 150)):
         monkeypatch.setattr(codec, "GOAL", replace(codec.GOAL, value=goal))
         monkeypatch.setattr(codec, "MOST", replace(codec.MOST, value=most))
@@ -132,15 +142,6 @@ def test_of_a_summary_the_outer_quarters_stay_without_steps_that_are_cut(
     assert found.instances.sequence.tolist() == left
     assert (found.dropped.instances, found.dropped.steps) == (5 + len(steps) - len(left), 7 + gone)
     assert {*found.experts.step.tolist()} == {steps[n] for n in left} - {-1}
-
-
-def test_times_are_rounded_down_to_the_resolution_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "_ROUNDINGS_NS", (16,))
-    (given, *_) = together([[Work(compute=1.001)] * 3] * 2, per_step=3)
-    read = decode(encode(given), "a")
-    assert read.dropped.resolution_ns == 16
-    assert (given.instances.start_ns - read.instances.start_ns).max() < 16
-    assert read.instances.compute_ns.tolist() == [-1, 992, 992]
 
 
 def test_a_table_is_known_by_its_length_and_its_first_rows() -> None:
