@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import Part, summary_of
+from tests.recordings.ranks import Part, array, summary_of
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.matching import communicators
 from traces.ranks.matching.gathered import OnClock
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.matching.messages import Exchanges
-from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary, recorded_of
 
 LENGTHS_US = (100, 130, 90, 250, 110, 75, 180, 95, 210, 140, 165, 88)
 """No rhythm: a shift by one is seen."""
@@ -78,6 +78,33 @@ def test_a_number_that_comes_twice_counts_once() -> None:
     twice = summary_of(0, [Part(0, 1, 0, 10), Part(0, 1, 20, 30)])
     matched = match([twice, summary_of(1, [Part(0, 1, 0, 10)])])
     assert found(matched) == [(1, [0, 1])]
+
+
+def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_more_turns() -> None:
+    """Rank 0 reduces on two streams and rank 1 on one, and both send on two; a communicator has the rest."""
+    groups = [Group(GroupSource.ORDER, key) for key in range(4)] + [Group(GroupSource.COMMUNICATOR, 9)]
+    sends, reduces = Operation.EXCHANGE, Operation.ALL_REDUCE
+    does = [(0, sends), (1, sends), (2, reduces), (3, reduces), (4, reduces)]
+    ranks = []
+    for rank, mine in enumerate((does, [one for one in does if one[0] != 3])):
+        parts = [Part(group, 0, 9 * group, 9 * group + 5, what) for group, what in mine]
+        ranks.append(summary_of(rank, [*parts, Part(0, 1, 90, 95, sends)], groups))
+    flat = communicators.flat_of(ranks, recorded_of(ranks))
+    by_order = flat.of_source(GroupSource.ORDER)
+    told = {
+        any_turn: [(code, [rows.tolist() for rows in several]) for code, several in
+                   communicators._candidates(flat, by_order, any_turn=any_turn)]
+        for any_turn in (False, True)
+    }  # fmt: skip
+    messages = [(sends, [[0, 5], [6, 10]]), (sends, [[1], [7]])]
+    assert told[False] == [(reduces, [[2], [8]]), (reduces, [[3]]), *messages]
+    assert told[True] == [(reduces, [[2], [3], [8]]), *messages]
+    settled = communicators._Settled(flat)
+    settled.add([array([0, 5]), array([7]), array([6, 10])], [[(0, 0), (2, 4)], [(1, 0)]])
+    rows = settled.flat().rows
+    assert rows.group.tolist() == [5, 2, 3, 4, 0, 5, 5, 6, 3, 0, 5]
+    assert rows.sequence.tolist() == [0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 5]
+    assert [one.source for one in settled.flat().groups] == [groups[4].source, *[groups[0].source] * 6]
 
 
 def test_without_a_clock_streams_of_another_turn_are_of_no_one_group() -> None:
