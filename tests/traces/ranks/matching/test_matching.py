@@ -80,14 +80,15 @@ def test_a_number_that_comes_twice_counts_once() -> None:
     assert found(matched) == [(1, [0, 1])]
 
 
-def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_more_turns() -> None:
-    """Rank 0 reduces on two streams and rank 1 on one, and both send on two; a communicator has the rest."""
-    groups = [Group(GroupSource.ORDER, key) for key in range(4)] + [Group(GroupSource.COMMUNICATOR, 9)]
+def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_more_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All send on two streams; rank 0 reduces on two others, and rank 1 on one. The rest is named."""
+    groups = [*(Group(GroupSource.ORDER, key) for key in range(4)), Group(GroupSource.COMMUNICATOR, 9)]
     sends, reduces = Operation.EXCHANGE, Operation.ALL_REDUCE
-    does = [(0, sends), (1, sends), (2, reduces), (3, reduces), (4, reduces)]
     ranks = []
-    for rank, mine in enumerate((does, [one for one in does if one[0] != 3])):
-        parts = [Part(group, 0, 9 * group, 9 * group + 5, what) for group, what in mine]
+    for rank, streams in enumerate(((0, 1, 2, 3, 4), (0, 1, 2, 4), (0, 1))):
+        parts = [Part(one, 0, 9 * one, 9 * one + 5, sends if one < 2 else reduces) for one in streams]
         ranks.append(summary_of(rank, [*parts, Part(0, 1, 90, 95, sends)], groups))
     flat = communicators.flat_of(ranks, recorded_of(ranks))
     by_order = flat.of_source(GroupSource.ORDER)
@@ -96,15 +97,20 @@ def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_mor
                    communicators._candidates(flat, by_order, any_turn=any_turn)]
         for any_turn in (False, True)
     }  # fmt: skip
-    messages = [(sends, [[0, 5], [6, 10]]), (sends, [[1], [7]])]
+    messages = [(sends, [[0, 5], [6, 10], [11, 13]]), (sends, [[1], [7], [12]])]
     assert told[False] == [(reduces, [[2], [8]]), (reduces, [[3]]), *messages]
     assert told[True] == [(reduces, [[2], [3], [8]]), *messages]
-    settled = communicators._Settled(flat)
-    settled.add([array([0, 5]), array([7]), array([6, 10])], [[(0, 0), (2, 4)], [(1, 0)]])
+    monkeypatch.setattr(communicators, "_OFTEN", 2)
+    settled, (one, two, three) = communicators._Settled(flat), map(array, messages[0][1])
+    settled.add([one, two, three], [[(0, 0), (1, 0), (2, 0)]])  # of all
+    settled.add([array([1]), array([7])], [[(0, 0), (1, 0)]])  # too few
+    assert settled.beside == set()
+    settled.add([array([7]), one, two], [[(1, 0), (2, 4)], [(0, 0)]])
+    assert settled.beside == {(0, 1)}
     rows = settled.flat().rows
-    assert rows.group.tolist() == [5, 2, 3, 4, 0, 5, 5, 6, 3, 0, 5]
-    assert rows.sequence.tolist() == [0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 5]
-    assert [one.source for one in settled.flat().groups] == [groups[4].source, *[groups[0].source] * 6]
+    assert rows.group.tolist() == [7, 6, 3, 4, 0, 7, 7, 8, 3, 0, 7, 5, 2, 5]
+    assert rows.sequence.tolist() == [0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 5, 0, 0, 1]
+    assert [one.key for one in settled.flat().groups] == [9, 0, 1, 2, 3, 0, 1, 0, 1]
 
 
 def test_without_a_clock_streams_of_another_turn_are_of_no_one_group() -> None:
