@@ -9,7 +9,6 @@ from dataclasses import replace
 from types import FrameType
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +20,7 @@ from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
-from traces.sections.run import Late, Run
+from traces.sections.run import Late
 
 
 def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
@@ -32,11 +31,6 @@ def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
 
 def kinds(ranks: Sequence[RankSummary]) -> dict[Kind, tuple[int, ...]]:
     return {problem.kind: problem.indices for problem in measure_run(ranks).together.problems}
-
-
-def cause_of(run: Run) -> tuple[Cause, int | None]:
-    assert isinstance(run.late, Late)
-    return run.late.cause, run.late.rank
 
 
 @given(st.permutations(range(5)))
@@ -76,13 +70,6 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
     assert "several runs" in run.late.reason
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_of_one_rank_or_none_nothing_is_said_of_others(count: int) -> None:
-    run = analyse_run(run_of()[:count])
-    assert len(run.ranks) == count
-    assert isinstance(run.late, Missing)
-
-
 def calls_for(count: int) -> int:
     """How many calls of Python functions an analysis takes."""
     blobs = [encode(one) for one in many(count, group_size=8, step_count=3, per_step=4, late=5)]
@@ -96,7 +83,8 @@ def calls_for(count: int) -> int:
         run = analyse_run([decode(blob, "a") for blob in blobs])
     finally:
         sys.setprofile(None)
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 5)
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank) == (Cause.SLOW_DEVICE, 5)
     return seen["call"] + seen["c_call"]
 
 
