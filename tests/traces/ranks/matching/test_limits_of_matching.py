@@ -79,9 +79,7 @@ def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_
 def test_two_slow_links_of_a_group_come_to_the_others_of_it_where_that_makes_groups_of_one_size(
     others_us: Sequence[float], places: Sequence[int]
 ) -> None:
-    """Ends of ranks 0 and 1 lie together, and those of 2 and 3 50 us later; beside four of another group, of
-    which the last lost its first.
-    """
+    """Ends of 0 and 1 lie together, of 2 and 3 50 us later; of four others the last lost its first."""
     ends = [ns(range(1_000, 9_000, 1_000)) + round(us * US) for us in (0, 0.5, 50, 50.3, *others_us)]
     ends[-1] = ends[-1][1:]
     each = [OnClock(at, end - 400 * US, end) for at, end in zip((0, 1, 2, 3, *places), ends, strict=True)]

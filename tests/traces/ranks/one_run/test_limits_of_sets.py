@@ -272,7 +272,6 @@ class Put:
     [
         ((False, False), None, "78", (9, 0), ("matched", None, True), []),
         ((True, False), None, "78", (0, 9), ("again", None, True), ["matched [False, True]"]),
-        ((True, False), None, "789", (0, 9), ("again", None, True), ["matched [False, True]"]),
         ((True, False), None, "7", (9, 0), ("matched", None, True), ["matched [False, True]"]),
         ((True, False), None, None, (9, 0), ("matched", None, True), ["matched [False, True]"]),
         ((True, True), "78", "78", (0, 9), ("again", "78", True), []),

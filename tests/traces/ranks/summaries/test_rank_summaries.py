@@ -71,30 +71,6 @@ def test_a_step_of_two_hundred_collectives_takes_three_thousand_bytes_at_most() 
     assert len(encode(given)) <= 4 * 3_000
 
 
-def test_what_does_not_fit_is_rounded_then_left_out_from_the_middle_and_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(codec, "MOST", replace(codec.MOST, value=16_384))
-    rng = np.random.default_rng(3)
-    rows = together([[Work(compute=float(us)) for us in rng.integers(1, 10**6, 2_250)]] * 2, per_step=225)
-    noisy = replace(rows[0].instances, host_ns=rng.integers(0, 1 << 40, 2_250))
-    turns = Messages(*(np.arange(2_250) for _ in range(3)))
-    cells = ExpertWork(
-        np.repeat(np.arange(10), 60), np.tile(np.arange(60), 10), rng.integers(0, 1 << 40, 600)
-    )
-    given = replace(rows[0], instances=noisy, messages=turns, experts=cells)
-    blob = encode(given)
-    read = decode(blob, "a")
-    assert len(blob) <= codec.MOST.value
-    assert read.dropped.resolution_ns == 1024
-    assert len(read.instances) + read.dropped.instances == 2_250
-    assert read.dropped.steps == 10 - len(set(read.instances.step.tolist())) > 0
-    assert {0, 9} <= set(read.instances.step.tolist())
-    assert len(read.steps) == 10
-    assert given.instances.step[read.messages.sends].tolist() == read.instances.step.tolist()
-    assert set(read.experts.step.tolist()) == set(read.instances.step.tolist())
-
-
 def test_times_are_as_fine_as_the_goal_allows_and_no_finer_than_they_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -137,9 +113,10 @@ def test_of_a_summary_the_outer_quarters_stay_without_steps_that_are_cut(
     steps: list[int], left: list[int], gone: int
 ) -> None:
     given = summary_of(0, [Part(0, n, n, n + 0.5, step=step) for n, step in enumerate(steps)])
-    given = replace(given, experts=ExpertWork(*[array(sorted({*steps} - {-1}))] * 3))
+    turns = Messages(*[np.arange(len(steps))] * 3)
+    given = replace(given, messages=turns, experts=ExpertWork(*[array(sorted({*steps} - {-1}))] * 3))
     found = codec._without_middle(replace(given, dropped=replace(given.dropped, instances=5, steps=7)))
-    assert found.instances.sequence.tolist() == left
+    assert found.instances.sequence.tolist() == found.messages.sends.tolist() == left
     assert (found.dropped.instances, found.dropped.steps) == (5 + len(steps) - len(left), 7 + gone)
     assert {*found.experts.step.tolist()} == {steps[n] for n in left} - {-1}
 

@@ -138,9 +138,7 @@ def test_the_formula_by_hand() -> None:
 
 
 def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
-    """Two steps of 90 us: messages from so until so with sends and receives, each larger than a shape is; at
-    the end both ranks meet.
-    """
+    """Two steps of 90 us: messages from so until so with sends and receives of 1 kB; at the end both meet."""
     groups = [Group(GroupSource.COMMUNICATOR, 1, 2), Group(GroupSource.COMMUNICATOR, 100, 2, own=place)]
     kinds, sends, receives = (array([*column] * 2) for column in zip(*(
         (COMM_KINDS.index("all_reduce" if gives < 0 else "pp_p2p"), gives, gets) for _, _, gives, gets in rows
