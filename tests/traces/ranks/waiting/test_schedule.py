@@ -149,7 +149,7 @@ def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
             told = (0, step) if gives < 0 else (1, 3 * step + number)
             operation = Operation.ALL_REDUCE if gives < 0 else Operation.EXCHANGE
             parts.append(Part(*told, 90 * step + start, 90 * step + end, operation, step=step))
-    steps = [{"start": start, "compute": 60, "end": start + 90} for start in (0, 90)]
+    steps = [{"start": start, "compute": 60 - 20 * place, "end": start + 90} for start in (0, 90)]
     summary = summary_of(place, parts, groups, world_size=2, steps=steps)
     summary = replace(summary, instances=replace(summary.instances, kind=kinds))
     return replace(summary, messages=Messages(sends, receives, array([1_025] * len(parts))))
@@ -173,9 +173,9 @@ def test_two_stages_and_two_microbatches_by_hand() -> None:
     found = analyse_run(ranks).pipeline
     assert isinstance(found, Pipeline)
     first, last = found.stages
-    assert (found.microbatches, found.chunks, found.formula_frac) == (2, 1, 1 / 3)
-    assert phases(first) == (20 * US, 0, 10 * US)
-    assert phases(last) == (10 * US, 0, 20 * US)
+    assert (found.microbatches, found.chunks, found.formula_frac, found.stage_imbalance) == (2, 1, 1 / 3, 1.2)
+    assert [(one.chunks, one.formula_frac) for one in found.with_more_chunks] == [(2, 1 / 5), (4, 1 / 9)]
+    assert [*map(phases, found.stages)] == [(20 * US, 0, 10 * US), (10 * US, 0, 20 * US)]
     assert (first.step_ns, last.step_ns, found.bubble_frac) == (90 * US, 90 * US, 1 / 3)
     silent_ = analyse_run([replace(each, messages=Messages.none()) for each in ranks]).pipeline
     assert isinstance(silent_, Pipeline)
