@@ -98,7 +98,7 @@ class Sequences:
         """The row whose end is nearest to each time, mostly one of that operation where there is
         any.
         """
-        key = operation * _SPAN + np.clip(times_ns - self.end_ns[0], 0, _SPAN - 1)
+        key = operation * _SPAN + np.maximum(times_ns - self.end_ns[0], 0)
         after = np.clip(np.searchsorted(self.key, key), 1, max(1, len(self.key) - 1))
         before = after - 1
         after = np.minimum(after, len(self.key) - 1)

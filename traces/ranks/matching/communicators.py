@@ -33,7 +33,7 @@ from traces.ranks.matching.gathered import (
     by_clock,
     overlaps,
 )
-from traces.ranks.matching.messages import Exchanges, Pair
+from traces.ranks.matching.messages import Exchanges, MessagesOfTwo
 from traces.ranks.rows import parts
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
 from traces.ranks.summaries.summary import (
@@ -113,6 +113,10 @@ class Flat:
         """Of a sequence, whose rows are all of one place."""
         return int(self.place[rows[0]])
 
+    def group_of(self, rows: IntArray) -> int:
+        """Of a sequence, whose rows are all of one group: its number, in order of turns."""
+        return int(self.rows.group[rows[0]])
+
 
 def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
     """All rows, in the order of the summaries; a group's number is that of its key, in order of
@@ -155,21 +159,23 @@ def settled_order(
     """
     of_order = flat.of_source(GroupSource.ORDER)
     settled = _Settled(flat)
-    for several in _candidates(flat, of_order, any_turn=fits is not None):
+    for operation, several in _candidates(flat, of_order, any_turn=fits is not None):
         if len(several) > MOST.value:
             continue
         if fits is None:
             settled.add(several, _gathered(flat, several, clocks))
             continue
         on_clock = [_on_clock(flat, rows, fits[clocks[flat.place_of(rows)]]) for rows in several]
-        if flat.rows.operation[several[0][0]] == Operation.EXCHANGE:
+        if operation == Operation.EXCHANGE:
             several, on_clock = _without_messages(settled, several, on_clock)
         settled.add(several, by_clock(on_clock))
     return settled.flat()
 
 
-def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[list[IntArray]]:
-    """Sequences, as rows, that may be of one group: by operation, and by the turn of their
+def _candidates(
+    flat: Flat, of_order: BoolArray, *, any_turn: bool
+) -> Iterator[tuple[int, list[IntArray]]]:
+    """Sequences, as rows, that may be of one group: by their operation, and by the turn of their
     stream.
     """
     group, place, operation = flat.rows.group, flat.place, flat.rows.operation
@@ -181,12 +187,12 @@ def _candidates(flat: Flat, of_order: BoolArray, *, any_turn: bool) -> Iterator[
         sequences = np.split(mine, first[1:-1])
         by_turn: dict[int, list[IntArray]] = defaultdict(list)
         for rows in sequences:
-            by_turn[int(group[rows[0]])].append(rows)
+            by_turn[flat.group_of(rows)].append(rows)
         if any_turn and len({*map(len, by_turn.values())}) > 1:
-            yield sequences  # some have more streams than others
+            yield code, sequences  # some have more streams than others
             continue
         for turn in sorted(by_turn):
-            yield by_turn[turn]
+            yield code, by_turn[turn]
 
 
 _PIPELINE: Final = COMM_KINDS.index("pp_p2p")
@@ -212,20 +218,19 @@ class _Settled:
     def add(self, several: Sequence[IntArray], gathered: Sequence[Members]) -> None:
         """Whole sequences, each with its shift."""
         for members in gathered:
-            self._new(several[members[0][0]], 0)
+            number = self._new(several[members[0][0]])
             places = sorted({self._flat.place_of(several[one]) for one, _ in members})
             if len(places) < self._places and len(several[members[0][0]]) >= _OFTEN:
                 self.beside |= set(combinations(places, 2))
             for one, shift in members:
-                free = ~self._taken[several[one]]
-                self._group[several[one][free]] = len(self._groups) - 1
-                self._sequence[several[one][free]] = (np.arange(len(free)) + shift)[free]
+                self._group[several[one]] = number
+                self._sequence[several[one]] = np.arange(len(several[one])) + shift
 
-    def _new(self, rows: IntArray, other: int) -> None:
-        known = self._flat.groups[self._flat.rows.group[rows[0]]]
-        leader = self._flat.place_of(rows)
-        key = fingerprint_of_pair(known.key, leader, other) if other else known.key ^ (leader + 1)
-        self._groups.append(Group(GroupSource.ORDER, key, purpose=known.purpose))
+    def _new(self, rows: IntArray) -> int:
+        """The number of a new group, known as that of these rows is."""
+        number = len(self._groups)
+        self._groups.append(self._flat.groups[self._flat.group_of(rows)])
+        return number
 
     def kind_of(self, rows: IntArray) -> IntArray:
         """What some rows are for."""
@@ -235,33 +240,30 @@ class _Settled:
         """Which sequences are of one turn on ranks that are one rank or beside each other, shape
         (n, n).
         """
-        turn = self._flat.rows.group
+        turn_of = self._flat.group_of
         same = np.eye(len(several), dtype=np.bool_)
         for one, other in combinations(range(len(several)), 2):
             mine, theirs = several[one], several[other]
-            pair = sorted((self._flat.place_of(mine), self._flat.place_of(theirs)))
-            if turn[mine[0]] == turn[theirs[0]] and tuple(pair) in self.beside:
+            pair = sorted(map(self._flat.place_of, (mine, theirs)))
+            if turn_of(mine) == turn_of(theirs) and tuple(pair) in self.beside:
                 same[one, other] = same[other, one] = True
         return same
 
     def add_messages(
-        self, several: Sequence[IntArray], which: Sequence[int], pairs: Sequence[Pair]
+        self, several: Sequence[IntArray], which: Sequence[int], messages: Sequence[MessagesOfTwo]
     ) -> None:
-        """Messages in pairs, of the sequences `which`. Of the rest nobody knows who had the other
-        end.
-        """
-        for pair in pairs:
-            self._new(several[pair.one], self._flat.place_of(several[pair.other]) + 1)
-            for one, turns in ((pair.one, pair.rows), (pair.other, pair.others)):
-                rows = several[one][turns]
+        """Messages, of the sequences `which`. Of the rest nobody knows who had the other end."""
+        for two in messages:
+            number = self._new(several[two.lower])
+            for one, ends in ((two.lower, two.lower_ends), (two.higher, two.higher_ends)):
+                rows = several[one][ends]
                 self._taken[rows] = True
-                self._group[rows] = len(self._groups) - 1
+                self._group[rows] = number
                 self._sequence[rows] = np.arange(len(rows))
         for one in which:
             rows = several[one][~self._taken[several[one]]]
             if len(rows):
-                self._new(rows, self._places + 1)
-                self._group[rows] = len(self._groups) - 1
+                self._group[rows] = self._new(rows)
 
     def flat(self) -> Flat:
         rows = replace(self._flat.rows, group=self._group, sequence=self._sequence)
@@ -315,8 +317,7 @@ def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) ->
             fits[one, other] = found
     best = best_of(fits, len(several))
     together = Gathered(len(several))
-    nearest_first = sorted(fits.items(), key=lambda fit: (fit[1][0], fit[0]))
-    for (one, other), (residual_ns, by) in nearest_first:
+    for (one, other), (residual_ns, by) in sorted(fits.items(), key=lambda fit: fit[1][0]):
         if residual_ns <= FARTHER * max(min(best[one], best[other]), FINEST_NS):
             together.join(one, other, by)
     return together.groups()

@@ -93,29 +93,28 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))
     states: list[tuple[float, list[Members]]] = []
-    far: list[tuple[int, int, int]] = []
-    for (one, other), (apart_ns, by) in sorted(near.items(), key=lambda pair: pair[::-1]):
-        if apart_ns > FARTHER * max(best[one], best[other], FINEST_NS):
-            far.append((one, other, by))
-        elif _may_join(together, one, other, may_join):
+    far: list[tuple[tuple[int, int], int]] = []
+    for pair, (apart_ns, by) in sorted(near.items(), key=lambda fit: fit[1]):
+        if apart_ns > FARTHER * max(FINEST_NS, *(best[one] for one in pair)):
+            far.append((pair, by))
+        elif _may_join(together, pair, may_join):
             states.append((apart_ns, together.groups()))
-            together.join(one, other, by)
+            together.join(*pair, by)
     chosen = _evenest(states, together.groups())
-    for one, other, by in far:
-        if _of_one_size(chosen) or _of_one_size(together.groups()):
-            break
-        if _may_join(together, one, other, may_join):
-            together.join(one, other, by)
-    if _of_one_size(chosen) or not _of_one_size(together.groups()):
-        return chosen
-    return together.groups()
+    if not _of_one_size(chosen):
+        for pair, by in far:
+            if _may_join(together, pair, may_join):
+                together.join(*pair, by)
+            if _of_one_size(together.groups()):
+                return together.groups()
+    return chosen
 
 
-def _may_join(together: Gathered, one: int, other: int, may_join: BoolArray) -> bool:
+def _may_join(together: Gathered, pair: tuple[int, int], may_join: BoolArray) -> bool:
     """Whether two groups are not one yet, and each of one can be in the collectives of each of the
     other: none is in those of its own rank, so that of one group it never holds.
     """
-    return bool(may_join[np.ix_(together.members(one), together.members(other))].all())
+    return bool(may_join[np.ix_(*map(together.members, pair))].all())
 
 
 def _of_one_size(groups: Sequence[Members]) -> bool:
@@ -170,9 +169,10 @@ def overlaps(
 
 def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> list[int]:
     """The shifts at which some of the ends lie best together, judged at a glance."""
-    reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + min(len(own_ns), len(led_ns)) // 2)
-    if reach < 1:
+    fewer = min(len(own_ns), len(led_ns))
+    if fewer < LEAST:
         return []
+    reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + fewer // 2)
     shifts = np.arange(-reach, reach + 1)
     some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
     at = some + shifts[:, np.newaxis]

@@ -40,95 +40,107 @@ _EVEN_NS: Final = 100.0
 
 
 @frozen
-class Pair:
-    """Messages of two sequences, by number: which of each belong together, in order."""
+class MessagesOfTwo:
+    """Messages that two sequences exchange, k of them, in order of time.
 
-    one: int
-    other: int
-    rows: IntArray
-    others: IntArray
+    `lower` and `higher` are the numbers of the sequences among those of `Exchanges`. Message i is
+    the end `lower_ends[i]` of the one and `higher_ends[i]` of the other: places in their `end_ns`,
+    shape (k,).
+    """
+
+    lower: int
+    higher: int
+    lower_ends: IntArray
+    higher_ends: IntArray
 
 
 @frozen
 class Meeting:
-    """Ends of two that are nearest to each other, by row, and how far apart each two are, but for
-    what all of them are in the middle: clocks of two stages may differ by some microseconds.
+    """Ends of two sequences that are nearest to each other, k pairs in order of time.
+
+    `lower_ends` and `higher_ends` are their places in the times that were compared, and `apart_ns`
+    how far the two of each pair are apart, but for what all of them are in the middle: clocks of
+    two stages may differ by some microseconds. All of shape (k,).
     """
 
-    rows: IntArray
-    others: IntArray
+    lower_ends: IntArray
+    higher_ends: IntArray
     apart_ns: IntArray
 
     @property
     def farness(self) -> float:
-        """Of two in lockstep ends meet as often as those of a message, but not as closely."""
-        return max(float(np.median(self.apart_ns)), FINEST_NS) / len(self.rows)
+        """In ns, smaller where more ends meet: of two in lockstep as many meet as of messages, but
+        not as closely.
+        """
+        return max(float(np.median(self.apart_ns)), FINEST_NS) / len(self.apart_ns)
 
 
-def _meet(own_ns: IntArray, other_ns: IntArray) -> Meeting | None:
-    """None of less than `LEAST`."""
-    if min(len(own_ns), len(other_ns)) < LEAST:
+def _meet(lower_ns: IntArray, higher_ns: IntArray) -> Meeting | None:
+    """How the ends of two sequences, times that rise, meet; None where less than `LEAST` do."""
+    if min(len(lower_ns), len(higher_ns)) < LEAST:
         return None
-    there, back = _nearest(own_ns, other_ns), _nearest(other_ns, own_ns)
-    rows = np.flatnonzero(back[there] == np.arange(len(own_ns)))
-    apart_ns = other_ns[there[rows]] - own_ns[rows]
-    near_ns = apart_ns[np.abs(apart_ns) <= 2 * MEET.value]
+    there, back = _nearest(lower_ns, higher_ns), _nearest(higher_ns, lower_ns)
+    mutual = np.flatnonzero(back[there] == np.arange(len(lower_ns)))
+    later_ns = higher_ns[there[mutual]] - lower_ns[mutual]
+    near_ns = later_ns[np.abs(later_ns) <= 2 * MEET.value]
     if not len(near_ns):
         return None
-    apart_ns = np.abs(apart_ns - int(np.median(near_ns)))
-    rows, apart_ns = rows[apart_ns <= MEET.value], apart_ns[apart_ns <= MEET.value]
-    if len(rows) >= LEAST:
-        return Meeting(rows, there[rows], apart_ns)
-    return None
+    apart_ns = np.abs(later_ns - int(np.median(near_ns)))
+    meets = apart_ns <= MEET.value
+    if meets.sum() < LEAST:
+        return None
+    return Meeting(mutual[meets], there[mutual[meets]], apart_ns[meets])
 
 
 @frozen
 class Exchanges:
-    """Sequences of exchanges, and how those of two places meet, by their numbers, the lower
-    first.
+    """Sequences of exchanges on the clock of the run, m of them, each of one stream of a rank.
+
+    `meetings`: how the ends of two meet, by the numbers of the sequences, the lower first; of two
+    ranks, and only where they meet. The ends of all sequences stand one after the other, those of
+    sequence i at [`first[i]`, `first[i + 1]`); `first` is of shape (m + 1,).
     """
 
     sequences: Sequence[OnClock]
-    met: Mapping[tuple[int, int], Meeting]
+    meetings: Mapping[tuple[int, int], Meeting]
     first: IntArray
-    """Where the ends of each begin among those of all, and the end of the last."""
 
     @staticmethod
     def of(sequences: Sequence[OnClock]) -> Exchanges:
-        met: dict[tuple[int, int], Meeting] = {}
-        for (one, mine), (other, theirs) in combinations(enumerate(sequences), 2):
-            if mine.place != theirs.place and (found := _meet(mine.end_ns, theirs.end_ns)):
-                met[one, other] = found
-        return Exchanges(
-            sequences, met, parts.borders(ints([len(one.end_ns) for one in sequences]))
-        )
+        meetings: dict[tuple[int, int], Meeting] = {}
+        for (lower, mine), (higher, theirs) in combinations(enumerate(sequences), 2):
+            if mine.place != theirs.place and (met := _meet(mine.end_ns, theirs.end_ns)):
+                meetings[lower, higher] = met
+        lengths = ints([len(one.end_ns) for one in sequences])
+        return Exchanges(sequences, meetings, parts.borders(lengths))
 
-    def _rows(self, pair: tuple[int, int]) -> tuple[IntArray, IntArray]:
-        """Which ends of two meet each other, among those of all."""
-        met, first = self.met[pair], self.first
-        return first[pair[0]] + met.rows, first[pair[1]] + met.others
+    def _among_all(self, pair: tuple[int, int]) -> tuple[IntArray, IntArray]:
+        """Where the ends of two that meet each other stand among those of all, of either."""
+        (lower, higher), met = pair, self.meetings[pair]
+        return self.first[lower] + met.lower_ends, self.first[higher] + met.higher_ends
 
     def are_whole(self) -> BoolArray:
-        """Which sequences meet others from end to end; of messages a part meets each neighbour.
+        """Which sequences meet others from end to end, shape (m,); of messages a part meets each
+        neighbour.
 
         Ranks of one stage may send at one time: then those of other stages meet more closely.
         """
         number = parts.numbers(self.first)
         closest, with_whole = np.full(len(number), np.inf), none_of(len(number))
-        for pair, met in self.met.items():
-            whole = self._are_all(pair)
-            for rows in self._rows(pair):
-                nearer = rows[closest[rows] > met.farness]
+        for pair, met in self.meetings.items():
+            whole = self._meet_whole(pair)
+            for ends in self._among_all(pair):
+                nearer = ends[closest[ends] > met.farness]
                 closest[nearer], with_whole[nearer] = met.farness, whole
         count = len(self.sequences)
         wholes = np.bincount(number[with_whole], minlength=count)
         return wholes * 2 > np.bincount(number[np.isfinite(closest)], minlength=count)
 
-    def _are_all(self, pair: tuple[int, int]) -> bool:
+    def _meet_whole(self, pair: tuple[int, int]) -> bool:
         """Whether nearly all ends of two meet, of the time that both were recorded."""
-        one, other = self.sequences[pair[0]].end_ns, self.sequences[pair[1]].end_ns
-        most = max(in_time_of(other, one), in_time_of(one, other))
-        return len(self.met[pair].rows) >= WHOLE.value * most
+        lower_ns, higher_ns = (self.sequences[one].end_ns for one in pair)
+        most = max(in_time_of(higher_ns, lower_ns), in_time_of(lower_ns, higher_ns))
+        return len(self.meetings[pair].apart_ns) >= WHOLE.value * most
 
     def stage_size(self) -> int | None:
         """How many places a stage has: ends of ranks so far apart meet more closely than any others
@@ -137,81 +149,89 @@ class Exchanges:
         None where they do not: in a group the ends of all are as near as each other.
         """
         pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for pair, met in self.met.items():
-            if self._often(met, *pair):
-                one, other = self._places(*pair)
-                pairs[other - one].append(pair)
+        for pair, met in self.meetings.items():
+            if self._meet_often(pair, met):
+                lower_place, higher_place = self._places(pair)
+                pairs[higher_place - lower_place].append(pair)
         count = self._place_count
         if count < 2:
             return None
         sizes = np.arange(1, count)
-        apart_ns = np.array([self._apart_ns(pairs[size]) for size in range(1, count)])
+        apart_ns = np.array([self._mean_apart_ns(pairs[size]) for size in range(1, count)])
         best = np.where(count % sizes == 0, apart_ns, np.inf).argmin()
         others_ns = np.delete(apart_ns, best).min(initial=np.inf)
         if others_ns >= CLOSER.value * max(apart_ns[best], _EVEN_NS):
             return int(sizes[best])
         return None
 
-    def _apart_ns(self, pairs: Sequence[tuple[int, int]]) -> float:
-        """How far each end is from the nearest that it meets in these pairs, in the mean."""
+    def _mean_apart_ns(self, pairs: Sequence[tuple[int, int]]) -> float:
+        """How far each end of all sequences is from the nearest that it meets in these pairs, in
+        the mean; one that meets none counts as far as ends may be that meet.
+        """
         nearest_ns = np.full(self.first[-1], MEET.value)
         for pair in pairs:
-            for rows in self._rows(pair):
-                nearest_ns[rows] = np.minimum(nearest_ns[rows], self.met[pair].apart_ns)
+            for ends in self._among_all(pair):
+                nearest_ns[ends] = np.minimum(nearest_ns[ends], self.meetings[pair].apart_ns)
         return float(nearest_ns.mean())
 
     def messages(
         self,
         which: Sequence[int],
         beside: Set[tuple[int, int]] = frozenset(),
-        stage: int | None = None,
-    ) -> list[Pair]:
-        """Pairs of messages among `which`: of those that are no group as a whole.
+        stage_size: int | None = None,
+    ) -> list[MessagesOfTwo]:
+        """Messages among the sequences `which`, by number: of those that are no group as a whole.
 
         Each rank exchanges with few others: those whose ends meet its own most closely, and often.
-        Two places that work `beside` each other in one stage exchange none, nor those that are not
-        one `stage` apart.
+        Two places that work `beside` each other in one stage exchange none; nor, where the size of
+        stages is known, those that are not one stage apart. The last may send to the first.
         """
-        left = [np.arange(len(one.end_ns)) for one in self.sequences]
+        left = [np.arange(len(one.end_ns)) for one in self.sequences]  # ends of no message yet
         partners = zeros(len(left))
         found = []
-        # the last may send to the first
-        among = {*which}
-        apart = {stage, self._place_count - (stage or 0)}
-        for one, other in sorted(self.met, key=lambda pair: (self.met[pair].farness, pair)):
-            first, second = self._places(one, other)
-            may = (first, second) not in beside if stage is None else second - first in apart
-            if not may or not {one, other} <= among:
+        for pair in sorted(self.meetings, key=lambda pair: self.meetings[pair].farness):
+            lower, higher = pair
+            if not {*pair} <= {*which} or not self._may_send(pair, beside, stage_size):
                 continue
-            mine, theirs = left[one], left[other]
-            met = _meet(self.sequences[one].end_ns[mine], self.sequences[other].end_ns[theirs])
-            if (
-                met is None
-                or not self._often(met, one, other)
-                or partners[[one, other]].max() == _NEIGHBOURS
-            ):
+            mine, theirs = left[lower], left[higher]
+            met = _meet(self.sequences[lower].end_ns[mine], self.sequences[higher].end_ns[theirs])
+            if met is None or not self._meet_often(pair, met):
                 continue
-            left[one], left[other] = np.delete(mine, met.rows), np.delete(theirs, met.others)
-            partners[[one, other]] += 1
-            found.append(Pair(one, other, mine[met.rows], theirs[met.others]))
+            if partners[[*pair]].max() == _NEIGHBOURS:
+                continue
+            left[lower] = np.delete(mine, met.lower_ends)
+            left[higher] = np.delete(theirs, met.higher_ends)
+            partners[[*pair]] += 1
+            ends = mine[met.lower_ends], theirs[met.higher_ends]
+            found.append(MessagesOfTwo(lower, higher, *ends))
         return found
+
+    def _may_send(
+        self, pair: tuple[int, int], beside: Set[tuple[int, int]], stage_size: int | None
+    ) -> bool:
+        """Whether the places of two sequences may exchange messages, as `messages` says."""
+        lower_place, higher_place = self._places(pair)
+        if stage_size is None:
+            return (lower_place, higher_place) not in beside
+        return higher_place - lower_place in (stage_size, self._place_count - stage_size)
 
     @property
     def _place_count(self) -> int:
         return max((one.place for one in self.sequences), default=-1) + 1
 
-    def _places(self, one: int, other: int) -> tuple[int, int]:
-        """Of two sequences, the lower first."""
-        first, second = sorted((self.sequences[one].place, self.sequences[other].place))
-        return first, second
+    def _places(self, pair: tuple[int, int]) -> tuple[int, int]:
+        """The places of the summaries of two sequences, the lower first."""
+        lower_place, higher_place = sorted(self.sequences[one].place for one in pair)
+        return lower_place, higher_place
 
-    def _often(self, met: Meeting, one: int, other: int) -> bool:
-        fewer = min(len(self.sequences[one].end_ns), len(self.sequences[other].end_ns))
-        return len(met.rows) >= _OFTEN.value * fewer
+    def _meet_often(self, pair: tuple[int, int], met: Meeting) -> bool:
+        """Whether so many ends meet as a rank exchanges with a neighbour."""
+        fewer = min(len(self.sequences[one].end_ns) for one in pair)
+        return len(met.apart_ns) >= _OFTEN.value * fewer
 
 
 def _nearest(times_ns: IntArray, among_ns: IntArray) -> IntArray:
-    """Of each time the place of the nearest among some that rise."""
+    """Of each time the place of the nearest among some that rise, the earlier of two as near."""
     after = np.clip(np.searchsorted(among_ns, times_ns), 0, len(among_ns) - 1)
     before = np.maximum(after - 1, 0)
     return np.where(

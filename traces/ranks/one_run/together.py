@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import compress
-from typing import Final
 
 import numpy as np
 
@@ -37,9 +36,6 @@ from traces.ranks.one_run.problems import (
 from traces.ranks.summaries.identity import WorldSize, recorded_size, with_numbers, world_size_of
 from traces.ranks.summaries.summary import GroupSource, Identity, RankSummary, clocks_of
 from traces.sections.cause import ProblemKind
-
-_UNNUMBERED: Final = 1 << 40
-"""Stands after every number of a rank."""
 
 
 @frozen
@@ -165,9 +161,10 @@ def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
     figure.
     """
     identity = summary.identity
-    known = () if identity.rank is None else (identity.rank,)
     inside = [(-size, key, own) for key, size, own in summary.own_places()]
-    place = known or (_UNNUMBERED, *min(inside, default=()))
+    place: tuple[int, ...] = (True, *min(inside, default=()))
+    if identity.rank is not None:
+        place = (False, identity.rank)
     return place, identity.trace, identity.device, identity.recording
 
 

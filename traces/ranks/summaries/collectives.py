@@ -228,8 +228,7 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
     by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
     operation = ints(by_name)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
-    # NCCL names the part that it gets
-    of_part = (operation == Operation.REDUCE_SCATTER) & (given >= 0)
+    of_part = operation == Operation.REDUCE_SCATTER  # NCCL names the part that it gets
     size_bytes, number = _of_all(given, ranks, of_part), np.full(len(mine), UNKNOWN)
     if (recorded := comm.rank.columns.collectives) is not None:
         if (beside := recorded.size_bytes) is not None:
@@ -335,7 +334,7 @@ def _before(
     since_ns = np.where(has, np.minimum(end_ns[before], start_ns), start_ns)
     ends_ns, order = np.sort(end_ns), order_of(start_ns)
     ended = np.searchsorted(ends_ns, start_ns, side="right")
-    last_ns = np.where(ended > 0, ends_ns[ended - 1], start_ns)  # of any group
+    last_ns = ends_ns[ended - 1]  # of any group; of the first one nothing is said
     last_ns[order[1:]] = np.maximum(last_ns[order[1:]], start_ns[order[:-1]])
 
     def within(begin_ns: IntArray, known: BoolArray, spans: Spans | None) -> IntArray:

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import US, array
+from traces.arrays import IntArray
 from traces.ranks.clocks import rendezvous
 from traces.ranks.clocks.rendezvous import (
+    Met,
     Sequences,
     _apart,
     _crowded,
+    _followed,
+    _line,
     _meetings,
+    meet,
     of_one_program,
     sequences_of,
 )
@@ -55,6 +60,54 @@ def test_ends_are_crowded_where_most_lie_within_ten_us_and_each_sequence_weighs_
                 0 if abs(ns - offsets[-1]) <= 20 * US else one for ns, one in zip(apart, crowd, strict=True)
             ]
         assert _crowded(apart, weight) == offsets
+
+
+def met(count: int) -> Met:
+    return Met(*[np.arange(count)] * 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "found"),
+    [
+        ({500: [10, 6]}, 10),  # SECOND
+        ({500: [6, 10, 5]}, 10),
+        ({500: [10, 7], 200: [10, 6], 800: [9]}, 10),
+        ({500: [10, 7], 200: [], 800: [9]}, 9),
+        ({500: [4], 200: [10, 7], 800: []}, None),
+    ],
+)
+def test_of_offsets_in_the_middle_then_near_both_ends_that_is_taken_at_which_far_more_ends_coincide(
+    monkeypatch: pytest.MonkeyPatch, counts: dict[int, list[int]], found: int | None
+) -> None:
+    """Of a recording from 5 000 to 6 000; less than five that coincide are not independent."""
+    monkeypatch.setattr(rendezvous, "_apart", lambda own, other, at_ns: (at_ns - 5_000, other))
+    monkeypatch.setattr(rendezvous, "_crowded", lambda at, _: counts[at])
+    monkeypatch.setattr(rendezvous, "_followed", lambda own, other, at_ns, count: met(count))
+    monkeypatch.setattr(rendezvous, "_independent", lambda one, *_: len(one) >= 5)
+    own = sequences_of(array([5_000, 5_100, 6_000]), array([0, 0, 0]), array([0, 0, 0]), 1)
+    taken = meet(own, own)
+    assert (None if taken is None else len(taken)) == found
+
+
+@pytest.mark.parametrize(("count", "ends"), [(5, [2, 4, 6, 6, 6]), (4, [2, 6])])
+def test_clocks_are_followed_along_a_line_farther_and_farther_while_five_ends_coincide(
+    monkeypatch: pytest.MonkeyPatch, count: int, ends: list[int]
+) -> None:
+    """Within 100 ms, 800 ms and everywhere. A line through -1 us, and 2 us after 100 ms, is less steep than
+    30 ppm by as much as if as many ends lay 50 us off.
+    """
+    asked = []
+
+    def pairs(own: object, other: object, at: object, line: object, which: IntArray) -> Met:
+        asked.append(int(which.sum()))
+        return met(count)
+
+    monkeypatch.setattr(rendezvous, "_pairs", pairs)
+    zero = array([0] * 6)
+    own = sequences_of(1_000 * US * array([0, 100, 101, 800, 801, 5_000]), zero, zero, 1)
+    _followed(own, own, 0, 7)
+    assert asked == ends
+    assert _line(np.array([0, 1e8]), np.array([-1e3, 2e3])) == pytest.approx([-500, 2e-5])
 
 
 def test_islands_are_held_together_by_four_pairs_those_in_equal_places_first(

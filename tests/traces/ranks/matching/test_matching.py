@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import Part, summary_of
+from tests.recordings.ranks import Part, array, summary_of
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.matching import communicators
 from traces.ranks.matching.gathered import OnClock
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.matching.messages import Exchanges
-from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
+from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary, recorded_of
 
 LENGTHS_US = (100, 130, 90, 250, 110, 75, 180, 95, 210, 140, 165, 88)
 """No rhythm: a shift by one is seen."""
@@ -55,15 +55,15 @@ def of_stage(rank: int | None, *peers: int | None) -> RankSummary:
 
 
 def test_messages_that_name_the_peer_only_are_paired_by_the_order_of_ranks() -> None:
-    stages = [of_stage(8, 1), of_stage(12, 0, 2), of_stage(16, 1)]
-    assert sorted(places for _, places in found(match(stages))) == [[0, 1], [0, 1], [1, 2], [1, 2]]
+    stages = [of_stage(1, 0, 2), of_stage(0, 1), of_stage(16, 1)]
+    assert sorted(places for _, places in found(match(stages))) == [[0, 1], [0, 1], [0, 2], [0, 2]]
 
 
 @pytest.mark.parametrize(
     "stages",
     [
         [of_stage(8, 1), of_stage(None, 0, 2), of_stage(16, 1)],
-        [of_stage(8, 1), of_stage(16, 1)],
+        [of_stage(8, 1), of_stage(16, 0, 2)],
         [of_stage(8, 1), of_stage(12, 2), of_stage(16, 1)],
         [of_stage(8, None), of_stage(12, None)],
     ],
@@ -80,14 +80,54 @@ def test_a_number_that_comes_twice_counts_once() -> None:
     assert found(matched) == [(1, [0, 1])]
 
 
+def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_more_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All send on two streams; rank 0 reduces on two others, and rank 1 on one. The rest is named."""
+    groups = [*(Group(GroupSource.ORDER, key) for key in range(4)), Group(GroupSource.COMMUNICATOR, 9)]
+    sends, reduces = Operation.EXCHANGE, Operation.ALL_REDUCE
+    ranks = []
+    for rank, streams in enumerate(((0, 1, 2, 3, 4), (0, 1, 2, 4), (0, 1))):
+        parts = [Part(one, 0, 9 * one, 9 * one + 5, sends if one < 2 else reduces) for one in streams]
+        ranks.append(summary_of(rank, [*parts, Part(0, 1, 90, 95, sends)], groups))
+    flat = communicators.flat_of(ranks, recorded_of(ranks))
+    by_order = flat.of_source(GroupSource.ORDER)
+    told = {
+        any_turn: [(code, [rows.tolist() for rows in several]) for code, several in
+                   communicators._candidates(flat, by_order, any_turn=any_turn)]
+        for any_turn in (False, True)
+    }  # fmt: skip
+    messages = [(sends, [[0, 5], [6, 10], [11, 13]]), (sends, [[1], [7], [12]])]
+    assert told[False] == [(reduces, [[2], [8]]), (reduces, [[3]]), *messages]
+    assert told[True] == [(reduces, [[2], [3], [8]]), *messages]
+    monkeypatch.setattr(communicators, "_OFTEN", 2)
+    settled, (one, two, three) = communicators._Settled(flat), map(array, messages[0][1])
+    settled.add([one, two, three], [[(0, 0), (1, 0), (2, 0)]])  # of all
+    settled.add([array([1]), array([7])], [[(0, 0), (1, 0)]])  # too few
+    assert settled.beside == set()
+    settled.add([array([7]), one, two], [[(1, 0), (2, 4)], [(0, 0)]])
+    assert settled.beside == {(0, 1)}
+    rows = settled.flat().rows
+    assert rows.group.tolist() == [7, 6, 3, 4, 0, 7, 7, 8, 3, 0, 7, 5, 2, 5]
+    assert rows.sequence.tolist() == [0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 5, 0, 0, 1]
+    assert [one.key for one in settled.flat().groups] == [9, 0, 1, 2, 3, 0, 1, 0, 1]
+
+
+def test_without_a_clock_streams_of_another_turn_are_of_no_one_group() -> None:
+    """The first of rank 0 has another rhythm than its second and than the only one of rank 1."""
+    one, other = ended(ends_us()), [97.0 * number**2 for number in range(1, 14)]
+    both = [Group(GroupSource.ORDER, key) for key in (7, 8)]
+    first = summary_of(0, [*one, *ended(other, group=1)], both)
+    several = [summary_of(1, each, both[:1]) for each in (ended(other), one)]
+    assert [len(match([first, each])) for each in several] == [0, 13]
+
+
 def test_a_sequence_beyond_all_packing_is_matched() -> None:
     rows = [replace(part, sequence=part.sequence << 58) for part in ended([10, 30, 50])]
     assert [places for _, places in found(match([summary_of(0, rows), summary_of(1, rows)]))] == [[0, 1]] * 3
 
 
 Ends = list[list[float]]
-
-
 """Of each rank, in us."""
 
 
@@ -99,7 +139,7 @@ def exchanges(ends_us: Ends) -> Exchanges:
 def pairs(found: Exchanges, beside: set[tuple[int, int]] | None = None) -> dict[tuple[int, int], int]:
     stage = found.stage_size()
     messages = found.messages(range(len(found.sequences)), beside or set(), stage)
-    return {(pair.one, pair.other): len(pair.rows) for pair in messages}
+    return {(two.lower, two.higher): len(two.lower_ends) for two in messages}
 
 
 def pipeline(stages: int, size: int, seed: int = 0, often: int = 12) -> Ends:

@@ -101,6 +101,7 @@ def test_shifts_that_look_likely_and_that_at_which_nobody_ends_before_the_other_
         found = _shift_at_once(OnClock(0, own - lasts, own), OnClock(1, led - theirs, led))
         assert found == min(possible, default=None)
     assert fits > 4
+    assert likely_shifts(own[:0], led, one_clock=True) == likely_shifts(own, led[:0], one_clock=True) == []
 
 
 def near(ns: int, among: IntArray) -> int:
@@ -125,7 +126,7 @@ def test_ends_of_two_meet_where_each_is_the_nearest_of_the_other() -> None:
             continue
         assert found is not None
         met += 1
-        assert [*zip(found.rows, found.others, found.apart_ns, strict=True)] == kept
+        assert [*zip(found.lower_ends, found.higher_ends, found.apart_ns, strict=True)] == kept
     assert met > 20
 
 
@@ -138,21 +139,21 @@ def test_a_stage_is_as_large_as_its_ranks_are_apart_whose_messages_meet_most_clo
         found = Exchanges.of([OnClock(place, each, each) for place, each in enumerate(ends)])
         means, near = {}, [[9e9] * len(each) for each in ends]
         whole = [[False] * len(each) for each in ends]
-        for pair, met in found.met.items():
+        for pair, met in found.meetings.items():
             begin, end = (how(ends[one][at] for one in pair) for how, at in ((max, 0), (min, -1)))
             most = max(sum(begin - 10_000 <= ns <= end + 10_000 for ns in ends[one]) for one in pair)
-            far = max(float(np.median(met.apart_ns)), 1_000) / len(met.rows)
-            for one, rows in zip(pair, (met.rows, met.others), strict=True):
+            far = max(float(np.median(met.apart_ns)), 1_000) / len(met.lower_ends)
+            for one, rows in zip(pair, (met.lower_ends, met.higher_ends), strict=True):
                 for row in rows.tolist():
                     if far < near[one][row]:
-                        near[one][row], whole[one][row] = far, len(met.rows) >= 0.85 * most
+                        near[one][row], whole[one][row] = far, len(met.lower_ends) >= 0.85 * most
         told = [sum(ns < 9e9 for ns in each) for each in near]
         assert found.are_whole().tolist() == [2 * sum(each) > n for each, n in zip(whole, told, strict=True)]
         for size in (1, 2, 3):
             apart = [[10_000] * len(each) for each in ends]
-            for pair, met in found.met.items():
-                if pair[1] - pair[0] == size and len(met.rows) >= 0.2 * min(len(ends[one]) for one in pair):
-                    for one, rows in zip(pair, (met.rows, met.others), strict=True):
+            for pair, met in found.meetings.items():
+                if pair[1] - pair[0] == size and 5 * len(met.apart_ns) >= min(len(ends[one]) for one in pair):
+                    for one, rows in zip(pair, (met.lower_ends, met.higher_ends), strict=True):
                         for row, ns in zip(rows.tolist(), met.apart_ns.tolist(), strict=True):
                             apart[one][row] = min(apart[one][row], ns)
             means[size] = sum(map(sum, apart)) / sum(map(len, apart))

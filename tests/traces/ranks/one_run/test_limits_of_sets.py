@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.recordings.ranks import MS, US, Part, Work, analyse_run, array, shifted, summary_of, together
@@ -13,6 +15,7 @@ from traces.limits import MOST_RANKS
 from traces.missing import Missing
 from traces.ranks.matching.match import match
 from traces.ranks.one_run import problems
+from traces.ranks.one_run import together as one_run
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.one_run.problems import Problem
 from traces.ranks.one_run.together import put_together
@@ -233,7 +236,7 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
     own_us: tuple[int, ...], steps: int
 ) -> None:
     """Each rank's first step of four takes 100 us more than the others, so many outside of waiting."""
-    works = [[Work(compute=100 + us), *[Work(compute=100)] * 3] for us in own_us]
+    works = [[Work(compute=100 + us), *map(Work, (80, 120, 100))] for us in own_us]
     ranks = []
     for each, us in zip(together(works, per_step=1), own_us, strict=True):
         start = each.steps.start_ns.copy()
@@ -246,6 +249,61 @@ def test_a_first_step_is_a_warm_up_where_the_median_rank_spends_more_than_half_o
     equal = [{"start": 100 * number, "end": 100 * number + 100} for number in range(4)]
     no_longer = [replace(summary_of(rank, [], steps=equal), first_step=FirstStep.LONGER) for rank in (0, 1)]
     assert [len(each.steps) for each in without_warm_ups(no_longer)] == [3, 3]
+    assert [len(each.steps) for each in without_warm_ups(ranks[:1])] == [3]  # one alone does not tell
+    initialising = replace(ranks[0], first_step=FirstStep.INITIALISES)
+    assert [len(each.steps) for each in without_warm_ups([initialising, *ranks])[1:]] == [3] * len(ranks)
+
+
+@dataclass(frozen=True)
+class Put:
+    """Collectives put together, of which groups are known by order: as far as it is asked here."""
+
+    name: str
+    by_order: Any
+    clocks: object = None
+    agreed: bool = True
+
+    def take(self, which: Any) -> Put:
+        return replace(self, name=f"{self.name} {which.tolist()}")
+
+
+@pytest.mark.parametrize(
+    ("by_order", "joints", "fitted", "held", "taken", "asked"),
+    [
+        ((False, False), None, "78", (9, 0), ("matched", None, True), []),
+        ((True, False), None, "78", (0, 9), ("again", None, True), ["matched [False, True]"]),
+        ((True, False), None, "7", (9, 0), ("matched", None, True), ["matched [False, True]"]),
+        ((True, False), None, None, (9, 0), ("matched", None, True), ["matched [False, True]"]),
+        ((True, True), "78", "78", (0, 9), ("again", "78", True), []),
+        ((True, True), None, "78", (5, 5), ("again", None, True), ["matched", "again"]),
+        ((True, True), None, "78", (4, 5), ("matched", None, False), ["matched", "again"]),
+        ((True, True), None, None, (9, 0), ("matched", None, False), ["matched"]),
+    ],
+)
+def test_groups_known_by_order_are_put_together_again_on_a_clock_of_all(
+    monkeypatch: pytest.MonkeyPatch, by_order: tuple[bool, bool], joints: str | None, fitted: str | None,
+    held: tuple[int, int], taken: tuple[str, str | None, bool], asked: list[str],
+) -> None:  # fmt: skip
+    """`joints`: clocks that the order of all gives; `fitted`: those of what is aligned, of 7 and 8."""
+    seen: list[str] = []
+
+    def aligned(_: object, one: Put) -> Any:
+        seen.append(one.name)
+        clocks = SimpleNamespace(
+            aligned=fitted is not None, by_fingerprint=lambda: dict.fromkeys(fitted or "78")
+        )
+        return SimpleNamespace(clocks=clocks)
+
+    monkeypatch.setattr(
+        one_run, "match", lambda _, fits=None: Put("again" if fits else "matched", np.array(by_order))
+    )
+    monkeypatch.setattr(one_run, "align", aligned)
+    monkeypatch.setattr(one_run, "by_joints", lambda _: (joints, False))
+    monkeypatch.setattr(one_run, "clocks_of", lambda _: ("78", None))
+    monkeypatch.setattr(one_run, "_held", lambda one, _: held[one.name == "matched"])
+    found: Any = one_run._matched([])
+    assert (found.name, found.clocks, found.agreed) == taken
+    assert seen == asked
 
 
 def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:
@@ -271,6 +329,13 @@ def test_of_several_collectives_one_rank_must_have_most_of_the_waiting_and_many_
     most = last_of(first, first, first, second)
     assert (most.indices, most.waiting_frac, most.wait_ns, most.collectives) == ((0,), 0.75, 900 * US, 4)
     assert isinstance(last_of(first, second, third, fourth), Missing)
+    others = [second, third, fourth, second, third, fourth, second, third]
+    for count, told in ((13, True), (12, False)):  # ABOVE: of twenty thirteen are 0.4 above a quarter
+        assert isinstance(last_of(*[first] * count, *others[: 20 - count]), ArrivesLast) is told
+    for us, told in ((870, True), (871, False)):  # WALL: a tenth of all time in collectives
+        assert isinstance(last_of([us, 1_000, 1_000, 1_000]), ArrivesLast) is told
+    assert last_of([110.0, 10, 110]).indices == (1,)
+    assert last_of([110.0, 10]).reason == last_of([110.0, 10], [110.0, 10]).reason != three.reason
     sure = [last_of(*[first] * count, steps=steps).confidence for count, steps in ((11, 2), (12, 1), (12, 2))]
     assert sure == [Sure.LOW, Sure.MEDIUM, Sure.HIGH]
 
@@ -295,5 +360,6 @@ def test_one_collective_shows_the_node_that_arrives_last(source: GroupSource) ->
     first, *others = ranks
     gathers = replace(first, instances=replace(first.instances, operation=array([Operation.ALL_GATHER])))
     sends = [replace(one, instances=replace(one.instances, operation=array([0]))) for one in ranks]
-    several = ranks, ranks[:3], ranks[:2], [gathers, *others], sends, [summary_of(9, []), *others]
-    assert [_by_order(used) is not None for used in several] == [last.by_order] * 2 + [False] * 4
+    none = replace(first, instances=first.instances.take(array([])))
+    several = ranks, ranks[:3], ranks[:2], [gathers, *others], sends, [none, *others], [none] * 3
+    assert [_by_order(used) is not None for used in several] == [last.by_order] * 2 + [False] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,16 +10,22 @@ import numpy as np
 import pytest
 
 from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
+from traces.arrays import BoolArray
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.matching.match import match
 from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay import without
+from traces.ranks.replay.beneath import EVERY_KIND
 from traces.ranks.replay.borders import Borders, mean_step_ns
 from traces.ranks.replay.chains import Chains
-from traces.ranks.replay.without import _begins_alone, _queued
+from traces.ranks.replay.edit import Edit
+from traces.ranks.replay.run import measure_run
+from traces.ranks.replay.without import Replayed, _begins_alone, _queued, replay_without
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, RankSummary
 from traces.ranks.waiting.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
+from traces.sections.cause import Cause
 
 NAN = float("nan")
 STEPS, PER_STEP = 4, 10
@@ -118,6 +125,36 @@ def test_ranks_begin_alone_where_like_ones_began_over_a_tenth_of_a_step_apart_wi
     assert begun(0, 100, 0) == []
     assert begun(0, 0, 500) == []  # of the other kind
     assert begun(0, 500, 0, later=False) == []
+
+
+NONE, FEW, MANY = None, Replayed(100, 90, np.zeros(0)), Replayed(100, 80, np.zeros(0))
+OWN: Any = "own"
+
+
+@pytest.mark.parametrize(("cause", "skipped", "chains"), [
+    (Cause.SLOW_LINK, EVERY_KIND, "own beside"), (Cause.SLOW_DEVICE, EVERY_KIND, "own"),
+    (Cause.SLOW_DEVICE, (5,), "without 5"),
+])  # fmt: skip
+@pytest.mark.parametrize(("alone", "found", "best"), [
+    ([0, 1], [FEW, MANY], MANY), ([0, 1], [MANY, FEW], MANY), ([0, 1], [NONE], NONE), ([0, 0], [FEW], FEW),
+])  # fmt: skip
+def test_a_replay_is_of_the_chains_of_its_cause_and_of_the_beginning_with_which_it_saves_most(
+    monkeypatch: pytest.MonkeyPatch, cause: Cause, skipped: tuple[int, ...], chains: str,
+    alone: list[int], found: list[Replayed | None], best: Replayed | None,
+) -> None:  # fmt: skip
+    run, seen = replace(measure_run([]), chains=OWN), list[tuple[object, list[bool]]]()
+
+    def lasts(run: Any, _: Edit, free: BoolArray) -> Replayed | None:
+        seen.append((run.chains, free.tolist()))
+        return found[len(seen) - 1]
+
+    monkeypatch.setattr(without, "_lasts", lasts)
+    monkeypatch.setattr(without, "chains_of", lambda *given: f"without {given[-1][0]}")
+    monkeypatch.setattr(without, "with_beside", lambda chains, *_: f"{chains} beside")
+    monkeypatch.setattr(without, "_begins_alone", lambda _: np.array(alone) > 0)
+    edit = Edit(cause, (), np.zeros(0), lambda _: (array([]), array([])), skipped=skipped)
+    assert replay_without(run, edit) is best
+    assert seen == [(chains, [False, False]), (chains, [False, True])][: len(found)]
 
 
 def test_medians_of_kinds_that_means_contradict_count_where_these_are_most_of_the_time() -> None:

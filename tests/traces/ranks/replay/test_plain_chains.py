@@ -17,7 +17,8 @@ from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.replay import chains as way
-from traces.ranks.replay.beneath import Slowed, comes_after
+from traces.ranks.replay import even_stages as even
+from traces.ranks.replay.beneath import BESIDE, Slowed, comes_after
 from traces.ranks.replay.chains import NEVER, Chains, replayed
 from traces.ranks.replay.even_stages import _times, _to_come, even_stages, microbatches_of_two
 from traces.ranks.replay.without import _hidden
@@ -43,7 +44,7 @@ def plain_behind(matched: Matched) -> list[int]:
     return behind
 
 
-def test_what_lies_behind_and_beside_and_after_what_each_comes() -> None:
+def test_what_lies_behind_and_beside_and_after_what_each_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in SEEDS:
         matched, aligned = run(seed)
         rows, group = range(len(matched.place)), matched.group[matched.instance]
@@ -65,6 +66,12 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes() -> None:
         assert np.array_equal(way.with_beside(chains, matched, aligned).beside, beside)  # type: ignore[arg-type]
         ends = replayed(chains, chains.own_ns, chains.moving_ns)
         assert {*ends[ends != end].tolist()} <= {NEVER}  # as recorded, but for what contradicts itself
+        under = Slowed(chains.after, np.zeros(len(rows), dtype=np.int64), 0.25)
+        monkeypatch.setattr(way, "comes_after", lambda *given, under=under: (given[3], under))
+        slowed = way.chains_of(matched, aligned, np.zeros(len(rows), dtype=np.int64))
+        ends = replayed(slowed, slowed.own_ns, slowed.moving_ns)
+        assert {*ends[ends != end].tolist()} <= {NEVER}  # as much longer as what is beneath lasts
+        monkeypatch.undo()
         queued, less = np.random.default_rng(seed).random((2, len(rows))) < 0.7
         queued &= chains.behind != NO_ROW
         less_ns, hidden = 10_000 * less, np.zeros(len(rows), dtype=np.int64)
@@ -206,6 +213,31 @@ def test_layers_are_shared_out_where_their_kernels_can_be_and_take_as_long_as_th
     for more, times in (([1, -1], [2, 2 / 3]), ([0, -4], [1, 0])):  # a layer takes 30 ns
         assert _times(place, took_ns, apart, array(more)).tolist() == pytest.approx(times)
     assert _times(place, took_ns * 0, apart, array([1, 1])).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("rising", "own", "moving"), [
+    ((1, 1, 0), [0, 225, 0, 125, 46, 40, 62, 10, 20, 10], [50, 25, 60, 62, 16, 20, -62, 0, 0, 0]),
+    ((0, 0, 0), [0, 315, 0, 117, 43, 23, 58, 6, 12, 6], [50, 35, 60, 58, 15, 20, -58, 0, 0, 0])
+])  # fmt: skip
+def test_what_is_in_layers_takes_as_long_as_those_that_a_rank_then_has(
+    monkeypatch: pytest.MonkeyPatch, rising: tuple[int, ...], own: list[int], moving: list[int]
+) -> None:
+    """Ranks of 4 kernels and 12: in layers 100 ns and 400, so that one takes 37.5; then both have 8.
+
+    Rows 0 and 2 come after nothing, 4 is of gradients, 5 is a message. Stretches of kind 1 are on one
+    rank: 6 is behind what is in a layer, 7 behind the message, 8 behind gradients. Of no layers all counts.
+    """
+    place, after = array([0, 0, *[1] * 8]), array([NO_ROW, 0, NO_ROW, 2, 3, 3, 3, 5, 4, 3])
+    across, kind = np.arange(10) == 5, array([0] * 6 + [1, 1, 1, 2])
+    matched: Any = SimpleNamespace(ranks=2, place=place, kind=np.where(np.arange(10) == 4, BESIDE[0], -1))
+    took = array([0, 90, 0, 200, 74, 40, 100, 10, 20, 10]), array([50, 10, 60, 100, 26, 20, -100, 0, 0, 0])
+    chains: Any = SimpleNamespace(after=after, own_ns=took[0], moving_ns=took[1])
+    monkeypatch.setattr(even, "_across", lambda *_: across)
+    monkeypatch.setattr(even, "_stretches", lambda *_: kind)
+    monkeypatch.setattr(even, "_rising", lambda *_: (np.array(rising) > 0, array([1, 0, 1]) > 0))
+    alike = [Alike(replace(ALIKE, attention=count), (rank,)) for rank, count in enumerate((4, 12))]
+    found = even_stages(matched, chains, alike, (2,))
+    assert [one.tolist() for one in found] == [own, moving]
 
 
 def test_a_rank_that_met_nobody_has_layers_of_its_own_and_is_no_error() -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from types import FrameType
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +17,10 @@ from traces.missing import Missing
 from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.codec import encode
 from traces.ranks.summaries.decoding import decode
-from traces.ranks.summaries.first_steps import without_warm_ups
-from traces.ranks.summaries.summary import FirstStep, RankSummary
+from traces.ranks.summaries.summary import RankSummary
 from traces.sections.cause import Cause
 from traces.sections.cause import ProblemKind as Kind
-from traces.sections.run import Late, Run
+from traces.sections.run import Late
 
 
 def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
@@ -33,11 +31,6 @@ def run_of(count: int = 4, slow: int = 2) -> list[RankSummary]:
 
 def kinds(ranks: Sequence[RankSummary]) -> dict[Kind, tuple[int, ...]]:
     return {problem.kind: problem.indices for problem in measure_run(ranks).together.problems}
-
-
-def cause_of(run: Run) -> tuple[Cause, int | None]:
-    assert isinstance(run.late, Late)
-    return run.late.cause, run.late.rank
 
 
 @given(st.permutations(range(5)))
@@ -77,13 +70,6 @@ def test_of_two_runs_with_as_many_recordings_each_nobody_is_named_late() -> None
     assert "several runs" in run.late.reason
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_of_one_rank_or_none_nothing_is_said_of_others(count: int) -> None:
-    run = analyse_run(run_of()[:count])
-    assert len(run.ranks) == count
-    assert isinstance(run.late, Missing)
-
-
 def calls_for(count: int) -> int:
     """How many calls of Python functions an analysis takes."""
     blobs = [encode(one) for one in many(count, group_size=8, step_count=3, per_step=4, late=5)]
@@ -97,7 +83,8 @@ def calls_for(count: int) -> int:
         run = analyse_run([decode(blob, "a") for blob in blobs])
     finally:
         sys.setprofile(None)
-    assert cause_of(run) == (Cause.SLOW_DEVICE, 5)
+    assert isinstance(run.late, Late)
+    assert (run.late.cause, run.late.rank) == (Cause.SLOW_DEVICE, 5)
     return seen["call"] + seen["c_call"]
 
 
@@ -106,22 +93,3 @@ def test_twice_the_ranks_take_at_most_twice_the_calls() -> None:
     small, large = calls_for(256), calls_for(512)
     assert large <= 2.1 * small
     assert large <= 580 * 512
-
-
-def warming_up(first_us: tuple[float, ...]) -> list[RankSummary]:
-    """Ranks whose first step of four takes longer: by what each works there; else 100 us."""
-    works = [[Work(compute=100, host=us - 100), *[Work(compute=100)] * 7] for us in first_us]
-    return [replace(one, first_step=FirstStep.LONGER) for one in together(works, per_step=2)]
-
-
-def test_where_one_rank_initialises_the_first_step_is_left_out_of_all() -> None:
-    ranks = warming_up((100, 100, 400, 100))
-    first, *others = ranks
-    initialising = replace(first, first_step=FirstStep.INITIALISES)
-    assert {len(one.steps) for one in without_warm_ups([initialising, *others])[1:]} == {3}
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_rank_alone_does_not_tell_and_two_do(count: int) -> None:
-    ranks = warming_up((100, 400))[:count]
-    assert [len(one.steps) for one in without_warm_ups(ranks)] == ([3] if count == 1 else [4, 4])

@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from tests.recordings.ranks import US, Part, Work, analyse_run, summary_of, together
-from traces.ranks.matching.match import Matched, match
-from traces.ranks.one_run.align import Clocks, align
-from traces.ranks.replay.beneath import slope
-from traces.ranks.replay.chains import Chains, chains_of, replayed
-from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
+from tests.recordings.ranks import US, Work, analyse_run, together
+from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay.beneath import Slowed, _slowed, slope
+from traces.ranks.rows.ends import NO_ROW
+from traces.ranks.summaries.summary import Operation
 from traces.sections.run import RunWithout
 
 ONE_CLOCK = Clocks(True, 0, ())
-
-
-def slow(count: int = 4, *, world_size: int | None = None, steps: int = 4) -> list[RankSummary]:
-    """Rank 2 computes 30 us longer before each of ten collectives a step."""
-    works = [[Work(compute=130 if rank == 2 else 100, host=2)] * (10 * steps) for rank in range(count)]
-    kernels = [[13.0, 26.0] if rank == 2 else [10.0, 20.0] for rank in range(count)]
-    found = together(works, per_step=10, kernels_us=kernels)
-    return [replace(one, identity=replace(one.identity, world_size=world_size)) for one in found]
-
-
-@pytest.mark.parametrize(
-    ("size", "world_size", "complete"), [(None, None, 0.0), (4, None, 1.0), (8, 8, 0.0), (None, 4, 1.0)]
-)
-def test_communication_is_complete_where_every_rank_of_its_group_is_there(
-    size: int | None, world_size: int | None, complete: float
-) -> None:
-    group = (Group(GroupSource.COMMUNICATOR, 7, size),)
-    ranks = [replace(one, groups=group) for one in slow(world_size=world_size)]
-    assert analyse_run(ranks).complete_frac == complete
-
-
-STEPS, PER_STEP = 4, 10
-
-
-def without(ranks: list[RankSummary]) -> tuple[int, int]:
-    found = analyse_run(ranks).without
-    assert isinstance(found, RunWithout)
-    assert found.saved_frac == pytest.approx(1 - found.without_ns / found.step_ns)
-    return found.step_ns, found.without_ns
-
-
-def works(slow: Work, usual: Work, ranks: int = 4) -> list[list[Work]]:
-    return [[slow if rank == 1 else usual] * (STEPS * PER_STEP) for rank in range(ranks)]
 
 
 def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
@@ -58,87 +20,50 @@ def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
         [Work(60 + 40 * (1 + (rank == number % 4)), 40 * (1 + (rank == number % 4))) for number in range(40)]
         for rank in range(4)
     ]
-    step_ns, without_ns = without(together(rows, per_step=PER_STEP, operation=Operation.EXCHANGE))
-    assert step_ns == PER_STEP * 150 * US
-    assert without_ns == pytest.approx(PER_STEP * (60 + 50 * 1.06 + 10) * US, rel=0.01)
+    found = analyse_run(together(rows, per_step=10, operation=Operation.EXCHANGE)).without
+    assert isinstance(found, RunWithout)
+    assert found.saved_frac == pytest.approx(1 - found.without_ns / found.step_ns)
+    assert found.step_ns == 10 * 150 * US
+    assert found.without_ns == pytest.approx(10 * (60 + 50 * 1.06 + 10) * US, rel=0.01)
 
 
-TOKENS, GRADIENTS = 0, 1
+def slowed(own: list[int], beside: list[int], role: list[int]) -> Slowed | None:
+    """Stretches that take so long, with so much beneath them: of every second 5 ns after they begin."""
+    count, begin = len(own), 10_000 * np.arange(len(own))
+    lead = 5 * (np.arange(count) % 2)
+    beneath, after = np.full((2, 3 * count), NO_ROW)
+    after[2 * count :], beneath[2 * count :] = np.arange(count), np.arange(count, 2 * count)
+    starts = begin, begin + np.where(lead > 0, lead, -7), begin + own
+    ends = np.concatenate((begin, begin + lead + beside, begin + own))
+    aligned = Aligned(np.concatenate(starts), ends, ONE_CLOCK)
+    found = _slowed(aligned, np.array([9] * 2 * count + role), after, beneath)
+    assert found is None or found.lead_ns.tolist() == [0] * 2 * count + lead.tolist()
+    assert found is None or found.beneath is beneath
+    return found
 
 
-def rows(late_us: list[float], slowed: float) -> list[RankSummary]:
-    """Two ranks bring tokens back, reduce gradients beneath 400 us of compute, and bring tokens back again.
-
-    Rank 1 is so late for its gradients in each round; they move for 20 us. Compute takes longer by the part
-    `slowed` of the time that gradients are beneath it, of which rank 1 has 20 us.
-    """
-    mine: list[list[Part]] = [[], []]
-    now = 1000.0
-    for number, late in enumerate(late_us):
-        back = now + 10
-        next_us = back + 400 + slowed * (late + 20)
-        for rank, came in ((0, back), (1, back + late)):
-            work = 400 + slowed * (back + late + 20 - came)
-            ended = back + late + 20
-            mine[rank] += [
-                Part(TOKENS, 2 * number, now, back, before={"compute": 50.0}),
-                Part(GRADIENTS, number, came, ended, before={"compute": 50.0}, exposed_us=0.0),
-                Part(TOKENS, 2 * number + 1, back + work, next_us + 10, before={"compute": work}),
-            ]
-        now = next_us + 60
-    groups = [Group(GroupSource.COMMUNICATOR, key, 2) for key in range(2)]
-    ranks = [summary_of(rank, parts, groups) for rank, parts in enumerate(mine)]
-    for one in ranks:
-        object.__setattr__(one.identity, "clock", 1)
-    return ranks
-
-
-def chained(ranks: list[RankSummary]) -> tuple[Matched, Chains]:
-    matched = match(ranks)
-    first, operation = matched.group[matched.instance], matched.sequence[matched.instance] % 2
-    role = np.where(first == first[matched.place == 0][0], operation, 2)
-    return matched, chains_of(matched, align(ranks, matched), role)
-
-
-LATE_US = [0.0, 40.0, 80.0, 120.0, 160.0, 200.0, 240.0, 280.0]
-
-
-def test_compute_takes_longer_by_a_quarter_of_what_is_beneath_it() -> None:
-    matched, chains = chained(rows(LATE_US, 0.25))
-    assert chains.slowed is not None
-    assert chains.slowed.frac == pytest.approx(0.25)
-    assert 400 * US in chains.own_ns.tolist()
-    assert (replayed(chains, chains.own_ns, chains.moving_ns) == matched.end_ns).all()
-
-
-def test_where_nothing_slows_compute_none_of_it_is_taken_away() -> None:
-    assert chained(rows(LATE_US, 0.0))[1].slowed is None
-
-
-pairs = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(0, 1000), st.integers(0, 1000)), min_size=6, max_size=30
+@pytest.mark.parametrize(
+    ("own", "beside", "role", "frac"),
+    [
+        ([400, 410, 420, 430, 1_000], [0, 40, 80, 120, 900], [0] * 5, 0.25),  # the last all the time
+        ([400, 440, 480, 520], [0, 50, 100, 150], [0] * 4, 0.5),  # 0.8
+        ([400, 400, 400, 400], [0, 50, 100, 150], [0] * 4, None),
+        ([100, 101, 105], [0, 1, 2], [0] * 3, None),  # 2.9 standard errors
+        ([100, 101, 105, 200, 201, 205], [0, 1, 2] * 2, [0] * 3 + [1] * 3, 0.5),  # 5
+    ],
 )
-
-
-@given(pairs)
-def test_the_slope_is_that_of_least_squares_with_a_constant_for_each_group(
-    points: list[tuple[int, int, int]],
+def test_compute_takes_longer_by_a_part_of_what_is_beneath_it_where_that_is_sure(
+    own: list[int], beside: list[int], role: list[int], frac: float | None
 ) -> None:
-    group = np.unique([one[0] for one in points], return_inverse=True)[1]
-    x, y = (np.array([one[at] for one in points], dtype=np.float64) for at in (1, 2))
-    found, error = slope(x, y, group)
-    table = np.column_stack([x, *(group == one for one in range(group.max() + 1))]).astype(np.float64)
-    assume(np.linalg.matrix_rank(table) == table.shape[1] < len(x))
-    by_numpy, left, *_ = np.linalg.lstsq(table, y, rcond=None)
-    assert found == pytest.approx(by_numpy[0], abs=1e-6)
-    variance = left[0] / (len(x) - table.shape[1]) if len(left) else 0.0
-    usual = np.sqrt(variance * np.linalg.inv(table.T @ table)[0, 0])
-    assert error == pytest.approx(usual, rel=1e-4, abs=1e-6)
+    found = slowed(own, beside, role)
+    assert (None if found is None else found.frac) == (None if frac is None else pytest.approx(frac))
 
 
 @pytest.mark.parametrize(("groups", "error"), [(1, 0.75**0.5), (2, 0.5)])
 def test_each_group_takes_a_freedom_and_so_does_the_slope(groups: int, error: float) -> None:
     """0, 1 and 5 at 0, 1 and 2: 2.5 up, and 0.5, 1 and 0.5 off; two groups of them have 6 - 2 - 1 free."""
-    x, y = np.tile([0.0, 1, 2], groups), np.tile([0.0, 1, 5], groups) + np.repeat(np.arange(groups) * 7, 3)
-    assert slope(x, y, np.repeat(np.arange(groups), 3)) == pytest.approx((2.5, error))
+    group = np.repeat(np.arange(groups), 3)
+    x, y = np.tile([0.0, 1, 2], groups) + 9.0 * group, np.tile([0.0, 1, 5], groups) + 7.0 * group
+    assert slope(x, y, group) == pytest.approx((2.5, error))
+    assert np.isnan(slope(np.zeros(len(x)), y, group)).all()
     assert np.isnan(slope(x[:2], y[:2], np.zeros(2, dtype=np.int64))).all()  # two points always fit

@@ -17,7 +17,15 @@ from traces.ranks.summaries import codec
 from traces.ranks.summaries.codec import encode, is_summary
 from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.identity import fingerprint_of_columns
-from traces.ranks.summaries.summary import ExpertWork, Group, GroupSource, Messages, Peers, RankSummary
+from traces.ranks.summaries.summary import (
+    UNKNOWN,
+    ExpertWork,
+    Group,
+    GroupSource,
+    Messages,
+    Peers,
+    RankSummary,
+)
 
 GROUP = Group(GroupSource.PROCESS_GROUP, -(1 << 62), 3, (0, 2, 4), 1, 2)
 
@@ -63,30 +71,6 @@ def test_a_step_of_two_hundred_collectives_takes_three_thousand_bytes_at_most() 
     assert len(encode(given)) <= 4 * 3_000
 
 
-def test_what_does_not_fit_is_rounded_then_left_out_from_the_middle_and_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(codec, "MOST", replace(codec.MOST, value=16_384))
-    rng = np.random.default_rng(3)
-    rows = together([[Work(compute=float(us)) for us in rng.integers(1, 10**6, 2_250)]] * 2, per_step=225)
-    noisy = replace(rows[0].instances, host_ns=rng.integers(0, 1 << 40, 2_250))
-    turns = Messages(*(np.arange(2_250) for _ in range(3)))
-    cells = ExpertWork(
-        np.repeat(np.arange(10), 60), np.tile(np.arange(60), 10), rng.integers(0, 1 << 40, 600)
-    )
-    given = replace(rows[0], instances=noisy, messages=turns, experts=cells)
-    blob = encode(given)
-    read = decode(blob, "a")
-    assert len(blob) <= codec.MOST.value
-    assert read.dropped.resolution_ns == 1024
-    assert len(read.instances) + read.dropped.instances == 2_250
-    assert read.dropped.steps == 10 - len(set(read.instances.step.tolist())) > 0
-    assert {0, 9} <= set(read.instances.step.tolist())
-    assert len(read.steps) == 10
-    assert given.instances.step[read.messages.sends].tolist() == read.instances.step.tolist()
-    assert set(read.experts.step.tolist()) == set(read.instances.step.tolist())
-
-
 def test_times_are_as_fine_as_the_goal_allows_and_no_finer_than_they_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,7 +84,10 @@ def test_times_are_as_fine_as_the_goal_allows_and_no_finer_than_they_came(
         read = decode(encode(given), "a")
         assert (read.dropped.resolution_ns, len(read.instances)) == (ns, 300)
         assert same(decode(codec._bytes_of(read, 1), "a"), read)
-    for most, left in ((size, 300), (size - 1, 150)):
+        assert (read.instances.host_ns == times // ns * ns).all()
+        assert (read.instances.compute_ns == UNKNOWN).sum() == 1
+    for goal, most, left in ((size, size, 300), (1, size, 300), (size, size - 1, 150)):
+        monkeypatch.setattr(codec, "GOAL", replace(codec.GOAL, value=goal))
         monkeypatch.setattr(codec, "MOST", replace(codec.MOST, value=most))
         assert len(decode(encode(given), "a").instances) == left
 
@@ -126,20 +113,12 @@ def test_of_a_summary_the_outer_quarters_stay_without_steps_that_are_cut(
     steps: list[int], left: list[int], gone: int
 ) -> None:
     given = summary_of(0, [Part(0, n, n, n + 0.5, step=step) for n, step in enumerate(steps)])
-    given = replace(given, experts=ExpertWork(*[array(sorted({*steps} - {-1}))] * 3))
+    turns = Messages(*[np.arange(len(steps))] * 3)
+    given = replace(given, messages=turns, experts=ExpertWork(*[array(sorted({*steps} - {-1}))] * 3))
     found = codec._without_middle(replace(given, dropped=replace(given.dropped, instances=5, steps=7)))
-    assert found.instances.sequence.tolist() == left
+    assert found.instances.sequence.tolist() == found.messages.sends.tolist() == left
     assert (found.dropped.instances, found.dropped.steps) == (5 + len(steps) - len(left), 7 + gone)
     assert {*found.experts.step.tolist()} == {steps[n] for n in left} - {-1}
-
-
-def test_times_are_rounded_down_to_the_resolution_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "_ROUNDINGS_NS", (16,))
-    (given, *_) = together([[Work(compute=1.001)] * 3] * 2, per_step=3)
-    read = decode(encode(given), "a")
-    assert read.dropped.resolution_ns == 16
-    assert (given.instances.start_ns - read.instances.start_ns).max() < 16
-    assert read.instances.compute_ns.tolist() == [-1, 992, 992]
 
 
 def test_a_table_is_known_by_its_length_and_its_first_rows() -> None:
@@ -172,10 +151,3 @@ def test_no_bytes_bring_the_reader_down(junk: bytes, at: int, until: int) -> Non
     for bent in (junk, blob[:at] + junk + blob[until:], blob[:15] + junk):
         with suppress(InputError):
             assert isinstance(decode(bent, "a"), RankSummary)
-
-
-def test_an_end_before_its_start_is_damage() -> None:
-    given = summary_of(0, [Part(0, 0, 1, 2, step=-1)])
-    late = replace(given.instances, end_ns=given.instances.start_ns - 1)
-    with pytest.raises(DamagedTrace, match=r"^a\.rank is a damaged summary"):
-        decode(codec._bytes_of(replace(given, instances=late), 1), "a.rank")

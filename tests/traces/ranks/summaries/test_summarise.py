@@ -77,16 +77,30 @@ def written(path: Path, line: Line) -> RankTimeline:
 def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -> None:
     line = Line()
     line.call("ncclCommInitRank", init(9, 4, rank=1))
+    line.call("ncclCommInitRank", init(5, 4))
     line.exchange(0, 1, 2, 3, communicator=9)
     line.exchange(2, communicator=9)
     line.exchange(0, communicator=9, receive=False)
     line.exchange(2, communicator=9)
-    summary = summary_of(written(tmp_path, line), (0, 200))
-    rows = summary.instances
-    assert [summary.groups[group].size for group in rows.group.tolist()] == [4, 2, 2, 2]
-    assert [summary.groups[group].own for group in rows.group.tolist()] == [1, 0, 1, 0]
+    line.exchange(1, communicator=5)
+    line.exchange(3, communicator=6)
+    line.call("ncclAllGather", collective(6, 500), GATHER)
+    line.exchange(1, communicator=5)  # after the step
+    summary = summary_of(written(tmp_path, line), (0, 160))
+    rows, peers = summary.instances, summary.peers
+    groups = [summary.groups[group] for group in rows.group.tolist()[:7]]
+    assert [one.size for one in groups] == [4, 2, 2, 2, 2, 2, None]
+    assert [one.own for one in groups] == [1, 0, 1, 0, 0, None, None]
+    assert [(one.source.name, one.peer) for one in groups[5:]] == [("PEER", 3), ("COMMUNICATOR", None)]
     assert rows.group[1] == rows.group[3] != rows.group[2]
-    assert rows.sequence.tolist() == [0, 0, 0, 1]
+    assert rows.sequence.tolist() == [0, 0, 0, 1, 0, 0, 0, 1]
+    assert (rows.step.tolist(), rows.size_bytes.tolist()[:2]) == ([0] * 7 + [UNKNOWN], [4_000, 1_000])
+    assert (peers.kind == rows.kind[[4, 5, 0, 0, 0, 0]]).all()
+    columns = peers.communicator, peers.own, peers.peer, peers.sent_bytes, peers.received_bytes
+    assert np.stack(columns).T.tolist() == [
+        [5, 0, 1, 1_000, 1_000], [6, UNKNOWN, 3, 1_000, 1_000], [9, 1, 0, 2_000, 1_000],
+        [9, 1, 1, 1_000, 1_000], [9, 1, 2, 3_000, 3_000], [9, 1, 3, 1_000, 1_000],
+    ]  # fmt: skip
 
 
 Export = Callable[..., Path]
@@ -146,11 +160,11 @@ def test_a_group_without_payloads_counts_messages_and_tells_no_bytes(export: Exp
 
 
 def test_messages_are_kept_where_anything_is_told_of_any() -> None:
-    called = Called(*(array([9, one, 0]) for one in range(1, 7)))
+    called = Called(*(array([9, one, 0, one < 2]) for one in range(1, 7)))
     found = messages_of(called, array([1, 2]))
     columns = found.sends, found.receives, found.received_bytes
     assert [one.tolist() for one in columns] == [[1, 0], [2, 0], [4, 0]]
-    assert len(messages_of(called, array([2]))) == 0
+    assert [len(messages_of(called, array([place]))) for place in (2, 3)] == [0, 1]
 
 
 def summarised(run: Run, place: int = 0) -> RankSummary:

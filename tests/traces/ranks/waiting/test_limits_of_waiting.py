@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.recordings.ranks import ALIKE, US, Part, array, summary_of
+from tests.recordings.ranks import US, Part, array, summary_of
 from traces.arrays import FloatArray
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource
 from traces.ranks.waiting.charge import _folded, charge, lay_by_step
-from traces.ranks.waiting.side_by_side import Alike, Grid
+from traces.ranks.waiting.side_by_side import Excess, Grid, slowness_before
 from traces.ranks.waiting.turns import counted_from_one_step
 from traces.ranks.waiting.waits import Waits, ends_at_once, measure_waits
 
 ONE_CLOCK = Clocks(True, 0, ())
-EVERY = (Alike(ALIKE, (0, 1, 2, 3)),)
 
 
 def measured(*ranks: Sequence[Part], groups: Sequence[Group] | None = None) -> tuple[Matched, Aligned, Waits]:
@@ -60,6 +59,17 @@ def test_numbers_are_counted_from_the_latest_step_in_which_a_group_begins() -> N
     assert turned.sequence.tolist() == [-2, -1, 0, 1, 2, 3, 0, 1, 2]
     nowhere = counted_from_one_step(matched, grid_of(3, ranks=2), step * 0 + UNKNOWN)
     assert nowhere is matched
+
+
+def test_a_gpu_is_as_slow_as_always_or_as_in_that_step_where_that_is_more() -> None:
+    """Of 6 us of dense compute 2 are beyond like ranks, of the last 6 us 3; the second is always slower."""
+    parts = [Part(0, step + 1, 20 * step, 20 * step + 9, step=step) for step in (0, 1, UNKNOWN)]
+    matched, _, _ = measured(parts, parts)
+    compute, grouped = np.full((2, 2), 10.0), np.array([[4, np.nan], [4, 4]])
+    grid = grid_of(2, ranks=2, compute_ns=compute, grouped_ns=grouped)
+    excess = Excess(np.array([[2.0, 0], [0, 3]]), *[np.full((2, 2), 9.0)] * 3)
+    found = slowness_before(matched, grid, excess, np.array([np.nan, 1.5]))
+    assert found.tolist() == [1, 1.5, 1.5, 1.5, 1, 2]
 
 
 def test_many_steps_share_columns_on_a_page_and_those_of_many_ranks_sooner() -> None:

@@ -27,7 +27,7 @@ EP = COMM_KINDS.index("ep_a2a")
 
 
 def ranks_of(operation: Operation, sizes: tuple[int, ...], *, kind: str = "tp") -> list[RankSummary]:
-    """Ranks that meet once in each of two steps; the last one arrives 50 us before all end."""
+    """Ranks that meet once in each of two steps and send to the first; the last comes 50 us before an end."""
     group = [Group(GroupSource.COMMUNICATOR, 7, len(sizes))]
     result = []
     for rank, size in enumerate(sizes):
@@ -37,7 +37,8 @@ def ranks_of(operation: Operation, sizes: tuple[int, ...], *, kind: str = "tp") 
         ]
         one = summary_of(rank, parts, group, world_size=len(sizes), steps=STEPS)
         kinds = one.instances.kind * 0 + COMM_KINDS.index(kind)
-        result.append(replace(one, instances=replace(one.instances, kind=kinds)))
+        peers = Peers(*(array([value]) for value in (EP, 7, rank, 0, size, 0)))
+        result.append(replace(one, instances=replace(one.instances, kind=kinds), peers=peers))
     return result
 
 
@@ -66,11 +67,15 @@ def given_bytes(run: Run) -> list[object]:
     ],
 )
 def test_speed_is_size_over_the_time_of_the_shortest(operation: Operation, moved: int) -> None:
-    found = analyse_run(ranks_of(operation, (8 * MB,) * 4))
+    ranks = ranks_of(operation, (8 * MB,) * 4)
+    found = analyse_run(ranks)
     assert given_bytes(found) == [{"tp": 8 * MB}] * 4
     (speed,) = speeds(found)
     assert (speed.collectives, speed.size_bytes, speed.transfer_ns) == (2, 2 * moved, 2 * 50 * US)
     assert speed.bytes_per_s == moved / 50e-6
+    pairs = [(one.kind, one.sender, one.receiver, one.size_bytes) for one in traffic(found).largest_pairs]
+    assert pairs == [("ep_a2a", rank, 0, 4 * MB) for rank in (1, 2, 3)]
+    assert isinstance(traffic(analyse_run(ranks[:3])).speeds, Missing)
 
 
 def test_without_sizes_there_is_no_figure_and_a_kind_with_one_missing_size_has_none() -> None:
@@ -80,25 +85,6 @@ def test_without_sizes_there_is_no_figure_and_a_kind_with_one_missing_size_has_n
     found = analyse_run(ranks)
     assert given_bytes(found) == [None, {"tp": 8 * MB}]
     assert speeds(found)[0].collectives == 1
-
-
-def test_where_a_rank_of_the_group_is_missing_no_speed_is_known() -> None:
-    ranks = ranks_of(Operation.ALL_REDUCE, (8 * MB,) * 4)
-    found = analyse_run(ranks[:3])
-    assert isinstance(traffic(found).speeds, Missing)
-    assert given_bytes(found) == [{"tp": 8 * MB}] * 3
-
-
-def test_who_sends_to_whom_is_known_by_places_in_the_communicator() -> None:
-    ranks = ranks_of(Operation.EXCHANGE, (6 * MB, 2 * MB), kind="ep_a2a")
-    for own, sent in enumerate((6 * MB, 2 * MB)):
-        columns = [[EP, EP], [7, 7], [own, own], [0, 1], [sent, sent], [0, 0]]
-        ranks[own] = replace(ranks[own], peers=Peers(*map(array, columns)))
-    pairs = traffic(analyse_run(ranks)).largest_pairs
-    assert [(one.kind, one.sender, one.receiver, one.size_bytes) for one in pairs] == [
-        ("ep_a2a", 0, 1, 3 * MB),
-        ("ep_a2a", 1, 0, 1 * MB),
-    ]
 
 
 ALL, GATHER, TOKENS = Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.EXCHANGE

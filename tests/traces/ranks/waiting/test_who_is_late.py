@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-import numpy as np
-import pytest
-
-from tests.recordings.ranks import Work, analyse_run, array, together
-from traces.names.kernels import compute_classes
+from tests.recordings.ranks import Work, analyse_run, together
 from traces.ranks.summaries.summary import RankSummary
-from traces.ranks.waiting.side_by_side import device_factors, groups_alike
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 
 RANKS, STEPS, EACH = 4, 3, 10
 WORK_US, TRANSFER_US = 990.0, 10.0
 """Ten collectives a step, each after 990 us of work, so that a step without pauses is 10 ms."""
-
-
-def test_kernels_that_took_no_time_on_one_rank_tell_nothing_of_its_device() -> None:
-    kernels_us = [[10.0, 20, 0 if rank == 1 else 30] for rank in range(RANKS)]
-    works = [[Work(compute=100)] * (STEPS * EACH)] * RANKS
-    ranks = together(works, per_step=EACH, kernels_us=kernels_us)
-    gemm, norm = (compute_classes().index(key) for key in ("gemm", "norm"))
-    for place, one in enumerate(ranks):
-        ranks[place] = replace(one, kernels=replace(one.kernels, key=array([gemm, gemm, norm])))
-    with np.errstate(all="raise"):
-        factors = device_factors(ranks, groups_alike(ranks))
-    assert factors.tolist() == pytest.approx([1.0] * RANKS)
 
 
 def pausing(pauses_us: Mapping[tuple[int, int], float]) -> list[RankSummary]:
