@@ -118,7 +118,8 @@ class Flag:
     def raw(self) -> Raw:
         said = list[Raw](texts(self.words))
         if len(said) == 1:
-            return said[0]
+            (only,) = said
+            return only
         return said
 
 
@@ -225,7 +226,7 @@ def _is_value(before: Word) -> bool:
     """Whether what follows a word is the value of a flag that takes one: then it hides no flags."""
     rows = by_flag().get(before.text, ())
     if rows:
-        return any(knob.kind != "bool" for knob, _ in rows)
+        return {knob.kind for knob, _ in rows} != {"bool"}
     return before.text in lm_flags()
 
 

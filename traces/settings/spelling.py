@@ -99,10 +99,8 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
         return True
     if framework == "megatron_bridge":
         return bool(knob.bridge)
-    has_flag = core is None or (
-        knob.flag_since <= core and (knob.flag_until is None or core < knob.flag_until)
-    )
-    return bool(knob.flag or knob.off) and has_flag
+    has_come = core is None or knob.flag_since <= core
+    return bool(knob.flag or knob.off) and has_come
 
 
 def spell(

@@ -67,12 +67,9 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
         do.
         """
-        above = ""
-        for one in self.under:
-            if path.startswith(f"{one}.") and len(one) > len(above):
-                above = one
+        above = max((one for one in self.under if path.startswith(f"{one}.")), key=len, default="")
         if above:
-            return f"{self.under[above]}{path[len(above) :]}"
+            return f"{self.under[above]}{path.removeprefix(above)}"
         return ""
 
 

@@ -40,7 +40,7 @@ def test_a_renamed_knob_has_its_name_by_release() -> None:
 def test_all_knobs_of_a_flag_came_and_went_with_it() -> None:
     for flag, rows in by_flag().items():
         own = [knob for knob, _ in rows if flag in (knob.flag, knob.off)]
-        assert len({(knob.flag_since, knob.flag_until) for knob in own}) <= 1
+        assert len({(knob.flag_since, knob.until) for knob in own}) <= 1
         assert len({is_off for _, is_off in rows}) == 1, "it turns all of them one way"
 
 
