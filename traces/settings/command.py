@@ -250,7 +250,7 @@ def take_flag(draft: Draft, flag: Flag) -> None:
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
-    elif not draft.is_full:
+    else:
         what = "no flag of Megatron-LM that we know"
         say_unknown(draft, flag.line, flag.name, lm_flags(), what, is_parsed=flag.is_told)
 

@@ -159,7 +159,7 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
             _check_words(draft, knob, flag, text, word.line)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
-    elif not draft.is_full and is_script and flag not in harness_flags() and flag.startswith("--"):
+    elif is_script and flag not in harness_flags() and flag.startswith("--"):
         what = "no flag of Bridge's scripts that we know"
         say_unknown(draft, word.line, flag, harness_flags(), what)
 

@@ -284,7 +284,7 @@ class _Reader:
             return (Word(UNKNOWN if result is None else str(result), part.line),)
         if part.kind == "arguments":
             return ()
-        if part.kind != "unknown" and part.text in self.texts:
+        if part.text in self.texts:
             return self._counted(self.texts[part.text])
         entries = self.arrays.get(part.text, ())
         if part.kind == "name" and entries:
@@ -362,7 +362,7 @@ def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -
     count = len(before)
     if texts(before) == texts(after[:count]):
         return before + _unsure(after[count:])
-    return (Word(UNKNOWN, (after or before)[0].line, False),)
+    return (Word(UNKNOWN, (after or before)[0].line),)
 
 
 def _nested(words: tuple[Word, ...]) -> Word | None:

@@ -148,7 +148,7 @@ class Lexer:
             if char == "(" and not self.in_array and _ARRAY.fullmatch(token.plain):
                 self.at += 1
                 self.in_array = True
-                token.entries = [one for one in self.tokens(until=")") if not one.operator]
+                token.entries = [*self.tokens(until=")")]
                 self.in_array = False
                 break
             if char in " \t\r\n;|&()<>":
@@ -190,7 +190,7 @@ class Lexer:
             self._to(min(end + 1, len(self.text)))
             if opening == "{":
                 return _braced(inside, line, quoted)
-            if inside.startswith("(") and inside.endswith(")"):
+            if inside.startswith("("):
                 return Part("sum", inside[1:-1], line, quoted)
             return Part("unknown", "", line, quoted)
         if not (found := self._eat(_VARIABLE)):
@@ -228,5 +228,5 @@ def _braced(inside: str, line: int, quoted: bool) -> Part:
         return Part("unknown", "", line, quoted)
     kind: PartKind = "name"
     if found[2]:
-        kind = "joined" if quoted and found[2] == "[*]" else "all"
+        kind = "joined" if found[2] == "[*]" else "all"
     return Part(kind, found[1], line, quoted, found[3])

@@ -249,5 +249,5 @@ def _take_argument(draft: Draft, name: str, entry: Entry) -> None:
         return
     if (known := knobs().get(name)) is not None:
         take(draft, known, name, entry.raw, entry.line)
-    elif not draft.is_full:
+    else:
         say_unknown(draft, entry.line, name, by_dest(), "no argument of Megatron-LM that we know")

@@ -169,12 +169,12 @@ def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
     [
         ("A=1\n[ $X ] && A=2\nrun $A", False), ("A=1\n[[ $X ]] || A=2\nrun $A", False),
         ("A=1\ntest $X && B=1 && A=2\nrun $A", False), ("A=1\n[ $X ] ; A=2\nrun $A", True),
-        ("A=1\ncd x && A=2\nrun $A", True), ("A=1\nif a; then b; fi\nA=2\nrun $A", True),
-        ("A=1\nif a; then if b; then c; fi; A=2; fi\nrun $A", False),
+        ("A=1\n\"$@\"\ncd x && A=2\nrun $A", True), ("A=1\nif a; then b; fi\nA=2\nrun $A", True),
+        ("A=1\nif a; then if b; then c; fi; A+=2; fi\nrun $A", False),
          ("A=1\ncase $X in a) A=2;; esac\nrun $A", False),
-        ("A=1\nfi\nfor\nA=2\nrun \"$A", True), ("for A in 1 2; do run $A; done", False),
+        ("A=1\nfi\n\\if x\n\"\"if x\ni'f' x\nfor\nA=2\nrun \"$A", True), ("for A in 1 2; do run $A; done", False),
          ("while a; do A=2; done; run $A", True),
-        ("A=1\nif a; then A=1; fi\nrun $A", True), ("if a; then A=2; fi\nrun $A", False),
+        ("A=1\nif a; then A=1; fi\nrun $A", True), ("if a; then A=2; fi\nrun $((A+1))", False),
          ("A=$(date)\nrun $A", False), ("A=1\nrun $A >", True),
     ],
 )  # fmt: skip
@@ -195,7 +195,7 @@ def test_lines_are_kept_through_quotes_arrays_and_nested_commands() -> None:
     ("script", "exported"),
     [
         ("A=1\nexport A", {"A": "1"}), ("export A\nA=2", {"A": "2"}), ("declare -x A=3", {"A": "3"}),
-        ("declare -i A=3", {}), ("local A=3", {}), ("A=1", {}), ("export A=1 B=2", {"A": "1", "B": "2"}),
+        ("declare -i A=3", {}), ("local Ax=3", {}), ("A=1", {}), ("export A=1 B=2", {"A": "1", "B": "2"}),
         ("export A=1\nA=2", {"A": "2"}),
     ],
 )  # fmt: skip
