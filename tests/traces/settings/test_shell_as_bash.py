@@ -25,15 +25,15 @@ VALUES = (
 )  # fmt: skip
 STATEMENTS = (
     *("A=%v", "B=%v", "A+=%v", "B+=%v", "export A=%v", "B=%v; A=%v", "L+=(%w)", "M+=(\n%w)"),
-    *("M=(%w # why\n %w\n)", "cat <<EOF; A=%v\nrun %t\nEOF", "cat <<-'EF' >/dev/null\n \" ( '\nEF", "# run %t"),
-    *("for I in %t %t; do :; done", "if true; then A+=%v; fi", "true && B+=%v", "C=%v D=%v"),
+    *("M=(%w # why\n %w\n)", "cat <<EOF; A=%v\nrun %t\nEOF", "cat <<-'EF' >/dev/null\n \" ( '\nEF"),
+    *("for I in %t %t; do :; done", "if true; then A+=%v; fi", "true && B+=%v", "C=%v D=%v", "# run %t"),
     *("declare -x C=%v", "f() { : %t; }", "case x in y) ;; esac", "if [ 1 ]; then L+=(%w); fi", "N=$((N+3))"),
     *("while false; do :; done", ": %t | cat; A=%v", "unused=(%w) A=%v", "export C=%v A"),
 )  # fmt: skip
 REDIRECTED = ("2>&1", ">/dev/null", "</dev/null", ">> /dev/null", "2> /dev/null", "\\\n ", "<<<%t", "")
 LAST = (
-    *("run %w %r %w %w", '%r run %w"%t"%w %r # %t', 'eval "run %t $N %t"', "! run %w"),
-    *("C=%v run %w # %t", ": a | run %w>/dev/null", "(run %w)", "if run %w; then :; fi", "{ run %w; }", "time run %w"),
+    *("run %w %r %w %w", '%r run %w"%t"%w %r # %t', 'eval "run %t $N %t"', "! run %w", "time run %w"),
+    *("C=%v run %w # %t", ": a | run %w>/dev/null", "(run %w)", "if run %w; then :; fi", "{ run %w; }"),
     "bash -c 'run %t %t\n'",
 )  # fmt: skip
 
