@@ -327,7 +327,7 @@ def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
     stem = name.rpartition("_")[0]
     alike = [one for one in _variables() if one.startswith(stem)] if stem.count("_") > 1 else []
     near = nearest_in(draft, name, alike) if alike else ""
-    if near and near != name:
+    if near:
         draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
 
 

@@ -262,9 +262,7 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said) -> None:
             take_argument(draft, one.path, one.raw, one.line)
         return
     path = trainer.group_of(one.path)
-    known = (
-        path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
-    )
+    known = path in by_path() or path in spellings() or is_alias(path)
     if known and one.raw is not None:
         take_path(draft, path, one.raw, one.line)
 
