@@ -18,13 +18,14 @@ from traces.settings.bridge import (
 from traces.settings.corrections import alias, is_alias
 from traces.settings.draft import Draft
 from traces.settings.harness_recipes import (
+    PRECISION,
     PRECISIONS,
     RECIPE,
     precision_asked,
     precisions_ever,
     take_recipe,
 )
-from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path
+from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Setting
 from traces.settings.shell import Word, files
@@ -48,7 +49,7 @@ _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 def harness_count(names: Iterable[str]) -> int:
     """How many flags are of Bridge's scripts by their underscores; Megatron-LM's have dashes."""
-    known = {*by_harness(), "--moe_a2a_overlap", "--compute_dtype", "--recompute_modules"}
+    known = {*by_harness(), "--moe_a2a_overlap", PRECISION, "--recompute_modules"}
     return sum("_" in name for name in known.intersection(names))
 
 
@@ -71,8 +72,9 @@ def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) 
     for word, value in pairs:
         if word.is_flag:
             _take_flag(draft, word, value, is_script)
-            if value.is_told:
-                plain[long_flag(word.text)] = value.text
+            flag = long_flag(word.text)
+            if value.is_told or flag == PRECISION:
+                plain[flag] = value.text
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line)
         elif (hidden := by_path().get(word.name)) is not None:
@@ -92,20 +94,18 @@ def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word])
     Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the
     recipe's name.
     """
-    code, found = precision_asked(flags), draft.by_knob.get(PRECISIONS)
-    if found is None or not isinstance(found.value, tuple) or code in found.value:
+    code, found = precision_asked(flags), draft.view.value(PRECISIONS)
+    if not isinstance(found, tuple) or code in found:
         return
     gpu = str(draft.by_knob["launcher.gpu"].value)
     if draft.core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
         return
-    line = next((word.line for word in words if long_flag(word.name) == "--compute_dtype"), None)
+    line = next((word.line for word in words if long_flag(word.name) == PRECISION), None)
     text = (
         f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, "
         f"and stop"
     )
-    others = (
-        f"-c {' or -c '.join(map(str, found.value))}" if found.value else "a GPU that has a preset"
-    )
+    others = f"-c {' or -c '.join(map(str, found))}" if found else "a GPU that has a preset"
     draft.problem(line, text, others, "stops")
 
 
@@ -149,6 +149,8 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
     flag, text = long_flag(word.text), value.text
     knob = by_harness().get(flag)
     if not (word.sure and value.is_told):
+        if flag == PRECISION:
+            knob = knobs()["mixed_precision"]
         if knob is not None:
             unclear(draft, knob, flag, word.line)
     elif flag in _ENVIRONMENT:
@@ -167,7 +169,7 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
 def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> None:
     """A word that the framework takes, or another release, but not the parser of these scripts."""
     there = knob.choices if draft.core is None else knob.words_in(draft.core)
-    takes = [word for word in knob.harness_choices or there if word in there]
+    takes = knob.harness_choices or there
     words = map(str.strip, text.split(","))
     others = [word for word in words if word in knob.choices and word not in takes]
     if others:
