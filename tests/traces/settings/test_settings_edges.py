@@ -175,7 +175,7 @@ def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
         ("A=1\nfi\n\\if x\n\"\"if x\ni'f' x\nfor\nA=2\nrun \"$A", True),
          ("for A in 1 2; do run $A; done", False), ("while a; do A=2; done; run $A", True),
         ("A=1\nif a; then A=1; fi\nrun $A", True), ("if a; then A=2; fi\nrun $((A+1))", False),
-         ("A=$(date)\nrun $A", False), ("A=1\nrun $A >", True),
+         ("A=$(date)${B%x}\nrun $A", False), ("A=1\nrun $A >", True),
     ],
 )  # fmt: skip
 def test_a_word_is_told_unless_a_condition_of_the_script_decides_it(script: str, told: bool) -> None:
