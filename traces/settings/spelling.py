@@ -138,7 +138,7 @@ def _line(knob: Knob, value: Value, framework: Framework, core: Release | None) 
 
 def _flag_line(knob: Knob, value: Value, core: Release | None) -> str:
     flag = knob.flag
-    if knob.older and knob.name_in(core) != knob.id.rpartition(".")[2]:
+    if knob.name_in(core) != knob.id.rpartition(".")[2]:
         flag = "--" + knob.name_in(core).replace("_", "-")
     if knob.kind == "bool":
         if value:

@@ -148,7 +148,7 @@ def test_a_pattern_of_layers_has_4096_entries_at_most() -> None:
     ("version", "known", "before"),
     [("0.11.9", (0, 12, 0), True), ("0.12.0", (0, 12, 0), False), ("core_v0.16.1rc2", (0, 16, 1), False),
      ("0.9", (0, 12, 0), True), ("main", (0, 20, 0), False), ("1.2", (1, 2, 0), False), ("x", None, False),
-     (None, None, False)],
+     (None, None, False), ("2", (2, 0, 0), False)],
 )  # fmt: skip
 def test_a_release_older_than_the_tables_counts_as_their_first(
     version: str | None, known: tuple[int, ...] | None, before: bool

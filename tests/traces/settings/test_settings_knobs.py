@@ -140,4 +140,5 @@ def test_reductions_are_of_the_wrapper_unless_the_section_says_them() -> None:
     reduce: dict[str, Value] = {"ddp.overlap_grad_reduce": True}
     assert in_section(reduce, Settings()) == reduce
     section = settings({"comm_overlap.overlap_param_gather": False}, "run.yaml")
-    assert in_section(reduce, section) == {"comm_overlap.overlap_grad_reduce": True}
+    found = in_section({**reduce, "bf16": True}, section)
+    assert found == {"comm_overlap.overlap_grad_reduce": True, "bf16": True}
