@@ -246,7 +246,7 @@ def take_flag(draft: Draft, flag: Flag) -> None:
     elif is_alias(flag.name):
         if (meant := alias(flag.name, str(flag.raw))) is not None:
             _take_meant(draft, flag, meant)
-    elif flag.name in lm_flags() or flag.name in spellings():
+    elif flag.name in lm_flags():
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
@@ -326,7 +326,7 @@ def take_environment(
 def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
     stem = name.rpartition("_")[0]
     alike = [one for one in _variables() if one.startswith(stem)] if stem.count("_") > 1 else []
-    near = nearest_in(draft, name, alike) if alike else ""
+    near = nearest_in(draft, name, alike)
     if near:
         draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
 

@@ -215,9 +215,7 @@ class Lexer:
 def _quoted_text(text: str, line: int) -> Iterator[Part]:
     """Quoted text by lines, so that words cut out of it later know theirs."""
     for index, part in enumerate(text.split("\n")):
-        if index:
-            yield Part("text", "\n", line, True)
-        yield Part("text", part, line + index, True)
+        yield Part("text", f"\n{part}" if index else part, line + index, True)
 
 
 def _braced(inside: str, line: int, quoted: bool) -> Part:
