@@ -173,7 +173,7 @@ def test_an_element_of_more_than_eight_bits_is_not_low() -> None:
         ("A=1\nif a; then if b; then c; fi; A+=2; fi\nrun $A", False),
          ("A=1\ncase $X in a) A=2;; esac\nrun $A", False), ("A=1\n\"$@\"\ncd x && A=2\nrun $A", True),
         ("A=1\nfi\n\\if x\n\"\"if x\ni'f' x\nfor\nA=2\nrun \"$A", True),
-         ("for A in 1 2; do run $A; done", False), ("while a; do A=2; done; run $A", True),
+         ("A=1\nfor A in 1 2; do run $A; done", False), ("while a; do A=2; done; run $A", True),
         ("A=1\nif a; then A=1; fi\nrun $A", True), ("if a; then A=2; fi\nrun $((A+1))", False),
          ("A=$(date)${B%x}\nrun $A", False), ("A=1\nrun $A >", True),
     ],
