@@ -33,6 +33,7 @@ BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 DIRECT: Final = "run_script.py"
 """What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has
 none."""
+_NO_WORD: Final = Word("", 0)
 _LAUNCHES: Final = {
     **dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--nproc"), "of_node"),
     **dict.fromkeys(("--nnodes", "-N", "--nodes"), "nodes"),
@@ -48,7 +49,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     plain.
     """
     found: dict[str, int | None] = {}
-    for word, after in pairwise((*words, Word("", 0))):
+    for word, after in pairwise((*words, _NO_WORD)):
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
@@ -200,7 +201,7 @@ def _is_megatrons(name: str) -> bool:
 
 def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     """The words to the program or module that trains, and those behind it."""
-    for place, (before, word) in enumerate(pairwise((Word("", 0), *words)), 1):
+    for place, (before, word) in enumerate(pairwise((_NO_WORD, *words)), 1):
         is_module = before.text == "-m" and not word.text.startswith("torch.distributed")
         if is_module or word.text.endswith(".py"):
             return words[:place], words[place:]
@@ -209,7 +210,7 @@ def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]
 
 def _take_flags(draft: Draft, words: tuple[Word, ...]) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
-    pairs = pairwise((Word("", 0), *words))
+    pairs = pairwise((_NO_WORD, *words))
     is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
     for flag in flags_of(words):
         take_flag(draft, flag)

@@ -168,7 +168,7 @@ class Lexer:
             if quoted and text not in ("", *'"\\$`\n'):
                 text = escaped[0]
             yield Part("text", "" if text == "\n" else text, self.line, True)
-        elif not quoted and char == '"':
+        elif char == '"':
             self.at += 1
             yield Part("text", "", line, True)
             while self.at < len(self.text) and self.text[self.at] != '"':

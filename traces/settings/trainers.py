@@ -26,11 +26,9 @@ from traces.settings.model_names import model_named
 from traces.settings.settings import Framework, NotAConfiguration, Value, settings
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
-from traces.settings.yaml_files import Document, take_argument
+from traces.settings.yaml_files import DEEPEST, Document, take_argument
 from traces.toml_tables import read_keyed
 
-_DEEP: Final = 8
-"""Levels of keys of such a YAML."""
 _REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
 _SIZE: Final = compiled(r"[1-9]\d{0,5}")
 _ASSIGNED: Final = compiled(r"(?m)^[ \t]*(\w+)[ \t]*=")
@@ -134,7 +132,7 @@ def take_trainer_document(draft: Draft, document: Document) -> bool:
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
     said: dict[str, Said] = {}
-    for entry in document.entries(_DEEP):
+    for entry in document.entries(int(DEEPEST.value)):
         said[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":
         _take_numbers(draft, trainer, said.values())
