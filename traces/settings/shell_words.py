@@ -86,7 +86,7 @@ _VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])")
 class Lexer:
     """Cuts a text into tokens. `line`: number of its first line."""
 
-    def __init__(self, text: str, line: int = 1) -> None:
+    def __init__(self, text: str, line: int) -> None:
         self.text, self.at, self.line = text, 0, line
         self.heredocs: list[str] = []
         self.in_array = False
