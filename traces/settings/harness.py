@@ -28,7 +28,7 @@ from traces.settings.harness_recipes import (
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Setting
-from traces.settings.shell import Word, files
+from traces.settings.shell import UNKNOWN, Word, files
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
@@ -73,8 +73,10 @@ def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) 
         if word.is_flag:
             _take_flag(draft, word, value, is_script)
             flag = long_flag(word.text)
-            if value.is_told or flag == PRECISION:
+            if word.sure and value.is_told:
                 plain[flag] = value.text
+            elif flag == PRECISION:
+                plain[flag] = UNKNOWN
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line)
         elif (hidden := by_path().get(word.name)) is not None:
