@@ -124,8 +124,8 @@ def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
         or gpu.value in _DEEPEP
     ):
         return
-    set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER if knob in draft.by_knob}
-    asked = set_before.get("moe_flex_dispatcher_backend", gpu)
+    set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER}
+    asked = set_before["moe_flex_dispatcher_backend"]
     draft.by_knob["launcher.flex_backend"] = Setting("deepep", asked.said)
     if (draft.core or MAIN) >= _FALLS_BACK:
         draft.by_knob["moe_token_dispatcher_type"] = Setting("alltoall", asked.said)
