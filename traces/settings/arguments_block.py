@@ -42,7 +42,7 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
                 used.append(max(knob.flag_since, knob.renamed))
             elif not names.isdisjoint(knob.older):
                 used.append(knob.flag_since)
-            elif knob.dest and knob.until is None:
+            elif knob.until is None:
                 missing.append(knob.flag_since)
         note_releases(draft, used, missing)
     else:

@@ -219,7 +219,7 @@ def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
 
 def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) -> None:
     group, _, name = path.partition(".")
-    if draft.is_full or group in open_groups() or group in MAKERS or name.startswith("_"):
+    if group in open_groups() or group in MAKERS or name.startswith("_"):
         return
     if group not in bridge_groups():
         say_unknown(draft, line, group, bridge_groups(), "no group of Megatron-Bridge")

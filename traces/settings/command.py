@@ -33,6 +33,7 @@ BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 DIRECT: Final = "run_script.py"
 """What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has
 none."""
+_NO_WORD: Final = Word("", 0)
 _LAUNCHES: Final = {
     **dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--nproc"), "of_node"),
     **dict.fromkeys(("--nnodes", "-N", "--nodes"), "nodes"),
@@ -48,7 +49,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     plain.
     """
     found: dict[str, int | None] = {}
-    for word, after in pairwise((*words, Word("", 0))):
+    for word, after in pairwise((*words, _NO_WORD)):
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
@@ -118,7 +119,8 @@ class Flag:
     def raw(self) -> Raw:
         said = list[Raw](texts(self.words))
         if len(said) == 1:
-            return said[0]
+            (only,) = said
+            return only
         return said
 
 
@@ -199,7 +201,7 @@ def _is_megatrons(name: str) -> bool:
 
 def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     """The words to the program or module that trains, and those behind it."""
-    for place, (before, word) in enumerate(pairwise((Word("", 0), *words)), 1):
+    for place, (before, word) in enumerate(pairwise((_NO_WORD, *words)), 1):
         is_module = before.text == "-m" and not word.text.startswith("torch.distributed")
         if is_module or word.text.endswith(".py"):
             return words[:place], words[place:]
@@ -208,7 +210,7 @@ def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]
 
 def _take_flags(draft: Draft, words: tuple[Word, ...]) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
-    pairs = pairwise((Word("", 0), *words))
+    pairs = pairwise((_NO_WORD, *words))
     is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
     for flag in flags_of(words):
         take_flag(draft, flag)
@@ -225,7 +227,7 @@ def _is_value(before: Word) -> bool:
     """Whether what follows a word is the value of a flag that takes one: then it hides no flags."""
     rows = by_flag().get(before.text, ())
     if rows:
-        return any(knob.kind != "bool" for knob, _ in rows)
+        return {knob.kind for knob, _ in rows} != {"bool"}
     return before.text in lm_flags()
 
 
@@ -245,11 +247,11 @@ def take_flag(draft: Draft, flag: Flag) -> None:
     elif is_alias(flag.name):
         if (meant := alias(flag.name, str(flag.raw))) is not None:
             _take_meant(draft, flag, meant)
-    elif flag.name in lm_flags() or flag.name in spellings():
+    elif flag.name in lm_flags():
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)
-    elif not draft.is_full:
+    else:
         what = "no flag of Megatron-LM that we know"
         say_unknown(draft, flag.line, flag.name, lm_flags(), what, is_parsed=flag.is_told)
 
@@ -325,8 +327,8 @@ def take_environment(
 def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
     stem = name.rpartition("_")[0]
     alike = [one for one in _variables() if one.startswith(stem)] if stem.count("_") > 1 else []
-    near = nearest_in(draft, name, alike) if alike else ""
-    if near and near != name:
+    near = nearest_in(draft, name, alike)
+    if near:
         draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
 
 

@@ -27,7 +27,7 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
         is_there = (core is None or knob.is_known_in(core)) and (
             before is None or knob.since < before
         )
-        if knob.dest and is_there and not draft.has(knob.id) and (told := knob.default_in(core)):
+        if is_there and not draft.has(knob.id) and (told := knob.default_in(core)):
             (value,) = told
             draft.by_knob[knob.id] = Setting(value, DEFAULT)
 

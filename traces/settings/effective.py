@@ -255,7 +255,7 @@ def _data_parallel(facts: Facts) -> Iterator[Change]:
     if not _has_overlap(facts) or facts.value("ddp.use_distributed_optimizer") is not True:
         return
     ranks = facts.count("comm_overlap.data_parallel_size") or facts.count("data_parallel_size")
-    is_spread = (ranks or 0) > 1
+    is_spread = ranks is not None and ranks > 1
     ways = {"overlap_grad_reduce": is_spread, "overlap_param_gather": is_spread}
     for name, value in {**ways, "bucket_size": BUCKET_ELEMENTS if is_spread else None}.items():
         own = facts.value(f"comm_overlap.{name}")

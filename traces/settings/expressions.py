@@ -57,11 +57,10 @@ def _result(op: ast.operator, one: int, other: int) -> int | None:
             return one - other
         case ast.Mult():
             return one * other
-        case ast.Div() | ast.Mod():  # as the shell: towards zero
-            quotient = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-            if isinstance(op, ast.Div):
-                return quotient
-            return one - quotient * other
+        case ast.Div():  # as the shell: towards zero; floats hold all quotients below LARGEST
+            return int(one / other)
+        case ast.Mod():
+            return one - int(one / other) * other
     return None
 
 

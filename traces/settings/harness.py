@@ -18,16 +18,17 @@ from traces.settings.bridge import (
 from traces.settings.corrections import alias, is_alias
 from traces.settings.draft import Draft
 from traces.settings.harness_recipes import (
+    PRECISION,
     PRECISIONS,
     RECIPE,
     precision_asked,
     precisions_ever,
     take_recipe,
 )
-from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path
+from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Setting
-from traces.settings.shell import Word, files
+from traces.settings.shell import UNKNOWN, Word, files
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
@@ -48,7 +49,7 @@ _ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 def harness_count(names: Iterable[str]) -> int:
     """How many flags are of Bridge's scripts by their underscores; Megatron-LM's have dashes."""
-    known = {*by_harness(), "--moe_a2a_overlap", "--compute_dtype", "--recompute_modules"}
+    known = {*by_harness(), "--moe_a2a_overlap", PRECISION, "--recompute_modules"}
     return sum("_" in name for name in known.intersection(names))
 
 
@@ -71,8 +72,11 @@ def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) 
     for word, value in pairs:
         if word.is_flag:
             _take_flag(draft, word, value, is_script)
-            if value.is_told:
-                plain[long_flag(word.text)] = value.text
+            flag = long_flag(word.text)
+            if word.sure and value.is_told:
+                plain[flag] = value.text
+            elif flag == PRECISION:
+                plain[flag] = UNKNOWN
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line)
         elif (hidden := by_path().get(word.name)) is not None:
@@ -92,20 +96,18 @@ def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word])
     Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the
     recipe's name.
     """
-    code, found = precision_asked(flags), draft.by_knob.get(PRECISIONS)
-    if found is None or not isinstance(found.value, tuple) or code in found.value:
+    code, found = precision_asked(flags), draft.view.value(PRECISIONS)
+    if not isinstance(found, tuple) or code in found:
         return
     gpu = str(draft.by_knob["launcher.gpu"].value)
     if draft.core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
         return
-    line = next((word.line for word in words if long_flag(word.name) == "--compute_dtype"), None)
+    line = next((word.line for word in words if long_flag(word.name) == PRECISION), None)
     text = (
         f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, "
         f"and stop"
     )
-    others = (
-        f"-c {' or -c '.join(map(str, found.value))}" if found.value else "a GPU that has a preset"
-    )
+    others = f"-c {' or -c '.join(map(str, found))}" if found else "a GPU that has a preset"
     draft.problem(line, text, others, "stops")
 
 
@@ -122,8 +124,8 @@ def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
         or gpu.value in _DEEPEP
     ):
         return
-    set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER if knob in draft.by_knob}
-    asked = set_before.get("moe_flex_dispatcher_backend", gpu)
+    set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER}
+    asked = set_before["moe_flex_dispatcher_backend"]
     draft.by_knob["launcher.flex_backend"] = Setting("deepep", asked.said)
     if (draft.core or MAIN) >= _FALLS_BACK:
         draft.by_knob["moe_token_dispatcher_type"] = Setting("alltoall", asked.said)
@@ -149,6 +151,8 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
     flag, text = long_flag(word.text), value.text
     knob = by_harness().get(flag)
     if not (word.sure and value.is_told):
+        if flag == PRECISION:
+            knob = knobs()["mixed_precision"]
         if knob is not None:
             unclear(draft, knob, flag, word.line)
     elif flag in _ENVIRONMENT:
@@ -159,7 +163,7 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
             _check_words(draft, knob, flag, text, word.line)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
-    elif not draft.is_full and is_script and flag not in harness_flags() and flag.startswith("--"):
+    elif is_script and flag not in harness_flags() and flag.startswith("--"):
         what = "no flag of Bridge's scripts that we know"
         say_unknown(draft, word.line, flag, harness_flags(), what)
 
@@ -167,7 +171,7 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
 def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> None:
     """A word that the framework takes, or another release, but not the parser of these scripts."""
     there = knob.choices if draft.core is None else knob.words_in(draft.core)
-    takes = [word for word in knob.harness_choices or there if word in there]
+    takes = knob.harness_choices or there
     words = map(str.strip, text.split(","))
     others = [word for word in words if word in knob.choices and word not in takes]
     if others:

@@ -21,9 +21,12 @@ from traces.settings.knobs import (
     knobs,
 )
 from traces.settings.settings import Setting, Value, settings
+from traces.settings.shell import UNKNOWN
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
 
+PRECISION: Final = "--compute_dtype"
+"""The flag (-c) for the precision of a preset."""
 RECIPE: Final = "launcher.recipe"
 PRECISIONS: Final = "launcher.precisions"
 """Knob: the precisions (-c) that have a preset of the model, GPU and release of the command."""
@@ -88,7 +91,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     if not is_known_recipe(name):
         return
     _take(draft, name, models().get(name, {}))
-    if "--compute_dtype" not in flags:
+    if PRECISION not in flags:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((draft.core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
@@ -126,7 +129,7 @@ def precisions_ever(name: str, gpu: str) -> frozenset[str]:
 
 def precision_asked(flags: Mapping[str, str]) -> str:
     """The precision of a command by the scripts' own names."""
-    return flags.get("--compute_dtype", "bf16").lower()
+    return flags.get(PRECISION, "bf16").lower()
 
 
 def _found(
@@ -137,6 +140,7 @@ def _found(
     gpu, rows = draft.view.value("launcher.gpu"), _table().presets.get(name)
     is_other = (
         variant not in ("v1", "v2")
+        or UNKNOWN in precision_asked(flags)
         or "--use_recipes" in flags
         or flags.get("--task", "pretrain") != "pretrain"
     )

@@ -50,13 +50,13 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     `flag`, `off`: of Megatron-LM, the latter sets it False; empty where there is none. `dest`: its
     name in the arguments that Megatron-LM prints; `dest_is_opposite`: of the opposite meaning.
     `bridge`, `harness`: path of a Megatron-Bridge override, flag of its scripts/performance; empty:
-    none. `since` and `until` (None: still there) hold for the knob, `flag_since` and `flag_until`
-    for its flag. `choices`: the words it takes; empty: any. `free`: Megatron-LM's parser takes
-    others too. `new_choices`: words that came after the knob, each with its release;
-    `gone_choices`: with the first that takes them no more. `harness_choices`: what Bridge's scripts
-    take; empty: the same. `defaults`: what megatron/training/arguments.py has, each from a release
-    on. `is_core`: a field of TransformerConfig or a parent. `older`: names that it had, each with
-    the first release that has the next one.
+    none. `since` and `until` (None: still there) hold for the knob, `flag_since` for its flag.
+    `choices`: the words it takes; empty: any. `free`: Megatron-LM's parser takes others too.
+    `new_choices`: words that came after the knob, each with its release; `gone_choices`: with the
+    first that takes them no more. `harness_choices`: what Bridge's scripts take; empty: the same.
+    `defaults`: what megatron/training/arguments.py has, each from a release on. `is_core`: a field
+    of TransformerConfig or a parent. `older`: names that it had, each with the first release that
+    has the next one.
     """
 
     kind: Kind
@@ -70,7 +70,6 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     since: Release = FIRST
     until: Release | None = None
     flag_since: Release = FIRST
-    flag_until: Release | None = None
     choices: tuple[str, ...] = ()
     free: bool = False
     new_choices: dict[str, Release] = {}
@@ -189,7 +188,6 @@ def _complete(group: _Group, name: str, row: Knob) -> Knob:
         dest_is_opposite=dest.startswith("!"),
         bridge=bridge,
         flag_since=max(row.since, row.flag_since),
-        flag_until=row.flag_until or row.until,
         defaults=row.defaults if row.default is UNSET else ((FIRST, row.default),),
         is_core=group.core,
         source=row.source or group.source,

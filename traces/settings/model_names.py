@@ -101,8 +101,7 @@ def model_named(text: str) -> NamedModel:
 
 def _model(id: str) -> NamedModel:
     counted, caveat, name = dict(models()[id]), _names().as_attention.get(id, ""), name_of(id)
-    if caveat:
-        counted.pop(OTHER_LAYERS, None)
+    counted.pop(OTHER_LAYERS, None)  # which are counted as attention
     return NamedModel(id, name, settings(counted, f"the model {name}"), caveat)
 
 

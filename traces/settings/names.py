@@ -51,7 +51,7 @@ def _known() -> _Known:
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
     names = chain.from_iterable(_known().shared.values())
-    return _known().megatron_lm.union(map(flag_named, names), by_flag())
+    return _known().megatron_lm | {*map(flag_named, names)} | by_flag().keys()
 
 
 @cache

@@ -28,6 +28,7 @@ BITS: Final = {name: row.bits for name, row in _TABLE.precisions.items()}
 RECIPES: Final = {name: row.recipe for name, row in _TABLE.precisions.items() if row.recipe}
 """A precision by our name -> `fp8_recipe` of Megatron-Core."""
 DTYPES: Final = _TABLE.types
+_HALVES: Final = ("bf16", "fp16")
 
 
 def bits_of(precision: str | None) -> int | None:
@@ -60,17 +61,18 @@ def configured_precision(view: KnobView) -> str | None:
         return None
     if view.on("fp4", "mixed_precision.fp4"):
         return "nvfp4"
-    if view.on("fp8", "mixed_precision.fp8"):
+    is_fp8 = view.on("fp8", "mixed_precision.fp8")
+    if is_fp8:
         recipe = view.first("mixed_precision.fp8_recipe", "fp8_recipe")
         for name, core in RECIPES.items():
             if core == recipe:
                 return name
         return "fp8"
-    if view.on("fp8", "mixed_precision.fp8") is None:
+    if is_fp8 is None:
         return None
-    for half in ("bf16", "fp16"):
-        if view.on(half):
+    for half in _HALVES:
+        if view.value(half) is True:
             return half
-    if view.on("bf16") is None or view.on("fp16") is None:
-        return None
-    return "fp32"
+    if all(map(view.known, _HALVES)):
+        return "fp32"
+    return None

@@ -9,7 +9,7 @@ from traces.settings.bridge import is_override, take_override, take_variable
 from traces.settings.command import BINDERS, flags_of, take_flag
 from traces.settings.draft import Draft
 from traces.settings.harness import take_harness
-from traces.settings.knobs import Knob, by_flag, knobs
+from traces.settings.knobs import MAIN, Knob, by_flag, knobs
 from traces.settings.settings import Framework, Value
 from traces.settings.shell import Word
 
@@ -69,6 +69,7 @@ def _off_value(knob: Knob, is_off: bool) -> Value:
     """What a knob is where its flag is left out."""
     if knob.kind == "bool":
         return is_off
-    if knob.defaults and isinstance(knob.defaults[-1][1], tuple):
-        return knob.defaults[-1][1]
+    (default,) = knob.default_in(MAIN) or (None,)
+    if isinstance(default, tuple):
+        return default
     return None

@@ -79,9 +79,9 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
         pass
     else:
         is_complete = take_script(draft, text)
+        if is_complete:
+            add_defaults(draft, draft.core)
         if draft.framework == "megatron_lm":
-            if is_complete:
-                add_defaults(draft, draft.core)
             add_derived(draft, is_complete)
     is_said = draft.by_knob or draft.unclear or any(one.instead for one in draft.problems)
     if draft.problems and not is_said:
@@ -165,7 +165,7 @@ def _take_document(draft: Draft, text: str) -> None:
                 draft.problem(item.line, "no override of Megatron-Bridge", "group.name=value")
         return
     keys = document.outermost()
-    if not keys and text.strip() == "{}":
+    if text.strip() == "{}":
         return  # said to be empty: nothing is known
     if take_trainer_document(draft, document):
         return

@@ -30,7 +30,7 @@ def stay_of_flag(flag: str) -> Stay | None:
     """Of a flag of Megatron-LM, by the first knob it sets; None where it is an older name."""
     for knob, _ in by_flag().get(flag, ()):
         if flag in (knob.flag, knob.off):
-            return Stay(max(knob.flag_since, knob.renamed), knob.flag_until, knob.id)
+            return Stay(max(knob.flag_since, knob.renamed), knob.until, knob.id)
     return None
 
 

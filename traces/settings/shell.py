@@ -117,7 +117,7 @@ def read_script(text: str) -> Script:
     reader = _Reader()
     reader.follow(text, 1)
     for name, pieces in reader.texts.items():
-        reader.script.assigned[name] = _joined(pieces, 0)
+        reader.script.assigned[name] = _joined(pieces)
     return reader.script
 
 
@@ -251,7 +251,7 @@ class _Reader:
                 is_word = is_word or bool(entries)
                 continue
             for piece in self._part(part):
-                if part.quoted or part.kind == "text":
+                if part.quoted:
                     current.append(piece)
                     is_word = is_word or not is_bare
                     continue
@@ -284,7 +284,7 @@ class _Reader:
             return (Word(UNKNOWN if result is None else str(result), part.line),)
         if part.kind == "arguments":
             return ()
-        if part.kind != "unknown" and part.text in self.texts:
+        if part.text in self.texts:
             return self._counted(self.texts[part.text])
         entries = self.arrays.get(part.text, ())
         if part.kind == "name" and entries:
@@ -308,7 +308,7 @@ class _Reader:
         return pieces
 
     def _number(self, name: str) -> int | None:
-        whole = _joined(self.texts.get(name, ()), 0)
+        whole = _joined(self.texts.get(name, ()))
         if whole.sure and compiled(r"\s*\d{1,15}\s*").fullmatch(whole.text):
             return int(whole.text)
         return None
@@ -322,7 +322,7 @@ class _Reader:
         return pieces
 
 
-def _joined(pieces: Sequence[Word], line: int) -> Word:
+def _joined(pieces: Sequence[Word], line: int = 0) -> Word:
     """Pieces as one word, on the line of the first that is not blank."""
     sure = True
     for piece in reversed(pieces):
@@ -362,7 +362,7 @@ def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -
     count = len(before)
     if texts(before) == texts(after[:count]):
         return before + _unsure(after[count:])
-    return (Word(UNKNOWN, (after or before)[0].line, False),)
+    return (Word(UNKNOWN, (after or before)[0].line),)
 
 
 def _nested(words: tuple[Word, ...]) -> Word | None:

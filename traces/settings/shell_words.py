@@ -86,7 +86,7 @@ _VARIABLE: Final = at_places(r"\$([A-Za-z_]\w*|[@*]|[0-9#?$!-])")
 class Lexer:
     """Cuts a text into tokens. `line`: number of its first line."""
 
-    def __init__(self, text: str, line: int = 1) -> None:
+    def __init__(self, text: str, line: int) -> None:
         self.text, self.at, self.line = text, 0, line
         self.heredocs: list[str] = []
         self.in_array = False
@@ -148,7 +148,7 @@ class Lexer:
             if char == "(" and not self.in_array and _ARRAY.fullmatch(token.plain):
                 self.at += 1
                 self.in_array = True
-                token.entries = [one for one in self.tokens(until=")") if not one.operator]
+                token.entries = [*self.tokens(until=")")]
                 self.in_array = False
                 break
             if char in " \t\r\n;|&()<>":
@@ -168,7 +168,7 @@ class Lexer:
             if quoted and text not in ("", *'"\\$`\n'):
                 text = escaped[0]
             yield Part("text", "" if text == "\n" else text, self.line, True)
-        elif not quoted and char == '"':
+        elif char == '"':
             self.at += 1
             yield Part("text", "", line, True)
             while self.at < len(self.text) and self.text[self.at] != '"':
@@ -190,7 +190,7 @@ class Lexer:
             self._to(min(end + 1, len(self.text)))
             if opening == "{":
                 return _braced(inside, line, quoted)
-            if inside.startswith("(") and inside.endswith(")"):
+            if inside.startswith("("):
                 return Part("sum", inside[1:-1], line, quoted)
             return Part("unknown", "", line, quoted)
         if not (found := self._eat(_VARIABLE)):
@@ -215,9 +215,7 @@ class Lexer:
 def _quoted_text(text: str, line: int) -> Iterator[Part]:
     """Quoted text by lines, so that words cut out of it later know theirs."""
     for index, part in enumerate(text.split("\n")):
-        if index:
-            yield Part("text", "\n", line, True)
-        yield Part("text", part, line + index, True)
+        yield Part("text", f"\n{part}" if index else part, line + index, True)
 
 
 def _braced(inside: str, line: int, quoted: bool) -> Part:
@@ -228,5 +226,5 @@ def _braced(inside: str, line: int, quoted: bool) -> Part:
         return Part("unknown", "", line, quoted)
     kind: PartKind = "name"
     if found[2]:
-        kind = "joined" if quoted and found[2] == "[*]" else "all"
+        kind = "joined" if found[2] == "[*]" else "all"
     return Part(kind, found[1], line, quoted, found[3])

@@ -99,10 +99,8 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
         return True
     if framework == "megatron_bridge":
         return bool(knob.bridge)
-    has_flag = core is None or (
-        knob.flag_since <= core and (knob.flag_until is None or core < knob.flag_until)
-    )
-    return bool(knob.flag or knob.off) and has_flag
+    has_come = core is None or knob.flag_since <= core
+    return bool(knob.flag or knob.off) and has_come
 
 
 def spell(
@@ -140,7 +138,7 @@ def _line(knob: Knob, value: Value, framework: Framework, core: Release | None) 
 
 def _flag_line(knob: Knob, value: Value, core: Release | None) -> str:
     flag = knob.flag
-    if knob.older and knob.name_in(core) != knob.id.rpartition(".")[2]:
+    if knob.name_in(core) != knob.id.rpartition(".")[2]:
         flag = "--" + knob.name_in(core).replace("_", "-")
     if knob.kind == "bool":
         if value:

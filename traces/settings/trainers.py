@@ -26,11 +26,9 @@ from traces.settings.model_names import model_named
 from traces.settings.settings import Framework, NotAConfiguration, Value, settings
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
-from traces.settings.yaml_files import Document, take_argument
+from traces.settings.yaml_files import DEEPEST, Document, take_argument
 from traces.toml_tables import read_keyed
 
-_DEEP: Final = 8
-"""Levels of keys of such a YAML."""
 _REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
 _SIZE: Final = compiled(r"[1-9]\d{0,5}")
 _ASSIGNED: Final = compiled(r"(?m)^[ \t]*(\w+)[ \t]*=")
@@ -67,12 +65,9 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
         do.
         """
-        above = ""
-        for one in self.under:
-            if path.startswith(f"{one}.") and len(one) > len(above):
-                above = one
+        above = max((one for one in self.under if path.startswith(f"{one}.")), key=len, default="")
         if above:
-            return f"{self.under[above]}{path[len(above) :]}"
+            return f"{self.under[above]}{path.removeprefix(above)}"
         return ""
 
 
@@ -137,7 +132,7 @@ def take_trainer_document(draft: Draft, document: Document) -> bool:
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
     said: dict[str, Said] = {}
-    for entry in document.entries(_DEEP):
+    for entry in document.entries(int(DEEPEST.value)):
         said[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":
         _take_numbers(draft, trainer, said.values())
@@ -265,9 +260,7 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said) -> None:
             take_argument(draft, one.path, one.raw, one.line)
         return
     path = trainer.group_of(one.path)
-    known = (
-        path in by_path() or path in spellings() or is_alias(path) or path.startswith("env_vars.")
-    )
+    known = path in by_path() or path in spellings() or is_alias(path)
     if known and one.raw is not None:
         take_path(draft, path, one.raw, one.line)
 

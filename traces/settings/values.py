@@ -148,9 +148,8 @@ def _of_kind(kind: Kind, raw: Raw) -> Value:
 def _only(raw: Raw) -> Raw:
     if not isinstance(raw, list):
         return raw
-    if len(raw) != 1:
-        raise ValueError
-    return raw[0]
+    (only,) = raw  # of several it is a ValueError
+    return only
 
 
 def _bool(raw: Raw) -> bool:
@@ -174,13 +173,10 @@ def _int(raw: Raw) -> int:
 
 
 def _float(raw: Raw) -> float:
-    if (
-        isinstance(raw, bool)
-        or not isinstance(raw, int | float | str)
-        or not math.isfinite(float(raw))
-    ):
+    number = float(str(raw))  # a switch and a list have the text of no number
+    if not math.isfinite(number):
         raise ValueError
-    return float(raw)
+    return number
 
 
 def _str(raw: Raw) -> str:

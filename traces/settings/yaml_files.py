@@ -57,15 +57,11 @@ class Document:
         self.left = int(MOST_NODES.value)
         try:
             self.root = yaml.compose(text, Loader=yaml.SafeLoader)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            where = name if mark is None else f"{name}:{mark.line + 1}"
+        except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
+            mark = getattr(error, "problem_mark", None)  # of a syntax error alone
+            where = f"{name}:{mark.line + 1}" if mark else name
             raise NotAConfiguration(
                 f"{where}: broken YAML; correct it, or give the command line"
-            ) from error
-        except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-            raise NotAConfiguration(
-                f"{name}: broken YAML; correct it, or give the command line"
             ) from error
 
     def outermost(self) -> tuple[str, ...]:
@@ -249,5 +245,5 @@ def _take_argument(draft: Draft, name: str, entry: Entry) -> None:
         return
     if (known := knobs().get(name)) is not None:
         take(draft, known, name, entry.raw, entry.line)
-    elif not draft.is_full:
+    else:
         say_unknown(draft, entry.line, name, by_dest(), "no argument of Megatron-LM that we know")

@@ -40,7 +40,7 @@ def test_a_renamed_knob_has_its_name_by_release() -> None:
 def test_all_knobs_of_a_flag_came_and_went_with_it() -> None:
     for flag, rows in by_flag().items():
         own = [knob for knob, _ in rows if flag in (knob.flag, knob.off)]
-        assert len({(knob.flag_since, knob.flag_until) for knob in own}) <= 1
+        assert len({(knob.flag_since, knob.until) for knob in own}) <= 1
         assert len({is_off for _, is_off in rows}) == 1, "it turns all of them one way"
 
 
@@ -140,4 +140,5 @@ def test_reductions_are_of_the_wrapper_unless_the_section_says_them() -> None:
     reduce: dict[str, Value] = {"ddp.overlap_grad_reduce": True}
     assert in_section(reduce, Settings()) == reduce
     section = settings({"comm_overlap.overlap_param_gather": False}, "run.yaml")
-    assert in_section(reduce, section) == {"comm_overlap.overlap_grad_reduce": True}
+    found = in_section({**reduce, "bf16": True}, section)
+    assert found == {"comm_overlap.overlap_grad_reduce": True, "bf16": True}

@@ -59,9 +59,9 @@ def test_a_mapping_is_merged_through_forty_levels(merges: int, is_read: bool) ->
 
 def test_a_script_is_followed_eight_deep_and_through_four_million_characters() -> None:
     for deep in (7, 8):
-        (command,) = read_script("eval " * deep + "run").commands
+        command = read_script("eval x\n" + "eval " * deep + "run").commands[-1]
         assert command.words[0].text == ("run" if deep == 7 else "eval")
-        (command,) = read_script("run " + "${U:-" * deep + "x" + "}" * deep).commands
+        (command,) = read_script("run ${U:-y} " + "${U:-" * deep + "x" + "}" * deep).commands
         assert command.words[-1].text == ("x" if deep == 7 else UNKNOWN)
     script = f"A={'x' * 9999}\nrun {'$A ' * 398}"  # with the four of the command's own word 3,990,004
     assert len(read_script(script + "y" * 9995).commands) == 1

@@ -212,15 +212,16 @@ def test_a_flag_of_bridges_scripts_wins_over_an_override_wherever_it_stands() ->
 
 def test_a_value_from_outside_a_script_is_a_note_and_of_a_path_enough() -> None:
     read = configuration_of(
-        "torchrun pretrain_gpt.py --micro-batch-size ${MBS} --data-path ${DATA} --save ${CKPT}",
+        "torchrun pretrain_gpt.py --micro-batch-size ${MBS} --data-path ${DATA} --save ${CKPT}"
+        " --num-layers-per-virtual-pipeline-stage ${EACH} --num-query-groups ${GROUPS}",
         "run.sh",
         "0.18.2",
     )
-    assert [(one.text.partition(":")[0], one.instead) for one in read.problems] == [
-        ("--micro-batch-size", "")
-    ]
+    flags = ["--micro-batch-size", "--num-layers-per-virtual-pipeline-stage", "--num-query-groups"]
+    assert [one.text.partition(":")[0] for one in read.problems if not one.instead] == flags
     assert read.settings.value("checkpoint.save") == read.settings.value("data.path") == "given"
-    assert read.settings.value("train.micro_batch_size") is None
+    unknown = {"train.micro_batch_size", "virtual_pipeline_model_parallel_size", "num_query_groups"}
+    assert unknown.isdisjoint(read.settings.by_knob)
 
 
 def test_a_mapping_merged_into_itself_is_no_configuration() -> None:

@@ -43,11 +43,6 @@ def test_flags_of_bridges_scripts_with_dashes_are_none() -> None:
     assert problems == [("--moe-a2a-overlap: no flag of Bridge's scripts that we know", "--moe_a2a_overlap")]
 
 
-def test_a_flag_that_bridges_scripts_have_not_is_named_with_the_one_that_is_meant() -> None:
-    _, problems = read(f"{RECIPE} --moe_a2a_overlapp true")
-    assert problems == [("--moe_a2a_overlapp: no flag of Bridge's scripts that we know", "--moe_a2a_overlap")]
-
-
 def test_what_a_variable_from_outside_sets_is_unknown() -> None:
     settings, problems = read(
         f"{RECIPE} -ng $N -mb=2 model.num_layers=$Y --custom_env_vars A,NCCL_NVLS_ENABLE=1"

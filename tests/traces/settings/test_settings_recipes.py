@@ -49,11 +49,11 @@ def test_a_preset_is_of_its_release_and_variant(
 
 
 def test_presets_of_a_gpu_that_were_not_read_are_unknown_and_not_missing() -> None:
-    read = configuration_of(
-        "python run_script.py -m llama -mr llama31_405b -g vr200 -c bf16 -ng 256", "run.sh", "0.18.2"
-    )
-    assert read.problems == ()
-    assert read.settings.value("launcher.recipe_values_known") is False
+    command = "python run_script.py -m llama -mr llama31_405b -g vr200 -c bf16 -ng 256"
+    for core, is_known in (("0.18.2", False), ("0.19.0", True)):
+        read = configuration_of(command, "run.sh", core)
+        assert read.problems == ()
+        assert read.settings.value("launcher.recipe_values_known") is is_known
 
 
 def test_a_preset_may_offload_layers_and_a_flag_for_recompute_leaves_that() -> None:
@@ -65,7 +65,7 @@ def test_a_preset_may_offload_layers_and_a_flag_for_recompute_leaves_that() -> N
 @pytest.mark.parametrize(
     ("command", "core", "instead"),
     [
-        ("-mr gpt_oss_120b -g h100 -c fp8_mx", "0.18.2", ["-c bf16 or -c fp8_cs"]),
+        ("-mr gpt_oss_120b -g h100 -c fp8_mx", None, ["-c bf16 or -c fp8_cs"]),
         ("-mr gpt_oss_120b -g h100 -c fp8_cs", "0.18.2", []),
         ("-mr deepseek_v3 -g gb200 -c nvfp4", "0.16.1", ["-c bf16 or -c fp8_cs or -c fp8_mx"]),
         ("-mr deepseek_v3 -g gb200 -c nvfp4", None, []),
@@ -141,11 +141,12 @@ def test_w5_a_field_for_the_ranks_that_bridge_does_not_have_is_named_with_the_op
     ("flags", "core", "batch"),
     [
         ("-ng 16", "0.16.1", 1024), ("-ng 32", "0.16.1", 2048), ("-ng 32 -tp 2", "0.16.1", 2048),
-        ("-ng 32 -tp 2", "0.19.0", 1024), ("-ng 32 -gb 512", "0.19.0", 512),
+        ("-ng 32 -tp 2", "0.19.0", 1024), ("-ng 32 -gb 512", "0.19.0", 512), ("", "0.19.0", None),
+        ("-mr gpt_oss_20b -g b300 -c fp8_mx -ng 17", "0.18.0", None),
     ],
 )  # fmt: skip
 def test_the_batch_of_a_preset_grows_with_the_gpus_and_since_0_6_with_the_data_parallel_ranks(
-    flags: str, core: str, batch: int
+    flags: str, core: str, batch: int | None
 ) -> None:
     settings = configuration_of(f"{HARNESS} -g h100 {flags}", "w15.sh", core).settings
     assert settings.value("train.global_batch_size") == batch

@@ -15,25 +15,25 @@ from traces.settings.shell import read_script
 # in these a text of its own is %t, a word %w, a value %v, what goes elsewhere %r
 WORDS = (
     *("$A", '"$A"', "${A}", '"${B}%t"', "%t$B", "%t=$A", '"%t $B  $A"', "${L[@]}", '"${L[@]}"', "${L[*]}"),
-    *('"%t${L[@]}%t"', "$L", '"${L[*]}"', '${M[@]}"%t"', '"${M[@]}"', "%t$((N * 2 - 7 % 4))", "$N", '"$@"'),
+    *('"%t${L[@]}%t"', "$L", '"${A[@]}"', '${M[@]}"%t"', '"${M[@]}"', "%t$((N * 2 - 7 % 4))", "$N", '"$@"'),
     *("$((N/2+(1-3)))", '"${U:-%t $A}"', "${U-%t}", "${U:-}", "'%t $A'", '"%t\\"%t\\$A\\%t \\`"', "%t\\ %t"),
-    *("''", '"%t\n %t"', "$@", '"%t\\\n%t"', "%t\\\n%t", "%t#%t", "%t'%t \\\"%t '", '"%t$"', '"$*%t"'),
-    *("${A:=%t}", "${A} ${B}", '%t"$A"%t', "${U:-%t %t}", '"$C"'),
+    *("''", '"%t\n %t"', "${@}", '"%t\\\n%t"', "%t\\\n%t", "%t#%t", "%t'%t \\\"%t '", '"%t$"', '"$*%t"'),
+    *("${A:=%t}", "${A} ${B}", '%t"$A"%t', "${M:-%t %t}", '"$C"', '"${L[*]}"'),
 )  # fmt: skip
 VALUES = (
     *("%t", "'%t  %t'", '"%t $B"', "$A", '"%t\n%t "', "%t\\ %t", '" %t"', "$A$B", "$N", '"$A \\\n%t"', "''"),
 )  # fmt: skip
 STATEMENTS = (
     *("A=%v", "B=%v", "A+=%v", "B+=%v", "export A=%v", "B=%v; A=%v", "L+=(%w)", "M+=(\n%w)"),
-    *("M=(%w # why\n %w\n)", "cat <<EOF\nrun %t\nEOF", "cat <<-'EF' >/dev/null\n \" ( '\nEF", "# run %t"),
-    *("for I in %t %t; do :; done", "if true; then A+=%v; fi", "true && B+=%v", "C=%v D=%v"),
+    *("M=(%w # why\n %w\n)", "cat <<EOF; A=%v\nrun %t\nEOF", "cat <<-'EF' >/dev/null\n \" ( '\nEF"),
+    *("for I in %t %t; do :; done", "if true; then A+=%v; fi", "true && B+=%v", "C=%v D=%v", "# run %t"),
     *("declare -x C=%v", "f() { : %t; }", "case x in y) ;; esac", "if [ 1 ]; then L+=(%w); fi", "N=$((N+3))"),
     *("while false; do :; done", ": %t | cat; A=%v", "unused=(%w) A=%v", "export C=%v A"),
 )  # fmt: skip
 REDIRECTED = ("2>&1", ">/dev/null", "</dev/null", ">> /dev/null", "2> /dev/null", "\\\n ", "<<<%t", "")
 LAST = (
-    *("run %w %r %w %w", '%r run %w"%t"%w %r # %t', 'eval "run %t $N %t"', "! run %w"),
-    *("C=%v run %w # %t", ": a | run %w", "(run %w)", "if run %w; then :; fi", "{ run %w; }", "time run %w"),
+    *("run %w %r %w %w", '%r run %w"%t"%w %r # %t', 'eval "run %t $N %t"', "! run %w", "time run %w"),
+    *("C=%v run %w # %t", ": a | run %w>/dev/null", "(run %w)", "if run %w; then :; fi", "{ run %w; }"),
     "bash -c 'run %t %t\n'",
 )  # fmt: skip
 
