@@ -232,7 +232,7 @@ class _Accountant:
         yield from within
         ready = ready_ns(self._rows, pieces.kernel)
         before = pieces.clipped(pieces.start_ns, ready)
-        left, waited = self._waits.split(self._host.judge(before, self._gaps.start_ns))
+        left, waited = self._waits.split(self._host.judge(before))
         self._masked_ns += self._masked(left)
         yield waited
         yield judged(left, left.cause, RECORDED)
@@ -255,14 +255,11 @@ class _Accountant:
             column.append(values)
 
     def _masked(self, left: HostPieces) -> int:
-        total = 0
         place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
         ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)
         low = np.maximum(self._rows.start_ns[place], left.start_ns[:, None])
         high = np.minimum(ends, left.end_ns[:, None])
-        for index in np.flatnonzero((high > low).any(axis=1)).tolist():
-            total += intersect(union(low[index], high[index]), self._windows).total_ns
-        return total
+        return intersect(union(low.ravel(), high.ravel()), self._windows).total_ns
 
 
 def _whole(parts: list[IntArray]) -> IntArray:

@@ -19,7 +19,7 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.account.producers import Producers, find_producers
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, order_of
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import begins, mask_of
@@ -88,8 +88,8 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
     lead = rows.start_ns - ready
     onto_empty = rows.is_launched & (ended <= rows.launch_ns) & (lead <= SOON.value)
     dependent = rows.is_launched & (ready < ended) & (ended <= rows.start_ns)
-    order = np.lexsort((rows.start_ns, rows.call))
-    dependent &= mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
+    by_call = order_of(rows.call)
+    dependent &= mask_of(by_call[begins(rows.call[by_call])], len(rows))
     arrival_ns, usual_arrival_ns = _least_and_usual(lead[onto_empty])
     gap_ns, usual_gap_ns = _least_and_usual((rows.start_ns - ended)[dependent])
     return Latencies(arrival_ns, gap_ns, usual_arrival_ns, usual_gap_ns)

@@ -290,10 +290,9 @@ class _LaunchOrder:
         number = np.full(len(rows), -1, dtype=PLACE)
         number[by_launch] = np.arange(len(by_launch))
         what, previous = signature(rows), before[by_launch]
-        has = previous >= 0
         ago = np.arange(len(by_launch), dtype=PLACE) - number[previous]
         mine = what[by_launch]
-        context = group_of(mine, np.where(has, what[previous], -1), np.where(has, ago, -1))
+        context = group_of(mine, what[previous], np.where(previous >= 0, ago, 0))
         bucket, key = rows.bucket[by_launch], rows.key[by_launch]
         is_copy: BoolArray = bucket == Bucket.COPY
         feeds_host = is_copy & (key == COPY_KINDS.index("memcpy_d2h"))  # the host, never a kernel
@@ -334,7 +333,7 @@ def signature(rows: Activities) -> IntArray:
     """A number for what each activity is, shape (n,): its kernel name, or its kind where it has
     none.
     """
-    return np.where(rows.name >= 0, rows.name, -2 - (rows.bucket * 64 + rows.key))
+    return np.where(rows.name >= 0, rows.name, ~group_of(rows.bucket, rows.key))
 
 
 def _busiest(stream_id: IntArray) -> list[int]:

@@ -209,6 +209,10 @@ class Waits:
         self._named = synchronised_streams(rank)
         self._waits_ns = np.sort(self._calls.start_ns[wait_calls(rank)])
         self._mixed = distinct(rows.stream_id[~rows.is_comm])
+        some = np.flatnonzero(np.isin(self._calls.thread_gid, rows.launching_threads))
+        some = self._calls.take(some[self.is_waiting(some)])
+        label = np.full(len(some), REASON["blocking.unrecorded"])
+        self._waiting = tile(some.start_ns, some.end_ns, label, NONE)
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
@@ -227,15 +231,7 @@ class Waits:
 
         Both wait in such a call for what was launched before the recording began.
         """
-        calls = self._calls
-        if not len(stalled):
-            return stalled
-        first_ns, last_ns = stalled.start_ns.min(), stalled.end_ns.max()
-        mine = np.isin(calls.thread_gid, self._rows.launching_threads)
-        some = np.flatnonzero(mine & (calls.start_ns < last_ns) & (calls.end_ns > first_ns))
-        some = some[self.is_waiting(some)]
-        label = np.full(len(some), REASON["blocking.unrecorded"])
-        parts, reason = cut(stalled, tile(calls.start_ns[some], calls.end_ns[some], label, NONE))
+        parts, reason = cut(stalled, self._waiting)
         waits = reason != NONE
         return replace(
             parts,
