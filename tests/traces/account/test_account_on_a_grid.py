@@ -107,13 +107,15 @@ def test_beside_a_time_lies_the_next_or_the_last_launch_of_its_stream() -> None:
         ns, of = (column.ravel() for column in np.meshgrid(np.arange(-1, 6), np.arange(4)))
         at = list(zip(launch.tolist(), range(len(launch)), strict=True))
         after, before = order.beside(of, ns, 0).tolist(), order.beside(of, ns, -1).tolist()
-        begun = order.before(of, np.full(len(of), turn % 9), ns).tolist() if set(of) <= set(stream) else None
+        some, late = np.flatnonzero(np.isin(of, stream)), np.arange(len(of)) % 9
+        begun = dict(zip(some.tolist(), order.before(of[some], late[some], ns[some]).tolist(), strict=True))
         for place, (time, one) in enumerate(zip(ns.tolist(), of.tolist(), strict=True)):
             mine = [(when, row) for when, row in at if stream[row] == one]
             assert after[place] == min((two for two in mine if two[0] > time), default=(0, -1))[1]
             assert before[place] == max((two for two in mine if two[0] <= time), default=(0, -1))[1]
-            last = max((row for _, row in mine if row < turn % 9), default=-1)
-            assert begun is None or begun[place] == (last if last >= 0 and launch[last] < time else -1)
+            last = max((row for _, row in mine if row < late[place]), default=-1)
+            told = last if last >= 0 and launch[last] < time else -1
+            assert begun.get(place, told) == told
 
 
 def test_gaps_lie_between_compute_that_takes_time_within_the_windows_ends() -> None:

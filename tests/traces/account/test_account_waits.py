@@ -262,12 +262,13 @@ def test_a_poll_is_late_where_the_host_was_busy_for_a_fifth_of_a_millisecond(
     assert found == [(5, 5, False), (late, 5, is_late), (5, 5, False)]
 
 
-def test_a_kernel_that_ended_within_a_call_was_not_polled_for() -> None:
+@pytest.mark.parametrize("later", [True, False])
+def test_a_kernel_that_ended_within_a_call_was_not_polled_for(later: bool) -> None:
     run = polling((5, 5, 5))
     run.work("gemm", 9_000, 9_090)
     run.work("layout", 9_100, 9_150, launch=9_060, stream=20)
     run.call("malloc", 9_140, 9_150)
-    run.work("gemm", 9_200, 9_300, launch=9_160)
+    run.work("gemm", 9_200, 9_300, launch=9_160 if later else 9_130)
     assert len(polls_of(run)) == 0  # three of four: the last ended as the call returned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -19,6 +20,7 @@ from tests.kept.pairs import both_sides
 from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import _busiest, signature, stream_waits, synchronised_streams, wait_calls
 from traces.account.producers import MOST, event_edges, find_producers, pending
+from traces.columns import NULL
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.timeline import RankTimeline
@@ -82,7 +84,8 @@ def test_events_of_another_process_hold_no_work_of_this_one() -> None:
     other.work("all_gather", 50, 180, launch=10, stream=20)
     other.work("norm", 200, 260, launch=30)
     assert (edges(run, 0), edges(run, 1)) == (([(200, 50)], True), ([], False))
-    assert (len(wait_calls(run.rank(0))), len(wait_calls(run.rank(1)))) == (1, 0)
+    nowhere = replace(run.rank(0), process_gid=NULL)
+    assert [len(wait_calls(rank)) for rank in (run.rank(0), run.rank(1), nowhere)] == [1, 0, 1]
 
 
 @pytest.mark.parametrize("with_id", [True, False])

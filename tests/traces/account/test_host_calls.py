@@ -62,10 +62,13 @@ def kinds_of(run: Run, name: str) -> list[CallKind]:
 
 
 def eight_launches() -> Run:
-    """Launched at -10, 9,990, ... 69,990; from 39,990 on is the second half."""
+    """Launched at -10, 9,990, ... 69,990; from 39,990 on is the second half; copies and a call that wait."""
     run = Run()
     for turn in range(8):
         run.work("gemm", 10_000 * turn, 10_000 * turn + 100)
+    for launch in ((3_000, 4_500), (66_000, 66_002)):
+        run.work("d2h", 80_000, 80_010, launch=launch)
+    run.call("sync", 60_000, 60_900)
     return run
 
 
@@ -91,6 +94,7 @@ def test_a_long_call_that_never_comes_again_initialises(
     for turn, length in enumerate(later):
         run.call("malloc", 45_000 + 2_000 * turn, 45_000 + 2_000 * turn + length)
     assert kinds_of(run, "cudaMalloc") == [kind, *[CallKind.ALLOCATE] * len(later)]
+    assert kinds_of(run, "cudaMemcpy") == [CallKind.COPY] * 2
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,8 @@ def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_n
     run = eight_launches()
     for turn, length in enumerate(lengths):
         at = 2_000 + 10_000 * turn
-        run.work("norm", at + length + 5, at + length + 10, launch=(at, at + length))
+        begin = at + length + 5 if turn else 90_000  # the first to be launched runs last
+        run.work("norm", begin, begin + 5, launch=(at, at + length), stream=8)
     asked = [CallKind.INIT if letter == "i" else CallKind.LAUNCH for letter in kinds.split()]
     found = kinds_of(run, "cudaLaunchKernel")
     norms = [2 * turn + 1 for turn in range(len(lengths))]
