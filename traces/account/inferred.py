@@ -287,12 +287,13 @@ class _LaunchOrder:
 
     @classmethod
     def of(cls, rows: Activities, by_launch: IntArray, before: IntArray) -> _LaunchOrder:
-        number = np.full(len(rows), -1, dtype=PLACE)
+        number = np.zeros(len(rows), dtype=PLACE)
         number[by_launch] = np.arange(len(by_launch))
         what, previous = signature(rows), before[by_launch]
         ago = np.arange(len(by_launch), dtype=PLACE) - number[previous]
         mine = what[by_launch]
-        context = group_of(mine, what[previous], np.where(previous >= 0, ago, 0))
+        ago = np.where(previous >= 0, ago, len(by_launch))
+        context = group_of(mine, what[previous], ago)
         bucket, key = rows.bucket[by_launch], rows.key[by_launch]
         is_copy: BoolArray = bucket == Bucket.COPY
         feeds_host = is_copy & (key == COPY_KINDS.index("memcpy_d2h"))  # the host, never a kernel
@@ -312,11 +313,11 @@ def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
     chosen = np.full(len(consumer), -1, dtype=PLACE)
     for depth in range(DEPTH):
         place = latest - depth
-        open_ = np.flatnonzero((chosen < 0) & (place >= 0))
+        open_ = np.flatnonzero((chosen == -1) & (place >= 0))
         candidate = candidates[place[open_]]
         holds = _never_violated(order, consumer[open_], candidate)
         chosen[open_[holds]] = candidate[holds]
-    found = chosen >= 0
+    found = chosen != -1
     return consumer[found], chosen[found]
 
 

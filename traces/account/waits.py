@@ -29,6 +29,7 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.arrays import (
+    FOREVER,
     PLACE,
     BoolArray,
     IntArray,
@@ -79,9 +80,9 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     control = np.flatnonzero(
         rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & rows.is_launched
     )
-    if len(calls):  # what ended where no calls are known could not be followed by one
-        ended = rows.end_ns[control]
-        control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
+    # what ended where no calls are known could not be followed by one
+    ended, last_ns = rows.end_ns[control], calls.end_ns.max(initial=NULL)
+    control = control[(ended > calls.start_ns.min(initial=FOREVER)) & (ended <= last_ns)]
     polls: list[Poll] = []
     for name in distinct(rows.name[control]).tolist():
         works = control[rows.name[control] == name]
@@ -105,7 +106,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
     rows, columns = rank.activities, rank.columns
     if not (rows.key[rows.is_comm] == COMM_KINDS.index("ep_control")).any():
         return rank
-    host = host_calls(rank, (int(rows.start_ns.min()) - 1, int(rows.end_ns.max())))
+    host = host_calls(rank, (NULL, int(rows.end_ns.max())))
     last = {
         poll.call: poll.work
         for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)
@@ -135,8 +136,8 @@ def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
 
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
-    next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns, side="left")
-    begins_ns = np.append(calls.start_ns, rows.end_ns.max())[next_call]
+    next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns)
+    begins_ns = np.append(calls.start_ns, FOREVER)[next_call]
     return bool((begins_ns < rows.end_ns[works]).any())
 
 
@@ -287,7 +288,7 @@ class Waits:
         if len(own):  # what ended after its own copy did not keep it
             some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
         # of equals its own comes first
-        return np.concatenate((own[rows.end_ns[own] > begin], some))
+        return np.concatenate((own, some))
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs

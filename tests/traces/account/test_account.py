@@ -184,40 +184,11 @@ def starved(run: Run, place: int = 0, **how: Any) -> dict[str, float]:
     return {name: time for name, time in causes.items() if name != "launch"}
 
 
-def os_call(run: Run, start: float, end: float, thread: int = 0) -> None:
-    gid = run.recording.global_id(1000, 1000 + thread)
+def os_call(run: Run, start: float, end: float, thread: int = 0, process: int = 0) -> None:
+    pid = 1000 * (process + 1)
+    gid = run.recording.global_id(pid, pid + thread)
     row: Row = {"start": run.ns(start), "end": run.ns(end), "globalTid": gid, "nameId": "poll"}
     run.recording.rows.setdefault("OSRT_API", []).append(row)
-
-
-@pytest.mark.parametrize(
-    ("thread", "process", "found"),
-    [
-        (0, 0, {"gc": 40, "python": 50}),
-        (1, 0, {"python": 90}),  # another thread of the process collects: nobody waits for it
-        (0, 1, {"python": 90}),
-    ],
-)
-def test_only_ranges_of_the_thread_that_launches_say_what_it_does(
-    thread: int, process: int, found: dict[str, float]
-) -> None:
-    run = begun()
-    run.range("gc", 120, 160, thread=thread, process=process)
-    run.work("gemm", 200, 300, launch=(190, 195))
-    assert starved(run) == found
-
-
-@pytest.mark.parametrize(
-    ("thread", "process", "found"),
-    [(0, 0, {"profiler": 40, "python": 50}), (1, 0, {"python": 90}), (0, 1, {"python": 90})],
-)
-def test_only_flushes_of_the_thread_that_launches_hold_it_up(
-    thread: int, process: int, found: dict[str, float]
-) -> None:
-    run = begun()
-    run.flush(120, 160, thread=thread, process=process)
-    run.work("gemm", 200, 300, launch=(190, 195))
-    assert starved(run) == found
 
 
 WEAKEST_FIRST = ("os_wait", "evaluation", "logging", "data", "checkpoint", "lazy_init", "gc", "profiler")
@@ -226,17 +197,17 @@ WEAKEST_FIRST = ("os_wait", "evaluation", "logging", "data", "checkpoint", "lazy
 RANGES = {"evaluation": "evaluate", "logging": "log_metrics", "lazy_init": "nvrtc"}
 
 
-def paused(*order: str) -> dict[str, float]:
+def paused(*order: str, **where: int) -> dict[str, float]:
     """What is said of a pause in which one thing after the other begins, every 10 from 110, to end at 190."""
     run = begun()
     for place, cause in enumerate(order):
         begin = 110 + 10 * place
         if cause == "os_wait":
-            os_call(run, begin, 190)
+            os_call(run, begin, 190, **where)
         elif cause == "profiler":
-            run.flush(begin, 190)
+            run.flush(begin, 190, **where)
         else:
-            run.range(RANGES.get(cause, cause), begin, 190)
+            run.range(RANGES.get(cause, cause), begin, 190, **where)
     run.work("gemm", 200, 300, launch=(190, 195))
     return starved(run)
 
@@ -247,11 +218,8 @@ def test_of_what_is_known_of_a_pause_the_strongest_counts_whichever_began_first(
         assert paused(strong, weak) == {strong: 80, "python": 10}
 
 
-def test_an_os_call_of_another_thread_is_no_wait_of_this_one() -> None:
-    run = begun()
-    os_call(run, 110, 160, thread=1)
-    run.work("gemm", 200, 300, launch=(190, 195))
-    assert starved(run) == {"python": 90}
+def test_what_another_thread_or_process_does_is_nothing_that_this_thread_waits_for() -> None:
+    assert paused(*WEAKEST_FIRST, thread=1) == paused(*WEAKEST_FIRST, process=1) == {"python": 90}
 
 
 def test_within_a_call_only_the_profiler_has_its_own_time() -> None:

@@ -254,6 +254,13 @@ def test_a_host_that_comes_as_soon_after_most_control_kernels_has_polled_for_the
     assert len(polls_of(run)) == count
 
 
+def test_a_poll_is_a_wait_for_its_kernel_from_the_call_before_on() -> None:
+    """A kernel until 2,090, the control kernel 2,100-2,150, a launch 2,155-2,160 and its kernel at 2,175."""
+    held = {"blocking.ep_control": 50, "launch_latency.arrival": 15}
+    host = {"launch_starved.token_count_sync": 10 + 5, "launch_starved.launch": 5}
+    assert polling().account(window=(2_000, 2_200)) == held | host
+
+
 @pytest.mark.parametrize(("late", "is_late"), [(199, False), (200, True)])
 def test_a_poll_is_late_where_the_host_was_busy_for_a_fifth_of_a_millisecond(
     late: float, is_late: bool

@@ -119,6 +119,29 @@ def test_a_wait_is_for_the_record_of_its_id_and_without_one_for_the_last_before_
     assert edges(run) == ([(300, producer)], True)
 
 
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        (None, [(200, 50)]),
+        (14, [(200, 50), (200, 185)]),  # launched before the stream was told to wait
+        (17, [(185, 50), (200, 185)]),
+    ],
+)
+def test_an_event_behind_a_wait_is_behind_what_that_was_for_unless_work_lies_between(
+    between: float | None, found: list[tuple[float, float]]
+) -> None:
+    """Stream 30 waits for a gather, and the norm's stream for stream 30."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("all_gather", 50, 180, launch=10, stream=20)
+    run.wait(20, by=30, recorded=13, waits=15)
+    if between:
+        run.work("d2d", 185, 190, launch=between, stream=30)
+    run.wait(30, by=7, recorded=19, waits=21)
+    run.work("norm", 200, 260, launch=30)
+    assert edges(run) == (found, True)
+
+
 @pytest.mark.parametrize(("unseen", "every"), [(2, True), (3, False)])
 def test_all_waits_are_recorded_where_eighteen_of_twenty_calls_are(unseen: int, every: bool) -> None:
     run = Run()
@@ -292,9 +315,7 @@ def test_what_is_alike_has_one_number_and_kinds_without_a_name_have_theirs() -> 
     assert [code >= 0 for code in found[:5]] == [True, True, False, False, False]
 
 
-def called(
-    threads: tuple[int, int] = (0, 0), waits: bool = True, stream: int = 24, early: bool = False
-) -> Run:
+def called(threads: tuple[int, int] = (0, 0), waits: bool = True, stream: int = 24, second: int = 300) -> Run:
     """A GEMM and then a reduction on a stream of its own, which was told to wait; three times."""
     run = Run()
     for turn in range(3):
@@ -302,7 +323,7 @@ def called(
         at.work("gemm", 20, 100, launch=0, thread=threads[0])
         if waits:
             at.call("stream_wait", 4, 5, thread=threads[1])
-        begin = 90 if early and turn == 1 else 300
+        begin = second if turn == 1 else 300
         at.work("reduce_scatter", begin, 350, launch=6, stream=stream, thread=threads[1])
     return run
 
@@ -313,7 +334,8 @@ def called(
         (called(), [24, 7]),
         (called(waits=False), [24]),  # told nothing
         (called(stream=7), [7]),  # on the stream of its producer, it follows that anyway
-        (called(early=True), [24]),  # one of these began before the kernel had ended
+        (called(second=100), [24, 7]),
+        (called(second=99), [24]),  # one of these began before the kernel had ended
         (called(threads=(0, 1)), [24]),  # that thread launched no compute: no stream of its own is known
     ],
 )
@@ -397,11 +419,12 @@ def beside_weight_gradients(
     blocks: int = 132,
     launched: int = 40,
     sm_count: int | None = 132,
+    first: str = "gemm",
 ) -> Run:
     """A GEMM of 132 blocks on stream 20, 10-100 us, launched at 0, and a norm on stream 7."""
     run = Run(sm_count=sm_count)
     run.call("stream_wait", -2, -1)  # the GEMM was told to wait, the norm was not
-    run.work("gemm", 10, 100, launch=0, stream=20, blocks=132)
+    run.work(first, 10, 100, launch=0, stream=20, blocks=132)
     run.work("norm", *second, launch=launched, blocks=blocks)
     return run
 
@@ -416,18 +439,19 @@ def beside_weight_gradients(
         (beside_weight_gradients(second=(102, 200), launched=100), set()),  # it did not wait over 2 us
         (beside_weight_gradients(blocks=1), {20}),
         (beside_weight_gradients(blocks=1, sm_count=133), set()),  # together they just fit
+        (beside_weight_gradients(first="graph"), set()),  # nobody knows what room it takes
         (beside_weight_gradients(sm_count=None), {20}),  # no SM count: 264 blocks fill any GPU
     ],
 )
 def test_a_kernel_waits_for_room_on_the_sms(run: Run, streams: set[int]) -> None:
-    assert streams_before(run.rank(), "norm") == [streams]
+    assert streams_before(run.rank(), "norm")[-1:] == [streams]
 
 
 def test_room_that_a_kernel_launched_later_holds_is_marked() -> None:
     """Of two kernels one goes first in any case where it was launched first."""
     first = find_producers(beside_weight_gradients().rank())
     second = find_producers(beside_weight_gradients(launched=-4).rank())
-    assert (first.room.tolist(), second.room.tolist()) == ([-1, -1], [-1, 0])
+    assert (first.room.tolist(), second.room.tolist(), first.place.shape) == ([-1, -1], [-1, 0], (2, 1))
     assert find_producers(beside_weight_gradients(launched=0).rank()).room.tolist() == [-1, 0]  # at once
 
 
@@ -456,7 +480,7 @@ def test_on_amd_a_signal_to_another_stream_takes_longer(prefix: str, streams: se
     run.work("send_recv", 30, 300, launch=4, stream=20)
     run.call(f"{prefix}StreamWaitEvent", 6, 7)
     run.work("norm", 320, 330, launch=8)  # 20 us after the SendRecv
-    assert streams_before(run.rank(), "norm") == [streams]
+    assert streams_before(run.rank(), "norm")[-1:] == [streams]
 
 
 Waited = tuple[int, int, int, int, int]
