@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,47 +193,40 @@ def told(some: Pieces) -> list[tuple[int, int, int]]:
     return list(zip(some.start_ns.tolist(), some.end_ns.tolist(), some.kernel.tolist(), strict=True))
 
 
-def labelled(spans_ns: list[Span], piece: Span = (-10, 200)) -> list[tuple[int, int, int]]:
-    """A piece cut by spans: from, until, and the place of the span that holds it, -1 for none."""
-    starts, ends = (array(*(one[side] for one in spans_ns)) for side in (0, 1))
-    found, label = cut(pieces(piece), tile(starts, ends, np.arange(len(spans_ns)), -1))
-    assert set(found.kernel.tolist()) == {10}
-    return list(zip(found.start_ns.tolist(), found.end_ns.tolist(), label.tolist(), strict=True))
+def test_an_instant_belongs_to_the_innermost_span_that_holds_it() -> None:
+    """Calls of which each holds another or none, written in any order, and pieces that they cut."""
+    asked = [(-2, 3), (3, 9), (9, 10), (12, 20)]
+    for turn in range(300):
+        draw, at, calls = Random(turn), 0, list[Span]()
+        for _ in range(draw.randrange(4)):
+            outer = at + draw.randrange(3)
+            inner = outer + draw.randrange(3)
+            back = inner + draw.randrange(1, 4)
+            at = back + draw.randrange(3)
+            calls += [(outer, at), (inner, back)]
+        draw.shuffle(calls)
+        start, end = (array(*(one[side] for one in calls)) for side in (0, 1))
+        found, label = cut(pieces(*asked), tile(start, end, np.arange(len(calls)), -1))
+        said: dict[tuple[int, int], Span | None] = {}
+        for (since, until, kernel), place in zip(told(found), label.tolist(), strict=True):
+            said |= {(at, kernel): calls[place] if place >= 0 else None for at in range(since, until)}
+        for number, piece in enumerate(asked):
+            for at in range(*piece):
+                holding = [one for one in calls if one[0] <= at < one[1]]
+                innermost = max(holding, key=lambda one: (one[0], -one[1]), default=None)
+                assert said.pop((at, 10 + number)) == innermost
+        assert not said
 
 
 @pytest.mark.parametrize(
-    ("spans_ns", "tiles"),
-    [
-        ([], [(-10, 200, -1)]),
-        ([(0, 100)], [(-10, 0, -1), (0, 100, 0), (100, 200, -1)]),
-        # the inner one while it lasts, then the outer one again, whichever was written first
-        ([(0, 100), (20, 60)], [(-10, 0, -1), (0, 20, 0), (20, 60, 1), (60, 100, 0), (100, 200, -1)]),
-        ([(20, 60), (0, 100)], [(-10, 0, -1), (0, 20, 1), (20, 60, 0), (60, 100, 1), (100, 200, -1)]),
-        ([(0, 100), (0, 60)], [(-10, 0, -1), (0, 60, 1), (60, 100, 0), (100, 200, -1)]),
-        ([(0, 100), (60, 100)], [(-10, 0, -1), (0, 60, 0), (60, 100, 1), (100, 200, -1)]),
-        # what the innermost of three leaves is the outermost's
-        (
-            [(0, 100), (20, 80), (30, 40)],
-            [(-10, 0, -1), (0, 20, 0), (20, 30, 1), (30, 40, 2), (40, 80, 0), (80, 100, 0), (100, 200, -1)],
-        ),
-        # one after the other, at once and with a pause; a later one says nothing of an earlier pause
-        ([(0, 50), (50, 100)], [(-10, 0, -1), (0, 50, 0), (50, 100, 1), (100, 200, -1)]),
-        ([(0, 40), (60, 90)], [(-10, 0, -1), (0, 40, 0), (40, 60, -1), (60, 90, 1), (90, 200, -1)]),
-        # one behind the piece does not cut it, nor one that touches its end or its begin
-        *(([(300, 400)], [(-10, 200, -1)]), ([(200, 400)], [(-10, 200, -1)])),
-        *(([(-90, -10)], [(-10, 200, -1)]), ([(-90, 300)], [(-10, 200, 0)])),
-    ],
+    ("spans_ns", "labels"),
+    [([], [-1]), ([(0, 100), (20, 80), (30, 40)], [-1, 0, 1, 2, 0, 0, -1])],
 )
-def test_an_instant_belongs_to_the_innermost_span_that_holds_it(
-    spans_ns: list[Span], tiles: list[tuple[int, int, int]]
+def test_what_the_innermost_of_three_leaves_is_the_outermosts(
+    spans_ns: list[Span], labels: list[int]
 ) -> None:
-    assert labelled(spans_ns) == tiles
-
-
-def test_each_of_several_pieces_is_cut_by_what_lies_in_it() -> None:
-    found, label = cut(pieces((0, 10), (10, 30), (50, 60)), tile(array(5, 30), array(20, 55), array(7, 8), 0))
-    assert told(found) == [(0, 5, 10), (5, 10, 10), (10, 20, 11), (20, 30, 11), (50, 55, 12), (55, 60, 12)]
-    assert label.tolist() == [0, 7, 7, 0, 8, 0]
+    start, end = (array(*(one[side] for one in spans_ns)) for side in (0, 1))
+    assert cut(pieces((-10, 200)), tile(start, end, np.arange(len(spans_ns)), -1))[1].tolist() == labels
 
 
 def test_what_is_clipped_to_nothing_is_left_out() -> None:
