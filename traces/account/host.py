@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import APART as AGAIN
-from traces.account.calls import CallKind, call_kinds, kinds_of_calls, settled_ns
+from traces.account.calls import NONE, CallKind, call_kinds, kinds_of_calls, settled_ns
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import (
     FOREVER,
@@ -287,28 +287,28 @@ class Host:
         work.
         """
         pieces, call = cut(pieces, self._calls[thread])
-        cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
+        cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel)
-        none = np.full(len(pieces), -1)
+        none = np.full(len(pieces), NONE)
         told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
-        after = np.where(told.call < 0, after, -1)
-        told = replace(told, cause=np.where(after >= 0, CAUSE["sync"], told.cause), after=after)
+        after = np.where(told.call == NONE, after, NONE)
+        told = replace(told, cause=np.where(after != NONE, CAUSE["sync"], told.cause), after=after)
         for tiling, label, weaker in self._overlays[thread]:
             told, inside = cut(told, tiling)
-            may = (inside >= 0) & np.isin(told.cause, [*map(CAUSES.index, weaker)])
-            may &= (told.call < 0) | (label == "profiler")
+            may = (inside != NONE) & np.isin(told.cause, [*map(CAUSES.index, weaker)])
+            may &= (told.call == NONE) | (label == "profiler")
             told = replace(told, cause=np.where(may, CAUSE[label], told.cause))
         return told
 
     def _calls_of(self, thread: int) -> Tiling:
         calls = self._rank.columns.calls
         mine = np.flatnonzero(calls.thread_gid == thread)
-        return tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1)
+        return tile(calls.start_ns[mine], calls.end_ns[mine], mine, NONE)
 
     def _cold_tiling(self, thread: int) -> Tiling:
         spans, call = self._cold
         mine = spans.thread_gid == thread
-        return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], -1)
+        return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], NONE)
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it
@@ -326,8 +326,8 @@ class Host:
         for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
             mine = spans.thread_gid == thread
             if mine.any():
-                inside = zeros(summed(mine))
-                yield tile(spans.start_ns[mine], spans.end_ns[mine], inside, -1), cause, outweighed
+                start_ns, end_ns = spans.start_ns[mine], spans.end_ns[mine]
+                yield tile(start_ns, end_ns, zeros(summed(mine)), NONE), cause, outweighed
 
 
 def ranges_of_cause(columns: Columns, cause: str) -> Ranges:

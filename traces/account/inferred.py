@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import NONE
 from traces.arrays import (
     PLACE,
     BoolArray,
@@ -142,7 +143,7 @@ def tight_producers(
     """
     waits = ~none_of(len(rows)) if awaited is None else awaited > 0
     return last_to_end(
-        rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight
+        rows, ended_ns, waits, rows.launch_ns, np.ones(len(rows), dtype=PLACE), 1, tight
     )
 
 
@@ -174,11 +175,11 @@ def last_to_end(
     moments = np.maximum(since_ns[consumer], starts - tight - 1), starts
     by_end = order_of(rows.end_ns).astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
-    producer = np.full(len(consumer), -1, dtype=PLACE)
+    producer = np.full(len(consumer), NONE, dtype=PLACE)
     find_last.over(max(len(rows), summed(high - low)))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
-    found = producer >= 0
+    found = producer != NONE
     return consumer[found], producer[found]
 
 
@@ -215,7 +216,7 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     rows, gpu = rank.activities, rank.gpu
     sm_count = gpu.sm_count if gpu and gpu.sm_count else largest_sm_count()
     compute = rows.is_compute & ~helper_work(rows)
-    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
+    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), NONE).astype(PLACE)
     return last_to_end(
         rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns)
     )
@@ -249,7 +250,7 @@ def _latest_before(
     order = np.lexsort((launch_ns, have))
     last = count_before(have, launch_ns, want, rows.launch_ns[asked]) - 1
     found = np.append(have[order], NULL)[last] == want
-    return np.where(found, np.append(candidates[order], -1)[last], -1)
+    return np.where(found, np.append(candidates[order], NONE)[last], NONE)
 
 
 DEPTH: Final = 3
@@ -310,14 +311,14 @@ def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
     candidates = np.flatnonzero(is_candidate).astype(PLACE)
     consumer = np.flatnonzero(~mine & ~order.is_copy).astype(PLACE)
     latest = np.cumsum(is_candidate, dtype=PLACE)[consumer] - 1
-    chosen = np.full(len(consumer), -1, dtype=PLACE)
+    chosen = np.full(len(consumer), NONE, dtype=PLACE)
     for depth in range(DEPTH):
         place = latest - depth
-        open_ = np.flatnonzero((chosen == -1) & (place >= 0))
+        open_ = np.flatnonzero((chosen == NONE) & (place >= 0))
         candidate = candidates[place[open_]]
         holds = _never_violated(order, consumer[open_], candidate)
         chosen[open_[holds]] = candidate[holds]
-    found = chosen != -1
+    found = chosen != NONE
     return consumer[found], chosen[found]
 
 

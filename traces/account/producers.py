@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import NONE
 from traces.account.inferred import (
     current_stream_producers,
     infer_producers,
@@ -79,8 +80,8 @@ def find_producers(rank: RankTimeline) -> Producers:
             edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]], len(rows)
         )
         edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
-    room = np.full(len(rows), -1, dtype=PLACE)
-    room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
+    room = np.full(len(rows), NONE, dtype=PLACE)
+    room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], NONE, holder)
     return Producers(*_latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0])), room)
 
 
@@ -107,25 +108,19 @@ def _believable(
     if awaited is None:
         return pairs
     pair = _alike(rows, consumer, producer)
-    since_ns = rows.start_ns[consumer]
-    since_ns -= rows.end_ns[producer]
-    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= tight)], minlength=len(pair))
+    since_ns = rows.start_ns[consumer] - rows.end_ns[producer]
+    bound = np.bincount(pair[since_ns <= tight], minlength=len(pair))
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
     if not every_wait:
-        waits, count = awaited[consumer], np.bincount(consumer)
-        kept |= count[consumer] <= waits
-        several = np.flatnonzero(count[consumer] > waits)
-        least_bound_last = consumer[several] * (len(consumer) + 1) - bound[pair[several]]
-        several = several[np.lexsort((-rows.launch_ns[producer[several]], least_bound_last))]
-        kept[several] |= place_in_run(consumer[several]) < waits[several]
+        order = np.lexsort((-rows.launch_ns[producer], -bound[pair], consumer))
+        kept[order] |= place_in_run(consumer[order]) < awaited[consumer[order]]
     return consumer[kept], producer[kept]
 
 
 def _alike(rows: Activities, consumer: IntArray, producer: IntArray) -> IntArray:
     """A number for each pair, the same where what they are and the producer's stream are."""
-    what, streams = signature(rows), distinct(rows.stream_id)
-    of = group_of(what, np.searchsorted(streams, rows.stream_id))
-    return group_of(what[consumer], of[producer])
+    what = signature(rows)
+    return group_of(what[consumer], group_of(what, rows.stream_id)[producer])
 
 
 def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
@@ -162,7 +157,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     )
     both = (consumer >= 0) & (producer >= 0)
     # in runtime and driver once
-    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)
+    called = np.bincount(columns.calls.name[wait_calls(rank)]).max()
     return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
 
 
@@ -266,13 +261,13 @@ class _LaunchOrder:
         """The last work of a stream that began before some work, if launched before a time; -1:
         none.
         """
-        found = np.full(len(stream), -1)
+        found = np.full(len(stream), NONE)
         for one in distinct(stream).tolist():
             on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
             last = np.searchsorted(on, consumer[mine]) - 1
             begun = on[last]
             found[mine] = np.where(
-                (last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, -1
+                (last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, NONE
             )
         return found
 
@@ -282,7 +277,7 @@ class _LaunchOrder:
         """
         place = count_before(self._stream, self._launch, stream, host_ns + 1) + step
         beside = np.append(self._stream, NULL)[place]  # beyond both ends there is none
-        return np.where(beside == stream, np.append(self._order, -1)[place], -1)
+        return np.where(beside == stream, np.append(self._order, NONE)[place], NONE)
 
 
 def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
@@ -290,7 +285,7 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
     syncs = columns.syncs
     launches = join_launches(columns.calls, syncs.process_gid, syncs.correlation_id)
     is_wait = is_wait_call(columns)
-    name = np.append(columns.calls.name, -1)[launches.call]
+    name = np.append(columns.calls.name, NONE)[launches.call]
     mine = is_wait[name] & (syncs.process_gid == process_gid) & (syncs.stream_id != NULL)
     return np.flatnonzero(mine), launches.start_ns[mine]
 
@@ -315,7 +310,7 @@ def _record_of(
         by_handle.setdefault((context, event), []).append(place)
         if sync not in (NULL, 0):
             by_sync[sync] = place
-    result = np.full(len(waits), -1)
+    result = np.full(len(waits), NONE)
     handles = row_by_row(syncs.context_id, syncs.event_id, syncs.event_sync_id)
     for index, (context, event, sync) in enumerate(handles):
         if sync in by_sync:
@@ -339,7 +334,7 @@ def _latest(
     slot = place_in_run(consumer)
     kept = slot < MOST
     width = int(slot.max(initial=0, where=kept)) + 1
-    place = np.full((len(rows), width), -1, dtype=PLACE)
+    place = np.full((len(rows), width), NONE, dtype=PLACE)
     guess = np.zeros((len(rows), width), dtype=np.bool_)
     place[consumer[kept], slot[kept]] = producer[kept]
     guess[consumer[kept], slot[kept]] = inferred[kept]

@@ -270,7 +270,7 @@ class Waits:
             work = self._awaited(call)
             held = self._held(call, work)
             others = work[~held]
-            under = int(others[np.argmax(rows.end_ns[others])]) if len(others) else -1
+            under = int(others[np.argmax(rows.end_ns[others])]) if len(others) else NONE
             cause = self._cause(call, int(host.cause[index]))
             for part in last_to_end(rows, work[held], int(start_ns), int(end_ns)):
                 yield index, *part, cause, under

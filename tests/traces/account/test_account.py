@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
 from tests.recordings.replay import begun
-from traces.account.account import Account, measure_account
-from traces.account.device import find_queueing
 from traces.account.producers import find_producers
-from traces.intervals import spans
-from traces.limits import Limit
-from traces.measure.budget import measure_budget
 
 US = 1_000
 
@@ -126,52 +118,6 @@ def test_without_launches_there_is_no_account() -> None:
     run.work("gemm", 0, 100, launched=False)
     with pytest.raises(LookupError, match="launch"):
         run.account()
-
-
-OTHER_CALLS = [None, "sync", "malloc", "free", "event_record"]
-work = st.tuples(
-    st.sampled_from(["gemm", "gemm", "send_recv", "d2h", "h2d"]),
-    st.integers(0, 3),  # stream
-    st.integers(1, 60),  # after the last launch
-    st.integers(1, 30),  # length of the launch call
-    st.integers(0, 80),  # wait before it starts
-    st.integers(0, 90),  # length
-    st.sampled_from(OTHER_CALLS),
-    st.integers(0, 2),  # thread
-    st.booleans(),  # launch recorded
-)
-
-
-@given(
-    st.lists(work, min_size=1, max_size=30),
-    st.lists(st.integers(-50, 3_000), min_size=2, max_size=2, unique=True),
-)
-def test_the_account_always_adds_up(
-    rows: list[tuple[str, int, int, int, int, int, str | None, int, bool]], window: list[int]
-) -> None:
-    run = begun()
-    host, free = 0, dict.fromkeys(range(4), 100)
-    for name, stream, after, call, wait, length, other, thread, launched in rows:
-        host += after
-        start = max(free[stream], host) + wait
-        place: dict[str, Any] = {"stream": 7 + stream, "thread": thread, "launched": launched}
-        run.work(name, start, start + length, launch=(host, host + call), **place)
-        free[stream], host = start + length, host + call
-        if other:
-            run.call(other, host + 1, host + after, thread=thread)
-            host += after
-    rank, chosen = run.rank(), spans((min(window) * US, max(window) * US))
-    found, budget = (
-        measure_account(rank, chosen, find_queueing(rank)),
-        measure_budget(rank.activities, chosen),
-    )
-    assert isinstance(found, Account)
-    assert found.total_ns == budget.window_ns - budget.compute_ns
-    assert sum(found.decided_ns.values()) == found.total_ns
-    assert found.masked_ns <= sum(found.launch_starved_ns.values())
-    with patch("traces.account.account.AT_ONCE", Limit(2, "pieces", "a test's")):
-        assert measure_account(rank, chosen, find_queueing(rank)) == found
-    assert min([*found.launch_starved_ns.values(), *found.blocking_ns.values(), 1]) > 0
 
 
 KERNELS_BETWEEN = 20

@@ -14,8 +14,8 @@ from traces.account.calls import host_calls
 from traces.account.host import Handover
 from traces.account.inferred import _latest_before
 from traces.account.pieces import compute_gaps
-from traces.account.producers import _LaunchOrder
-from traces.arrays import IntArray
+from traces.account.producers import _believable, _LaunchOrder
+from traces.arrays import PLACE, IntArray
 from traces.columns import NULL
 from traces.intervals import spans
 from traces.launchers import helper_threads
@@ -116,6 +116,20 @@ def test_beside_a_time_lies_the_next_or_the_last_launch_of_its_stream() -> None:
             last = max((row for _, row in mine if row < late[place]), default=-1)
             told = last if last >= 0 and launch[last] < time else -1
             assert begun.get(place, told) == told
+
+
+def test_of_very_many_pairs_each_consumer_keeps_the_one_that_bound_more_often() -> None:
+    """Of two that each could wait for, on streams 0 and 1, the first always ended as it began."""
+    count = 70_000
+    consumer, producer = np.arange(2 * count, 3 * count, dtype=PLACE), np.arange(2 * count, dtype=PLACE)
+    at = np.arange(3 * count)
+    end = at.copy()
+    end[: 2 * count : 2] = at[consumer]
+    about: Any = {"start_ns": at, "launch_ns": at, "end_ns": end, "stream_id": at % 2}
+    rows: Any = SimpleNamespace(**about, **dict.fromkeys(("name", "bucket", "key"), 0 * at))
+    found = _believable(rows, np.ones_like(at), (np.repeat(consumer, 2), producer), False, 5)
+    assert (found[0] == consumer).all()
+    assert (found[1] == producer[::2]).all()
 
 
 def test_gaps_lie_between_compute_that_takes_time_within_the_windows_ends() -> None:

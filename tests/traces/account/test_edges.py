@@ -167,21 +167,27 @@ def test_no_more_producers_than_are_kept_and_of_these_the_latest() -> None:
     assert not find_producers(rank).inferred.any()
 
 
-def repeated(count: int, gap: float = 2, between: int = 0, early: float = 0) -> Run:
+def repeated(
+    count: int, gap: float = 2, between: int = 0, early: float = 0, told: bool = False, graph: bool = False
+) -> Run:
     """So often a SendRecv on stream 20 and a norm that begins after it; a GEMM before each on stream 7.
 
     `between`: small sends launched on stream 20 behind it, which go on while the norm runs. `early`: by how
-    much later the exchange ends in one round of them, where the norm begins as ever.
+    much later the exchange ends in one round of them, where the norm begins as ever. `told`: before the first
+    a stream was told to wait. `graph`: each round is one.
     """
     run = Run()
+    if told:
+        run.call("stream_wait", -20, -19)
     for turn in range(count):
         at = run.at(1_000 * turn)
-        at.work("gemm", 10, 100, launch=0)
+        launch = at.call("graph_launch", 0, 2) if graph else None
+        at.work("gemm", 10, 100, launch=0, of=launch)
         end = 150 + 7 * (turn % 3)
-        at.work("send_recv", 20, end + (early if turn == 7 else 0), launch=2, stream=20)
+        at.work("send_recv", 20, end + (early if turn == 7 else 0), launch=2, stream=20, of=launch)
         for number in range(between):
             at.work("all_reduce", 400 + 20 * number, 410 + 20 * number, launch=3 + 0.2 * number, stream=20)
-        at.work("norm", end + gap, 300, launch=4)
+        at.work("norm", end + gap, 300, launch=4, of=launch)
     return run
 
 
@@ -192,6 +198,8 @@ def repeated(count: int, gap: float = 2, between: int = 0, early: float = 0) -> 
         (repeated(15, gap=30), False),  # fewer agree by chance
         (repeated(16, gap=30, early=30), True),  # once it began as the exchange ended
         (repeated(16, gap=30, early=30.001), False),  # once it began earlier: it does not wait
+        (repeated(16, gap=30, told=True), False),
+        (repeated(16, gap=30, told=True, graph=True), True),  # nobody is told within one
         (repeated(20, gap=30, between=2), True),
         (repeated(20, gap=30, between=3), False),  # of a stream the last three launched are tried
     ],
@@ -315,14 +323,16 @@ def test_what_is_alike_has_one_number_and_kinds_without_a_name_have_theirs() -> 
     assert [code >= 0 for code in found[:5]] == [True, True, False, False, False]
 
 
-def called(threads: tuple[int, int] = (0, 0), waits: bool = True, stream: int = 24, second: int = 300) -> Run:
+def called(threads: tuple[int, int] = (0, 0), told: str = "only", stream: int = 24, second: int = 300) -> Run:
     """A GEMM and then a reduction on a stream of its own, which was told to wait; three times."""
     run = Run()
     for turn in range(3):
         at = run.at(1_000 * turn)
         at.work("gemm", 20, 100, launch=0, thread=threads[0])
-        if waits:
+        if told == "only":
             at.call("stream_wait", 4, 5, thread=threads[1])
+        elif told == "recorded":
+            at.wait(24, by=24, recorded=3, waits=5)
         begin = second if turn == 1 else 300
         at.work("reduce_scatter", begin, 350, launch=6, stream=stream, thread=threads[1])
     return run
@@ -332,7 +342,8 @@ def called(threads: tuple[int, int] = (0, 0), waits: bool = True, stream: int = 
     ("run", "streams"),
     [
         (called(), [24, 7]),
-        (called(waits=False), [24]),  # told nothing
+        (called(told=""), [24]),  # told nothing
+        (called(told="recorded"), [24, 24]),  # it is known what for
         (called(stream=7), [7]),  # on the stream of its producer, it follows that anyway
         (called(second=100), [24, 7]),
         (called(second=99), [24]),  # one of these began before the kernel had ended
@@ -380,14 +391,9 @@ def steps(*waits: int, other: bool = False) -> Run:
     return run
 
 
-def streams_before(rank: RankTimeline, word: str) -> list[set[int]]:
-    """Streams of the producers of each kernel of a name, its own stream left out."""
-    rows, place = rank.activities, find_producers(rank).place
-    mine = [rank.columns.kernel_names[code] == KERNELS[word] for code in rows.name.tolist()]
-    return [
-        {int(rows.stream_id[one]) for one in place[at] if one >= 0} - {int(rows.stream_id[at])}
-        for at in np.flatnonzero(mine).tolist()
-    ]
+def streams_before(rank: RankTimeline, word: str) -> set[int]:
+    """Streams of the producers of the last kernel of a name on stream 7, but for that."""
+    return {stream for stream, _ in producers_of(rank, word)} - {7}
 
 
 def test_without_calls_that_let_streams_wait_nothing_is_known_of_them() -> None:
@@ -406,12 +412,12 @@ def test_what_binds_ended_no_more_than_five_microseconds_before(gap: float, stre
         step.work("norm", 150 + number + gap, 300, launch=8)
         for wait in (3, 5, 7):
             step.call("stream_wait", wait, wait + 0.1)
-    assert streams_before(run.rank(), "norm") == [{stream}] * STEPS
+    assert streams_before(run.rank(), "norm") == {stream}
 
 
 def test_two_waits_leave_room_for_both() -> None:
     rank = steps(1, 3, 6, 7, other=True).rank()
-    assert streams_before(rank, "norm") == [{20, 24}] * STEPS
+    assert streams_before(rank, "norm") == {20, 24}
 
 
 def beside_weight_gradients(
@@ -444,7 +450,7 @@ def beside_weight_gradients(
     ],
 )
 def test_a_kernel_waits_for_room_on_the_sms(run: Run, streams: set[int]) -> None:
-    assert streams_before(run.rank(), "norm")[-1:] == [streams]
+    assert streams_before(run.rank(), "norm") == streams
 
 
 def test_room_that_a_kernel_launched_later_holds_is_marked() -> None:
@@ -480,7 +486,7 @@ def test_on_amd_a_signal_to_another_stream_takes_longer(prefix: str, streams: se
     run.work("send_recv", 30, 300, launch=4, stream=20)
     run.call(f"{prefix}StreamWaitEvent", 6, 7)
     run.work("norm", 320, 330, launch=8)  # 20 us after the SendRecv
-    assert streams_before(run.rank(), "norm")[-1:] == [streams]
+    assert streams_before(run.rank(), "norm") == streams
 
 
 Waited = tuple[int, int, int, int, int]
