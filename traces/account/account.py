@@ -256,7 +256,7 @@ class _Accountant:
 
     def _masked(self, left: HostPieces) -> int:
         place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
-        ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)
+        ends = np.where(place != NONE, self._rows.end_ns[place], BEGINNING)
         low = np.maximum(self._rows.start_ns[place], left.start_ns[:, None])
         high = np.minimum(ends, left.end_ns[:, None])
         return intersect(union(low.ravel(), high.ravel()), self._windows).total_ns

@@ -52,7 +52,7 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
     stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
     since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
-    of_own = np.zeros(len(rows), dtype=PLACE)
+    of_own = np.zeros(len(since_ns), dtype=PLACE)
     for one in distinct(thread).tolist():
         mine = rows.launch_thread == one
         of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
@@ -176,7 +176,7 @@ def last_to_end(
     by_end = order_of(rows.end_ns).astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
     producer = np.full(len(consumer), NONE, dtype=PLACE)
-    find_last.over(max(len(rows), summed(high - low)))(
+    find_last.over(max(len(by_end), summed(high - low)))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
     found = producer != NONE
@@ -231,7 +231,7 @@ def current_stream_producers(
     comm = np.flatnonzero(rows.is_comm & rows.is_launched & (awaited > 0))
     compute = np.flatnonzero(rows.is_compute & rows.is_launched)
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
-    comm, own = comm[own >= 0], own[own >= 0]
+    comm, own = comm[own != NONE], own[own != NONE]
     latest = _latest_before(rows, compute, rows.stream_id[compute], comm, rows.stream_id[own])
     kind = group_of(rows.name[comm], rows.stream_id[comm])
     early = rows.end_ns[latest] > rows.start_ns[comm]
@@ -293,7 +293,7 @@ class _LaunchOrder:
         what, previous = signature(rows), before[by_launch]
         ago = np.arange(len(by_launch), dtype=PLACE) - number[previous]
         mine = what[by_launch]
-        ago = np.where(previous >= 0, ago, len(by_launch))
+        ago = np.where(previous != NONE, ago, len(by_launch))
         context = group_of(mine, what[previous], ago)
         bucket, key = rows.bucket[by_launch], rows.key[by_launch]
         is_copy: BoolArray = bucket == Bucket.COPY

@@ -66,7 +66,7 @@ def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
     rows, awaited, tight = rank.activities, stream_waits(rank), tight_ns(rank.columns)
     before = before_of(rows.stream_id)  # stream order is order of start
-    follows = np.flatnonzero(before >= 0).astype(PLACE)
+    follows = np.flatnonzero(before != NONE).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
     edges = _joined(
@@ -138,14 +138,14 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     if not len(waits):
         return NOWHERE, NOWHERE, False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
-    found = record >= 0
+    found = record != NONE
     waits, wait_ns, record = waits[found], wait_ns[found], record[found]
     stream = _LaunchOrder(rows)
     wait_stream = columns.syncs.stream_id[waits]
     consumer = stream.beside(wait_stream, wait_ns, 0)
     record_stream = columns.events.stream_id[records[record]]
     producer = stream.beside(record_stream, record_ns[record], -1)
-    launched_ns = np.where(producer >= 0, rows.launch_ns[producer], NULL)
+    launched_ns = np.where(producer != NONE, rows.launch_ns[producer], NULL)
     own, behind = pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
@@ -155,7 +155,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     producer[late] = stream.before(
         rows.stream_id[producer[late]], consumer[late], recorded_ns[late]
     )
-    both = (consumer >= 0) & (producer >= 0)
+    both = (consumer != NONE) & (producer != NONE)
     # in runtime and driver once
     called = np.bincount(columns.calls.name[wait_calls(rank)]).max()
     return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
@@ -293,7 +293,7 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
 def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
     events = columns.events
     launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
-    mine = np.flatnonzero((events.process_gid == process_gid) & (launches.call >= 0))
+    mine = np.flatnonzero((events.process_gid == process_gid) & (launches.start_ns != NULL))
     mine = mine[order_of(launches.start_ns[mine])]
     return mine, launches.start_ns[mine]
 

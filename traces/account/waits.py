@@ -225,7 +225,7 @@ class Waits:
         in_flight -= np.searchsorted(self._ends, begin_ns, side="right")
         # a few launches leave no activity
         full = (kind == CallKind.LAUNCH) & (in_flight >= NEARLY_ALL.value * QUEUE.value)
-        return (call >= 0) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
+        return (call != NONE) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
 
     def for_unrecorded(self, stalled: Judged) -> Judged:
         """Stalled pieces of the first work of a stream, cut by launching threads' calls that wait.
@@ -329,7 +329,7 @@ class Waits:
 
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
         cause = host.cause.copy()
-        cold = np.flatnonzero((host.after >= 0) & (cause == CAUSE["sync"]))
+        cold = np.flatnonzero((host.after != NONE) & (cause == CAUSE["sync"]))
         for call, places in places_of_each(host.after[cold]):
             cause[cold[places]] = self._cause(call, CAUSE["sync"])
         return replace(host, cause=cause)

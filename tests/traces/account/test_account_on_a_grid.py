@@ -12,13 +12,14 @@ import numpy as np
 from tests.by_hand.run import Run
 from traces.account.calls import host_calls
 from traces.account.host import Handover
-from traces.account.inferred import _latest_before
+from traces.account.inferred import _latest_before, last_to_end, stream_waits
 from traces.account.pieces import compute_gaps
 from traces.account.producers import _believable, _LaunchOrder
 from traces.arrays import PLACE, IntArray
 from traces.columns import NULL
 from traces.intervals import spans
 from traces.launchers import helper_threads
+from traces.limits import Limit
 from traces.timeline import RankTimeline
 
 DALI = "void dali::kernels::transforms::SliceFlipNormalizePermutePadKernel<float, unsigned char, 3>()"
@@ -95,6 +96,58 @@ def test_the_latest_before_a_launch_has_what_is_asked_for() -> None:
                 (launch[two], two) for two in some if launch[two] < launch[one] and have[two] == have[one]
             ]
             assert at == max(fits, default=(0, -1))[1]
+
+
+def before(times: IntArray, key: IntArray, place: int) -> int:
+    """The latest earlier time with the key of a place."""
+    return int(times[(key == key[place]) & (times < times[place])].max(initial=NULL))
+
+
+def test_a_stream_waits_for_what_its_thread_asked_for_or_else_for_what_nobody_claims() -> None:
+    for turn in TURNS:
+        launch, stream, thread = drawn(turn, 8, 9, 2, 2)
+        asked, asks = drawn(turn + len(TURNS), 6, 9, 2)
+        rows = SimpleNamespace(launch_ns=launch, stream_id=stream, launch_thread=thread)
+        columns = SimpleNamespace(calls=SimpleNamespace(start_ns=asked, thread_gid=asks))
+        rank: Any = SimpleNamespace(activities=rows, columns=columns)
+        with patch("traces.account.inferred.wait_calls", return_value=np.arange(len(asked))):
+            found = stream_waits(rank)
+        since = [[before(launch, key, place) for key in (stream, thread)] for place in range(len(launch))]
+        own = [
+            sum(max(since[place]) <= at < until for at in asked[asks == thread[place]])
+            for place, until in enumerate(launch)
+        ]
+        claims = {launch[place] for place, count in enumerate(own) if count}
+        for place, until in enumerate(launch):
+            begin = since[place][0]
+            left = sum(begin <= at < until for at in asked) - sum(begin < at < until for at in claims)
+            assert found is not None
+            assert found[place] == (own[place] or max(left, 0))
+
+
+def test_the_last_to_end_holds_a_consumer_of_the_work_that_fits() -> None:
+    for turn in TURNS:
+        start, length, call, launch, stream, copies, took, turn_ns = drawn(turn, 9, 12, 6, 8, 4, 2, 2, 4, 3)
+        start.sort()
+        taken, ended = took - 1, (start + turn) % 9
+        end, back = start + length, launch + call
+        columns = {"start_ns": start, "end_ns": end, "launch_ns": launch, "launch_end_ns": back}
+        about: Any = columns | {"stream_id": stream, "source": copies, "is_launched": launch > 0}
+        rows: Any = SimpleNamespace(**about)
+        with patch("traces.account.inferred.UNEXPLAINED", Limit(2, "ns", "a test's")):
+            pairs = last_to_end(rows, ended, start % 5 > 0, turn_ns, taken, 1, 3)
+        found = dict(zip(*(places.tolist() for places in pairs), strict=True))
+        for one, at in enumerate(start):
+            within = launch[one] if copies[one] and back[one] >= at else min(back[one], at)
+            since = max(within, ended[one])
+            waits = at % 5 > 0 and launch[one] > 0 and at - since > 2
+            fits = [
+                (end[two], two)
+                for two in range(len(start))
+                if max(since, at - 4) < end[two] <= at and stream[two] != stream[one]
+                if turn_ns[two] < turn_ns[one] and taken[two] >= 0 and taken[one] + taken[two] > 1
+            ]
+            assert found.get(one, -1) == (max(fits, default=(0, -1))[1] if waits else -1)
 
 
 def test_beside_a_time_lies_the_next_or_the_last_launch_of_its_stream() -> None:
