@@ -47,7 +47,7 @@ class GraphNodes:
     def __init__(self, rank: RankTimeline) -> None:
         self._rows = rows = rank.activities
         launched = np.flatnonzero(rows.is_launched)
-        order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
+        order = launched[order_of(rows.call[launched])]
         call = rows.call[order]
         self._first = np.arange(len(rows), dtype=PLACE)
         self._first[order] = order[np.searchsorted(call, call, side="left")]

@@ -211,9 +211,9 @@ class Waits:
         self._waits_ns = np.sort(self._calls.start_ns[wait_calls(rank)])
         self._mixed = distinct(rows.stream_id[~rows.is_comm])
         some = np.flatnonzero(np.isin(self._calls.thread_gid, rows.launching_threads))
-        some = self._calls.take(some[self.is_waiting(some)])
-        label = np.full(len(some), REASON["blocking.unrecorded"])
-        self._waiting = tile(some.start_ns, some.end_ns, label, NONE)
+        waiting = self._calls.take(some[self.is_waiting(some)])
+        label = np.full(len(waiting), REASON["blocking.unrecorded"])
+        self._waiting = tile(waiting.start_ns, waiting.end_ns, label, NONE)
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
