@@ -314,6 +314,7 @@ def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, passes: int = 
             begin = at + 10 + 100 * number
             run.work("gemm", begin, begin + 100, launch=(at + 10 + number, at + 11 + number))
         at += 10 + 100 * between
+    run.call("event_record", at + 5_000, at + 5_001)  # nothing is launched after it
     return run
 
 
@@ -369,8 +370,8 @@ def test_a_step_that_is_one_graph_begins_with_its_wait_for_the_batch() -> None:
     [
         ((5_000, 0, 0, 0, 0), 5_000),
         ((5_000, 1_981, 3_000, 0, 0), 9_981),  # of three first calls, one of 2,000 and one before the middle
-        ((5_000, 0, 0, 0, 482), 5_000),  # 19 us more under the kernel before: 5,019 and 501
-        ((5_000, 0, 0, 0, 483), 0),  # comes again, a tenth as long
+        ((5_001, 0, 0, 0, 482), 5_001),  # 19 us more under the kernel before: 5,020 and 501
+        ((5_001, 0, 0, 0, 483), 0),  # comes again, a tenth as long
         ((0, 0, 0, 0, 5_000), 0),  # half of the launches were over
         ((1_970, 0, 0, 0, 0), 0),  # 1,989: less than 2 ms
     ],

@@ -422,10 +422,10 @@ def test_the_pieces_hold_every_reason_with_the_work_and_the_kernel_behind_it() -
 def test_of_two_copies_that_end_as_one_a_blocking_copy_waits_for_its_own() -> None:
     run = Run()
     run.work("gemm", 0, 100)
-    run.work("h2d", 110, 150, launch=95, pageable=False)
+    run.work("h2d", 105, 150, launch=95, pageable=False)
     run.work("d2h", 110, 150, launch=(100, 155), stream=30, pageable=True)
     run.work("gemm", 160, 200, launch=155)
-    assert run.account()["blocking.memcpy_d2h"] == 40
+    assert blocked(run) == {"memcpy_h2d": 5, "memcpy_d2h": 40}
 
 
 @pytest.mark.parametrize(
