@@ -168,8 +168,9 @@ def test_no_more_producers_than_are_kept_and_of_these_the_latest() -> None:
 
 
 def repeated(
-    count: int, gap: float = 2, between: int = 0, early: float = 0, told: bool = False, graph: bool = False
-) -> Run:
+    count: int, gap: float, between: int = 0, early: float = 0, told: bool = False, graph: bool = False,
+    other: str = "send_recv",
+) -> Run:  # fmt: skip
     """So often a SendRecv on stream 20 and a norm that begins after it; a GEMM before each on stream 7.
 
     `between`: small sends launched on stream 20 behind it, which go on while the norm runs. `early`: by how
@@ -184,7 +185,7 @@ def repeated(
         launch = at.call("graph_launch", 0, 2) if graph else None
         at.work("gemm", 10, 100, launch=0, of=launch)
         end = 150 + 7 * (turn % 3)
-        at.work("send_recv", 20, end + (early if turn == 7 else 0), launch=2, stream=20, of=launch)
+        at.work(other, 20, end + (early if turn == 7 else 0), launch=2, stream=20, of=launch)
         for number in range(between):
             at.work("all_reduce", 400 + 20 * number, 410 + 20 * number, launch=3 + 0.2 * number, stream=20)
         at.work("norm", end + gap, 300, launch=4, of=launch)
@@ -195,6 +196,8 @@ def repeated(
     ("run", "inferred"),
     [
         (repeated(16, gap=30), True),
+        (repeated(16, gap=30, other="h2d"), True),
+        (repeated(16, gap=30, other="d2h"), False),  # whose reader is the host
         (repeated(15, gap=30), False),  # fewer agree by chance
         (repeated(16, gap=30, early=30), True),  # once it began as the exchange ended
         (repeated(16, gap=30, early=30.001), False),  # once it began earlier: it does not wait
@@ -359,10 +362,6 @@ def steps(*waits: int, other: bool = False) -> Run:
 def streams_before(rank: RankTimeline, word: str) -> set[int]:
     """Streams of the producers of the last kernel of a name on stream 7, but for that."""
     return {stream for stream, _ in producers_of(rank, word)} - {7}
-
-
-def test_without_calls_that_let_streams_wait_nothing_is_known_of_them() -> None:
-    assert stream_waits(steps().rank()) is None
 
 
 @pytest.mark.parametrize(("gap", "stream"), [(0, 20), (5, 20), (5.001, 24)])
