@@ -204,9 +204,10 @@ def test_a_cold_start_ends_with_the_next_synchronisation_of_its_thread_alone() -
     run.call("sync", 120, 130)
     run.call("sync", 20, 112, thread=1)
     run.call("malloc", 135, 145)
+    run.call("sync", 270, 280)
     run.work("gemm", 300, 400, launch=(290, 295))
-    # 100-110 the call, cold to 120, the call to 130, cold from there to 180 but for the allocation
-    assert starved(run) == {"sync": 10 + 10 + 10 + 40, "allocator": 10, "python": 110}
+    # 100-110 the call, cold to 120, the call to 130, cold from there to 180 but for the allocation, and from 270
+    assert starved(run) == {"sync": 10 + 10 + 10 + 40 + 20, "allocator": 10, "python": 90}
 
 
 def test_a_thread_that_was_handed_the_launch_starts_cold_after_its_own_call_alone() -> None:
