@@ -206,7 +206,7 @@ def test_a_cold_start_ends_with_the_next_synchronisation_of_its_thread_alone() -
     run.call("malloc", 135, 145)
     run.call("sync", 270, 280)
     run.work("gemm", 300, 400, launch=(290, 295))
-    # 100-110 the call, cold to 120, the call to 130, cold from there to 180 but for the allocation, and from 270
+    # 100-110 the call, cold to 120, the call to 130, cold to 180 but for the allocation, and from 270
     assert starved(run) == {"sync": 10 + 10 + 10 + 40 + 20, "allocator": 10, "python": 90}
 
 
