@@ -77,7 +77,7 @@ class GraphNodes:
             nodes = not_compute[low[place] : high[place]]
             for part in last_to_end(rows, nodes, start, end):
                 found.append((place, *part))
-        index, start_ns, end_ns, work = ints(found).reshape(-1, 4).T
+        index, start_ns, end_ns, work = ints(found).reshape(len(found), 4).T
         pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
         ran = work != NONE
         opaque = judged(pieces.take(~ran), REASON["graph_opaque"])

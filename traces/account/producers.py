@@ -82,7 +82,9 @@ def find_producers(rank: RankTimeline) -> Producers:
         edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
     room = np.full(len(rows), NONE, dtype=PLACE)
     room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], NONE, holder)
-    return Producers(*_latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0])), room)
+    consumers, producers = edges
+    inferred = np.arange(len(consumers)) >= len(follows) + len(consumer)  # the recorded come first
+    return Producers(*_latest(rows, consumers, producers, inferred), room)
 
 
 def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
@@ -187,7 +189,7 @@ def pending(
     for row, several in enumerate(behind):
         for _, earlier in several.values():
             found.append((row, earlier))
-    own_rows, earlier_rows = ints(found).reshape(-1, 2).T
+    own_rows, earlier_rows = ints(found).reshape(len(found), 2).T
     return own_rows, earlier_rows
 
 

@@ -111,7 +111,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
         poll.call: poll.work
         for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)
     }
-    call, work = ints(list(last.items())).reshape(-1, 2).T
+    call, work = ints(list(last.items())).reshape(len(last), 2).T
     calls, nothing = columns.calls, np.full(len(call), NULL)
     more = (
         host.end_ns[host.before[call]],
@@ -247,7 +247,7 @@ class Waits:
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
         found = list(self._parts(host, np.flatnonzero(waiting).tolist()))
-        index, start_ns, end_ns, work, cause, under = ints(found).reshape(-1, 6).T
+        index, start_ns, end_ns, work, cause, under = ints(found).reshape(len(found), 6).T
         parts, ran = host.take(index), work != NONE
         parts = replace(
             parts,

@@ -323,7 +323,6 @@ def feeding(pause: float = 2_001, between: int = KERNELS_BETWEEN, passes: int = 
     ("how", "cause"),
     [
         ({}, "data"),
-        ({"pause": 2_000 - 1_980}, "python"),
         ({"between": 16, "passes": 2}, "data"),
         ({"between": 15}, "python"),  # too few kernels for a pass
     ],

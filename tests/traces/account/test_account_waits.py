@@ -162,16 +162,6 @@ def test_a_synchronisation_reads_token_counts_where_such_a_copy_was_the_last_of_
     assert syncs == ({f"launch_starved.{cause}": in_call + 25} if cause else {})
 
 
-def test_the_name_of_another_process_read_is_no_name_of_this_ones() -> None:
-    run = begun()
-    other = run.process(1, device=0)
-    other.work("d2h", 100, 104, launch=20, size_bytes=256)
-    other.work("permute", 0, 50)
-    run.call("sync", 30, 120)
-    run.work("permute", 150, 200, launch=(145, 148))
-    assert {name.partition(".")[2] for name in run.account() if "sync" in name} == {"sync"}
-
-
 @pytest.mark.parametrize(
     ("waits_at", "stream", "held"),
     [(22, 7, 60), (20, 7, 60), (18, 7, 0), (30, 7, 0), (40, 7, 0), (22, 9, 60)],

@@ -299,10 +299,13 @@ def called(threads: tuple[int, int] = (0, 0), told: str = "only", stream: int = 
         at.work("send_recv", 20, 40, launch=2, thread=threads[0], stream=30)
         if told == "only":
             at.call("stream_wait", 4, 5, thread=threads[1])
-        elif told == "recorded":
+        if told == "recorded":
             at.wait(24, by=24, recorded=3, waits=5)
+        else:
+            at.call("stream_wait", 7, 8)
         begin = second if turn == 1 else 300
         at.work("reduce_scatter", begin, 350, launch=6, stream=stream, thread=threads[1])
+        at.work("norm", 600, 610, launch=9, stream=25)
     return run
 
 
@@ -321,8 +324,10 @@ def called(threads: tuple[int, int] = (0, 0), told: str = "only", stream: int = 
 def test_a_collective_waits_for_its_callers_current_stream_where_it_was_told_to_wait(
     run: Run, streams: list[int]
 ) -> None:
-    found = [stream for stream, _ in producers_of(run.rank(), "reduce_scatter")]
+    rank = run.rank()
+    found = [stream for stream, _ in producers_of(rank, "reduce_scatter")]
     assert sorted(found, reverse=True) == streams
+    assert streams_before(rank, "norm") == {25}  # compute waits for what is known
 
 
 def test_a_collective_with_a_producer_of_another_stream_is_not_given_its_callers() -> None:
