@@ -264,7 +264,6 @@ class Host:
         self.kind = kinds_of_calls(rank)
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._cold = cold_starts(rank, self.kind)
-        self._calls = {thread: self._calls_of(thread) for thread in self._threads.tolist()}
         self._told = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._single = single_pauses(rank)
@@ -286,7 +285,7 @@ class Host:
         """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own
         work.
         """
-        pieces, call = cut(pieces, self._calls[thread])
+        pieces, call = cut(pieces, self._calls_of(thread))
         cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel)
         none = np.full(len(pieces), NONE)

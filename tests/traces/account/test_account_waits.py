@@ -229,6 +229,7 @@ def polls_of(run: Run) -> list[tuple[float, float, bool]]:
         (polling((5, 5)), 0),  # two may be chance
         (polling((5, 5, 5, 100)), 4),
         (polling((5, 5, 5, 300)), 0),  # three of four
+        (polling((5,) * 9 + (300,), later=FAR * 2), 10),
         (polling((199,) * 3), 3),
         (polling((200,) * 3), 0),  # no host that polls comes as late
         (polling(later=(0, 0, 0)), 3),
