@@ -127,7 +127,7 @@ def arriving(*after: float) -> Run:
         ((3, 3, 3), 3, 3),
         ((3, 3, 50), 3, 3),  # what takes longer than 5 us waited for something, and is not usual
         ((3, 5, 5), 3.2, 5),
-        ((4, 4, 8), 4, 4),  # up to 8 may count: of 4, 4 and 8 the median
+        ((4, 4, 8, 8, 8), 4, 8),  # up to 8 may count
         ((10, 10, 20), 10, 10),
         ((10, 19, 20), 10.9, 19),
         ((51, 51, 51), 0, 0),  # over 50 it followed work that was not recorded
