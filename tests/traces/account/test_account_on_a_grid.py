@@ -193,7 +193,7 @@ def test_gaps_lie_between_compute_that_takes_time_within_the_windows_ends() -> N
         rows: Any = SimpleNamespace(start_ns=start, end_ns=end, is_compute=kind > 0)
         low, high = int(first[0]), int(first[0] + 1 + last[0])
         with patch("traces.account.pieces.helper_work", return_value=kind == 3):
-            found = compute_gaps(rows, spans((low, high)))
+            found = compute_gaps(rows, spans((low, low + 1), (high - 1, high)))
         some = [row for row in range(len(start)) if kind[row] > 0 and length[row] > 0]
         busy = {at for row in some for at in range(start[row], end[row])}
         held = set(range(low, high)) - busy
