@@ -271,6 +271,7 @@ def test_a_host_without_time_saves_what_is_its_own_but_not_what_the_profiler_doe
         decided_ns={"recorded": 178_758, "inferred": 357_515, "none": 178_758},
     )  # fmt: skip
     assert found.host_most_ns == 1 + 2 + 4 + 8 + 16 + 32
+    assert account().host_most_ns == 0
     assert found.total_ns == 1_003 + 10_004 + 8 + 16 + 700_000  # what is masked is part of the starved
     absent = found.absent
     assert (absent.graph_opaque, absent.dependency_stalled, absent.trailing) == (100_000, 200_000, 400_000)
