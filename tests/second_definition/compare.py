@@ -116,6 +116,7 @@ def _account(found: Compared, rank: Rank, said: Mapping[str, Any], windows: Wind
     for reason in ("launch_starved", "blocking", "launch_latency"):
         told |= {f"{reason}.{part}": time for part, time in said["absent_ns"][reason].items()}
     found.hold("sum", said["budget_ns"]["window"] - said["budget_ns"]["compute"], sum(told.values()))
+    found.hold("decided", sum(told.values()) > 0, sum(said["absent_decided_by_frac"].values()) > 0.999)
     moved = corrected(rank, offset[0]) if offset[0] else rank
     (reasons, masked), other = account(moved, windows), account(moved, windows, within=True)
     if _merged(reasons) != _merged(told) and _lies_between(told, reasons, other[0]):

@@ -47,7 +47,7 @@ class GraphNodes:
     def __init__(self, rank: RankTimeline) -> None:
         self._rows = rows = rank.activities
         launched = np.flatnonzero(rows.is_launched)
-        order = launched[np.lexsort((rows.start_ns[launched], rows.call[launched]))]
+        order = launched[order_of(rows.call[launched])]
         call = rows.call[order]
         self._first = np.arange(len(rows), dtype=PLACE)
         self._first[order] = order[np.searchsorted(call, call, side="left")]
@@ -77,7 +77,7 @@ class GraphNodes:
             nodes = not_compute[low[place] : high[place]]
             for part in last_to_end(rows, nodes, start, end):
                 found.append((place, *part))
-        index, start_ns, end_ns, work = ints(found).reshape(-1, 4).T
+        index, start_ns, end_ns, work = ints(found).reshape(len(found), 4).T
         pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
         ran = work != NONE
         opaque = judged(pieces.take(~ran), REASON["graph_opaque"])
@@ -232,7 +232,7 @@ class _Accountant:
         yield from within
         ready = ready_ns(self._rows, pieces.kernel)
         before = pieces.clipped(pieces.start_ns, ready)
-        left, waited = self._waits.split(self._host.judge(before, self._gaps.start_ns))
+        left, waited = self._waits.split(self._host.judge(before))
         self._masked_ns += self._masked(left)
         yield waited
         yield judged(left, left.cause, RECORDED)
@@ -255,14 +255,11 @@ class _Accountant:
             column.append(values)
 
     def _masked(self, left: HostPieces) -> int:
-        total = 0
         place = np.column_stack((self._queueing.producers.place[left.kernel], left.under))
-        ends = np.where(place >= 0, self._rows.end_ns[place], BEGINNING)
+        ends = np.where(place != NONE, self._rows.end_ns[place], BEGINNING)
         low = np.maximum(self._rows.start_ns[place], left.start_ns[:, None])
         high = np.minimum(ends, left.end_ns[:, None])
-        for index in np.flatnonzero((high > low).any(axis=1)).tolist():
-            total += intersect(union(low[index], high[index]), self._windows).total_ns
-        return total
+        return intersect(union(low.ravel(), high.ravel()), self._windows).total_ns
 
 
 def _whole(parts: list[IntArray]) -> IntArray:

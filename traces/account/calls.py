@@ -88,9 +88,8 @@ APART: Final = Limit(
     "times the next of its kind",
     "measurement.md: the longest call of its kind, over ten times the next",
 )
-_WAITS: Final = (CallKind.SYNC, CallKind.COPY, CallKind.INIT)
-"""Their length is that of the work they wait for, or they are initialisation whatever their
-length."""
+_WAITS: Final = (CallKind.SYNC, CallKind.COPY)
+"""Their length is that of the work they wait for."""
 
 
 def kinds_of_calls(rank: RankTimeline) -> IntArray:
@@ -111,23 +110,23 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     length_ns = calls.length_ns
     once = (length_ns >= LONG.value) & ~np.isin(kinds, _WAITS)
     once &= (calls.thread_gid & PROCESS_BITS) == rank.process_gid
-    if not once.any() or not rank.activities.is_launched.any():
-        return none_of(len(once))
+    if not once.any():
+        return once
     launches = kinds == CallKind.LAUNCH
     once[launches] = False
     once[_loading_launches(rank.activities, length_ns)] = True
     settled = calls.start_ns > settled_ns(rank.activities)
     once &= launches | ~settled
-    for name in distinct(calls.name[once & ~launches]).tolist():
+    for name in distinct(calls.name[once]).tolist():
         mine = (calls.name == name) & ~launches
         once[mine] &= length_ns[mine] > APART.value * length_ns[mine & settled].max(initial=0)
     return once
 
 
 def settled_ns(rows: Activities) -> int:
-    """When half of the launches, of which there must be one, were made: a first call is over."""
-    launch_ns = rows.launch_ns[rows.is_launched]
-    return int(np.partition(launch_ns, len(launch_ns) // 2)[len(launch_ns) // 2])
+    """When half of the launches were made: a first call is over. Without any, it always is."""
+    launch_ns = np.sort(rows.launch_ns[rows.is_launched])
+    return int(np.append(launch_ns, NULL)[len(launch_ns) // 2])
 
 
 def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
@@ -207,8 +206,8 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     steps = np.flatnonzero(~np.isin(thread, helper_threads(rows)))
     last = _last_returned(start[steps], end[steps])
     before[steps] = np.where(last == NONE, NONE, steps[last])
-    before = np.where((before == NONE) | ((own != NONE) & (end[own] >= end[before])), own, before)
-    pause = np.where(before != NONE, np.maximum(start - end[before], 0), 0)
+    before = np.where((own != NONE) & (end[own] >= end[before]), own, before)
+    pause = np.where(before != NONE, start - end[before], 0)
     return HostCalls(start, end, thread, kinds_of_calls(rank)[row], row, before, own, pause)
 
 
@@ -221,8 +220,7 @@ def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArr
     for one in distinct(thread).tolist():
         mine = order[thread[order] == one]
         until = np.maximum.accumulate(end_ns[mine])
-        result[mine[:1]] = True
-        result[mine[1:]] = start_ns[mine[1:]] >= until[:-1]
+        result[mine] = start_ns[mine] >= np.append(NULL, until[:-1])
     return result
 
 

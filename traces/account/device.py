@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import NONE
 from traces.account.pieces import (
     BEGINNING,
     INFERRED,
@@ -19,7 +20,7 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.account.producers import Producers, find_producers
-from traces.arrays import BoolArray, IntArray
+from traces.arrays import BoolArray, IntArray, order_of
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import begins, mask_of
@@ -88,8 +89,8 @@ def calibrate(rows: Activities, producers: Producers) -> Latencies:
     lead = rows.start_ns - ready
     onto_empty = rows.is_launched & (ended <= rows.launch_ns) & (lead <= SOON.value)
     dependent = rows.is_launched & (ready < ended) & (ended <= rows.start_ns)
-    order = np.lexsort((rows.start_ns, rows.call))
-    dependent &= mask_of(order[begins(rows.call[order]) | (rows.call[order] < 0)], len(rows))
+    by_call = order_of(rows.call)
+    dependent &= mask_of(by_call[begins(rows.call[by_call])], len(rows))
     arrival_ns, usual_arrival_ns = _least_and_usual(lead[onto_empty])
     gap_ns, usual_gap_ns = _least_and_usual((rows.start_ns - ended)[dependent])
     return Latencies(arrival_ns, gap_ns, usual_arrival_ns, usual_gap_ns)
@@ -134,7 +135,7 @@ def _blocked(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
         work = producers.place[pieces.kernel, slot]
         inferred = producers.inferred[pieces.kernel, slot]
         is_empty = rows.end_ns[work] == rows.start_ns[work]
-        runs = (work >= 0) & (is_empty | (rows.bucket[work] != Bucket.COMPUTE))
+        runs = (work != NONE) & (is_empty | (rows.bucket[work] != Bucket.COMPUTE))
         low = np.where(runs, rows.start_ns[work], pieces.end_ns)
         high = np.where(runs, rows.end_ns[work], pieces.end_ns)
         done.append(waited_for(rows, pieces, work, inferred).clipped(low, high))
@@ -148,7 +149,7 @@ def _pending(rows: Activities, pieces: Pieces, producers: Producers) -> tuple[Pi
     ends last.
     """
     place = producers.place[pieces.kernel]
-    to_come = (place >= 0) & (rows.start_ns[place] >= pieces.end_ns[:, None])
+    to_come = (place != NONE) & (rows.start_ns[place] >= pieces.end_ns[:, None])
     ends = np.where(to_come, rows.end_ns[place], BEGINNING)
     slot = np.argmax(ends, axis=1)
     waits: BoolArray = np.asarray(to_come.any(axis=1))
@@ -175,4 +176,4 @@ def _latency(rows: Activities, pieces: Pieces, queueing: Queueing) -> tuple[Judg
 def _ended_ns(rows: Activities, producers: Producers, kernel: IntArray) -> IntArray:
     """When the last known producer of each kernel ended; `BEGINNING` where there is none."""
     last = producers.place[kernel, 0]
-    return np.where(last >= 0, rows.end_ns[last], BEGINNING)
+    return np.where(last != NONE, rows.end_ns[last], BEGINNING)

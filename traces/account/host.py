@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import APART as AGAIN
-from traces.account.calls import CallKind, call_kinds, kinds_of_calls, settled_ns
+from traces.account.calls import NONE, CallKind, call_kinds, kinds_of_calls, settled_ns
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import (
     FOREVER,
@@ -63,7 +63,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     moves = rows.is_launched & (out | back | (rows.source != Source.COPY)) & ~roles.optimizer
     order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
-    if not len(order) or judge_training(roles)[0] is not True:
+    if judge_training(roles)[0] is not True:
         return HostSpans(nothing, nothing, nothing, nothing, ())
     thread = rows.launch_thread[order]
     begin = np.flatnonzero(begins(ints(out[order]), ints(back[order]), thread))
@@ -102,7 +102,7 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
     """
     rows, found = rank.activities, [np.empty((3, 0), dtype=np.int64)]
     feeding = rows.take(input_copies(rank))
-    for thread in rows.launching_threads.tolist() if len(feeding) else ():
+    for thread in rows.launching_threads.tolist():
         own = feeding.launch_thread == thread
         copies_ns = feeding.launch_ns[own], np.sort(feeding.launch_ns[~own])
         found.append(_on_thread(rank.columns, thread, *copies_ns))
@@ -127,7 +127,7 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     began_ns = np.append(ranges_ns, start_ns).min()
     until_ns = np.append(began_ns, until_ns[:-1])
     after = np.flatnonzero(start_ns - until_ns > PAUSE.value)
-    after = after[after <= moves.max(initial=-1)]
+    after = after[np.searchsorted(moves, after) < len(moves)]
     first = moves[np.searchsorted(moves, after)]
     since_ns = np.maximum(until_ns, start_ns - int(PAUSE.value))[after]
     fed = np.searchsorted(others_ns, start_ns[after]) > np.searchsorted(others_ns, since_ns)
@@ -148,9 +148,7 @@ def single_pauses(rank: RankTimeline) -> HostSpans:
     since_ns = np.maximum.accumulate(calls.end_ns[mine])[:-1]
     until_ns, thread = calls.start_ns[mine[1:]], calls.thread_gid[mine[1:]]
     length_ns = until_ns - since_ns
-    later_ns = 0
-    if (length_ns >= PAUSE.value).any():
-        later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
+    later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
     none = np.full(summed(single), NULL)
     return HostSpans(since_ns[single], until_ns[single], thread[single], none, ())
@@ -197,12 +195,12 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     follows = thread[1:] == thread[:-1]
     until_ns[:-1][follows] = np.minimum(until_ns[:-1], since_ns[1:])[follows]
     compute = instants_of(rows, rows.is_compute)
-    place = np.searchsorted(compute.start_ns, since_ns, side="right")
+    place = np.searchsorted(compute.start_ns, since_ns)
     running = np.append(compute.end_ns, BEGINNING)[place - 1] > since_ns
     until_ns = np.minimum(until_ns, np.append(compute.start_ns, _EVER)[place])
-    kept = ~running & (until_ns > since_ns)
-    none = np.full(summed(kept), NULL)
-    return HostSpans(since_ns[kept], until_ns[kept], thread[kept], none, ()), sync[kept]
+    none = np.full(summed(~running), NULL)
+    spans = HostSpans(since_ns[~running], until_ns[~running], thread[~running], none, ())
+    return spans, sync[~running]
 
 
 CAUSE: Final = codes_of(CAUSES)
@@ -268,9 +266,10 @@ class Host:
         self._cold = cold_starts(rank, self.kind)
         self._told = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
+        self._single = single_pauses(rank)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
-    def judge(self, pieces: Pieces, gap_start_ns: IntArray) -> HostPieces:
+    def judge(self, pieces: Pieces) -> HostPieces:
         """Causes of pieces of time before the launch of their kernel, which must have one."""
         own, other, handed_over = self._handover.before(pieces.kernel)
         parts = []
@@ -279,43 +278,36 @@ class Host:
             until = pieces.take(of_other)
             until = until.clipped(until.start_ns, handed_over[of_other])
             since = pieces.take(of_own).clipped(handed_over[of_own], np.full(summed(of_own), _EVER))
-            parts.append(self._on_thread(until, thread, gap_start_ns))
-            parts.append(self._on_thread(since, thread, gap_start_ns))
+            parts += [self._on_thread(until, thread), self._on_thread(since, thread)]
         return HostPieces.joined(*parts)
 
-    def _on_thread(self, pieces: Pieces, thread: int, gap_start_ns: IntArray) -> HostPieces:
+    def _on_thread(self, pieces: Pieces, thread: int) -> HostPieces:
         """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own
         work.
         """
-        if not len(pieces):
-            return HostPieces.none()
-        calls = self._rank.columns.calls
-        mine = self._calls_within(thread, gap_start_ns[pieces.gap].min(), pieces.end_ns.max())
-        pieces, call = cut(pieces, tile(calls.start_ns[mine], calls.end_ns[mine], mine, -1))
-        cause = np.where(call >= 0, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
+        pieces, call = cut(pieces, self._calls_of(thread))
+        cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel)
-        none = np.full(len(pieces), -1)
+        none = np.full(len(pieces), NONE)
         told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
-        after = np.where(told.call < 0, after, -1)
-        told = replace(told, cause=np.where(after >= 0, CAUSE["sync"], told.cause), after=after)
+        after = np.where(told.call == NONE, after, NONE)
+        told = replace(told, cause=np.where(after != NONE, CAUSE["sync"], told.cause), after=after)
         for tiling, label, weaker in self._overlays[thread]:
             told, inside = cut(told, tiling)
-            may = (inside >= 0) & np.isin(told.cause, [*map(CAUSES.index, weaker)])
-            may &= (told.call < 0) | (label == "profiler")
+            may = (inside != NONE) & np.isin(told.cause, [*map(CAUSES.index, weaker)])
+            may &= (told.call == NONE) | (label == "profiler")
             told = replace(told, cause=np.where(may, CAUSE[label], told.cause))
         return told
 
-    def _calls_within(self, thread: int, since_ns: int, until_ns: int) -> IntArray:
+    def _calls_of(self, thread: int) -> Tiling:
         calls = self._rank.columns.calls
-        theirs = np.flatnonzero(calls.thread_gid == thread)
-        start_ns = calls.start_ns[theirs]
-        first_ns = start_ns[calls.end_ns[theirs] >= since_ns].min(initial=until_ns)
-        return theirs[(start_ns >= first_ns) & (start_ns < until_ns)]
+        mine = np.flatnonzero(calls.thread_gid == thread)
+        return tile(calls.start_ns[mine], calls.end_ns[mine], mine, NONE)
 
     def _cold_tiling(self, thread: int) -> Tiling:
         spans, call = self._cold
         mine = spans.thread_gid == thread
-        return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], -1)
+        return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], NONE)
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it
@@ -323,18 +315,18 @@ class Host:
         """
         columns, weaker = self._rank.columns, ("python", "os_wait", "sync", "cpu_optimizer")
         several: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
-            (columns.os_calls, "os_wait", weaker[:1]),
-            (self._pauses, "data", weaker[:3]),
-            (self._optimizes, "cpu_optimizer", weaker[:2]),
+            (columns.os_calls, "os_wait", ("python",)),
+            (self._pauses, "data", ("python", "os_wait", "sync")),
+            (self._optimizes, "cpu_optimizer", ("python", "os_wait")),
         ]
         for place, (cause, ranges) in enumerate(self._told.items()):
             several.append((ranges, cause, (*weaker, *[*self._told][:place])))
-        several.append((single_pauses(self._rank), "lazy_init", weaker[:2]))
+        several.append((self._single, "lazy_init", ("python", "os_wait")))
         for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
             mine = spans.thread_gid == thread
             if mine.any():
-                inside = zeros(summed(mine))
-                yield tile(spans.start_ns[mine], spans.end_ns[mine], inside, -1), cause, outweighed
+                start_ns, end_ns = spans.start_ns[mine], spans.end_ns[mine]
+                yield tile(start_ns, end_ns, zeros(summed(mine)), NONE), cause, outweighed
 
 
 def ranges_of_cause(columns: Columns, cause: str) -> Ranges:

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import NONE
 from traces.arrays import (
     PLACE,
     BoolArray,
@@ -51,7 +52,7 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
     stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
     since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
-    of_own = np.zeros(len(rows), dtype=PLACE)
+    of_own = np.zeros(len(since_ns), dtype=PLACE)
     for one in distinct(thread).tolist():
         mine = rows.launch_thread == one
         of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
@@ -142,7 +143,7 @@ def tight_producers(
     """
     waits = ~none_of(len(rows)) if awaited is None else awaited > 0
     return last_to_end(
-        rows, ended_ns, waits, rows.launch_ns, np.zeros(len(rows), dtype=PLACE), -1, tight
+        rows, ended_ns, waits, rows.launch_ns, np.ones(len(rows), dtype=PLACE), 1, tight
     )
 
 
@@ -174,11 +175,11 @@ def last_to_end(
     moments = np.maximum(since_ns[consumer], starts - tight - 1), starts
     by_end = order_of(rows.end_ns).astype(PLACE)
     low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
-    producer = np.full(len(consumer), -1, dtype=PLACE)
-    find_last.over(max(len(rows), summed(high - low)))(
+    producer = np.full(len(consumer), NONE, dtype=PLACE)
+    find_last.over(max(len(by_end), summed(high - low)))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
-    found = producer >= 0
+    found = producer != NONE
     return consumer[found], producer[found]
 
 
@@ -215,7 +216,7 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     rows, gpu = rank.activities, rank.gpu
     sm_count = gpu.sm_count if gpu and gpu.sm_count else largest_sm_count()
     compute = rows.is_compute & ~helper_work(rows)
-    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), -1).astype(PLACE)
+    taken = np.where(compute, np.clip(rank.blocks, 0, sm_count), NONE).astype(PLACE)
     return last_to_end(
         rows, ended_ns, compute, rows.start_ns, taken, sm_count, tight_ns(rank.columns)
     )
@@ -230,7 +231,7 @@ def current_stream_producers(
     comm = np.flatnonzero(rows.is_comm & rows.is_launched & (awaited > 0))
     compute = np.flatnonzero(rows.is_compute & rows.is_launched)
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
-    comm, own = comm[own >= 0], own[own >= 0]
+    comm, own = comm[own != NONE], own[own != NONE]
     latest = _latest_before(rows, compute, rows.stream_id[compute], comm, rows.stream_id[own])
     kind = group_of(rows.name[comm], rows.stream_id[comm])
     early = rows.end_ns[latest] > rows.start_ns[comm]
@@ -249,7 +250,7 @@ def _latest_before(
     order = np.lexsort((launch_ns, have))
     last = count_before(have, launch_ns, want, rows.launch_ns[asked]) - 1
     found = np.append(have[order], NULL)[last] == want
-    return np.where(found, np.append(candidates[order], -1)[last], -1)
+    return np.where(found, np.append(candidates[order], NONE)[last], NONE)
 
 
 DEPTH: Final = 3
@@ -287,13 +288,13 @@ class _LaunchOrder:
 
     @classmethod
     def of(cls, rows: Activities, by_launch: IntArray, before: IntArray) -> _LaunchOrder:
-        number = np.full(len(rows), -1, dtype=PLACE)
+        number = np.zeros(len(rows), dtype=PLACE)
         number[by_launch] = np.arange(len(by_launch))
         what, previous = signature(rows), before[by_launch]
-        has = previous >= 0
         ago = np.arange(len(by_launch), dtype=PLACE) - number[previous]
         mine = what[by_launch]
-        context = group_of(mine, np.where(has, what[previous], -1), np.where(has, ago, -1))
+        ago = np.where(previous != NONE, ago, len(by_launch))
+        context = group_of(mine, what[previous], ago)
         bucket, key = rows.bucket[by_launch], rows.key[by_launch]
         is_copy: BoolArray = bucket == Bucket.COPY
         feeds_host = is_copy & (key == COPY_KINDS.index("memcpy_d2h"))  # the host, never a kernel
@@ -310,14 +311,14 @@ def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
     candidates = np.flatnonzero(is_candidate).astype(PLACE)
     consumer = np.flatnonzero(~mine & ~order.is_copy).astype(PLACE)
     latest = np.cumsum(is_candidate, dtype=PLACE)[consumer] - 1
-    chosen = np.full(len(consumer), -1, dtype=PLACE)
+    chosen = np.full(len(consumer), NONE, dtype=PLACE)
     for depth in range(DEPTH):
         place = latest - depth
-        open_ = np.flatnonzero((chosen < 0) & (place >= 0))
+        open_ = np.flatnonzero((chosen == NONE) & (place >= 0))
         candidate = candidates[place[open_]]
         holds = _never_violated(order, consumer[open_], candidate)
         chosen[open_[holds]] = candidate[holds]
-    found = chosen >= 0
+    found = chosen != NONE
     return consumer[found], chosen[found]
 
 
@@ -334,7 +335,7 @@ def signature(rows: Activities) -> IntArray:
     """A number for what each activity is, shape (n,): its kernel name, or its kind where it has
     none.
     """
-    return np.where(rows.name >= 0, rows.name, -2 - (rows.bucket * 64 + rows.key))
+    return np.where(rows.name >= 0, rows.name, ~group_of(rows.bucket, rows.key))
 
 
 def _busiest(stream_id: IntArray) -> list[int]:

@@ -146,7 +146,7 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     start = np.append(first, busy.end_ns)
     end = np.append(busy.start_ns, last)
     kernel = np.append(ended_by, NO_KERNEL)
-    touching = (end > start) & (end > first) & (start < last)
+    touching = (end > first) & (start < last)
     return Gaps(start[touching], end[touching], kernel[touching].astype(PLACE))
 
 

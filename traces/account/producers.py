@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.calls import NONE
 from traces.account.inferred import (
     current_stream_producers,
     infer_producers,
@@ -65,7 +66,7 @@ def find_producers(rank: RankTimeline) -> Producers:
     """Recorded and inferred producers of every activity of a rank."""
     rows, awaited, tight = rank.activities, stream_waits(rank), tight_ns(rank.columns)
     before = before_of(rows.stream_id)  # stream order is order of start
-    follows = np.flatnonzero(before >= 0).astype(PLACE)
+    follows = np.flatnonzero(before != NONE).astype(PLACE)
     consumer, producer, every_wait = event_edges(rank)
     recorded = _joined((follows, before[follows]), (consumer, producer))
     edges = _joined(
@@ -79,9 +80,11 @@ def find_producers(rank: RankTimeline) -> Producers:
             edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]], len(rows)
         )
         edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
-    room = np.full(len(rows), -1, dtype=PLACE)
-    room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], -1, holder)
-    return Producers(*_latest(rows, *edges, np.arange(len(edges[0])) >= len(recorded[0])), room)
+    room = np.full(len(rows), NONE, dtype=PLACE)
+    room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], NONE, holder)
+    consumers, producers = edges
+    inferred = np.arange(len(consumers)) >= len(follows) + len(consumer)  # the recorded come first
+    return Producers(*_latest(rows, consumers, producers, inferred), room)
 
 
 def _ended_ns(rows: Activities, edges: Edges) -> IntArray:
@@ -107,25 +110,19 @@ def _believable(
     if awaited is None:
         return pairs
     pair = _alike(rows, consumer, producer)
-    since_ns = rows.start_ns[consumer]
-    since_ns -= rows.end_ns[producer]
-    bound = np.bincount(pair[(since_ns >= 0) & (since_ns <= tight)], minlength=len(pair))
+    since_ns = rows.start_ns[consumer] - rows.end_ns[producer]
+    bound = np.bincount(pair[since_ns <= tight], minlength=len(pair))
     kept = rows.launch_ns[consumer] == rows.launch_ns[producer]
     if not every_wait:
-        waits, count = awaited[consumer], np.bincount(consumer)
-        kept |= count[consumer] <= waits
-        several = np.flatnonzero(count[consumer] > waits)
-        least_bound_last = consumer[several] * (len(consumer) + 1) - bound[pair[several]]
-        several = several[np.lexsort((-rows.launch_ns[producer[several]], least_bound_last))]
-        kept[several] |= place_in_run(consumer[several]) < waits[several]
+        order = np.lexsort((-rows.launch_ns[producer], -bound[pair], consumer))
+        kept[order] |= place_in_run(consumer[order]) < awaited[consumer[order]]
     return consumer[kept], producer[kept]
 
 
 def _alike(rows: Activities, consumer: IntArray, producer: IntArray) -> IntArray:
     """A number for each pair, the same where what they are and the producer's stream are."""
-    what, streams = signature(rows), distinct(rows.stream_id)
-    of = group_of(what, np.searchsorted(streams, rows.stream_id))
-    return group_of(what[consumer], of[producer])
+    what = signature(rows)
+    return group_of(what[consumer], group_of(what, rows.stream_id)[producer])
 
 
 def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
@@ -143,14 +140,14 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     if not len(waits):
         return NOWHERE, NOWHERE, False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
-    found = record >= 0
+    found = record != NONE
     waits, wait_ns, record = waits[found], wait_ns[found], record[found]
     stream = _LaunchOrder(rows)
     wait_stream = columns.syncs.stream_id[waits]
     consumer = stream.beside(wait_stream, wait_ns, 0)
     record_stream = columns.events.stream_id[records[record]]
     producer = stream.beside(record_stream, record_ns[record], -1)
-    launched_ns = np.where(producer >= 0, rows.launch_ns[producer], NULL)
+    launched_ns = np.where(producer != NONE, rows.launch_ns[producer], NULL)
     own, behind = pending(wait_stream, wait_ns, record_stream, record_ns[record], launched_ns)
     consumer = np.concatenate((consumer, consumer[own]))
     producer = np.concatenate((producer, producer[behind]))
@@ -160,9 +157,9 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     producer[late] = stream.before(
         rows.stream_id[producer[late]], consumer[late], recorded_ns[late]
     )
-    both = (consumer >= 0) & (producer >= 0)
+    both = (consumer != NONE) & (producer != NONE)
     # in runtime and driver once
-    called = np.bincount(columns.calls.name[wait_calls(rank)]).max(initial=0)
+    called = np.bincount(columns.calls.name[wait_calls(rank)]).max()
     return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
 
 
@@ -192,7 +189,7 @@ def pending(
     for row, several in enumerate(behind):
         for _, earlier in several.values():
             found.append((row, earlier))
-    own_rows, earlier_rows = ints(found).reshape(-1, 2).T
+    own_rows, earlier_rows = ints(found).reshape(len(found), 2).T
     return own_rows, earlier_rows
 
 
@@ -266,13 +263,13 @@ class _LaunchOrder:
         """The last work of a stream that began before some work, if launched before a time; -1:
         none.
         """
-        found = np.full(len(stream), -1)
+        found = np.full(len(stream), NONE)
         for one in distinct(stream).tolist():
             on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
             last = np.searchsorted(on, consumer[mine]) - 1
             begun = on[last]
             found[mine] = np.where(
-                (last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, -1
+                (last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, NONE
             )
         return found
 
@@ -282,7 +279,7 @@ class _LaunchOrder:
         """
         place = count_before(self._stream, self._launch, stream, host_ns + 1) + step
         beside = np.append(self._stream, NULL)[place]  # beyond both ends there is none
-        return np.where(beside == stream, np.append(self._order, -1)[place], -1)
+        return np.where(beside == stream, np.append(self._order, NONE)[place], NONE)
 
 
 def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
@@ -290,7 +287,7 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
     syncs = columns.syncs
     launches = join_launches(columns.calls, syncs.process_gid, syncs.correlation_id)
     is_wait = is_wait_call(columns)
-    name = np.append(columns.calls.name, -1)[launches.call]
+    name = np.append(columns.calls.name, NONE)[launches.call]
     mine = is_wait[name] & (syncs.process_gid == process_gid) & (syncs.stream_id != NULL)
     return np.flatnonzero(mine), launches.start_ns[mine]
 
@@ -298,7 +295,7 @@ def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArra
 def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
     events = columns.events
     launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
-    mine = np.flatnonzero((events.process_gid == process_gid) & (launches.call >= 0))
+    mine = np.flatnonzero((events.process_gid == process_gid) & (launches.start_ns != NULL))
     mine = mine[order_of(launches.start_ns[mine])]
     return mine, launches.start_ns[mine]
 
@@ -315,7 +312,7 @@ def _record_of(
         by_handle.setdefault((context, event), []).append(place)
         if sync not in (NULL, 0):
             by_sync[sync] = place
-    result = np.full(len(waits), -1)
+    result = np.full(len(waits), NONE)
     handles = row_by_row(syncs.context_id, syncs.event_id, syncs.event_sync_id)
     for index, (context, event, sync) in enumerate(handles):
         if sync in by_sync:
@@ -339,7 +336,7 @@ def _latest(
     slot = place_in_run(consumer)
     kept = slot < MOST
     width = int(slot.max(initial=0, where=kept)) + 1
-    place = np.full((len(rows), width), -1, dtype=PLACE)
+    place = np.full((len(rows), width), NONE, dtype=PLACE)
     guess = np.zeros((len(rows), width), dtype=np.bool_)
     place[consumer[kept], slot[kept]] = producer[kept]
     guess[consumer[kept], slot[kept]] = inferred[kept]

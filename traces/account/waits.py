@@ -29,6 +29,7 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.arrays import (
+    FOREVER,
     PLACE,
     BoolArray,
     IntArray,
@@ -79,9 +80,9 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     control = np.flatnonzero(
         rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & rows.is_launched
     )
-    if len(calls):  # what ended where no calls are known could not be followed by one
-        ended = rows.end_ns[control]
-        control = control[(ended > calls.start_ns[0]) & (ended <= calls.end_ns.max())]
+    # what ended where no calls are known could not be followed by one
+    ended, last_ns = rows.end_ns[control], calls.end_ns.max(initial=NULL)
+    control = control[(ended > calls.start_ns.min(initial=FOREVER)) & (ended <= last_ns)]
     polls: list[Poll] = []
     for name in distinct(rows.name[control]).tolist():
         works = control[rows.name[control] == name]
@@ -105,12 +106,12 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
     rows, columns = rank.activities, rank.columns
     if not (rows.key[rows.is_comm] == COMM_KINDS.index("ep_control")).any():
         return rank
-    host = host_calls(rank, (int(rows.start_ns.min()) - 1, int(rows.end_ns.max())))
+    host = host_calls(rank, (NULL, int(rows.end_ns.max())))
     last = {
         poll.call: poll.work
         for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)
     }
-    call, work = ints(list(last.items())).reshape(-1, 2).T
+    call, work = ints(list(last.items())).reshape(len(last), 2).T
     calls, nothing = columns.calls, np.full(len(call), NULL)
     more = (
         host.end_ns[host.before[call]],
@@ -135,8 +136,8 @@ def _looks_polled(after_ns: IntArray, pause_ns: IntArray, count: int) -> bool:
 
 
 def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bool:
-    next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns, side="left")
-    begins_ns = np.append(calls.start_ns, rows.end_ns.max())[next_call]
+    next_call = np.searchsorted(calls.start_ns, rows.take(works).launch_end_ns)
+    begins_ns = np.append(calls.start_ns, FOREVER)[next_call]
     return bool((begins_ns < rows.end_ns[works]).any())
 
 
@@ -209,6 +210,10 @@ class Waits:
         self._named = synchronised_streams(rank)
         self._waits_ns = np.sort(self._calls.start_ns[wait_calls(rank)])
         self._mixed = distinct(rows.stream_id[~rows.is_comm])
+        some = np.flatnonzero(np.isin(self._calls.thread_gid, rows.launching_threads))
+        waiting = self._calls.take(some[self.is_waiting(some)])
+        label = np.full(len(waiting), REASON["blocking.unrecorded"])
+        self._waiting = tile(waiting.start_ns, waiting.end_ns, label, NONE)
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
@@ -220,22 +225,14 @@ class Waits:
         in_flight -= np.searchsorted(self._ends, begin_ns, side="right")
         # a few launches leave no activity
         full = (kind == CallKind.LAUNCH) & (in_flight >= NEARLY_ALL.value * QUEUE.value)
-        return (call >= 0) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
+        return (call != NONE) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
 
     def for_unrecorded(self, stalled: Judged) -> Judged:
         """Stalled pieces of the first work of a stream, cut by launching threads' calls that wait.
 
         Both wait in such a call for what was launched before the recording began.
         """
-        calls = self._calls
-        if not len(stalled):
-            return stalled
-        first_ns, last_ns = stalled.start_ns.min(), stalled.end_ns.max()
-        mine = np.isin(calls.thread_gid, self._rows.launching_threads)
-        some = np.flatnonzero(mine & (calls.start_ns < last_ns) & (calls.end_ns > first_ns))
-        some = some[self.is_waiting(some)]
-        label = np.full(len(some), REASON["blocking.unrecorded"])
-        parts, reason = cut(stalled, tile(calls.start_ns[some], calls.end_ns[some], label, NONE))
+        parts, reason = cut(stalled, self._waiting)
         waits = reason != NONE
         return replace(
             parts,
@@ -250,7 +247,7 @@ class Waits:
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
         found = list(self._parts(host, np.flatnonzero(waiting).tolist()))
-        index, start_ns, end_ns, work, cause, under = ints(found).reshape(-1, 6).T
+        index, start_ns, end_ns, work, cause, under = ints(found).reshape(len(found), 6).T
         parts, ran = host.take(index), work != NONE
         parts = replace(
             parts,
@@ -273,7 +270,7 @@ class Waits:
             work = self._awaited(call)
             held = self._held(call, work)
             others = work[~held]
-            under = int(others[np.argmax(rows.end_ns[others])]) if len(others) else -1
+            under = int(others[np.argmax(rows.end_ns[others])]) if len(others) else NONE
             cause = self._cause(call, int(host.cause[index]))
             for part in last_to_end(rows, work[held], int(start_ns), int(end_ns)):
                 yield index, *part, cause, under
@@ -291,7 +288,7 @@ class Waits:
         if len(own):  # what ended after its own copy did not keep it
             some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
         # of equals its own comes first
-        return np.concatenate((own[rows.end_ns[own] > begin], some))
+        return np.concatenate((own, some))
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs
@@ -332,7 +329,7 @@ class Waits:
 
     def _name_cold_starts(self, host: HostPieces) -> HostPieces:
         cause = host.cause.copy()
-        cold = np.flatnonzero((host.after >= 0) & (cause == CAUSE["sync"]))
+        cold = np.flatnonzero((host.after != NONE) & (cause == CAUSE["sync"]))
         for call, places in places_of_each(host.after[cold]):
             cause[cold[places]] = self._cause(call, CAUSE["sync"])
         return replace(host, cause=cause)

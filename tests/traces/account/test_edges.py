@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -19,6 +20,7 @@ from tests.kept.pairs import both_sides
 from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import _busiest, signature, stream_waits, synchronised_streams, wait_calls
 from traces.account.producers import MOST, event_edges, find_producers, pending
+from traces.columns import NULL
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.timeline import RankTimeline
@@ -82,7 +84,8 @@ def test_events_of_another_process_hold_no_work_of_this_one() -> None:
     other.work("all_gather", 50, 180, launch=10, stream=20)
     other.work("norm", 200, 260, launch=30)
     assert (edges(run, 0), edges(run, 1)) == (([(200, 50)], True), ([], False))
-    assert (len(wait_calls(run.rank(0))), len(wait_calls(run.rank(1)))) == (1, 0)
+    nowhere = replace(run.rank(0), process_gid=NULL)
+    assert [len(wait_calls(rank)) for rank in (run.rank(0), run.rank(1), nowhere)] == [1, 0, 1]
 
 
 @pytest.mark.parametrize("with_id", [True, False])
@@ -116,6 +119,29 @@ def test_a_wait_is_for_the_record_of_its_id_and_without_one_for_the_last_before_
     assert edges(run) == ([(300, producer)], True)
 
 
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        (None, [(200, 50)]),
+        (14, [(200, 50), (200, 185)]),  # launched before the stream was told to wait
+        (17, [(185, 50), (200, 185)]),
+    ],
+)
+def test_an_event_behind_a_wait_is_behind_what_that_was_for_unless_work_lies_between(
+    between: float | None, found: list[tuple[float, float]]
+) -> None:
+    """Stream 30 waits for a gather, and the norm's stream for stream 30."""
+    run = Run()
+    run.work("gemm", 0, 100)
+    run.work("all_gather", 50, 180, launch=10, stream=20)
+    run.wait(20, by=30, recorded=13, waits=15)
+    if between:
+        run.work("d2d", 185, 190, launch=between, stream=30)
+    run.wait(30, by=7, recorded=19, waits=21)
+    run.work("norm", 200, 260, launch=30)
+    assert edges(run) == (found, True)
+
+
 @pytest.mark.parametrize(("unseen", "every"), [(2, True), (3, False)])
 def test_all_waits_are_recorded_where_eighteen_of_twenty_calls_are(unseen: int, every: bool) -> None:
     run = Run()
@@ -141,21 +167,28 @@ def test_no_more_producers_than_are_kept_and_of_these_the_latest() -> None:
     assert not find_producers(rank).inferred.any()
 
 
-def repeated(count: int, gap: float = 2, between: int = 0, early: float = 0) -> Run:
+def repeated(
+    count: int, gap: float, between: int = 0, early: float = 0, told: bool = False, graph: bool = False,
+    other: str = "send_recv",
+) -> Run:  # fmt: skip
     """So often a SendRecv on stream 20 and a norm that begins after it; a GEMM before each on stream 7.
 
     `between`: small sends launched on stream 20 behind it, which go on while the norm runs. `early`: by how
-    much later the exchange ends in one round of them, where the norm begins as ever.
+    much later the exchange ends in one round of them, where the norm begins as ever. `told`: before the first
+    a stream was told to wait. `graph`: each round is one.
     """
     run = Run()
+    if told:
+        run.call("stream_wait", -20, -19)
     for turn in range(count):
         at = run.at(1_000 * turn)
-        at.work("gemm", 10, 100, launch=0)
+        launch = at.call("graph_launch", 0, 2) if graph else None
+        at.work("gemm", 10, 100, launch=0, of=launch)
         end = 150 + 7 * (turn % 3)
-        at.work("send_recv", 20, end + (early if turn == 7 else 0), launch=2, stream=20)
+        at.work(other, 20, end + (early if turn == 7 else 0), launch=2, stream=20, of=launch)
         for number in range(between):
             at.work("all_reduce", 400 + 20 * number, 410 + 20 * number, launch=3 + 0.2 * number, stream=20)
-        at.work("norm", end + gap, 300, launch=4)
+        at.work("norm", end + gap, 300, launch=4, of=launch)
     return run
 
 
@@ -163,9 +196,13 @@ def repeated(count: int, gap: float = 2, between: int = 0, early: float = 0) -> 
     ("run", "inferred"),
     [
         (repeated(16, gap=30), True),
+        (repeated(16, gap=30, other="h2d"), True),
+        (repeated(16, gap=30, other="d2h"), False),  # whose reader is the host
         (repeated(15, gap=30), False),  # fewer agree by chance
         (repeated(16, gap=30, early=30), True),  # once it began as the exchange ended
         (repeated(16, gap=30, early=30.001), False),  # once it began earlier: it does not wait
+        (repeated(16, gap=30, told=True), False),
+        (repeated(16, gap=30, told=True, graph=True), True),  # nobody is told within one
         (repeated(20, gap=30, between=2), True),
         (repeated(20, gap=30, between=3), False),  # of a stream the last three launched are tried
     ],
@@ -190,13 +227,11 @@ def test_the_same_kernel_waits_in_one_place_of_a_step_and_not_in_another() -> No
     assert (20, 19_320) not in producers_of(rank, "norm", -1)
 
 
-def tight(
-    start: float = 303, launch: float = 8, end: float = 300, launch_other: float = 4, stream: int = 20
-) -> Run:
+def tight(start: float = 303, launch: float = 8) -> Run:
     """A norm that begins 3 us after a SendRecv of another stream has ended."""
     run = Run()
     run.work("gemm", 20, 100, launch=0)
-    run.work("send_recv", 30, end, launch=launch_other, stream=stream)
+    run.work("send_recv", 30, 300, launch=4, stream=20)
     run.work("norm", start, start + 100, launch=launch)
     return run
 
@@ -204,33 +239,14 @@ def tight(
 @pytest.mark.parametrize(
     ("run", "waits"),
     [
-        (tight(), True),
         (tight(start=305), True),
         (tight(start=305.001), False),  # no longer tight
-        (tight(start=300), True),  # as it ends
-        (tight(start=299), False),  # before
         (tight(start=301, launch=296.999), True),  # its call returned 2 us before: a longer wait had a reason
         (tight(start=301, launch=297), False),
-        (tight(launch=298), False),  # its call returned as the other ended
-        (tight(launch=6, launch_other=8), False),  # launched later than what would wait for it
     ],
 )
 def test_work_that_begins_as_other_work_ends_waited_for_it(run: Run, waits: bool) -> None:
     assert (20 in [stream for stream, _ in producers_of(run.rank(), "norm")]) is waits
-
-
-@pytest.mark.parametrize(
-    ("name", "back", "waits"),
-    [("d2h", 302.999, False), ("d2h", 303, True), ("d2h", 304, True), ("norm", 303, False)],
-)
-def test_a_copy_may_have_waited_within_its_own_call_that_returns_no_earlier_than_it_starts(
-    name: str, back: float, waits: bool
-) -> None:
-    run = tight(start=500)
-    run.work(name, 303, 310, launch=(8, back))
-    rank = run.rank()
-    place = find_producers(rank).place[2]
-    assert (20 in rank.activities.stream_id[place[place >= 0]]) is waits
 
 
 def test_work_that_was_told_of_no_event_did_not_wait_though_it_begins_as_other_work_ends() -> None:
@@ -241,21 +257,6 @@ def test_work_that_was_told_of_no_event_did_not_wait_though_it_begins_as_other_w
     assert told is not None
     assert told.tolist() == [0, 1, 0]
     assert [stream for stream, _ in producers_of(rank, "norm")] == [7]
-
-
-def test_a_wait_counts_for_the_thread_that_called_it_and_for_its_own_process() -> None:
-    run = Run()
-    run.work("gemm", 0, 10, launch=0)
-    run.work("norm", 20, 30, launch=10, stream=8, thread=1)
-    run.call("stream_wait", 12, 13, thread=1)
-    run.process(1).call("stream_wait", 14, 15)
-    run.work("gemm", 40, 50, launch=20)
-    run.work("norm", 60, 70, launch=22, stream=8, thread=1)
-    run.work("add", 80, 90, launch=24, stream=9)
-    told = stream_waits(run.rank())
-    assert told is not None
-    # at most: the launch at 20 may have been meant, that of its thread at 22 is, and then it is taken
-    assert told.tolist() == [0, 0, 1, 1, 0]
 
 
 def test_a_synchronisation_is_of_the_stream_that_its_row_names_and_of_its_process() -> None:
@@ -289,18 +290,22 @@ def test_what_is_alike_has_one_number_and_kinds_without_a_name_have_theirs() -> 
     assert [code >= 0 for code in found[:5]] == [True, True, False, False, False]
 
 
-def called(
-    threads: tuple[int, int] = (0, 0), waits: bool = True, stream: int = 24, early: bool = False
-) -> Run:
+def called(threads: tuple[int, int] = (0, 0), told: str = "only", stream: int = 24, second: int = 300) -> Run:
     """A GEMM and then a reduction on a stream of its own, which was told to wait; three times."""
     run = Run()
     for turn in range(3):
         at = run.at(1_000 * turn)
         at.work("gemm", 20, 100, launch=0, thread=threads[0])
-        if waits:
+        at.work("send_recv", 20, 40, launch=2, thread=threads[0], stream=30)
+        if told == "only":
             at.call("stream_wait", 4, 5, thread=threads[1])
-        begin = 90 if early and turn == 1 else 300
+        if told == "recorded":
+            at.wait(24, by=24, recorded=3, waits=5)
+        else:
+            at.call("stream_wait", 7, 8)
+        begin = second if turn == 1 else 300
         at.work("reduce_scatter", begin, 350, launch=6, stream=stream, thread=threads[1])
+        at.work("norm", 600, 610, launch=9, stream=25)
     return run
 
 
@@ -308,25 +313,29 @@ def called(
     ("run", "streams"),
     [
         (called(), [24, 7]),
-        (called(waits=False), [24]),  # told nothing
+        (called(told=""), [24]),  # told nothing
+        (called(told="recorded"), [24, 24]),  # it is known what for
         (called(stream=7), [7]),  # on the stream of its producer, it follows that anyway
-        (called(early=True), [24]),  # one of these began before the kernel had ended
+        (called(second=100), [24, 7]),
+        (called(second=99), [24]),  # one of these began before the kernel had ended
         (called(threads=(0, 1)), [24]),  # that thread launched no compute: no stream of its own is known
     ],
 )
 def test_a_collective_waits_for_its_callers_current_stream_where_it_was_told_to_wait(
     run: Run, streams: list[int]
 ) -> None:
-    found = [stream for stream, _ in producers_of(run.rank(), "reduce_scatter")]
+    rank = run.rank()
+    found = [stream for stream, _ in producers_of(rank, "reduce_scatter")]
     assert sorted(found, reverse=True) == streams
+    assert streams_before(rank, "norm") == {25}  # compute waits for what is known
 
 
 def test_a_collective_with_a_producer_of_another_stream_is_not_given_its_callers() -> None:
-    """An exchange on stream 30 ends 2 us before the last reduction begins, at 2,300."""
+    """An exchange on stream 31 ends 2 us before the last reduction begins, at 2,300."""
     run = called()
-    run.work("send_recv", 2_200, 2_298, launch=2_001, stream=30)
+    run.work("send_recv", 2_200, 2_298, launch=2_001, stream=31)
     found = [stream for stream, _ in producers_of(run.rank(), "reduce_scatter")]
-    assert found == [30, 24]
+    assert found == [31, 24]
 
 
 def test_of_many_streams_the_thirty_two_busiest_are_considered() -> None:
@@ -355,18 +364,9 @@ def steps(*waits: int, other: bool = False) -> Run:
     return run
 
 
-def streams_before(rank: RankTimeline, word: str) -> list[set[int]]:
-    """Streams of the producers of each kernel of a name, its own stream left out."""
-    rows, place = rank.activities, find_producers(rank).place
-    mine = [rank.columns.kernel_names[code] == KERNELS[word] for code in rows.name.tolist()]
-    return [
-        {int(rows.stream_id[one]) for one in place[at] if one >= 0} - {int(rows.stream_id[at])}
-        for at in np.flatnonzero(mine).tolist()
-    ]
-
-
-def test_without_calls_that_let_streams_wait_nothing_is_known_of_them() -> None:
-    assert stream_waits(steps().rank()) is None
+def streams_before(rank: RankTimeline, word: str) -> set[int]:
+    """Streams of the producers of the last kernel of a name on stream 7, but for that."""
+    return {stream for stream, _ in producers_of(rank, word)} - {7}
 
 
 @pytest.mark.parametrize(("gap", "stream"), [(0, 20), (5, 20), (5.001, 24)])
@@ -381,12 +381,12 @@ def test_what_binds_ended_no_more_than_five_microseconds_before(gap: float, stre
         step.work("norm", 150 + number + gap, 300, launch=8)
         for wait in (3, 5, 7):
             step.call("stream_wait", wait, wait + 0.1)
-    assert streams_before(run.rank(), "norm") == [{stream}] * STEPS
+    assert streams_before(run.rank(), "norm") == {stream}
 
 
 def test_two_waits_leave_room_for_both() -> None:
     rank = steps(1, 3, 6, 7, other=True).rank()
-    assert streams_before(rank, "norm") == [{20, 24}] * STEPS
+    assert streams_before(rank, "norm") == {20, 24}
 
 
 def beside_weight_gradients(
@@ -394,11 +394,12 @@ def beside_weight_gradients(
     blocks: int = 132,
     launched: int = 40,
     sm_count: int | None = 132,
+    first: str = "gemm",
 ) -> Run:
     """A GEMM of 132 blocks on stream 20, 10-100 us, launched at 0, and a norm on stream 7."""
     run = Run(sm_count=sm_count)
     run.call("stream_wait", -2, -1)  # the GEMM was told to wait, the norm was not
-    run.work("gemm", 10, 100, launch=0, stream=20, blocks=132)
+    run.work(first, 10, 100, launch=0, stream=20, blocks=132)
     run.work("norm", *second, launch=launched, blocks=blocks)
     return run
 
@@ -413,18 +414,19 @@ def beside_weight_gradients(
         (beside_weight_gradients(second=(102, 200), launched=100), set()),  # it did not wait over 2 us
         (beside_weight_gradients(blocks=1), {20}),
         (beside_weight_gradients(blocks=1, sm_count=133), set()),  # together they just fit
+        (beside_weight_gradients(first="graph"), set()),  # nobody knows what room it takes
         (beside_weight_gradients(sm_count=None), {20}),  # no SM count: 264 blocks fill any GPU
     ],
 )
 def test_a_kernel_waits_for_room_on_the_sms(run: Run, streams: set[int]) -> None:
-    assert streams_before(run.rank(), "norm") == [streams]
+    assert streams_before(run.rank(), "norm") == streams
 
 
 def test_room_that_a_kernel_launched_later_holds_is_marked() -> None:
     """Of two kernels one goes first in any case where it was launched first."""
     first = find_producers(beside_weight_gradients().rank())
     second = find_producers(beside_weight_gradients(launched=-4).rank())
-    assert (first.room.tolist(), second.room.tolist()) == ([-1, -1], [-1, 0])
+    assert (first.room.tolist(), second.room.tolist(), first.place.shape) == ([-1, -1], [-1, 0], (2, 1))
     assert find_producers(beside_weight_gradients(launched=0).rank()).room.tolist() == [-1, 0]  # at once
 
 
@@ -453,7 +455,7 @@ def test_on_amd_a_signal_to_another_stream_takes_longer(prefix: str, streams: se
     run.work("send_recv", 30, 300, launch=4, stream=20)
     run.call(f"{prefix}StreamWaitEvent", 6, 7)
     run.work("norm", 320, 330, launch=8)  # 20 us after the SendRecv
-    assert streams_before(run.rank(), "norm") == [streams]
+    assert streams_before(run.rank(), "norm") == streams
 
 
 Waited = tuple[int, int, int, int, int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,10 +63,13 @@ def kinds_of(run: Run, name: str) -> list[CallKind]:
 
 
 def eight_launches() -> Run:
-    """Launched at -10, 9,990, ... 69,990; from 39,990 on is the second half."""
+    """Launched at -10, 9,990, ... 69,990; from 39,990 on is the second half; copies and a call that wait."""
     run = Run()
     for turn in range(8):
         run.work("gemm", 10_000 * turn, 10_000 * turn + 100)
+    for launch in ((3_000, 4_500), (66_000, 66_002)):
+        run.work("d2h", 80_000, 80_010, launch=launch)
+    run.call("sync", 60_000, 60_900)
     return run
 
 
@@ -77,7 +81,7 @@ def eight_launches() -> Run:
         ((1_000, 99), 5_000, 0, CallKind.INIT),
         ((1_000, 100), 5_000, 0, CallKind.ALLOCATE),  # not over ten times a later one
         ((1_000, 99, 100, 99), 5_000, 0, CallKind.ALLOCATE),  # the longest of them counts
-        ((1_000,), 39_980, 0, CallKind.INIT),  # before the launch that begins the second half
+        ((1_000,), 39_990, 0, CallKind.INIT),  # no later than the launch that begins the second half
         ((1_000,), 39_995, 0, CallKind.ALLOCATE),
         ((1_000,), 5_000, 1, CallKind.ALLOCATE),  # another process' start is no matter of this one's
     ],
@@ -91,6 +95,7 @@ def test_a_long_call_that_never_comes_again_initialises(
     for turn, length in enumerate(later):
         run.call("malloc", 45_000 + 2_000 * turn, 45_000 + 2_000 * turn + length)
     assert kinds_of(run, "cudaMalloc") == [kind, *[CallKind.ALLOCATE] * len(later)]
+    assert kinds_of(run, "cudaMemcpy") == [CallKind.COPY] * 2
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,8 @@ def test_the_first_launch_of_a_kernel_loads_it_where_it_is_far_longer_than_the_n
     run = eight_launches()
     for turn, length in enumerate(lengths):
         at = 2_000 + 10_000 * turn
-        run.work("norm", at + length + 5, at + length + 10, launch=(at, at + length))
+        begin = at + length + 5 if turn else 90_000  # the first to be launched runs last
+        run.work("norm", begin, begin + 5, launch=(at, at + length), stream=8)
     asked = [CallKind.INIT if letter == "i" else CallKind.LAUNCH for letter in kinds.split()]
     found = kinds_of(run, "cudaLaunchKernel")
     norms = [2 * turn + 1 for turn in range(len(lengths))]
@@ -187,47 +193,40 @@ def told(some: Pieces) -> list[tuple[int, int, int]]:
     return list(zip(some.start_ns.tolist(), some.end_ns.tolist(), some.kernel.tolist(), strict=True))
 
 
-def labelled(spans_ns: list[Span], piece: Span = (-10, 200)) -> list[tuple[int, int, int]]:
-    """A piece cut by spans: from, until, and the place of the span that holds it, -1 for none."""
-    starts, ends = (array(*(one[side] for one in spans_ns)) for side in (0, 1))
-    found, label = cut(pieces(piece), tile(starts, ends, np.arange(len(spans_ns)), -1))
-    assert set(found.kernel.tolist()) == {10}
-    return list(zip(found.start_ns.tolist(), found.end_ns.tolist(), label.tolist(), strict=True))
+def test_an_instant_belongs_to_the_innermost_span_that_holds_it() -> None:
+    """Calls of which each holds another or none, written in any order, and pieces that they cut."""
+    asked = [(-2, 3), (3, 9), (9, 10), (12, 20)]
+    for turn in range(300):
+        draw, at, calls = Random(turn), 0, list[Span]()
+        for _ in range(draw.randrange(4)):
+            outer = at + draw.randrange(3)
+            inner = outer + draw.randrange(3)
+            back = inner + draw.randrange(1, 4)
+            at = back + draw.randrange(3)
+            calls += [(outer, at), (inner, back)]
+        draw.shuffle(calls)
+        start, end = (array(*(one[side] for one in calls)) for side in (0, 1))
+        found, label = cut(pieces(*asked), tile(start, end, np.arange(len(calls)), -1))
+        said: dict[tuple[int, int], Span | None] = {}
+        for (since, until, kernel), place in zip(told(found), label.tolist(), strict=True):
+            said |= {(at, kernel): calls[place] if place >= 0 else None for at in range(since, until)}
+        for number, piece in enumerate(asked):
+            for at in range(*piece):
+                holding = [one for one in calls if one[0] <= at < one[1]]
+                innermost = max(holding, key=lambda one: (one[0], -one[1]), default=None)
+                assert said.pop((at, 10 + number)) == innermost
+        assert not said
 
 
 @pytest.mark.parametrize(
-    ("spans_ns", "tiles"),
-    [
-        ([], [(-10, 200, -1)]),
-        ([(0, 100)], [(-10, 0, -1), (0, 100, 0), (100, 200, -1)]),
-        # the inner one while it lasts, then the outer one again, whichever was written first
-        ([(0, 100), (20, 60)], [(-10, 0, -1), (0, 20, 0), (20, 60, 1), (60, 100, 0), (100, 200, -1)]),
-        ([(20, 60), (0, 100)], [(-10, 0, -1), (0, 20, 1), (20, 60, 0), (60, 100, 1), (100, 200, -1)]),
-        ([(0, 100), (0, 60)], [(-10, 0, -1), (0, 60, 1), (60, 100, 0), (100, 200, -1)]),
-        ([(0, 100), (60, 100)], [(-10, 0, -1), (0, 60, 0), (60, 100, 1), (100, 200, -1)]),
-        # what the innermost of three leaves is the outermost's
-        (
-            [(0, 100), (20, 80), (30, 40)],
-            [(-10, 0, -1), (0, 20, 0), (20, 30, 1), (30, 40, 2), (40, 80, 0), (80, 100, 0), (100, 200, -1)],
-        ),
-        # one after the other, at once and with a pause; a later one says nothing of an earlier pause
-        ([(0, 50), (50, 100)], [(-10, 0, -1), (0, 50, 0), (50, 100, 1), (100, 200, -1)]),
-        ([(0, 40), (60, 90)], [(-10, 0, -1), (0, 40, 0), (40, 60, -1), (60, 90, 1), (90, 200, -1)]),
-        # one behind the piece does not cut it, nor one that touches its end or its begin
-        *(([(300, 400)], [(-10, 200, -1)]), ([(200, 400)], [(-10, 200, -1)])),
-        *(([(-90, -10)], [(-10, 200, -1)]), ([(-90, 300)], [(-10, 200, 0)])),
-    ],
+    ("spans_ns", "labels"),
+    [([], [-1]), ([(0, 100), (20, 80), (30, 40)], [-1, 0, 1, 2, 0, 0, -1])],
 )
-def test_an_instant_belongs_to_the_innermost_span_that_holds_it(
-    spans_ns: list[Span], tiles: list[tuple[int, int, int]]
+def test_what_the_innermost_of_three_leaves_is_the_outermosts(
+    spans_ns: list[Span], labels: list[int]
 ) -> None:
-    assert labelled(spans_ns) == tiles
-
-
-def test_each_of_several_pieces_is_cut_by_what_lies_in_it() -> None:
-    found, label = cut(pieces((0, 10), (10, 30), (50, 60)), tile(array(5, 30), array(20, 55), array(7, 8), 0))
-    assert told(found) == [(0, 5, 10), (5, 10, 10), (10, 20, 11), (20, 30, 11), (50, 55, 12), (55, 60, 12)]
-    assert label.tolist() == [0, 7, 7, 0, 8, 0]
+    start, end = (array(*(one[side] for one in spans_ns)) for side in (0, 1))
+    assert cut(pieces((-10, 200)), tile(start, end, np.arange(len(spans_ns)), -1))[1].tolist() == labels
 
 
 def test_what_is_clipped_to_nothing_is_left_out() -> None:
@@ -272,11 +271,12 @@ def test_a_host_without_time_saves_what_is_its_own_but_not_what_the_profiler_doe
         decided_ns={"recorded": 178_758, "inferred": 357_515, "none": 178_758},
     )  # fmt: skip
     assert found.host_most_ns == 1 + 2 + 4 + 8 + 16 + 32
+    assert account().host_most_ns == 0
     assert found.total_ns == 1_003 + 10_004 + 8 + 16 + 700_000  # what is masked is part of the starved
     absent = found.absent
     assert (absent.graph_opaque, absent.dependency_stalled, absent.trailing) == (100_000, 200_000, 400_000)
     assert (absent.launch_latency.arrival, absent.launch_latency.kernel_gap) == (8, 16)
-    assert absent.blocking == {"memcpy_d2h": 4, "ep_dispatch": 10_000}
+    assert (absent.launch_starved, absent.blocking) == (found.launch_starved_ns, found.blocking_ns)
 
 
 def test_shares_of_what_decided_are_of_all_time_without_compute_and_none_of_none() -> None:
