@@ -16,7 +16,16 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, PLACE, BoolArray, IntArray, ints, order_of, row_by_row
+from traces.arrays import (
+    FOREVER,
+    PLACE,
+    BoolArray,
+    IntArray,
+    ints,
+    order_of,
+    row_by_row,
+    sums_before,
+)
 from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
@@ -45,9 +54,9 @@ class HostOrder:
         self.counted_launch_ns = launch
         self._held_end_ns = np.where(own & ~communicates, activities.end_ns[order], NULL)
         self._comm_end_ns = np.where(own & communicates, activities.end_ns[order], NULL)
-        self._compute_so_far = _running_sum(compute)
-        self._compute_work_so_far = _running_sum(lengths)
-        self._kernels_so_far = _running_sum(activities.source[order] != Source.COPY)
+        self._compute_so_far = _counts_before(compute)
+        self._compute_work_so_far = sums_before(lengths)
+        self._kernels_so_far = _counts_before(activities.source[order] != Source.COPY)
         self._latest_end = np.maximum.accumulate(
             np.concatenate(([NULL], np.where(own, activities.end_ns[order], NULL)))
         )
@@ -77,14 +86,14 @@ class HostOrder:
 
     def goes_on_ns(self, host_ns: int) -> int:
         """When compute launched after a host time began."""
-        return int(self._next_compute[self.launched_before(np.array([host_ns]))[0]])
+        return int(self._next_compute[np.searchsorted(self.launch_ns, host_ns)])
 
     @property
     def kernel_count(self) -> int:
         return int(self._kernels_so_far[-1])
 
     def launched_before(self, host_ns: IntArray) -> IntArray:
-        return ints(np.searchsorted(self.launch_ns, host_ns, side="left"))
+        return ints(np.searchsorted(self.launch_ns, host_ns))
 
     def kernels_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """How many kernels and graph replays were launched in each host interval [first, last)."""
@@ -104,7 +113,7 @@ class HostOrder:
         """How many of the chosen activities, a mask over the rank's, were launched in each host
         interval.
         """
-        return self._between(_running_sum(chosen[self.places]), first_ns, last_ns)
+        return self._between(_counts_before(chosen[self.places]), first_ns, last_ns)
 
     def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         return so_far[self.launched_before(last_ns)] - so_far[self.launched_before(first_ns)]
@@ -119,9 +128,8 @@ def _launched_ns(activities: Activities) -> IntArray:
     unknown = ~activities.is_launched
     launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
     if not unknown.all():
-        first_ns = int(activities.launch_ns[~unknown].min())
         queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())
-        launch[queued] = min(0, first_ns) - 1  # no recording begins earlier
+        launch[queued] = -_NEVER
     return launch
 
 
@@ -130,9 +138,9 @@ def _earliest_from(starts_ns: IntArray) -> IntArray:
     return np.minimum.accumulate(np.append(starts_ns, _NEVER)[::-1])[::-1]
 
 
-def _running_sum(values: BoolArray | IntArray) -> IntArray:
-    kind = PLACE if values.dtype == np.bool_ else np.int64
-    return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(values, dtype=kind)))
+def _counts_before(mask: BoolArray) -> IntArray:
+    """How many places a mask holds before each, shape (n + 1,)."""
+    return np.append(PLACE(0), np.cumsum(mask, dtype=PLACE))
 
 
 def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: str) -> Found:
@@ -177,4 +185,4 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     if order.goes_on_ns(int(end_ns[-1])) < _NEVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
     held = order.held_until_ns(start_ns, end_ns)
-    return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max(initial=0)))
+    return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max()))

@@ -72,10 +72,10 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 
 def _finest(ways: list[Steps]) -> Steps:
     """The first way, unless it took a single range for a step in which an optimizer steps often."""
-    first, *others = ways
-    finer = [one for one in others if one.source == "optimizer" and len(one.used) > 1]
-    if first.source == "nvtx" and len(first.recorded) == 1 and finer:
-        return finer[0]
+    first = ways[0]
+    for one in ways:
+        if one.source == "optimizer" and len(one.used) > 1 and len(first.recorded) == 1:
+            return one
     return first
 
 

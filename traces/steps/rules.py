@@ -74,10 +74,9 @@ def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
 
 
 def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
-    at_start = (start_ns <= step.start_ns) & (step.start_ns < end_ns)
-    at_end = (start_ns < step.end_ns) & (step.end_ns <= end_ns)
+    at_border = (start_ns <= step.start_ns) | (step.end_ns <= end_ns)
     within_ns = np.minimum(end_ns, step.end_ns) - np.maximum(start_ns, step.start_ns)
-    longest_ns = int(within_ns[at_start | at_end].max(initial=0))
+    longest_ns = int(within_ns[at_border].max(initial=0))
     if longest_ns <= HALF_A_WALL.value * step.length_ns:
         return step
     return drop(step, f"profiler flush: {longest_ns} ns of it at its border")
@@ -183,12 +182,11 @@ def _in_turn(far: BoolArray, rounds: int) -> bool:
     """Whether every so many-th step of all is far off, as the slowest of five and more loaders
     makes it.
     """
-    places = np.flatnonzero(far)
+    places = np.flatnonzero(far).tolist()
     if len(places) < rounds:
         return False
-    apart = np.diff(places)
-    before, after = places[0], len(far) - places[-1]
-    return bool((apart == apart[0]).all() and max(before, after) <= apart[0])
+    apart = np.diff(places).tolist()
+    return max(places[0], len(far) - places[-1], *apart) <= min(apart)
 
 
 def _initialising_ns(rank: RankTimeline, found: Found) -> IntArray:

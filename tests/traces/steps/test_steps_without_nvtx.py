@@ -97,19 +97,19 @@ def test_what_comes_before_a_part_of_a_step_stays_with_it() -> None:
     assert "begins before its step" in str(steps.recorded[0].dropped)
 
 
-@pytest.mark.parametrize("layers", [100, 20])
-def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(layers: int) -> None:
+@pytest.mark.parametrize(("layers", "apart"), [(100, 100), (2, 2), (1, 0)])  # 1 is a twentieth
+def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(layers: int, apart: int) -> None:
     train = Train()
     for pause_us in (50, 50, 50, 20_000, 50, 50):
-        train.step(wait=pause_us)
+        train.step(3, ("adam",) * 20, wait=pause_us)
     train.run(*LAYER_FORWARD * layers)
     for _ in range(3):
-        train.step()
+        train.step(3, ("adam",) * 20)
     found = train.steps()
     lengths = [step.length_ns // US for step in found.recorded]
-    assert lengths == [850, 900, 900, 20_850, 900, 900, 900, 900, 900]
+    assert lengths == [800, 850, 850, 20_800, 850, 850, 850 + 40 * (layers - apart), 850, 850]
     assert found.outside is not None
-    assert found.outside.between_ns == 40 * layers * US  # the evaluation, as it lies between two whole steps
+    assert found.outside.between_ns == 40 * apart * US  # the evaluation, as it lies between two whole steps
 
 
 @pytest.mark.parametrize(
@@ -279,11 +279,13 @@ def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step
 
 
 def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves() -> None:
-    counts, at = [4, 85, 85, 5, 5, 6], np.arange(6)
+    counts, at = [4, 80, 80, 5, 5, 6], np.arange(6)
     steps = [Step(place, place, place + 1) for place in range(6)]
     found = _without_parts(Found("", at, at + 1, steps, counts))
-    assert found.kernel_counts == counts[1:]
-    assert found.steps[-1].dropped == "partial: the recording ends after 6 of 85 kernels"
+    assert [found.kernel_counts, *map(list, (found.host_start_ns, found.host_end_ns))] == [
+        *(counts[1:], [1, 2, 3, 4, 5], [2, 3, 4, 5, 6])
+    ]
+    assert found.steps[-1].dropped == "partial: the recording ends after 6 of 80 kernels"
 
 
 @pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
