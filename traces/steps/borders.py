@@ -12,8 +12,6 @@ count as launched when they start, or before all others where they run before an
 helper threads launched makes no border.
 """
 
-from typing import Final
-
 import numpy as np
 
 from traces.arrays import (
@@ -31,8 +29,6 @@ from traces.launchers import helper_work
 from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source
 
-_NEVER: Final = int(FOREVER)
-
 
 class HostOrder:
     """A rank's activities in order of launch: what was launched before a host time, and what after.
@@ -46,7 +42,7 @@ class HostOrder:
         order = order_of(launch).astype(PLACE)
         own = ~helper_work(activities)[order]
         compute = own & (activities.bucket[order] == Bucket.COMPUTE)
-        starts = np.where(compute, activities.start_ns[order], _NEVER)
+        starts = np.where(compute, activities.start_ns[order], FOREVER)
         communicates = activities.bucket[order] == Bucket.COMM
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
         self.places = order
@@ -61,7 +57,7 @@ class HostOrder:
             np.concatenate(([NULL], np.where(own, activities.end_ns[order], NULL)))
         )
         self._next_compute = _earliest_from(starts)
-        self._next_own = _earliest_from(np.where(own, activities.start_ns[order], _NEVER))
+        self._next_own = _earliest_from(np.where(own, activities.start_ns[order], FOREVER))
 
     def borders_ns(self, host_ns: IntArray) -> IntArray:
         launched = self.launched_before(host_ns)
@@ -129,13 +125,13 @@ def _launched_ns(activities: Activities) -> IntArray:
     launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
     if not unknown.all():
         queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())
-        launch[queued] = -_NEVER
+        launch[queued] = -FOREVER
     return launch
 
 
 def _earliest_from(starts_ns: IntArray) -> IntArray:
     """The earliest start from each place on, shape (n + 1,)."""
-    return np.minimum.accumulate(np.append(starts_ns, _NEVER)[::-1])[::-1]
+    return np.minimum.accumulate(np.append(starts_ns, FOREVER)[::-1])[::-1]
 
 
 def _counts_before(mask: BoolArray) -> IntArray:
@@ -182,7 +178,7 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     that compute, the last one would have waited too.
     """
     hidden = np.flatnonzero(order.communicates_until_ns(start_ns, end_ns)[:-1] > end[:-1])
-    if order.goes_on_ns(int(end_ns[-1])) < _NEVER or 2 * len(hidden) < len(end) - 1:
+    if order.goes_on_ns(int(end_ns[-1])) < FOREVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
     held = order.held_until_ns(start_ns, end_ns)
     return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max()))

@@ -127,6 +127,9 @@ def test_ranges_that_launch_nothing_themselves_are_no_steps_but_where_no_launch_
         run.work("gemm", 100 * number + 10, 100 * number + 60, launched=False)
     run.range("iteration 0", 0, 300)  # of a thread that has fewer of them
     assert run.steps_found() == [(10, 60), (60, 160), (160, 260)]
+    for number in range(3):
+        run.work("adam", 100 * number + 60, 100 * number + 70, launched=False)
+    assert run.measured().steps.source == "optimizer"  # a range lies ahead of its work
 
 
 def test_a_range_within_another_of_its_name_is_no_step_of_its_own() -> None:
@@ -141,8 +144,8 @@ def test_a_range_within_another_of_its_name_is_no_step_of_its_own() -> None:
     ("selection", "window"),
     [
         *(({"start": "20us", "end": "80us"}, (20, 80)), ({"start": "0.1ms"}, (100, 295))),
-        *(({"end": "100000ns"}, (10, 100)), ({"start": "0", "end": "0.000310"}, (0, 310))),
-        ({"start": "0", "end": "570us"}, (0, 570)),  # half of it was not recorded, and no more
+        *(({"end": "100000ns"}, (10, 100)), ({"start": "-0.000275", "end": "295us"}, (-275, 295))),
+        ({"start": "10us", "end": "580us"}, (10, 580)),  # half of it was not recorded, and no more
     ],
 )
 def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int, int]) -> None:
@@ -155,8 +158,11 @@ def test_times_given_are_the_window(selection: dict[str, Any], window: tuple[int
     ("selection", "words"),
     [
         *(({"start": "295us"}, "where nothing ran"), ({"end": "10us"}, "where nothing ran")),
-        ({"start": "0", "end": "571us"}, "most of it not recorded"),
-        ({"start": "0", "end": "5"}, "a number without unit is seconds"),
+        (
+            {"start": "-276us", "end": "295us"},
+            "choose -0.000276000s to 0.000295000s, most of it not recorded",
+        ),
+        ({"start": "0", "end": "5"}, "choose 0.000000000s to 5.000000000s, most of it"),
         *(({"nvtx": "iter", "steps": "3:"}, "Recorded are 0 to 2"), ({"steps": "5:9"}, "usable are 0 to 2")),
         *(({"nvtx": "itteration"}, "'iteration'"), ({"nvtx": "qqq"}, "'iteration'")),
     ],

@@ -350,7 +350,7 @@ def steps_with(what: str, at: Sequence[int], count: int = 5, pause_us: int = 300
         for kernel in range(10):
             if kernel == 9 and number in at:
                 if what in ("memcpy", "scalar"):
-                    run.work("d2h", now, now + 60, launch=now, size_bytes=2 << 20 if what == "memcpy" else 4)
+                    run.work("d2h", now, now + 60, launch=now, size_bytes=1 << 20 if what == "memcpy" else 4)
                 elif what in ("write", "another writes"):
                     row: Row = {"start": run.ns(now), "end": run.ns(now + 200), "nameId": "write"}
                     row["globalTid"] = run.recording.global_id(1_000, 1_000 + (what != "write"))
@@ -366,7 +366,7 @@ def steps_with(what: str, at: Sequence[int], count: int = 5, pause_us: int = 300
 
 @pytest.mark.parametrize("what", ["save_checkpoint", "write_weights", "memcpy", "write"])
 def test_of_few_steps_those_with_a_save_are_hiccups(what: str) -> None:
-    for at, count in (((1,), 3), ((2, 3), 5)):
+    for at, count in (((1,), 3), ((0, 1), 5)):
         found = steps_with(what, at, count)
         assert found.slow == at
         assert {length // US for length in found.lengths_ns()} == {100}

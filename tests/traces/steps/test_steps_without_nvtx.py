@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from traces.steps import period
 from traces.steps.borders import HostOrder
 from traces.steps.choose import choose_steps
 from traces.steps.found import Found, Step, Steps
-from traces.steps.optimizer import _most_have, _without_parts
-from traces.steps.period import _judged, _model, matching_lags
+from traces.steps.optimizer import _most_have, _repeats, _without_parts
+from traces.steps.period import _correlation, _fast_size, _judged, _model, matching_lags
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
 
@@ -246,24 +247,6 @@ def test_only_collectives_launched_directly_after_the_update_are_of_its_step(
     assert after_update(*names) == [begins]
 
 
-@pytest.mark.parametrize(
-    ("skip", "first"),
-    [
-        (0, None),
-        (4, None),  # 81 of 85: 95.3 %
-        (5, "partial: 80 kernels where the others have 85"),
-        (80, "partial: 5 kernels where the others have 85"),
-        (81, None),  # 4 of 85 are not worth a word: there is no such step
-    ],
-)
-def test_a_head_is_a_step_where_it_holds_nineteen_of_twenty_kernels(skip: int, first: str | None) -> None:
-    train = Train(skip=skip)
-    for _ in range(3):
-        train.step()
-    recorded = train.steps().recorded
-    assert (len(recorded), recorded[0].dropped) == (2 if skip == 81 else 3, first)
-
-
 @pytest.mark.parametrize(("kernels", "count"), [(0, 3), (4, 3), (5, 4), (84, 4)])
 def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step(
     kernels: int, count: int
@@ -278,13 +261,22 @@ def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step
     assert recorded[-1].dropped == (cut if count == 4 else None)
 
 
-def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves() -> None:
-    counts, at = [4, 80, 80, 5, 5, 6], np.arange(6)
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (4, "no such step"),  # a twentieth is not worth a word
+        *((5, "partial: 5 kernels where the others have 80"), (76, None), (84, None)),
+        (75, "partial: 75 kernels where the others have 80"),
+        (85, "begins before its step: 85 kernels where the others have 80"),
+    ],
+)
+def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves(head: int, why: str) -> None:
+    counts, at = [head, 80, 80, 5, 5, 6], np.arange(6)
     steps = [Step(place, place, place + 1) for place in range(6)]
-    found = _without_parts(Found("", at, at + 1, steps, counts))
-    assert [found.kernel_counts, *map(list, (found.host_start_ns, found.host_end_ns))] == [
-        *(counts[1:], [1, 2, 3, 4, 5], [2, 3, 4, 5, 6])
-    ]
+    found = _without_parts(Found("", at, at + 10, steps, counts))
+    assert found.kernel_counts == counts[-len(found.steps) :]
+    assert (found.host_start_ns[-2:].tolist(), found.host_end_ns[-2:].tolist()) == ([4, 5], [14, 15])
+    assert (found.steps[0].dropped if len(found.steps) == 6 else "no such step") == why
     assert found.steps[-1].dropped == "partial: the recording ends after 6 of 80 kernels"
 
 
@@ -359,6 +351,12 @@ def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> N
     assert (match[0], lags[0]) == (1.0, 1004)
     _, multiples = matching_lags(np.array([0, 1] * 200), 1, 200)  # the shortest are always among them
     assert multiples[:64].tolist() == [*range(2, 130, 2)]
+    match, lags = matching_lags(np.array([3, 3, 4, 4]), 1, 1)  # two of three, where chance gives a half
+    assert (match.round(3).tolist(), lags.tolist()) == ([0.333], [1])
+    assert _correlation(np.array([3, 5] * 90), 100).round(6).tolist() == [-1, 1] * 50
+    fast = [2**twos * 3**threes * 5**fives for twos in range(9) for threes in range(6) for fives in range(4)]
+    for least in range(1, 200):
+        assert _fast_size(least) == min(size for size in fast if size >= least)
 
 
 @pytest.mark.parametrize(
@@ -398,14 +396,24 @@ def test_stretches_are_steps_where_half_of_them_have_what_there_is_of_a_role() -
     for having, most in (([0, 3], True), ([3], False), ([], True)):
         role = np.isin(np.arange(4), having)
         assert _most_have(role, order, starts, ends) is most
+    for counts, forward, backward, repeats in (
+        ([20, 10, 9, 0], [], [], True),
+        *(([20, 10, 8, 0], [], [], False), ([0, 10, 8, 20], [], [], False)),
+        ([0, 9, 9, 0], [1], [2], True),
+        *(([0, 9, 9, 0], [0, 3], [2], False), ([0, 9, 9, 0], [2], [0], False)),
+    ):
+        roles: Any = SimpleNamespace(
+            forward=np.isin(np.arange(4), forward), backward=np.isin(np.arange(4), backward)
+        )
+        assert _repeats(Found("", starts, ends, [], counts), order, roles) is repeats
 
 
 def test_what_begins_as_its_step_does_is_of_that_step() -> None:
-    """Five steps of 100 us; the third has a save of 200 from its first launch on, and lasts 400."""
+    """Five steps of 100 us; the third lasts 400, and has a save from its first launch to its end."""
     run = Run()
+    run.range("save_checkpoint", 190, 590)
     for start, pause in ((0, 0), (100, 0), (200, 300), (600, 0), (700, 0)):
         run.step(start, start + 100 + pause).work("gemm", pause, pause + 90)
-    run.range("save_checkpoint", 190, 390)
     assert run.measured().steps.slow == (2,)
 
 
