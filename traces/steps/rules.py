@@ -16,7 +16,7 @@ from traces.intervals import covered_ns, instants_of
 from traces.limits import FEWEST, HALF_A_WALL, MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.spelling import counted, duration, percent
-from traces.steps.found import Found, Step, Steps, drop, lengths_ns, used_of
+from traces.steps.found import Found, Step, Steps, drop, lengths_ns, median_ns, used_of
 from traces.timeline import RankTimeline
 
 SLOW_MAD: Final = Limit(
@@ -207,8 +207,6 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     longer than each of these, at no rhythm.
     """
     lengths = steps.lengths_ns()
-    if len(lengths) < FEWEST.value:
-        return steps
     middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
     if few:
         usual_ns = max(
@@ -237,9 +235,10 @@ def leave_out_hiccups(steps: Steps) -> Steps:
 def disagreement_of(ways: list[Steps]) -> str | None:
     """In words, which ways give another median step than the first; None where all agree."""
     chosen, *others = ways
-    usual_ns, said = leave_out_hiccups(chosen).median_ns or 0, []
+    usual_ns, said = median_ns(leave_out_hiccups(chosen).lengths_ns()), []
     for steps in others:
-        length_ns, used = leave_out_hiccups(steps).median_ns or 0, counted(len(steps.used), "step")
+        length_ns = median_ns(leave_out_hiccups(steps).lengths_ns())
+        used = counted(len(steps.used), "step")
         if abs(length_ns - usual_ns) > HALF_A_WALL.value * usual_ns:
             said.append(f"{steps.what}: {duration(length_ns)} ({used})")
     if not said:

@@ -169,7 +169,8 @@ def test_a_step_without_time_on_the_gpu_is_none() -> None:
         ([130], [30], False),
         ([200, 100, 112], [0, 0, 0], True),  # quarters of the others lie 6 apart, and it takes 94 more
         ([130, 100, 110], [0, 0, 0], True),  # 5 of 105 is under 5 %
-        ([130, 100, 111], [0, 0, 0], False),  # 5.5 is not, nor is it under a tenth of what it takes more
+        ([260, 190, 210], [0, 0, 0], False),  # 10 of 200 is not, nor under a tenth of what it takes more
+        ([106, 100, 110], [0, 0, 0], False),
         (
             [1_200, 100, 400, 100, 400, 100, 400],
             [0] * 7,

@@ -110,6 +110,7 @@ def test_a_head_is_cut_where_what_is_left_is_most_like_a_step() -> None:
                 fits.append((abs(left - len(step)), cut))
         assert _where_step_begins(head, step) == min(fits, default=(0, 0))[1]
     assert _where_step_begins(np.zeros(20, int), np.zeros(20, int)) == 0  # as long as a step: nothing before
+    assert _where_step_begins(np.zeros(20, int), np.zeros(0, int)) == 0
 
 
 def test_the_busiest_stream_is_the_one_whose_compute_takes_longest() -> None:
