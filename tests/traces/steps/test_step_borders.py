@@ -46,33 +46,6 @@ def test_a_helpers_work_makes_no_border_and_begins_no_step() -> None:
     assert run.steps_found() == FOUND
 
 
-@pytest.mark.parametrize("clock", [0, 1_000])  # a first step may begin as the clock does
-def test_work_whose_launch_was_not_recorded_counts_when_it_starts(clock: int) -> None:
-    run = three(clock=clock)
-    run.work("d2h", 170, 230, launched=False, stream=20, size_bytes=8)  # in step 1, and ends in step 2
-    assert run.steps_found()[1:] == [(95, 210), (210, 295)]
-    run.work(
-        "d2h", 5, 8, launched=False, stream=20, size_bytes=8
-    )  # queued before the recording began: none's first kernel
-    assert run.steps_found()[0] == (8, 95)
-
-
-def test_a_first_step_begins_with_its_first_work_of_any_kind_and_the_next_with_compute() -> None:
-    run = three()
-    run.work("send_recv", 5, 20, launch=0, stream=20)
-    run.work("send_recv", 101, 120, launch=100, stream=20)
-    run.work("send_recv", 201, 220, launch=200, stream=20)
-    assert run.steps_found() == [(5, 95), (95, 195), (195, 295)]
-
-
-@pytest.mark.parametrize(("launch", "ends"), [(99, 140), (98.999, 140), (100, 95)])
-def test_work_is_of_the_step_in_which_it_was_launched(launch: float, ends: float) -> None:
-    """A copy that ends at 140: the next step begins as it has ended, or with its own first kernel, at 110."""
-    run = three()
-    run.work("h2d", 100, 140, launch=launch, stream=20)
-    assert run.steps_found()[1][0] == (110 if ends > 110 else 95)
-
-
 @pytest.mark.parametrize(("kernels", "source"), [(6, "nvtx"), (7, "none")])
 def test_step_ranges_hold_at_least_half_of_the_kernels(kernels: int, source: str) -> None:
     run = three()

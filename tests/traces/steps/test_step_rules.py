@@ -344,24 +344,29 @@ US = 1_000
 
 
 def steps_with(what: str, at: Sequence[int], count: int = 5, pause_us: int = 300) -> Steps:
-    """Steps of ten kernels, 100 us; those `at` hold a pause before their last, 200 us of it in `what`."""
-    run, now = Run(ahead_us=1), 0
+    """Steps of ten kernels, 100 us; those `at` hold a pause before their last, 200 us of it in `what`.
+
+    Every step writes for 20 us.
+    """
+    run, now, thread = Run(ahead_us=1), 0, int("another" in what)
     for number in range(count):
-        begin = now
+        begin, writes = now, [(now, now + 20, 0)]
         for kernel in range(10):
             if kernel == 9 and number in at:
                 if what in ("memcpy", "scalar"):
                     run.work("d2h", now, now + 60, launch=now, size_bytes=1 << 20 if what == "memcpy" else 4)
-                elif what in ("write", "another writes"):
-                    row: Row = {"start": run.ns(now), "end": run.ns(now + 200), "nameId": "write"}
-                    row["globalTid"] = run.recording.global_id(1_000, 1_000 + (what != "write"))
-                    run.recording.rows.setdefault("OSRT_API", []).append(row)
+                elif what in ("write", "another write"):
+                    writes.append((now, now + 200, thread))
                 elif what:
-                    run.range(what, now, now + (2_000 if what == "epoch" else 200))
+                    run.range(what, now, now + (2_000 if what == "epoch" else 200), thread=thread)
                 now += pause_us
             run.work("gemm", now, now + 10)
             now += 10
         run.range(f"iteration {number}", begin - 2, now - 3)
+        for start, end, by in writes:
+            row: Row = {"start": run.ns(start), "end": run.ns(end), "nameId": "write"}
+            row["globalTid"] = run.recording.global_id(1_000, 1_000 + by)
+            run.recording.rows.setdefault("OSRT_API", []).append(row)
     return choose_steps(run.rank(), Selection())
 
 
@@ -374,7 +379,7 @@ def test_of_few_steps_those_with_a_save_are_hiccups(what: str) -> None:
         assert found.hiccups_ns == len(at) * 300 * US
 
 
-@pytest.mark.parametrize("what", ["", "gc", "dataloader next", "scalar", "epoch", "another writes"])
+@pytest.mark.parametrize("what", ["", "gc", "dataloader next", "scalar", "epoch", "another write", "another"])
 def test_of_few_steps_one_that_is_only_slower_is_none(what: str) -> None:
     assert steps_with(what, (2,)).slow == ()
 
