@@ -121,6 +121,8 @@ def test_the_busiest_stream_is_the_one_whose_compute_takes_longest() -> None:
     rows = SimpleNamespace(start_ns=start, end_ns=start + length, stream_id=stream, is_compute=stream != 3)
     some: Any = SimpleNamespace(activities=rows)
     assert _busiest_compute_stream(some).tolist() == [0, 2]
+    rows.is_compute = stream == 9
+    assert _busiest_compute_stream(some).tolist() == []
 
 
 def test_a_period_begins_with_the_recording_or_behind_the_largest_gap_that_returns() -> None:
