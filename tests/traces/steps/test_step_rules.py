@@ -9,6 +9,7 @@ import pytest
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
+from traces.spelling import percent
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, drop, from_steps, median_ns, one_window
 from traces.steps.rules import (
@@ -183,7 +184,8 @@ def test_the_first_step_is_warm_up_at_each_edge_of_its_rule(
     lengths: list[int], initialising: list[int], warm: bool
 ) -> None:
     first, *others = leave_out_warm_up(steps_of(lengths), np.array(initialising))
-    assert (first.is_warm_up, first.dropped is not None) == (warm, warm)
+    slower = f"warm-up: {percent(lengths[0] / np.median(lengths[1:] or 1) - 1)} slower than the rest"
+    assert (first.is_warm_up, first.dropped) == (warm, slower if warm else None)
     assert first.initialises is (warm and initialising[0] > 0)
     assert not any(step.is_warm_up or step.dropped for step in others)
 
@@ -354,7 +356,8 @@ def steps_with(what: str, at: Sequence[int], count: int = 5, pause_us: int = 300
         for kernel in range(10):
             if kernel == 9 and number in at:
                 if what in ("memcpy", "scalar"):
-                    run.work("d2h", now, now + 60, launch=now, size_bytes=1 << 20 if what == "memcpy" else 4)
+                    size = 1 << 20 if what == "memcpy" else 4
+                    run.work("d2h", now + 240, now + 300, launch=now + 240, size_bytes=size)
                 elif what in ("write", "another write"):
                     writes.append((now, now + 200, thread))
                 elif what:
