@@ -80,6 +80,8 @@ def test_of_one_range_in_which_an_optimizer_steps_often_its_steps_count(updates:
         run.work("gemm", 100 * number, 100 * number + 80)
         run.work("adam", 100 * number + 80, 100 * number + 90)
     assert run.measured().steps.source == source
+    run.range("ProfilerStep#4", 400, 500)
+    assert run.measured().steps.source == "nvtx"  # of two recorded
 
 
 def test_ranges_that_launch_nothing_themselves_are_no_steps_but_where_no_launch_was_recorded() -> None:
@@ -160,7 +162,7 @@ def test_a_recording_without_ranges_or_steps_says_so() -> None:
 )
 def test_steps_from_a_up_to_b_are_used(steps: str, used: list[int], dropped: dict[int, str]) -> None:
     found = three().measured(steps=steps).steps
-    assert (found.source, [step.index for step in found.used]) == ("user", used)
+    assert (found.source, found.unit, [step.index for step in found.used]) == ("user", "step", used)
     assert {step.index: step.dropped for step in found.dropped} == dropped
 
 

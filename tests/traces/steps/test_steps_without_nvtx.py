@@ -286,6 +286,8 @@ def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source:
     for _ in range(6):
         train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(kernels - 2)])
     assert train.steps().source == source
+    train.said.range("ProfilerStep#3", 900, train.now)
+    assert train.steps().source == "nvtx"
 
 
 @pytest.mark.parametrize(
