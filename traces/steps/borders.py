@@ -181,4 +181,4 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     if order.goes_on_ns(int(end_ns[-1])) < FOREVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
     held = order.held_until_ns(start_ns, end_ns)
-    return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max()))
+    return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max(initial=0)))
