@@ -124,8 +124,9 @@ def _launched_ns(activities: Activities) -> IntArray:
     unknown = ~activities.is_launched
     launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
     if not unknown.all():
+        first_ns = int(activities.launch_ns[~unknown].min())
         queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())
-        launch[queued] = -FOREVER
+        launch[queued] = min(0, first_ns) - 1  # no recording begins earlier
     return launch
 
 

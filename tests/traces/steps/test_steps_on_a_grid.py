@@ -40,7 +40,7 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
         with patch("traces.steps.borders.helper_work", return_value=helps):
             order = HostOrder(rows)
         queued = start < min(start[launch > 0], default=0)
-        launch = np.where(launch > 0, launch, np.where(queued, -9, start))
+        launch = np.where(launch > 0, launch, np.where(queued, -1, start))
         own = [row for row in range(len(start)) if not helps[row]]
         compute = [row for row in own if bucket[row] == Bucket.COMPUTE]
         at = np.arange(-1, 11)
