@@ -280,6 +280,8 @@ def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves(head:
     assert (found.host_start_ns[-2:].tolist(), found.host_end_ns[-2:].tolist()) == ([4, 5], [14, 15])
     assert (found.steps[0].dropped if len(found.steps) == 6 else "no such step") == why
     assert found.steps[-1].dropped == "partial: the recording ends after 6 of 80 kernels"
+    idle = _without_parts(Found("", at, at, [Step(place, 9, 9) for place in range(6)], counts))
+    assert idle.steps[-1].dropped == "partial: the recording ends after 6 of 42 kernels"
 
 
 @pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
