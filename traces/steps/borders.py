@@ -12,17 +12,22 @@ count as launched when they start, or before all others where they run before an
 helper threads launched makes no border.
 """
 
-from typing import Final
-
 import numpy as np
 
-from traces.arrays import FOREVER, PLACE, BoolArray, IntArray, ints, order_of, row_by_row
+from traces.arrays import (
+    FOREVER,
+    PLACE,
+    BoolArray,
+    IntArray,
+    ints,
+    order_of,
+    row_by_row,
+    sums_before,
+)
 from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
 from traces.timeline import Activities, Bucket, Source
-
-_NEVER: Final = int(FOREVER)
 
 
 class HostOrder:
@@ -37,7 +42,7 @@ class HostOrder:
         order = order_of(launch).astype(PLACE)
         own = ~helper_work(activities)[order]
         compute = own & (activities.bucket[order] == Bucket.COMPUTE)
-        starts = np.where(compute, activities.start_ns[order], _NEVER)
+        starts = np.where(compute, activities.start_ns[order], FOREVER)
         communicates = activities.bucket[order] == Bucket.COMM
         lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
         self.places = order
@@ -45,14 +50,14 @@ class HostOrder:
         self.counted_launch_ns = launch
         self._held_end_ns = np.where(own & ~communicates, activities.end_ns[order], NULL)
         self._comm_end_ns = np.where(own & communicates, activities.end_ns[order], NULL)
-        self._compute_so_far = _running_sum(compute)
-        self._compute_work_so_far = _running_sum(lengths)
-        self._kernels_so_far = _running_sum(activities.source[order] != Source.COPY)
+        self._compute_so_far = _counts_before(compute)
+        self._compute_work_so_far = sums_before(lengths)
+        self._kernels_so_far = _counts_before(activities.source[order] != Source.COPY)
         self._latest_end = np.maximum.accumulate(
             np.concatenate(([NULL], np.where(own, activities.end_ns[order], NULL)))
         )
         self._next_compute = _earliest_from(starts)
-        self._next_own = _earliest_from(np.where(own, activities.start_ns[order], _NEVER))
+        self._next_own = _earliest_from(np.where(own, activities.start_ns[order], FOREVER))
 
     def borders_ns(self, host_ns: IntArray) -> IntArray:
         launched = self.launched_before(host_ns)
@@ -77,14 +82,14 @@ class HostOrder:
 
     def goes_on_ns(self, host_ns: int) -> int:
         """When compute launched after a host time began."""
-        return int(self._next_compute[self.launched_before(np.array([host_ns]))[0]])
+        return int(self._next_compute[np.searchsorted(self.launch_ns, host_ns)])
 
     @property
     def kernel_count(self) -> int:
         return int(self._kernels_so_far[-1])
 
     def launched_before(self, host_ns: IntArray) -> IntArray:
-        return ints(np.searchsorted(self.launch_ns, host_ns, side="left"))
+        return ints(np.searchsorted(self.launch_ns, host_ns))
 
     def kernels_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         """How many kernels and graph replays were launched in each host interval [first, last)."""
@@ -104,7 +109,7 @@ class HostOrder:
         """How many of the chosen activities, a mask over the rank's, were launched in each host
         interval.
         """
-        return self._between(_running_sum(chosen[self.places]), first_ns, last_ns)
+        return self._between(_counts_before(chosen[self.places]), first_ns, last_ns)
 
     def _between(self, so_far: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         return so_far[self.launched_before(last_ns)] - so_far[self.launched_before(first_ns)]
@@ -127,12 +132,12 @@ def _launched_ns(activities: Activities) -> IntArray:
 
 def _earliest_from(starts_ns: IntArray) -> IntArray:
     """The earliest start from each place on, shape (n + 1,)."""
-    return np.minimum.accumulate(np.append(starts_ns, _NEVER)[::-1])[::-1]
+    return np.minimum.accumulate(np.append(starts_ns, FOREVER)[::-1])[::-1]
 
 
-def _running_sum(values: BoolArray | IntArray) -> IntArray:
-    kind = PLACE if values.dtype == np.bool_ else np.int64
-    return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(values, dtype=kind)))
+def _counts_before(mask: BoolArray) -> IntArray:
+    """How many places a mask holds before each, shape (n + 1,)."""
+    return np.append(PLACE(0), np.cumsum(mask, dtype=PLACE))
 
 
 def found_between(order: HostOrder, start_ns: IntArray, end_ns: IntArray, what: str) -> Found:
@@ -174,7 +179,7 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     that compute, the last one would have waited too.
     """
     hidden = np.flatnonzero(order.communicates_until_ns(start_ns, end_ns)[:-1] > end[:-1])
-    if order.goes_on_ns(int(end_ns[-1])) < _NEVER or 2 * len(hidden) < len(end) - 1:
+    if order.goes_on_ns(int(end_ns[-1])) < FOREVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
     held = order.held_until_ns(start_ns, end_ns)
     return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max(initial=0)))

@@ -11,6 +11,7 @@ from traces.groups import passing
 from traces.limits import MOST
 from traces.names.ranges import family
 from traces.nearest import nearest_names
+from traces.patterns import Pattern
 from traces.sections.steps import StepSource
 from traces.steps.borders import HostOrder
 from traces.steps.found import Found, Steps, drop, from_steps, one_window
@@ -34,7 +35,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
     if selection.by_time:
         steps = _given_window(rank, selection)
     elif selection.nvtx is not None:
-        steps = leave_out_hiccups(_given_steps(rank, selection))
+        steps = leave_out_hiccups(_given_steps(rank, selection.nvtx))
     else:
         steps = _inferred_steps(rank, roles)
     if selection.steps is not None:
@@ -72,25 +73,24 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
 
 def _finest(ways: list[Steps]) -> Steps:
     """The first way, unless it took a single range for a step in which an optimizer steps often."""
-    first, *others = ways
-    finer = [one for one in others if one.source == "optimizer" and len(one.used) > 1]
-    if first.source == "nvtx" and len(first.recorded) == 1 and finer:
-        return finer[0]
+    first = ways[0]
+    for one in ways:
+        if one.source == "optimizer" and len(one.used) > 1 and len(first.recorded) == 1:
+            return one
     return first
 
 
-def _given_steps(rank: RankTimeline, selection: Selection) -> Steps:
-    assert selection.nvtx is not None
-    what = f"--nvtx {selection.nvtx.text!r}"
-    wanted = passing(selection.nvtx.search, rank.columns.range_texts)
+def _given_steps(rank: RankTimeline, pattern: Pattern) -> Steps:
+    what = f"--nvtx {pattern.text!r}"
+    wanted = passing(pattern.search, rank.columns.range_texts)
     ranges = matching_ranges(rank, wanted, what)
     if ranges is None:
-        raise EmptySelection(f"{what} matches no range. {_nearest(rank, selection)}")
+        raise EmptySelection(f"{what} matches no range. {_nearest(rank, pattern.text)}")
     steps = from_steps("user", what, tuple(steps_of(ranges, HostOrder(rank.activities)).steps))
     if not steps.used:
         raise EmptySelection(
             f"{what} matches {len(ranges)} ranges, but no GPU work was launched in them. "
-            f"{_nearest(rank, selection)}"
+            f"{_nearest(rank, pattern.text)}"
         )
     return steps
 
@@ -116,13 +116,13 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     return one_window("user", "the time given", start, end)
 
 
-def _nearest(rank: RankTimeline, selection: Selection) -> str:
+def _nearest(rank: RankTimeline, wanted: str) -> str:
     texts = rank.columns.range_texts
     counts = Counter(family(texts[code]) for code in rank.columns.ranges.text.tolist() if code >= 0)
-    if not counts or selection.nvtx is None:
+    if not counts:
         return f"The trace has no ranges: {rank.cure('ranges')}."
     common = [text for text, _ in counts.most_common()]
-    near = nearest_names(selection.nvtx.text, common, 3) or common[:3]
+    near = nearest_names(wanted, common, 3) or common[:3]
     return "The nearest there are: " + ", ".join(repr(text[:60]) for text in near) + "."
 
 

@@ -129,7 +129,9 @@ class Steps:
     @property
     def hiccups_ns(self) -> int:
         """What the hiccups took beyond the median step, together."""
-        slow, usual = frozenset(self.slow), self.median_ns or 0
+        if not self.slow:
+            return 0
+        slow, usual = frozenset(self.slow), median_ns(self.lengths_ns())
         return sum(step.length_ns - usual for step in self.recorded if step.index in slow)
 
     @property

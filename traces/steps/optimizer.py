@@ -11,6 +11,7 @@ import numpy as np
 
 from traces.account.inferred import signature
 from traces.arrays import BoolArray, IntArray, ints, order_of, summed, zeros
+from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import group_of, passing
 from traces.limits import ENOUGH, HALF_A_WALL, WALL
@@ -121,7 +122,7 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
     Distance is the compute work between two marks: an idle pause brings nothing apart, and what
     runs between two optimizers little.
     """
-    gap_ns = np.maximum(order.compute_work_ns(marks.end[:-1], marks.first[1:]), 0)
+    gap_ns = order.compute_work_ns(marks.end[:-1], marks.first[1:])
     own_ns = summed(order.compute_work_ns(marks.first, marks.end))
     level = _gap_that_parts(gap_ns, own_ns)
     if level is None:
@@ -140,8 +141,8 @@ def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder)
     others = np.flatnonzero(~collective[order.places])
     launched = order.launched_before(ends_ns)
     next_other = np.append(others, len(order.places))[np.searchsorted(others, launched)]
-    behind_ns = order.launch_ns[next_other - 1] + 1
-    return np.where(next_other > launched, np.maximum(ends_ns, behind_ns), ends_ns)
+    last_ns = np.append(NULL, order.launch_ns)[next_other]
+    return np.maximum(ends_ns, last_ns + 1)
 
 
 def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
@@ -159,7 +160,7 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
     fits = (ordered >= limit_ns) & (below < limit_ns)
     if not fits.any():
         return None
-    jump = np.where(fits, ordered / np.maximum(below, _LEAST_GAP_NS), 0.0)
+    jump = fits * (ordered / np.maximum(below, _LEAST_GAP_NS))
     return int(ordered[np.argmax(jump)])
 
 
@@ -168,10 +169,8 @@ def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
     found = matching_ranges(rank, wanted, "to the end of each optimizer range")
     if found is None or not found.thread_launches:
         return None
-    until_ns = np.maximum.accumulate(found.end_ns)
-    return Marks(
-        order.launched_before(found.start_ns), order.launched_before(until_ns), until_ns, found.what
-    )
+    first, end = order.launched_before(found.start_ns), order.launched_before(found.end_ns)
+    return Marks(first, end, found.end_ns, found.what)
 
 
 def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
@@ -186,10 +185,7 @@ def _steps_ending_at(ends_ns: IntArray, order: HostOrder, what: str) -> Found:
     """Stretches between the ends, with the one before the first, index 0, and the one after the
     last.
     """
-    first_ns, last_ns = int(order.launch_ns[0]), int(order.launch_ns[-1]) + 1
-    cuts = np.concatenate(
-        ([min(first_ns, int(ends_ns[0]))], ends_ns, [max(last_ns, int(ends_ns[-1]))])
-    )
+    cuts = np.concatenate((order.launch_ns[:1], ends_ns, order.launch_ns[-1:] + 1))
     return found_between(order, cuts[:-1], cuts[1:], what)
 
 

@@ -207,7 +207,7 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
 
 def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     rows, kernels = rank.activities, rank.columns.kernels
-    name = rows.name[places] + 1
+    name = rows.name[places]
     is_kernel = rows.source[places] == Source.KERNEL
     grid = np.full(len(places), -1)  # whole graph replays have none
     grid[is_kernel] = grid_numbers(kernels.shapes)[kernels.shape[rows.row[places[is_kernel]]]]

@@ -16,7 +16,7 @@ from traces.intervals import covered_ns, instants_of
 from traces.limits import FEWEST, HALF_A_WALL, MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.spelling import counted, duration, percent
-from traces.steps.found import Found, Step, Steps, drop, lengths_ns, used_of
+from traces.steps.found import Found, Step, Steps, drop, lengths_ns, median_ns, used_of
 from traces.timeline import RankTimeline
 
 SLOW_MAD: Final = Limit(
@@ -74,10 +74,9 @@ def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
 
 
 def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
-    at_start = (start_ns <= step.start_ns) & (step.start_ns < end_ns)
-    at_end = (start_ns < step.end_ns) & (step.end_ns <= end_ns)
+    at_border = (start_ns <= step.start_ns) | (step.end_ns <= end_ns)
     within_ns = np.minimum(end_ns, step.end_ns) - np.maximum(start_ns, step.start_ns)
-    longest_ns = int(within_ns[at_start | at_end].max(initial=0))
+    longest_ns = int(within_ns[at_border].max(initial=0))
     if longest_ns <= HALF_A_WALL.value * step.length_ns:
         return step
     return drop(step, f"profiler flush: {longest_ns} ns of it at its border")
@@ -183,12 +182,11 @@ def _in_turn(far: BoolArray, rounds: int) -> bool:
     """Whether every so many-th step of all is far off, as the slowest of five and more loaders
     makes it.
     """
-    places = np.flatnonzero(far)
+    places = np.flatnonzero(far).tolist()
     if len(places) < rounds:
         return False
-    apart = np.diff(places)
-    before, after = places[0], len(far) - places[-1]
-    return bool((apart == apart[0]).all() and max(before, after) <= apart[0])
+    apart = np.diff(places).tolist()
+    return max(places[0], len(far) - places[-1], *apart) <= min(apart)
 
 
 def _initialising_ns(rank: RankTimeline, found: Found) -> IntArray:
@@ -209,8 +207,6 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     longer than each of these, at no rhythm.
     """
     lengths = steps.lengths_ns()
-    if len(lengths) < FEWEST.value:
-        return steps
     middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
     if few:
         usual_ns = max(
@@ -239,9 +235,10 @@ def leave_out_hiccups(steps: Steps) -> Steps:
 def disagreement_of(ways: list[Steps]) -> str | None:
     """In words, which ways give another median step than the first; None where all agree."""
     chosen, *others = ways
-    usual_ns, said = leave_out_hiccups(chosen).median_ns or 0, []
+    usual_ns, said = median_ns(leave_out_hiccups(chosen).lengths_ns()), []
     for steps in others:
-        length_ns, used = leave_out_hiccups(steps).median_ns or 0, counted(len(steps.used), "step")
+        length_ns = median_ns(leave_out_hiccups(steps).lengths_ns())
+        used = counted(len(steps.used), "step")
         if abs(length_ns - usual_ns) > HALF_A_WALL.value * usual_ns:
             said.append(f"{steps.what}: {duration(length_ns)} ({used})")
     if not said:

@@ -84,7 +84,8 @@ def _slices(windows: Spans, frac: float) -> Sample:
     """The middle of each of equal parts of a window; slices and what precedes them are a fraction
     of it.
     """
-    borders = ints(np.linspace(windows.start_ns[0], windows.end_ns[-1], int(STEPS.value) + 1))
+    ((first_ns, last_ns),) = windows.pairs()
+    borders = ints(np.linspace(first_ns, last_ns, int(STEPS.value) + 1))
     parts_ns = np.diff(borders)
     middle_ns, half_ns = borders[:-1] + parts_ns // 2, ints(parts_ns * frac / 2)
     return Sample(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from traces.steps import period
 from traces.steps.borders import HostOrder
 from traces.steps.choose import choose_steps
 from traces.steps.found import Found, Step, Steps
-from traces.steps.optimizer import _most_have, _without_parts
-from traces.steps.period import _judged, _model, matching_lags
+from traces.steps.optimizer import _most_have, _repeats, _without_parts
+from traces.steps.period import _correlation, _fast_size, _judged, _model, matching_lags
 from traces.steps.selection import parse_selection
 from traces.training import is_optimizer_kernel
 
@@ -97,19 +98,21 @@ def test_what_comes_before_a_part_of_a_step_stays_with_it() -> None:
     assert "begins before its step" in str(steps.recorded[0].dropped)
 
 
-@pytest.mark.parametrize("layers", [100, 20])
-def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(layers: int) -> None:
-    train = Train()
-    for pause_us in (50, 50, 50, 20_000, 50, 50):
-        train.step(wait=pause_us)
+@pytest.mark.parametrize(("layers", "apart"), [(100, 100), (2, 2), (1, 0)])  # 1 is a twentieth
+def test_a_pause_and_an_evaluation_do_not_make_one_step_of_four(layers: int, apart: int) -> None:
+    train = Train(skip=10)
+    train.step(3, ("adam",) * 20)
+    train.run(*LAYER_FORWARD)
+    for pause_us in (50, 50, 20_000, 50, 50):
+        train.step(3, ("adam",) * 20, wait=pause_us)
     train.run(*LAYER_FORWARD * layers)
     for _ in range(3):
-        train.step()
+        train.step(3, ("adam",) * 20)
     found = train.steps()
     lengths = [step.length_ns // US for step in found.recorded]
-    assert lengths == [850, 900, 900, 20_850, 900, 900, 900, 900, 900]
+    assert lengths == [700, 890, 850, 20_800, 850, 850, 850 + 40 * (layers - apart), 850, 850]
     assert found.outside is not None
-    assert found.outside.between_ns == 40 * layers * US  # the evaluation, as it lies between two whole steps
+    assert found.outside.between_ns == 40 * apart * US  # the evaluation, as it lies between two whole steps
 
 
 @pytest.mark.parametrize(
@@ -246,24 +249,6 @@ def test_only_collectives_launched_directly_after_the_update_are_of_its_step(
     assert after_update(*names) == [begins]
 
 
-@pytest.mark.parametrize(
-    ("skip", "first"),
-    [
-        (0, None),
-        (4, None),  # 81 of 85: 95.3 %
-        (5, "partial: 80 kernels where the others have 85"),
-        (80, "partial: 5 kernels where the others have 85"),
-        (81, None),  # 4 of 85 are not worth a word: there is no such step
-    ],
-)
-def test_a_head_is_a_step_where_it_holds_nineteen_of_twenty_kernels(skip: int, first: str | None) -> None:
-    train = Train(skip=skip)
-    for _ in range(3):
-        train.step()
-    recorded = train.steps().recorded
-    assert (len(recorded), recorded[0].dropped) == (2 if skip == 81 else 3, first)
-
-
 @pytest.mark.parametrize(("kernels", "count"), [(0, 3), (4, 3), (5, 4), (84, 4)])
 def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step(
     kernels: int, count: int
@@ -278,12 +263,25 @@ def test_a_tail_is_left_out_and_said_where_it_is_more_than_a_twentieth_of_a_step
     assert recorded[-1].dropped == (cut if count == 4 else None)
 
 
-def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves() -> None:
-    counts, at = [4, 85, 85, 5, 5, 6], np.arange(6)
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (4, "no such step"),  # a twentieth is not worth a word
+        *((5, "partial: 5 kernels where the others have 80"), (76, None), (84, None)),
+        (75, "partial: 75 kernels where the others have 80"),
+        (85, "begins before its step: 85 kernels where the others have 80"),
+    ],
+)
+def test_both_ends_are_held_against_the_steps_that_are_no_parts_themselves(head: int, why: str) -> None:
+    counts, at = [head, 80, 80, 5, 5, 6], np.arange(6)
     steps = [Step(place, place, place + 1) for place in range(6)]
-    found = _without_parts(Found("", at, at + 1, steps, counts))
-    assert found.kernel_counts == counts[1:]
-    assert found.steps[-1].dropped == "partial: the recording ends after 6 of 85 kernels"
+    found = _without_parts(Found("", at, at + 10, steps, counts))
+    assert found.kernel_counts == counts[-len(found.steps) :]
+    assert (found.host_start_ns[-2:].tolist(), found.host_end_ns[-2:].tolist()) == ([4, 5], [14, 15])
+    assert (found.steps[0].dropped if len(found.steps) == 6 else "no such step") == why
+    assert found.steps[-1].dropped == "partial: the recording ends after 6 of 80 kernels"
+    idle = _without_parts(Found("", at, at, [Step(place, 9, 9) for place in range(6)], counts))
+    assert idle.steps[-1].dropped == "partial: the recording ends after 6 of 42 kernels"
 
 
 @pytest.mark.parametrize(("kernels", "source"), [(15, "none"), (16, "period")])
@@ -292,6 +290,8 @@ def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source:
     for _ in range(6):
         train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(kernels - 2)])
     assert train.steps().source == source
+    train.said.range("ProfilerStep#3", 900, train.now)
+    assert train.steps().source == "nvtx"
 
 
 @pytest.mark.parametrize(
@@ -314,10 +314,10 @@ def test_what_repeats_with_an_optimizer_in_it_is_a_step_though_no_input_is_copie
     """Weights of each of 12 layers are updated as its backward ends: at no place alone."""
     train = Train()
     for _ in range(4):
-        for layer in range(12):
-            train.run(f"kernel_{layer}", *["adam"] * 10)
+        for layer in ("attention_backward", *range(11)):
+            train.run(f"{layer}", *["adam"] * 10)
     found = train.steps()
-    assert (found.source, found.unit) == ("period", "step")
+    assert (found.source, found.unit, "microbatch" in found.what) == ("period", "step", False)
 
 
 @pytest.mark.parametrize(("inputs", "unit"), [(4, "step"), (3, "step"), (2, "block"), (0, "block")])
@@ -328,9 +328,10 @@ def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs:
         train.run("gemm")
         if number < inputs:
             train.said.work("h2d", train.now, train.now + 5, stream=9)
-        train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(20)])
+        train.run("attention", "attention_backward", *[f"kernel_{one}" for one in range(17)])
+    train.run("gemm")  # a twentieth of a period is no piece
     found = train.steps()
-    assert (found.source, found.unit, len(found.used)) == ("period", unit, 4)
+    assert (found.source, found.unit, len(found.used), len(found.recorded)) == ("period", unit, 4, 4)
 
 
 @pytest.mark.parametrize(
@@ -357,6 +358,11 @@ def test_the_least_lag_is_found_among_many_multiples_and_many_near_misses() -> N
     assert (match[0], lags[0]) == (1.0, 1004)
     _, multiples = matching_lags(np.array([0, 1] * 200), 1, 200)  # the shortest are always among them
     assert multiples[:64].tolist() == [*range(2, 130, 2)]
+    assert [*map(list, matching_lags(np.array([3, 4, 4, 3]), 3, 9))] == [[1.0], [3]]
+    assert _correlation(np.array([3, 5] * 90), 100).round(6).tolist() == [-1, 1] * 50
+    fast = [2**twos * 3**threes * 5**fives for twos in range(9) for threes in range(6) for fives in range(4)]
+    for least in range(1, 200):
+        assert _fast_size(least) == min(size for size in fast if size >= least)
 
 
 @pytest.mark.parametrize(
@@ -396,14 +402,24 @@ def test_stretches_are_steps_where_half_of_them_have_what_there_is_of_a_role() -
     for having, most in (([0, 3], True), ([3], False), ([], True)):
         role = np.isin(np.arange(4), having)
         assert _most_have(role, order, starts, ends) is most
+    for counts, forward, backward, repeats in (
+        ([20, 10, 9, 0], [], [], True),
+        *(([20, 10, 8, 0], [], [], False), ([0, 10, 8, 20], [], [], False)),
+        ([0, 9, 9, 0], [1], [2], True),
+        *(([0, 9, 9, 0], [0, 3], [2], False), ([0, 9, 9, 0], [2], [0], False)),
+    ):
+        roles: Any = SimpleNamespace(
+            forward=np.isin(np.arange(4), forward), backward=np.isin(np.arange(4), backward)
+        )
+        assert _repeats(Found("", starts, ends, [], counts), order, roles) is repeats
 
 
 def test_what_begins_as_its_step_does_is_of_that_step() -> None:
-    """Five steps of 100 us; the third has a save of 200 from its first launch on, and lasts 400."""
+    """Five steps of 100 us; the third lasts 400, and has a save from its first launch to its end."""
     run = Run()
+    run.range("save_checkpoint", 190, 590)
     for start, pause in ((0, 0), (100, 0), (200, 300), (600, 0), (700, 0)):
         run.step(start, start + 100 + pause).work("gemm", pause, pause + 90)
-    run.range("save_checkpoint", 190, 390)
     assert run.measured().steps.slow == (2,)
 
 
@@ -433,13 +449,3 @@ def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch)
         train.step(optimizers=("mystery_update",) * 5)
     found = train.steps()
     assert (found.source, len(found.used)) == ("period", 3)
-
-
-def test_a_long_copy_of_an_early_step_hides_no_collective_of_the_later_ones() -> None:
-    """Only what a step launched itself tells whether the next step's compute hides how it ends."""
-    run = Run()
-    for step in run.steps(5, every=100):
-        step.work("gemm", 0, 80)
-        step.work("all_reduce", 80, 90, stream=20)
-    run.work("d2d", 90, 700, launch=75, stream=30)
-    assert run.steps_found()[-1] == (400, 700)
