@@ -163,13 +163,13 @@ def test_allocator_calls_count_after_the_first_step_once_and_on_launching_thread
     for k in range(3):
         step = run.at(1_000 * k)
         step.work("gemm", 900, 1_000, launch=5)
-        step.call("malloc", 1, 4)
+        step.call("malloc", 1, 4 + k)
         step.call("cuMemCreate", 2, 3)  # within the one before
         step.call("free", 500, 502)
         step.call("malloc", 1, 4, thread=9)  # launches nothing
         step.call("cuMemcpyAsync", 5, 9)
     found = memory_of(run, steps_of(3))
-    assert (found.allocator_calls, found.allocator_ns) == (3, 8_000)
+    assert (found.allocator_calls, found.allocator_ns) == (3, 11_000)
     assert found.allocator_scope == "2 used steps after the first"
     assert found.allocator_retry_frac == 0.0
 

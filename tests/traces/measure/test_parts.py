@@ -202,13 +202,15 @@ def test_waits_are_those_of_the_ledger_where_there_are_steps() -> None:
 @pytest.mark.parametrize(
     ("waits_ms", "workers"),
     [
-        ([2.000001] * 8, 1),
+        ([2.000001] * 6, 1),
         ([2.0] * 8, None),  # a pause of 2 ms is none
         ([0.0, 2.0] + [9.0] * 8, 1),
         ([9.0] * 5, None),  # less than two rounds of three
         ([10.0] * 9 + [5.0], 1),  # nine tenths wait more than half of the usual
         ([10.0] * 8 + [5.0] * 2, None),
-        ([9.0, 3.0] * 4, 2),
+        ([9.0, 3.0] * 3, 2),
+        ([10.75, 4.75, 7.25, 1.25] * 2, 2),  # 0.746 of the variance, of which chance makes 1/7
+        ([10.85, 4.85, 7.15, 1.15] * 2, None),  # 0.724
         ([9.0, 3.0] * 2 + [9.0], None),  # less than three rounds
     ],
 )

@@ -192,9 +192,9 @@ def test_only_frees_that_make_room_for_an_allocation_are_retries_of_the_cache(
 @pytest.mark.parametrize(("at", "retry_frac"), [(50, 1.0), (51, 0.0)])
 def test_room_is_made_for_a_step_up_to_its_last_launch(at: int, retry_frac: float) -> None:
     run = Run()
-    for step in run.steps(3, every=100):
+    for number, step in enumerate(run.steps(3, every=100)):
         step.work("gemm", 10, 20, launch=0)
         step.work("gemm", 60, 70, launch=50, thread=1)
         step.call("free", 40, 42)
-        step.call("malloc", at, at + 2)
+        step.call("malloc", at + (not number), at + 2)  # too late in the first step
     assert known(run.measured().memory.allocator_retry_frac) == retry_frac

@@ -13,10 +13,10 @@ from tests.recordings.launches import ADAM, GEMM, NORM, SENDRECV, rank_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, spans
-from traces.measure.kernel_table import NAME_LENGTH, NO_NAME, ROWS, measure_kernels
+from traces.measure.kernel_table import NO_NAME, measure_kernels
 from traces.measure.ledger import Borders, measure_ledger, per_step_ns
 from traces.measure.sequence import measure_sequence
-from traces.measure.step_timeline import MOST, OTHER_ROWS, Texts, host_kinds, host_lanes, measure_timelines
+from traces.measure.step_timeline import Texts, host_kinds, host_lanes, measure_timelines
 from traces.missing import Missing, known
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import KernelsLeftOut, LedgerRow, Sequence
@@ -53,7 +53,7 @@ def test_only_time_in_the_windows_is_work(export: Export) -> None:
 
 
 def test_what_is_beyond_the_list_is_counted(export: Export) -> None:
-    recording, most = Recording(), int(ROWS.value)
+    recording, most = Recording(), 600
     for place in range(most + 5):
         recording.kernel(f"kernel_{place:04d}", 10 * place, 10 * place + (9 if place < most else 2))
     table = measure_kernels(rank_of(export(recording)), spans((0, 10 * most + 50)))
@@ -63,17 +63,17 @@ def test_what_is_beyond_the_list_is_counted(export: Export) -> None:
 
 def test_long_names_that_begin_alike_stay_two(export: Export) -> None:
     recording = Recording()
-    begin = "x" * (int(NAME_LENGTH.value) + 10)
+    begin = "x" * 310
     recording.kernel(f"{begin}a", 0, 10)
     recording.kernel(f"{begin}b", 10, 20)
     one, other = measure_kernels(rank_of(export(recording)), spans((0, 20))).rows
     assert one.name != other.name
-    assert one.name[: int(NAME_LENGTH.value)] == other.name[: int(NAME_LENGTH.value)]
-    assert len(one.name) == len(other.name) == int(NAME_LENGTH.value) + 12
+    assert one.name[:300] == other.name[:300]
+    assert len(one.name) == len(other.name) == 312
 
 
 def test_a_name_as_long_as_may_be_stays_and_work_without_one_is_said_to_have_none(export: Export) -> None:
-    recording, whole = Recording(), "x" * int(NAME_LENGTH.value)
+    recording, whole = Recording(), "x" * 300
     recording.kernel(whole, 0, 20)
     recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0]["gridY"] = -1
     rank = rank_of(export(recording))
@@ -193,7 +193,7 @@ def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(exp
 
 
 def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -> None:
-    recording, most = Recording(), int(MOST.value)
+    recording, most = Recording(), 12_000
     for place in range(most + 3):
         recording.kernel(GEMM, 10 * place, 10 * place + 8)
     shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND)[0]
@@ -245,7 +245,7 @@ def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Ex
 
 
 def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Export) -> None:
-    recording, most = Recording(), int(OTHER_ROWS.value) // 2
+    recording, most = Recording(), 2_500
     for step in range(3):
         for place in range(most + 10):
             recording.kernel(GEMM, step * 100_000 + 20 * place, step * 100_000 + 20 * place + 5 + place % 2)
