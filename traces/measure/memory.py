@@ -209,7 +209,7 @@ def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | Non
         if len(launched):
             since_ns = freed_ns[freed_ns >= launched.min()].min(initial=FOREVER)
             later_ns = allocated_ns[allocated_ns <= launched.max()].max(initial=NULL)
-            seen.append(bool(since_ns < later_ns))
+            seen.append(bool(since_ns <= later_ns))
     if seen:
         return sum(seen) / len(seen)
     return None

@@ -62,10 +62,10 @@ def test_occupancy_one_can_work_out_on_paper() -> None:
     # and a block beyond the SM, which fits no time
     threads = array(1024, 256, 128, 32, 384, 1024)
     registers = array(32, 64, 32, 16, 168, 32)
-    shared = array(0, 0, 56 * 1024, 0, 213_204, 300 * 1024)
+    shared = array(0, 0, 45_568, 0, 213_204, 300 * 1024)
     fits = theoretical_occupancy(h100(), threads, registers, shared)
-    assert fits.resident_blocks.tolist() == [2, 4, 4, 32, 1, 0]
-    assert fits.theoretical_frac.tolist() == [1.0, 0.5, 0.25, 0.5, 12 / 64, 0.0]
+    assert fits.resident_blocks.tolist() == [2, 4, 5, 32, 1, 0]
+    assert fits.theoretical_frac.tolist() == [1.0, 0.5, 20 / 64, 0.5, 12 / 64, 0.0]
     assert [LIMITERS[place] for place in fits.limiter] == [
         "warps",
         "registers",

@@ -87,9 +87,10 @@ def test_blocks_of_communication_add_up_while_it_runs_at_once_in_the_window() ->
     run.work("gemm", 0, 10)
     run.work("all_reduce", 0, 100, blocks=10, stream=20)
     run.work("all_gather", 50, 150, blocks=20, stream=21)
-    run.work("all_reduce", 150, 250, blocks=4, stream=21)  # as the one before it ends
+    run.work("all_reduce", 150, 175, blocks=8, stream=21)  # as the one before it ends
+    run.work("all_reduce", 200, 250, blocks=4, stream=21)
     for window, most, mean in (
-        *(((0, 150), 30, 20.0), ((0, 50), 10, 10.0), ((100, 200), 20, 12.0), ((120, 240), 20, 8.0)),
+        *(((0, 150), 30, 20.0), ((0, 50), 10, 10.0), ((100, 200), 20, 16.0), ((125, 250), 20, 9.0)),
     ):
         sm = run.measured(window=window).sm
         assert (sm.comm_blocks, sm.comm_blocks_mean) == (most, mean)

@@ -189,7 +189,7 @@ def test_only_frees_that_make_room_for_an_allocation_are_retries_of_the_cache(
     assert known(memory.allocator_retry_frac) == retry_frac
 
 
-@pytest.mark.parametrize(("at", "retry_frac"), [(50, 1.0), (51, 0.0)])
+@pytest.mark.parametrize(("at", "retry_frac"), [(40, 1.0), (50, 1.0), (51, 0.0)])
 def test_room_is_made_for_a_step_up_to_its_last_launch(at: int, retry_frac: float) -> None:
     run = Run()
     for number, step in enumerate(run.steps(3, every=100)):
