@@ -202,8 +202,7 @@ def test_without_a_gpu_or_a_name_nothing_tells_of_tensor_cores() -> None:
     assert (has_tf32(None), has_half(rank, None), tensor_frac(None)) == (None, None, None)
     (wide,) = wide_places(rank, None)
     assert (wide.frac, wide.exact) == (1.0, False)
-    gpu = rank.gpu
-    assert gpu is not None
+    gpu = Gpu(0, 0, "NVIDIA H100 80GB HBM3", 132, "9.0", None)
     assert has_half(rank, replace(gpu, capability=None))  # by its model
     assert tensor_frac(replace(gpu, capability="7.5")) is None
     assert tensor_frac(replace(gpu, name="NVIDIA GeForce RTX 4090")) is None  # which is no faster in TF32

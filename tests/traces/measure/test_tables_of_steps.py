@@ -132,11 +132,12 @@ def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[i
 
 
 def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
-    """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200."""
+    """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200, a norm."""
     recording = Recording()
     recording.kernel(GEMM, 0, 130, launch_ns=-50)
     recording.kernel(SENDRECV, 120, 160, launch_ns=-40, stream=20)
     recording.kernel(NORM, 170, 180, launch_ns=-30)
+    recording.kernel(NORM, 200, 210, launch_ns=-20)
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
     absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
