@@ -63,7 +63,7 @@ def _before_convolutions(
     moved = np.flatnonzero(moves)
     first = moved[begins(stretch[moved])]
     # the last of all where none follows, which then launches nothing
-    last = np.minimum(next_at(launches)[:-1], len(order) - 1)
+    last = np.minimum(next_at(launches), len(order) - 1)[: len(order)]
     same = (thread[last] == thread) & (place[last] == place)
     found: BoolArray = (
         same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])

@@ -84,11 +84,9 @@ def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, uns
     rank, windows = subject.rank, subject.steps.windows
     rows, again = rank.activities, subject.mask(subject.recomputed)
     held = instants_of(rows, again | _large_copies(subject))
-    if again.any():
-        gaps = compute_gaps(rows, windows)
-        before = (gaps.kernel != NO_KERNEL) & again[gaps.kernel]
-        held = join(held, instants_of(gaps, before))
-    held_ns = intersect(held, windows).total_ns + unseen_ns
+    gaps = compute_gaps(rows, windows)
+    before = instants_of(gaps, (gaps.kernel != NO_KERNEL) & again[gaps.kernel])
+    held_ns = intersect(join(held, before), windows).total_ns + unseen_ns
     return min(windows.total_ns, held_ns + _allocator_ns(rank, account, absent_ns))
 
 

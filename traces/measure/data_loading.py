@@ -49,7 +49,7 @@ def measure_data_loading(
     other, moving = instants_of(rows, ~rows.is_copy), instants_of(rows, copies)
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
-    waiting = summed(waits > PAUSE.value)
+    waiting = len(_late(waits))
     workers: int | Missing | None = workers_by_rhythm(waits)
     if waiting and workers is None:
         workers = gap("the waits for batches show no rhythm", _CURE)
@@ -86,7 +86,7 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
 
     The first waits of a run come before its loaders fell behind and are left out.
     """
-    late = np.flatnonzero(waits_ns > PAUSE.value)
+    late = _late(waits_ns)
     if not len(late):
         return None
     waits = waits_ns[late[0] :].astype(np.float64)
@@ -104,3 +104,8 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
     if len(waits) >= 2 * FEWEST.value and steady >= NEARLY_ALL.value:
         return 1
     return None
+
+
+def _late(waits_ns: IntArray) -> IntArray:
+    """Steps that wait longer than any pause of the host."""
+    return np.flatnonzero(waits_ns > PAUSE.value)

@@ -92,7 +92,7 @@ def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int)
         if done := [one for one in waiting if copies.end_ns[one] <= start_ns]:
             waiting.remove(done[-1])
             pairs.append((done[-1], place))
-    return ints(pairs).reshape(-1, 2)
+    return ints(pairs).reshape(len(pairs), 2)
 
 
 def resident_places(

@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.account.calls import CallKind, outermost
 from traces.account.clocks import clock_offset_ns
-from traces.arrays import BoolArray, IntArray, last_at, listed, row_by_row, summed
+from traces.arrays import FOREVER, BoolArray, IntArray, last_at, listed, row_by_row, summed
 from traces.columns import NO_GPU, NULL, PROCESS_BITS, Gpu, MemoryUse
 from traces.groups import passing
 from traces.intervals import Spans, instants_in, spans
@@ -200,17 +200,16 @@ def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | Non
     `own`: its freeing calls, a mask over all calls.
     """
     rows, calls = rank.activities, rank.columns.calls
-    freed = np.sort(calls.start_ns[own])
-    allocated = np.sort(calls.start_ns[launching_calls(rank) == CallKind.ALLOCATE])
+    freed_ns = calls.start_ns[own]
+    allocated_ns = calls.start_ns[launching_calls(rank) == CallKind.ALLOCATE]
     seen: list[bool] = []
     for step in steps.used[1:]:
         inside = slice(*np.searchsorted(rows.start_ns, step.within_ns).tolist())
         launched = rows.launch_ns[inside][rows.launch_ns[inside] != NULL]
         if len(launched):
-            first, last = int(launched.min()), int(launched.max())
-            since = freed[np.searchsorted(freed, first) :][:1]
-            later = allocated[np.searchsorted(allocated, since[0]) :][:1] if len(since) else since
-            seen.append(bool(len(later)) and int(later[0]) <= last)
+            since_ns = freed_ns[freed_ns >= launched.min()].min(initial=FOREVER)
+            later_ns = allocated_ns[allocated_ns <= launched.max()].max(initial=NULL)
+            seen.append(bool(since_ns <= later_ns))
     if seen:
         return sum(seen) / len(seen)
     return None

@@ -278,7 +278,7 @@ def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
     rows = rank.activities
     threads = distinct(rows.launch_thread[inside & rows.is_kernel])
     of_pytorch = any("at::native" in name for name in rank.columns.kernel_names)
-    return of_pytorch and len(threads) == 1 and threads[0] != NULL
+    return of_pytorch and len(threads) == 1 and NULL not in threads
 
 
 def _of_another_thread(rank: RankTimeline, inside: BoolArray) -> BoolArray:

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints, summed
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, ints, summed
 from traces.columns import NULL, Gpu, LaunchShapes
 from traces.frozen import frozen
 from traces.groups import passing
@@ -31,8 +31,6 @@ from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 
 LIMITERS: Final = ("warps", "registers", "shared_memory", "blocks")
 """What keeps one more block off an SM. Where several do, the earlier here is named."""
-
-_NO_LIMIT: Final = int(FOREVER)
 
 
 @frozen
@@ -102,8 +100,8 @@ def _rounded_up(amount: IntArray, unit: int) -> IntArray:
 
 
 def _fit(room: int, each: IntArray) -> IntArray:
-    """How many pieces fit; a piece of nothing is no limit."""
-    return np.where(each > 0, room // np.maximum(each, 1), _NO_LIMIT // SUB_PARTITIONS)
+    """How many pieces fit; of nothing so many that it is no limit."""
+    return room // np.maximum(each, 1)
 
 
 TAIL_WAVES: Final = Limit(4, "waves", "with more the uneven last wave is lost in the average; ours")
@@ -234,7 +232,7 @@ def _judge(
     fits, blocks = _occupancy(capacity, shapes, known), grid_blocks[known]
     waves = blocks / (sm_count * fits.resident_blocks)
     last = np.ceil(waves)
-    tail = np.where((waves > 1) & (waves < TAIL_WAVES.value), (last - waves) / last, 0.0)
+    tail = np.where((last > 1) & (last <= TAIL_WAVES.value), (last - waves) / last, 0.0)
     # one block per SM, a few left to communication
     enough = grid_blocks >= NEARLY_ALL.value * sm_count
     written = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]

@@ -104,9 +104,7 @@ def has_half(rank: RankTimeline, gpu: Gpu | None) -> bool | None:
         return True
     if capability is None:
         return None
-    if _numbers(capability) >= HALF_SINCE:
-        return True
-    return False if gpu.capability else None  # kernel names tell the least alone
+    return _numbers(capability) >= HALF_SINCE
 
 
 def has_tf32(gpu: Gpu | None) -> bool | None:

@@ -78,8 +78,8 @@ def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:
         line.run(SENDRECV, stream=20, length=40)
         line.all(UNPERMUTE, NORM)
         line.now = -(-line.now // 500) * 500
-    found = measured(rank_of(export(line.recording)), [(0, 500), (500, 1_000)])
-    assert (found.instances, found.payload_ns, found.waiting_like_ns) == (6, 190_000, 0)
+    found = measured(rank_of(export(line.recording)), [(0, 500), (500, 640)])  # the last is cut
+    assert (found.instances, found.payload_ns, found.waiting_like_ns) == (6, 170_000, 0)
 
 
 def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Export) -> None:
@@ -104,9 +104,9 @@ def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Expo
 @pytest.mark.parametrize(
     ("works", "dispatcher"),
     [
-        ([("dispatch", 30), (HYBRID, 20), ("norm", 90)], "deepep"),
+        ([("dispatch", 20), ("token_counts", 20), (HYBRID, 30)], "deepep"),
         ([("dispatch", 20), (HYBRID, 30), ("norm", 90)], "hybridep"),
-        ([("norm", 40), (HYBRID, 30)], "hybridep"), ([("norm", 100), (HYBRID, 30)], "unknown"),
+        ([("norm", 40), (HYBRID, 30)], "hybridep"), ([("all_reduce", 100), (HYBRID, 30)], "unknown"),
         ([("norm", 40), ("all_reduce", 30)], "none"), ([("norm", 40), ("graph", 30)], "unknown"),
     ],
 )  # fmt: skip

@@ -197,12 +197,15 @@ def test_whether_a_gpu_has_tensor_cores_is_in_its_model_else_in_its_capability_e
 
 def test_without_a_gpu_or_a_name_nothing_tells_of_tensor_cores() -> None:
     run = Run()
-    run.work("gemm", 0, 10)
+    run.work("maxwell_sgemm_128x64_tn", 0, 10)  # of a name that speaks of no capability
     rank = run.rank()
     assert (has_tf32(None), has_half(rank, None), tensor_frac(None)) == (None, None, None)
-    gpu = rank.gpu
-    assert gpu is not None
+    (wide,) = wide_places(rank, None)
+    assert (wide.frac, wide.exact) == (1.0, False)
+    gpu = Gpu(0, 0, "NVIDIA H100 80GB HBM3", 132, "9.0", None)
+    assert has_half(rank, replace(gpu, capability=None))  # by its model
     assert tensor_frac(replace(gpu, capability="7.5")) is None
+    assert tensor_frac(replace(gpu, name="NVIDIA GeForce RTX 4090")) is None  # which is no faster in TF32
 
 
 @pytest.mark.parametrize("name", ["d2h", "memset", "all_reduce", "graph"])
@@ -218,10 +221,16 @@ def test_what_is_no_kernel_of_unknown_class_is_never_held_apart(name: str) -> No
 
 
 def test_matrix_work_takes_in_16_bits_what_rates_say_of_the_gpu_or_of_those_that_it_can_be() -> None:
-    """Dense TFLOP/s of TF32 and BF16 of an H100, which has 132 SMs."""
+    """Dense TFLOP/s of TF32 and BF16 of an H100, which has 132 SMs; one of 8.0 can only be an A100."""
     run = Run()
     run.work(TF32, 0, 10)
-    for name in ("NVIDIA H100 80GB HBM3", None):
-        (wide,) = wide_places(run.rank(), Gpu(0, 0, name, 132, None, None))
-        assert wide.frac == pytest.approx(494.5 / 989.5)
-        assert wide.exact is bool(name)
+    run.work(SGEMM, 10, 20)
+    h100, v100, wide_of_h100 = "NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-32GB", [494.5 / 989.5, 67 / 989.5]
+    for name, capability, fracs in (
+        *((h100, None, wide_of_h100), (None, None, wide_of_h100), (None, "8.0", [0.5, 1 / 16])),
+    ):
+        wide = wide_places(run.rank(), Gpu(0, 0, name, 132, capability, None))
+        assert [one.frac for one in wide] == pytest.approx(fracs)
+        assert [one.exact for one in wide] == [bool(name)] * 2
+    some_known = Gpu(0, 0, v100, 80, "7.0", None)  # its rate of FP32, and it has no TF32
+    assert not measure_tensor_cores(run.rank(), spans((0, 20_000)), some_known).peaks_known

@@ -24,7 +24,7 @@ from traces.names.gpus import SmCapacity, capability_at_least, sm_capacity
             ((1, 3, 3), (1, 2, 4)),
         ),  # a loop in another
         ([1, 2, 1, 2], [1, 2], [1, 1], ((0, 2, 2),)),
-        ([1, 2, 3, 1, 2], [1, 2, 3, 1, 2], [1] * 5, ()),
+        ([1, 2, 1, 3, 4, 5, 3, 4, 5], [1, 2, 1, 3, 4, 5], [1] * 6, ((3, 3, 2),)),
         ([1, 2, 1, 2, 3, 2, 3], [1, 2, 3, 2, 3], [1] * 5, ((0, 2, 2),)),  # what one loop has no other has too
         ([1, 2, 1, 2, 3, 2, 3, 2, 3], [1, 2, 3, 2, 3], [1] * 5, ((0, 2, 2), (2, 2, 2))),
     ],
@@ -59,24 +59,21 @@ def array(*values: int) -> IntArray:
 
 def test_occupancy_one_can_work_out_on_paper() -> None:
     # threads, registers, shared bytes: a full SM; registers; shared memory; 32 blocks of one warp; nvjet
-    threads = array(1024, 256, 128, 32, 384)
-    registers = array(32, 64, 32, 16, 168)
-    shared = array(0, 0, 56 * 1024, 0, 213_204)
+    # and a block beyond the SM, which fits no time
+    threads = array(1024, 256, 128, 32, 384, 1024)
+    registers = array(32, 64, 32, 16, 168, 32)
+    shared = array(0, 0, 45_568, 0, 213_204, 300 * 1024)
     fits = theoretical_occupancy(h100(), threads, registers, shared)
-    assert fits.resident_blocks.tolist() == [2, 4, 4, 32, 1]
-    assert fits.theoretical_frac.tolist() == [1.0, 0.5, 0.25, 0.5, 12 / 64]
+    assert fits.resident_blocks.tolist() == [2, 4, 5, 32, 1, 0]
+    assert fits.theoretical_frac.tolist() == [1.0, 0.5, 20 / 64, 0.5, 12 / 64, 0.0]
     assert [LIMITERS[place] for place in fits.limiter] == [
         "warps",
         "registers",
         "shared_memory",
         "blocks",
         "registers",  # and shared memory: the earlier is named
+        "shared_memory",
     ]
-
-
-def test_a_block_beyond_the_sm_fits_no_time() -> None:
-    fits = theoretical_occupancy(h100(), array(1024), array(32), array(300 * 1024))
-    assert fits.resident_blocks.tolist() == [0]
 
 
 def test_the_traces_own_limits_come_before_the_table() -> None:

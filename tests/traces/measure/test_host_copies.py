@@ -53,10 +53,10 @@ def copied(slots: str, kernel: str = "gemm") -> Memory:
     return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
 
 
-# once a step or outside is none; half of it may lie in a step; the last two: as it ends, and too early
+# once a step or outside is none; half of it may lie in a step; the last: as it ends, too early, too late
 OFFLOAD = """
 |obob|obob| 8   |ob..|ob..| 0   ob|ob..| 0   oo|bb..| 2   |..oo|bb 2   |obobb| 4   |obobbb| 0
-|oooo|...bbbb...| 8   |tt| 4   |xx| 0
+|oooo|...bbbb...| 8   |tGtE| 4   |xx| 0   |oo|..bb 0
 """
 
 
@@ -87,12 +87,12 @@ def test_whole_graphs_hide_their_copies() -> None:
 # A batch is no more than eight, and without steps they fill over a tenth of the window. The last: what comes
 # outside of steps is no batch of theirs.
 RESIDENT = """
-|91G1G1W1W|91G1G1W1W| 8   |91G1G1W1WN| 4   |91G1G1G1G|91G1G1G1G| 10   |91G1G1W1W|91G1G1G1G| 10
+|91G1G1W1W|91G1G1W1W| 8   |91G1G1W1WN| 4   |91G1G1G1G|91GLG1G1G| 8   |91G1G1W1W|91G1G1G1G| 10
 |91G1G1G1W1W|91G1G1W1W|91G1GW1.| 12   |91G1G1W1W|91G1GW1G1GW|91G1G1W1W| 15
 |91G1GW1G1GW|91G1G1W1W|91G1G1W1W| 15   |91GW|91G1G1W1W1W|91G1G1W1W1G1W| 12
 |91G1GW|91G1G1W1W1W|91G1G1W1W1W| 15   |91GN1GN1GP1GP|91GN1GN1GP1GP| 10
-|91GA1GA1GG1GG|91GA1GA1GG1GG| 10   G|1.1| 0
-|4E2G2G2G4G| 4   |4E2G2G4G4G| 5   |4E22G| 0   E22 0   E2G3G 2   E2G3 2   E2G3GL2G3G 4
+|91GA1GA1GG1GGE91GA1GGGGG| 8   |91G1W1WN| 0   |91G1AG11W|91G1G1W1W 4   |4E|292G| 0
+|4NG2G2G4G| 4   |42G2P2G24G| 4   |4bE22| 0   |4E2G2G2G4GEG| 3   |4E22G| 0   E22 0   E2G3 2   E2G3GL2G3G 4
 |12345678EG12345678EG| 0   |123456789EG123456789EG| 18   E2G3G.. 2   E2G3G... 0   mEmGmG 0
 9G8G9G8G9G8G9G8G|91G81G1W1W|71G61G1W1W| 8
 """

@@ -56,15 +56,10 @@ def work_of(recording: Recording, path: Path) -> dict[str, Any]:
     return dict(rank["work"])
 
 
-def test_input_copies_of_one_size_are_counted_over_the_steps(tmp_path: Path) -> None:
-    """Four copies of 1 MiB, each before its kernels; the first step begins with its copy."""
-    found = work_of(loading(10), tmp_path / "run.sqlite")
-    assert found["input_sizes"] == [{"size_bytes": 1 << 20, "count": 4}]
-
-
-def test_copies_of_sizes_that_never_come_again_are_no_typical_input(tmp_path: Path) -> None:
-    found = work_of(loading(10, equal=False), tmp_path / "run.sqlite")
-    assert found["input_sizes"] == []
+@pytest.mark.parametrize(("equal", "sizes"), [(True, [{"size_bytes": 1 << 20, "count": 4}]), (False, [])])
+def test_input_copies_are_those_of_sizes_that_come_again(tmp_path: Path, equal: bool, sizes: object) -> None:
+    """Four copies of 1 MiB or of four sizes, each before its kernels; the first step begins with its copy."""
+    assert work_of(loading(10, equal=equal), tmp_path / "run.sqlite")["input_sizes"] == sizes
 
 
 def test_families_of_ranges_are_those_of_most_in_a_step_and_of_as_many_by_name(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.by_hand.run import Run
 from tests.recordings.launches import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
 from traces.measure.memory import measure_memory
-from traces.measure.recompute import Recompute, measure_recompute
+from traces.measure.recompute import measure_recompute
 from traces.missing import Missing, known
 from traces.names.kernels import gemm_format
 from traces.sections.rank import Memory, Passes
@@ -31,41 +31,21 @@ LAYER = ((NORM, 7), (GEMM, 7), (FORWARD, 7), (GEMM, 7), (ROUTER, 7), (SENDRECV, 
 LAYER_BACKWARD = ((SENDRECV, 20), (GRADIENT, 7), (BACKWARD, 7), (GRADIENT, 7), (NORM_BACKWARD, 7))
 
 
-def modules(found: Recompute) -> Mapping[str, Passes]:
-    assert not isinstance(found.modules, Missing)
-    return found.modules
-
-
-def step(line: Line, layers: int, again: Sequence[tuple[str, int]], backward_tid: int) -> None:
-    """Forward, loss, backward; before the backward of each layer comes `again`."""
-    for _ in range(layers):
-        for name, stream in LAYER:
-            line.run(name, stream)
-    line.run(LOSS)
-    for _ in range(layers):
-        for name, stream in again:
-            line.run(name, stream, tid=backward_tid)
-        for name, stream in LAYER_BACKWARD:
-            line.run(name, stream, tid=backward_tid)
-
-
-def training(
-    export: Export, again: Sequence[tuple[str, int]] = (), threads: bool = True, layers: int = 4
-) -> Recompute:
-    """Two steps; every kernel takes 10 us and ends before the next starts."""
-    line = Line()
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, threads: bool) -> None:
+    """Two steps of four layers: forward, loss, and each again before its backward; kernels take 10 us."""
+    line, thread = Line(), AUTOGRAD if threads else 1000
     for _ in range(2):
-        step(line, layers, again, AUTOGRAD if threads else 1000)
+        for name, stream in (*LAYER * 4, (LOSS, 7)):
+            line.run(name, stream)
+        for name, stream in (*LAYER, *LAYER_BACKWARD) * 4:
+            line.run(name, stream, tid=thread)
     rank = rank_of(export(line.recording))
     if threads:
         rank.columns.thread_names[line.recording.global_id(1000, AUTOGRAD)] = "pt_autograd_0"
-    return measure_recompute(rank, spans((0, line.now * 1_000)))
-
-
-@pytest.mark.parametrize("threads", [True, False])
-def test_a_layer_run_again_counts_whole_with_its_collective(export: Export, threads: bool) -> None:
-    found = training(export, LAYER, threads)
-    assert modules(found)["attention"] == Passes(16, 8, 8, "threads" if threads else "counts")
+    found = measure_recompute(rank, spans((0, line.now * 1_000)))
+    assert not isinstance(found.modules, Missing)
+    assert found.modules["attention"] == Passes(16, 8, 8, "threads" if threads else "counts")
     assert found.recompute_ns == 8 * 6 * 10_000
     assert "attention" in found.again
     assert found.recompute_modules == {
@@ -163,13 +143,13 @@ def test_allocator_calls_count_after_the_first_step_once_and_on_launching_thread
     for k in range(3):
         step = run.at(1_000 * k)
         step.work("gemm", 900, 1_000, launch=5)
-        step.call("malloc", 1, 4)
+        step.call("malloc", 1, 4 + k)
         step.call("cuMemCreate", 2, 3)  # within the one before
         step.call("free", 500, 502)
         step.call("malloc", 1, 4, thread=9)  # launches nothing
         step.call("cuMemcpyAsync", 5, 9)
     found = memory_of(run, steps_of(3))
-    assert (found.allocator_calls, found.allocator_ns) == (3, 8_000)
+    assert (found.allocator_calls, found.allocator_ns) == (3, 11_000)
     assert found.allocator_scope == "2 used steps after the first"
     assert found.allocator_retry_frac == 0.0
 

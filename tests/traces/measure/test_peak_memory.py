@@ -25,9 +25,10 @@ TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 
 
 def recorded(*changes: tuple[int, int, int], kernel_ns: int = 100) -> Recording:
-    """Changes (time, address, bytes; negative: given back) of one process, and a kernel of 100 ns."""
+    """Changes (time, address, bytes; negative: given back) of one process, and kernels of 100 ns."""
     recording = Recording()
-    recording.kernel(GEMM, kernel_ns, kernel_ns + 100, launch_ns=kernel_ns - 10)
+    for at_ns in (kernel_ns, kernel_ns + 10_000):
+        recording.kernel(GEMM, at_ns, at_ns + 100, launch_ns=at_ns - 10)
     for time_ns, address, size in changes:
         recording.memory_use(time_ns, size_bytes=abs(size), address=address, frees=size < 0)
     return recording
@@ -63,28 +64,23 @@ def test_the_peak_is_of_the_windows_and_what_is_held_when_they_start(
 
 
 def test_the_curve_holds_the_most_of_each_stretch(export: Export) -> None:
-    """10 from before the windows; 5 more for ten ns of them."""
-    path = export(recorded((20, 1, 10), (150, 2, 5), (160, 2, -5)))
-    found = memory_curve(rank_of(path), spans((100, 130), (140, 200)))
+    """10 from before the windows; 5 more for a tenth of them, which has a tenth of the 200 points."""
+    path = export(recorded((20, 1, 10), (1_500, 2, 5), (1_600, 2, -5), kernel_ns=1_000))
+    found = memory_curve(rank_of(path), spans((1_000, 1_300), (1_400, 2_000)))
     assert not isinstance(found, Missing)
-    level = dict(zip(found.at_ns, found.used_bytes, strict=True))
-    assert (found.start_ns, level[0], level[49], level[50], level[59], level[60]) == (100, 10, 10, 15, 15, 10)
-    assert max(found.used_bytes) == peak(path)
+    assert (found.start_ns, found.at_ns) == (1_000, tuple(range(0, 1_000, 5)))
+    assert found.used_bytes == (10,) * 100 + (15,) * 20 + (10,) * 80
+    assert max(found.used_bytes) == peak(path, (1_000, 2_000))
 
 
 def test_a_recording_that_began_late_tells_no_peak(export: Export) -> None:
-    late = "the recording began after memory had been allocated"
-    assert reason(peak(export(recorded((100, 0x10, 10)), "after.sqlite"))) == late
-    given_back = recorded((1, 0x10, 10), (2, 0x20, -20))
-    found = peak(export(given_back, "unseen.sqlite"))
-    assert reason(found) == late
-    assert isinstance(found, Missing)
-    assert "from the start of the program" in found.cure
-
-
-def test_what_is_given_back_a_second_time_was_taken_unseen(export: Export) -> None:
-    again = recorded((1, 0x10, 10), (2, 0x10, -10), (3, 0x10, -10))
-    assert "began after" in reason(peak(export(again)))
+    """After a kernel; what is given back was never taken, or a second time."""
+    given_back = [(1, 0x10, 10), (2, 0x20, -20)], [(1, 0x10, 10), (2, 0x10, -10), (3, 0x10, -10)]
+    for place, changes in enumerate(([(100, 0x10, 10)], *given_back)):
+        found = peak(export(recorded(*changes), f"{place}.sqlite"))
+        assert reason(found) == "the recording began after memory had been allocated"
+        assert isinstance(found, Missing)
+        assert "from the start of the program" in found.cure
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,10 @@ import pytest
 import diagnoser
 from tests.by_hand.run import Run
 from tests.recordings.kineto import GEMM, Event, call, event, on_gpu, write
+from tests.recordings.launches import rank_of
+from traces.intervals import spans
+from traces.measure.rates import measure_rates
+from traces.missing import Missing
 from traces.ranks.summaries.collective_rates import bus_share
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
@@ -42,6 +46,7 @@ def test_a_product_is_held_against_the_peak_and_the_memory(tmp_path: Path) -> No
     assert gemm["flop_per_byte"] == pytest.approx(2e9 / 6e6)
     assert (gemm["roof_limit"], gemm["roof_frac"]) == ("peak", pytest.approx(20 / 989.5))
     assert (found["counted_frac"], found["without_shape_count"]) == (1.0, 0)
+    assert found["hfu_at_least_frac"] == pytest.approx(20 / 989.5)
 
 
 def test_a_thin_product_stands_under_the_roof_of_the_memory(tmp_path: Path) -> None:
@@ -55,24 +60,27 @@ def test_the_innermost_operator_is_counted_and_kernels_without_one_are_said(tmp_
     events = product(0, 1, 10, 20, 5)
     args = {"Input Dims": [[10, 20], [5, 20], []], "Input type": [BF16, BF16, ""]}
     events.append(event("cpu_op", "aten::linear", -1, 22, args=args))
-    events += product(200, 2, 10, 20, 5, name="my_library::mm")
+    longer = on_gpu("kernel", "void at::native::elementwise_kernel<4>(int)", 130, 250, 3)  # no product
+    events += [call("cudaLaunchKernel", 12, 2, 3), longer]
+    events += product(400, 2, 10, 20, 5, name="my_library::mm")
     found = rates_of(tmp_path / "run.json", events)["matrix"]
     (gemm,) = found["classes"]
     (operator,) = found["operators"]
     assert (operator["operator"], operator["flop"]) == ("aten::mm", 2_000)
-    assert (gemm["kernel_count"], gemm["all_kernel_count"]) == (1, 2)
+    counts, work_ns = (gemm["kernel_count"], gemm["all_kernel_count"]), (gemm["work_ns"], gemm["all_work_ns"])
+    assert (counts, work_ns) == ((2, 2), (350_000, 200_000))
     assert (found["counted_frac"], found["without_shape_count"]) == (0.5, 1)
+    begun_before = measure_rates(rank_of(tmp_path / "run.json"), spans((50_000, 600_000)), None, ())
+    assert isinstance(begun_before.matrix, Missing)
 
 
-@pytest.mark.parametrize("dims", [None, [], "mm", [[10, "20"], [20, 5]], [[10, 1 << 60], [1 << 60, 5]]])
+WIDE = 1_518_500_249  # of two such sides there are fewer operations than may be, and more bytes
+
+
+@pytest.mark.parametrize("dims", [None, [], "mm", [[10, "20"], [20, 5]], [[WIDE, 1], [1, WIDE]]])
 def test_shapes_that_are_none_give_no_rate(tmp_path: Path, dims: object) -> None:
     events = product(0, 1, 10, 20, 5)
     events[0]["args"]["Input Dims"] = dims
-    assert rates_of(tmp_path / "run.json", events)["matrix"] is None
-
-
-def test_shapes_larger_than_any_run_are_no_rate(tmp_path: Path) -> None:
-    events = product(0, 1, 1 << 38, 1 << 38, 1 << 38)
     assert rates_of(tmp_path / "run.json", events)["matrix"] is None
 
 

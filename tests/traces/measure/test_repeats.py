@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.by_hand.run import Run
+from traces.intervals import spans
+from traces.measure.recompute import measure_recompute
 from traces.measure.repeats import repeated_rows
 
 FORWARD = ("conv_a", "gemm", "conv_b", "pointwise_c")
@@ -40,6 +42,9 @@ def test_four_kernels_in_forwards_order_on_backwards_thread_run_again(
     found = repeated_rows(rank, theirs)
     assert int(np.sum(found)) == again
     assert not (found & ~theirs).any()
+    rank.columns.thread_names[run.recording.global_id(1000, 1001)] = "pt_autograd_0"
+    measured = measure_recompute(rank, spans((0, at * 1_000)))
+    assert measured.places.tolist() == np.flatnonzero(found).tolist()
 
 
 def test_another_grid_is_another_kernel_and_a_row_is_of_one_thread() -> None:

@@ -27,12 +27,13 @@ GPU = Gpu(0, 0, None, 132, "9.0", None)
 )
 def test_launches_are_not_judged_without_the_limits_of_the_gpu(gpu: Gpu | None, said: str) -> None:
     run = Run()
-    run.work("gemm", 0, 10)
+    run.work("nvjet_sm90_tst_256x160_64x4_2x1_h_bz_coopA_TNT", 0, 10)
     sm = measure_sm(run.rank(), spans((0, 10 * US)), gpu).sm
     assert isinstance(sm.fill_frac, Missing)
     assert sm.fill_frac.reason.endswith(said)
     assert (sm.tail_ns, sm.by_class) == (sm.fill_frac, {})
     assert (known(sm.sm_count) == 132) is bool(gpu and gpu.sm_count)
+    assert sm.capability_at_least == (None if gpu and gpu.capability else "9.0")
 
 
 def test_samples_count_for_as_long_as_a_kernel_ran_in_them_where_they_have_the_metric() -> None:
@@ -42,7 +43,7 @@ def test_samples_count_for_as_long_as_a_kernel_ran_in_them_where_they_have_the_m
         run.work(name, start, end, stream=20 if name == "all_reduce" else 7)
     rows, start_ns, nan = run.rank().activities, np.arange(4) * 10 * US, float("nan")
     active, issue = np.array([nan, 0.4, 0.6, 0.9]), np.array([0.2, 0.8, 0.5, 0.9])
-    mine = GpuSamples(0, start_ns, start_ns + 10 * US, active, issue, np.full(4, nan))
+    mine = GpuSamples(0, start_ns, start_ns + 10 * US, active, issue, np.array([nan] * 3 + [0.5]))
     samples = (replace(mine, gpu_id=1, sm_issue_frac=active), mine)
     found = measure_samples(rows, spans((0, 40 * US)), GPU, samples, "nsys")
     assert not isinstance(found, Missing)

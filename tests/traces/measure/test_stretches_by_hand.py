@@ -9,6 +9,7 @@ from traces.measure.rates import _precision
 from traces.missing import Missing, known
 from traces.names.operators import Dtype
 from traces.sections.rank import A2a
+from traces.sections.tables import ReasonLane
 from traces.sizes.operator_work import OperatorWork
 
 MIB = 1 << 20
@@ -85,14 +86,16 @@ def test_a_step_shows_each_stream_what_was_cut_and_when_it_was_launched() -> Non
     found = run.measured().timeline
     lanes = {lane.stream: lane for lane in found.lanes}
     assert sorted(lanes) == [7, 20]
-    assert found.end_ns - found.start_ns == 100_000
-    names = {found.names[one] for lane in found.lanes for one in lane.name}
-    assert len(names) == 2
+    assert (known(found.step), found.end_ns - found.start_ns) == (1, 100_000)
+    assert isinstance(found.reasons, ReasonLane)
+    assert found.reasons.at_ns[0] >= 0
+    assert len({found.names[one] for lane in found.lanes for one in lane.name}) == 2
     for lane in lanes.values():
         launches = [known(one) for one in lane.launch_ns]
         assert all(isinstance(one, int) and one < at for one, at in zip(launches, lane.at_ns, strict=True))
     unlaunched = Run()
-    unlaunched.work("gemm", 0, 60, launched=False)
+    for start, end in ((0, 60), (20, 20)):
+        unlaunched.work("gemm", start, end, launched=False)
     (lane,) = unlaunched.measured(window=(10, 50)).timeline.lanes
     assert (lane.at_ns, lane.length_ns, isinstance(lane.launch_ns[0], Missing)) == ((0,), (40_000,), True)
 
@@ -189,12 +192,12 @@ def test_only_frees_that_make_room_for_an_allocation_are_retries_of_the_cache(
     assert known(memory.allocator_retry_frac) == retry_frac
 
 
-@pytest.mark.parametrize(("at", "retry_frac"), [(50, 1.0), (51, 0.0)])
+@pytest.mark.parametrize(("at", "retry_frac"), [(40, 1.0), (50, 1.0), (51, 0.0)])
 def test_room_is_made_for_a_step_up_to_its_last_launch(at: int, retry_frac: float) -> None:
     run = Run()
-    for step in run.steps(3, every=100):
+    for number, step in enumerate(run.steps(3, every=100)):
         step.work("gemm", 10, 20, launch=0)
         step.work("gemm", 60, 70, launch=50, thread=1)
         step.call("free", 40, 42)
-        step.call("malloc", at, at + 2)
+        step.call("malloc", at + (not number), at + 2)  # too late in the first step
     assert known(run.measured().memory.allocator_retry_frac) == retry_frac

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from bench.simulate.recording import Recording
-from tests.recordings.launches import ADAM, GEMM, NORM, SENDRECV, rank_of
+from tests.recordings.launches import ADAM, GEMM, NO_ACCOUNT, NORM, SENDRECV, rank_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.intervals import Spans, spans
-from traces.measure.kernel_table import NAME_LENGTH, NO_NAME, ROWS, measure_kernels
+from traces.measure.kernel_table import NO_NAME, measure_kernels
 from traces.measure.ledger import Borders, measure_ledger, per_step_ns
 from traces.measure.sequence import measure_sequence
-from traces.measure.step_timeline import MOST, OTHER_ROWS, Texts, host_kinds, host_lanes, measure_timelines
+from traces.measure.step_timeline import Texts, host_kinds, host_lanes, measure_timelines
 from traces.missing import Missing, known
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import KernelsLeftOut, LedgerRow, Sequence
@@ -53,7 +53,7 @@ def test_only_time_in_the_windows_is_work(export: Export) -> None:
 
 
 def test_what_is_beyond_the_list_is_counted(export: Export) -> None:
-    recording, most = Recording(), int(ROWS.value)
+    recording, most = Recording(), 600
     for place in range(most + 5):
         recording.kernel(f"kernel_{place:04d}", 10 * place, 10 * place + (9 if place < most else 2))
     table = measure_kernels(rank_of(export(recording)), spans((0, 10 * most + 50)))
@@ -63,17 +63,16 @@ def test_what_is_beyond_the_list_is_counted(export: Export) -> None:
 
 def test_long_names_that_begin_alike_stay_two(export: Export) -> None:
     recording = Recording()
-    begin = "x" * (int(NAME_LENGTH.value) + 10)
-    recording.kernel(f"{begin}a", 0, 10)
-    recording.kernel(f"{begin}b", 10, 20)
+    recording.kernel("x" * 310 + "a", 0, 10)
+    recording.kernel("x" * 310 + "b", 10, 20)
     one, other = measure_kernels(rank_of(export(recording)), spans((0, 20))).rows
     assert one.name != other.name
-    assert one.name[: int(NAME_LENGTH.value)] == other.name[: int(NAME_LENGTH.value)]
-    assert len(one.name) == len(other.name) == int(NAME_LENGTH.value) + 12
+    assert one.name[:300] == other.name[:300]
+    assert len(one.name) == len(other.name) == 312
 
 
 def test_a_name_as_long_as_may_be_stays_and_work_without_one_is_said_to_have_none(export: Export) -> None:
-    recording, whole = Recording(), "x" * int(NAME_LENGTH.value)
+    recording, whole = Recording(), "x" * 300
     recording.kernel(whole, 0, 20)
     recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0]["gridY"] = -1
     rank = rank_of(export(recording))
@@ -89,10 +88,6 @@ def _sequence(export: Export, recording: Recording, steps: Steps) -> Sequence:
     return found
 
 
-def _one(start_ns: int, end_ns: int) -> Steps:
-    return from_steps("nvtx", "iteration N", (Step(0, start_ns, end_ns),))
-
-
 def test_layers_are_a_loop_whose_runs_hold_the_work_of_all_passes(export: Export) -> None:
     recording = Recording()
     for layer in range(4):
@@ -100,30 +95,25 @@ def test_layers_are_a_loop_whose_runs_hold_the_work_of_all_passes(export: Export
         recording.kernel(GEMM, at, at + 30, launch_ns=at - 500)
         recording.kernel(NORM, at + 40, at + 50, launch_ns=at - 490)
     recording.kernel(ADAM, 1_500, 1_700, launch_ns=1_200)
-    found = _sequence(export, recording, _one(0, 2_000))
+    found = _sequence(export, recording, every(2_000, 1))
     assert [found.kinds[of].name for of in found.of] == [GEMM, NORM, ADAM]
     assert found.work_ns == (4 * 30, 4 * 10, 200)
     assert (found.loops.first_run, found.loops.run_count, found.loops.times) == ((0,), (2,), (4,))
     assert found.step == 0
 
 
-def test_kernels_stand_in_the_order_of_their_launches_whenever_they_run(export: Export) -> None:
+def test_what_runs_stands_in_order_of_launches_and_copies_have_kind_and_bytes(
+    export: Export,
+) -> None:
     recording = Recording()
     recording.kernel(GEMM, 1_000, 1_100, launch_ns=500, stream=7)
     recording.kernel(NORM, 900, 950, launch_ns=600, stream=20)
-    found = _sequence(export, recording, _one(0, 2_000))
-    assert [found.kinds[of].name for of in found.of] == [GEMM, NORM]
-
-
-def test_copies_have_their_kind_and_bytes(export: Export) -> None:
-    recording = Recording()
-    recording.copy("h2d", 0, 10, size_bytes=1_000)
-    recording.copy("h2d", 10, 20, size_bytes=24)
-    recording.kernel(GEMM, 20, 30)
-    found = _sequence(export, recording, _one(0, 100))
-    (copies,) = [kind for kind in found.kinds if kind.name is None]
-    assert (copies.key, copies.size_bytes) == ("copy.memcpy_h2d", 1_024)
-    assert {kind.size_bytes for kind in found.kinds if kind.name} == {None}
+    recording.copy("h2d", 100, 110, size_bytes=1_000, launch_ns=700)
+    recording.copy("h2d", 110, 120, size_bytes=24, launch_ns=800)
+    found = _sequence(export, recording, every(2_000, 1))
+    assert [found.kinds[of].name for of in found.of] == [GEMM, NORM, None]
+    assert [found.kinds[of].size_bytes for of in found.of] == [None, None, 1_024]
+    assert found.kinds[found.of[-1]].key == "copy.memcpy_h2d"
 
 
 def test_a_step_that_repeats_nothing_is_missing(export: Export, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +121,8 @@ def test_a_step_that_repeats_nothing_is_missing(export: Export, monkeypatch: pyt
     recording = Recording()
     for place, name in enumerate((GEMM, NORM, ADAM)):
         recording.kernel(name, 10 * place, 10 * place + 5)
-    found = measure_sequence(rank_of(export(recording)), _one(0, 100))
+    found = measure_sequence(rank_of(export(recording)), every(100, 1))
     assert known(found) is None
-
-
-NO_MOE = Missing("moe", "none", "none")
 
 
 def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[int]:
@@ -145,15 +132,16 @@ def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[i
 
 
 def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
-    """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200."""
+    """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200, a norm."""
     recording = Recording()
     recording.kernel(GEMM, 0, 130, launch_ns=-50)
     recording.kernel(SENDRECV, 120, 160, launch_ns=-40, stream=20)
     recording.kernel(NORM, 170, 180, launch_ns=-30)
+    recording.kernel(NORM, 200, 210, launch_ns=-20)
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
     absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
-    return recording, measure_ledger(rank.activities, steps, absent, NO_MOE)
+    return recording, measure_ledger(rank.activities, steps, absent, NO_ACCOUNT)
 
 
 def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
@@ -177,26 +165,23 @@ def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:
     assert per_step_ns(held, Borders(np.array([5, 25]), np.array([25, 26]))).tolist() == [10, 1]
 
 
-BLIND = Missing("account", "clocks apart", "record again")
-
-
 def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:
     recording = Recording()
     recording.kernel(GEMM, 0, 40)
     rank = rank_of(export(recording))
-    shown = measure_timelines(rank, one_window("none", "all", 0, 100), BLIND)[0]
+    shown = measure_timelines(rank, one_window("none", "all", 0, 100), NO_ACCOUNT)[0]
     assert isinstance(shown.step, Missing)
-    assert (shown.start_ns, shown.end_ns, shown.reasons) == (0, 100, BLIND)
+    assert (shown.start_ns, shown.end_ns, shown.reasons) == (0, 100, NO_ACCOUNT)
     windows = Steps("none", "two", (), spans((10, 20), (30, 60)))
-    shown = measure_timelines(rank, windows, BLIND)[0]
+    shown = measure_timelines(rank, windows, NO_ACCOUNT)[0]
     assert (shown.start_ns, shown.end_ns) == (10, 60)
 
 
 def test_what_is_too_much_to_show_is_cut_at_a_time_and_counted(export: Export) -> None:
-    recording, most = Recording(), int(MOST.value)
+    recording, most = Recording(), 12_000
     for place in range(most + 3):
         recording.kernel(GEMM, 10 * place, 10 * place + 8)
-    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), BLIND)[0]
+    shown = measure_timelines(rank_of(export(recording)), one_window("none", "all", 0, 10**6), NO_ACCOUNT)[0]
     assert (shown.left_out, shown.end_ns, len(shown.lanes[0].at_ns)) == (3, 10 * most, most)
 
 
@@ -219,7 +204,7 @@ def test_calls_and_ranges_of_a_thread_lie_in_lanes_by_their_depth_and_are_cut_at
     recording.kernel(GEMM, 130_000, 150_000, launch_ns=125_000)
     recording.call("cudaEventRecord_v3020", 160_000, 165_000)
     rank, window = rank_of(export(recording)), one_window("none", "all", 100_000, 200_000)
-    shown = measure_timelines(rank, window, BLIND)[0]
+    shown = measure_timelines(rank, window, NO_ACCOUNT)[0]
     lanes = [
         (lane.kind, lane.depth, lane.at_ns, [shown.names[one] for one in lane.name]) for lane in shown.host
     ]
@@ -245,11 +230,11 @@ def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Ex
 
 
 def test_other_steps_share_their_rows_and_count_what_they_leave_out(export: Export) -> None:
-    recording, most = Recording(), int(OTHER_ROWS.value) // 2
+    recording, most = Recording(), 2_500
     for step in range(3):
         for place in range(most + 10):
             recording.kernel(GEMM, step * 100_000 + 20 * place, step * 100_000 + 20 * place + 5 + place % 2)
-    found = measure_timelines(rank_of(export(recording)), every(100_000, 3), BLIND)
+    found = measure_timelines(rank_of(export(recording)), every(100_000, 3), NO_ACCOUNT)
     assert found[0].left_out == 0
     for other in found[1]:
         assert (other.left_out, len(other.lanes[0].at_ns)) == (10, most)

@@ -136,5 +136,5 @@ def counted(
     if (inside & (~passes.whole | (passes.kind == UNTOLD))).any():
         return None
     cell, cells = step[inside] * len(Kind) + passes.kind[inside], len(steps.used) * len(Kind)
-    counts = np.bincount(cell, minlength=cells).reshape(-1, len(Kind)).tolist()
+    counts = np.bincount(cell, minlength=cells).reshape(len(steps.used), len(Kind)).tolist()
     return tuple(starmap(PassCount, counts))

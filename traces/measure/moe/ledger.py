@@ -116,7 +116,7 @@ def expert_work(
     step = steps_at(measured.borders, rows.start_ns)
     mine = (step != UNTOLD) & (layer != UNTOLD) & members.are("expert_gemm")
     cell, place = np.unique(np.stack((step[mine], layer[mine])), axis=1, return_inverse=True)
-    work_ns = sums_of(rows.length_ns[mine], place.reshape(-1), cell.shape[1])
+    work_ns = sums_of(rows.length_ns[mine], place.ravel(), cell.shape[1])
     return ints(cell[0]), ints(cell[1]), work_ns
 
 

@@ -66,7 +66,7 @@ n|nDggxexCqaggrn .|.cssuePdssssr.   n|nggggxDxexCaqggogxrgn .|...ssucuePdssss..P
 n|ggnDxexCaggrn .|...cuePdsssr.   n|nogqgxDxexCaggn .|..sssucuePdsss.   n|ggaggxDxexCn .|sssssucuePd.
 n|gagggxDxexCn .|ssss.ucuePd.   n|nDxexCggrggrggn .|.cuePd..rrrrrr.   n|ngaggrDxexCngn .|.ssssrcuePd...
 nrAxAxexAAxnrAgAxexAA .rdPdPeuccu.rdsdPeucc   nrAeAeA .rdecec   nrADeAn .rddec.   rxDxexDxexn rPdPePdPeP.
-ngrxDDxexCCun .rrPddPeuccu.   nrDeC|ggaggDeCn .rdec|sssssced.   ngrxDxexCgCun .rrPdPeucscu.
+ngrxDDxexCCun .rrPddPeuccu.   ggaggrDeC|ggaggDeCn .sssrrdec|sssssced.   ngrxDxexCgCun .rrPdPeucscu.
 ngrxDxexgCagn .rrPdPeusc...   nDxexCnxunrDxexCn .dPeuc.Pu.rdPeuc.   nggagogrxDxexCun ..sss.rrPdPeucu.
 nrDeCg|an .rdec.|..   n|nggDxexCgaggrn .|...cuePdssssr.   n|nggDxexCraggn .|...cuePdr.rr.
 n|nDggxexCaggqrn .|.cssuePdsss.r.   n|nggDgxeaexCaggrn .|.sscsueaePdsssr.   nryxDxexCn .rpPdPeuc.
@@ -86,8 +86,8 @@ def test_each_kernel_of_a_layer_is_part_of_a_module_by_its_place_in_the_pass(lin
         ("nDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCnDoCn",
          " f     b   B F       f B ~    ~  ~ bb   b", "FBBF?FR?B?"),
         ("nDoCnDoCnDoCnDoCn", "   F   B         ", "FBFF"),  # backward would be seen
-        ("nDoCnDgCnDggCn|nDggCnDggCnDggCnDgggCnDggggCn",
-         "     b   ~         f      bf   f     f", "FFRRBBBB"),
+        ("nDoCnDggCnDggCn|nDggCnDggCnDggCnDgggCnDggggCn",
+         "     b    ~         f      bf   f     f", "FFRRBBRB"),  # three are as near to two as to four
         ("nDoC|nDoC", "      f ", "FR"),
         ("nDxen|nDxen", "", "fb"),
     ],

@@ -103,10 +103,6 @@ def ledger_of(path: Path) -> Moe:
     return found
 
 
-def walls(moe: Moe) -> dict[tuple[str, str], int]:
-    return {(row.module, row.pass_): row.wall_ns for row in moe.rows}
-
-
 def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
     """The copy ends at 20, the host launches at 30 what starts at 40: for 10 of the 20 it had read counts."""
     run = Run()
@@ -140,8 +136,8 @@ def test_where_no_launch_is_known_times_stand_and_what_waited_is_missing(export:
     for place, name in enumerate((ROUTER, PERMUTE, DISPATCH)):
         recording.kernel(name, place * 10_000, place * 10_000 + 9_000, stream=20 if name == DISPATCH else 7)
     found = ledger_of(export(recording))
-    assert {*walls(found).values()} == {9_000}
     for row in found.rows:
+        assert row.wall_ns == 9_000
         assert isinstance(row.blocking_ns, Missing)
         assert isinstance(row.host_wait_ns, Missing)
     assert isinstance(found.tax_ns, Missing)
