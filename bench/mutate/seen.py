@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from contextlib import closing
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from coverage.numbits import numbits_to_nums
 
@@ -185,7 +186,12 @@ def _text_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
 
 
+_TEST: Final = re.compile(r"(?:.*\|)?((?:tests|bench)/.*?)(?: \((?:call|setup|teardown)\))?", re.DOTALL)
+
+
 def _test_of(context: str) -> str:
     """A process that a test started is named by pytest's variable, with the phase behind it."""
-    last = context.rpartition("|")[2] or context
-    return last.rpartition(" (")[0] if last.endswith(("(call)", "(setup)", "(teardown)")) else last
+    found = _TEST.fullmatch(context)
+    if found:
+        return found[1]
+    return context

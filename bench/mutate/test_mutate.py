@@ -9,6 +9,7 @@ import pytest
 
 from bench.mutate import python_changes, row_changes
 from bench.mutate.mutant import Mutant
+from bench.mutate.seen import _test_of
 from bench.mutate.siblings import siblings_of
 from bench.mutate.tree import mutated
 
@@ -75,3 +76,16 @@ def test_mutants_of_one_file_stand_in_it_together_and_go_without_a_trace(tmp_pat
         assert (tmp_path / "a.py").read_text() == "x = 7 - 2\n"
     assert (tmp_path / "a.py").read_text() == "x = 1 + 2\n"
     assert (tmp_path / "a.py").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("context", "test"),
+    [
+        ("|tests/a.py::t[a|b]", "tests/a.py::t[a|b]"),
+        ("tests/a.py::t[x] (call)", "tests/a.py::t[x]"),
+        ("tests/a.py::t (setup)|tests/b.py::u", "tests/b.py::u"),
+        ("", ""),
+    ],
+)
+def test_a_context_names_its_test_whatever_stands_in_its_id(context: str, test: str) -> None:
+    assert _test_of(context) == test
