@@ -70,7 +70,7 @@ def test_the_rank_with_the_fewest_steps_decides() -> None:
 
 
 def test_one_rank_that_communicates_is_a_reason_against_communication_alone() -> None:
-    speaks, hides = rank(budget=budget(900, 100)), rank(budget=budget(1_000, 0, 100))
+    speaks, hides = rank(budget=budget(999, 1)), rank(budget=budget(1_000, 0, 1))
     for one in (speaks, hides):
         assert len(sure("communication", one).because) == 1
         assert sure("compute", one).because == ()

@@ -62,6 +62,7 @@ def test_one_rank_that_does_not_fit_or_is_full_is_enough_and_the_worst_is_named(
     retried = evidence(found, "allocator_retry_frac")
     assert (found.outcome, does_not_fit((found,))) == ("finding", True)
     assert (retried.value, retried.limit, retried.rank) == (1.0, 0.5, 1)
+    assert retried.unit == "fraction of the steps after the first"
     assert evidence(found, "peak_frac").value == 1.0  # of the fullest
     full = [replace(one, costs=costs(memory=1)) for one in ranks]
     for order in (full, full[::-1]):

@@ -48,7 +48,8 @@ def test_a_tenth_of_the_window_is_a_finding_and_less_is_clear(wall: WallId) -> N
 
 @pytest.mark.parametrize("wall", WALL_IDS)
 def test_a_refused_replay_prices_nothing(wall: WallId) -> None:
-    found = JUDGE[wall]([costing(wall, 900, refused=Missing("replay", "misses by 40%", "record events"))])
+    refused = costing(wall, 900, refused=Missing("replay", "misses by 40%", "record events"))
+    found = JUDGE[wall]([refused, rank(BLIND)])  # the first says why
     assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)
     assert (found.missing, found.cure) == (("misses by 40%",), "record events")
 
@@ -235,13 +236,13 @@ def test_of_three_steps_the_first_may_be_warm_up() -> None:
 
 def test_the_longest_all_to_all_names_its_rank_and_place() -> None:
     def sending(*lengths_ns: int) -> RankMeasurements:
-        spans = tuple(Span("ep_dispatch", 300, 300 + ns, 1, None, None) for ns in lengths_ns)
+        spans = tuple(Span("ep_dispatch", 400 - ns, 400, 1, None, None) for ns in lengths_ns)
         return rank(a2a=A2a(len(spans), 0, 0, None, 0, 0, None, 0, spans))
 
     found = judge_communication([sending(10, 30), rank(a2a=NOBODY), sending(20, 40)])
     longest = evidence(found, "longest_ep_dispatch_ns")
     assert (longest.value, longest.unit, longest.rank) == (40, "ns", 2)
-    assert (longest.start_ns, longest.end_ns, longest.step) == (300, 340, 1)
+    assert (longest.start_ns, longest.end_ns, longest.step) == (360, 400, 1)
 
 
 def test_blocking_communication_is_told_where_every_rank_that_tells_communication_has_an_account() -> None:
@@ -263,6 +264,8 @@ def test_waits_that_no_edge_explains_may_make_communication_a_wall(ns: int, off:
     found = judge_communication(ranks)
     assert found.outcome == outcome
     assert all("waits that nothing recorded explains" in said for said in found.missing)
+    doubted = judge_communication([*ranks, rank(costs(ns, at_least=DOUBT))])
+    assert (DOUBT.reason in doubted.missing) is (outcome == "clear")
     bounds = Bounds(90, 90, 90, 90)
     bounded = judge_communication([replace(one, bounds=bounds) for one in ranks])
     assert bounded.outcome == "clear"  # no cost is above its bound
