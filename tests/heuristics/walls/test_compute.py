@@ -26,7 +26,7 @@ WIDE = TensorCores(
     gemm_ns=400, simt_ns=100, simt_count=2, tf32=True, fp32_to_tf32_frac=0.5, matrix_ns=400, wide_ns=100,
     wide_count=2, half=True, peaks_known=True,
 )  # fmt: skip
-"""Of 1000 ns 400 are matrix work, 100 of that in FP32 or TF32 and 100 without tensor cores: each as a wall."""
+"""Of 1000 ns 400 are matrix work, 100 of it in FP32 or TF32, 100 without tensor cores: each as a wall."""
 
 
 def wide(priced: float = 0.5, held: bool = False, **what: object) -> RankMeasurements:
@@ -91,7 +91,8 @@ def test_what_stands_beside_compute_is_of_the_ranks_that_tell_it() -> None:
     found = judge_compute([rank(sm=other, compute_work_ns=500), told, untold])
     values = {one.measure: one.value for one in found.evidence if one.limit is None}
     assert values == {"under_filled_frac": 0.3, "fill_frac": 0.5, "persistent_frac": 0.4}
-    assert "under_filled_frac" not in seen(judge_compute([replace(untold, compute_work_ns=500)]))
+    for one in (replace(untold, compute_work_ns=500), rank(sm=other, compute_work_ns=None)):
+        assert "under_filled_frac" not in seen(judge_compute([one]))
     with_layout = judge_compute([told, untold])
     assert (evidence(with_layout, "layout_frac").value, evidence(with_layout, "layout_frac").limit) == (
         120 / 1_800,

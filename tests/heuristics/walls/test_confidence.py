@@ -10,7 +10,7 @@ from msgspec import structs
 
 from heuristics.result.judged import Reason
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.confidence import level_of, reasons_against
+from heuristics.walls.confidence import about_others, level_of, reasons_against
 from heuristics.walls.costs import costs_of
 from tests.doubles.opinions import (
     NOBODY,
@@ -22,6 +22,7 @@ from tests.doubles.opinions import (
     judge_communication,
     rank,
     steps_of,
+    wall,
     walls,
     walls_of,
 )
@@ -114,6 +115,8 @@ def test_other_walls_that_nobody_could_look_at_are_a_reason() -> None:
     assert sure("communication", compute=None).because == ("compute: not measurable from this recording",)
     assert sure("communication", compute=None, host_overhead=None).level == "medium"
     assert sure("communication", communication=None).because == ()
+    others = wall("compute", 5, "unmeasurable"), wall("memory", None, "finding")
+    assert [*about_others("communication", others)] == []
 
 
 def test_each_reason_lowers_once_and_never_below_low() -> None:
@@ -218,7 +221,7 @@ def run_of(group: Group | None = None, *, world_size: int | None = 4, steps: int
 
 def reasons(found: Run) -> list[str]:
     speaks = rank(budget=budget(900, 100))
-    sure = reasons_against("communication", costs_of([speaks] * 4), walls(communication=20.0), found)
+    sure = reasons_against("communication", costs_of([rank(), speaks] * 2), walls(communication=20.0), found)
     return [one.text for one in sure]
 
 
