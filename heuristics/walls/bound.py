@@ -126,7 +126,7 @@ def unproven(walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
     if bound.bucket != "compute" or not priced:
         return {}
     compute = next((wall for wall in walls if wall.id == "compute"), None)
-    if compute is None or compute.outcome != "unmeasurable" or not compute.missing:
+    if compute is None or not compute.missing:
         return {"compute": Missing("verdict.bound", NO_WALL, MEASURE_IT)}
     reason = say("walls.bound-unpriced", reason="; ".join(compute.missing))
     return {"compute": Missing("verdict.bound", reason, compute.cure)}

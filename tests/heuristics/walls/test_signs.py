@@ -142,8 +142,8 @@ def test_memory_is_pointed_at_by_what_is_paid_for_it_else_by_how_full_it_is(
     full = [given(), given(memory=structs.replace(NOTHING, **memory))]  # one full rank is enough
     for order in (full, full[::-1]):
         assert ("memory" in pointed_at(order)) == (said is not None)
-    paid = [given(window_ns, memory=structs.replace(NOTHING, recompute_ns=30)) for window_ns in (1_000, 500)]
-    assert "take 4.0 %" in pointed_at(paid)["memory"]
+    paid = [given(window_ns, memory=structs.replace(NOTHING, recompute_ns=30)) for window_ns in (50, 25)]
+    assert "take 80 %" in pointed_at(paid)["memory"]
 
 
 def test_what_costs_memory_comes_before_memory_that_is_only_full() -> None:

@@ -188,12 +188,6 @@ def test_a_rank_without_costs_leaves_a_finding_and_keeps_the_rest_from_being_cle
     assert (open_.missing, open_.cure) == ((BLIND.reason,), BLIND.cure)
 
 
-def test_a_rank_whose_kernels_cannot_be_told_apart_keeps_communication_from_being_clear() -> None:
-    found = judge_communication([costing("communication", 99), rank(unseen=NOBODY)])
-    assert found.outcome == "unmeasurable"
-    assert "--cuda-graph-trace=node" in found.cure
-
-
 def in_steps(wall: WallId, *each_ns: int) -> RankMeasurements:
     """A rank of a step of 400 ns and three of 200 that a handicap costs so much each."""
     return rank(
