@@ -103,7 +103,7 @@ def test_late_launches_and_what_masks_them_stand_beside_the_cost_of_the_host() -
     assert evidence(found, "launch_starved_frac").value == 0.3
     assert evidence(found, "masked_frac").value == 0.05
     assert "graph_share_frac" not in seen(found)
-    graphed = [rank(detected=replace_fields(rank().detected, graph_share_frac=one)) for one in (0.2, 0.7, 0)]
+    graphed = [rank(detected=replace_fields(rank().detected, graph_share_frac=one)) for one in (0.7, NOBODY)]
     assert evidence(judge_host(graphed), "graph_share_frac").value == 0.7
 
 
