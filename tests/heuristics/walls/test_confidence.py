@@ -10,8 +10,9 @@ from msgspec import structs
 
 from heuristics.result.judged import Reason
 from heuristics.run.run import WALL_IDS
-from heuristics.walls.confidence import about_others, level_of, reasons_against
+from heuristics.walls.confidence import about_others, level_of, reasons_against, with_confidence
 from heuristics.walls.costs import costs_of
+from heuristics.walls.verdict import verdict_of
 from tests.doubles.opinions import (
     NOBODY,
     SURE,
@@ -120,6 +121,7 @@ def test_each_reason_lowers_once_and_never_below_low() -> None:
     poor = replace(one, account=account(undecided_ns=500))
     third = sure("compute", poor, communication=None)
     assert (third.level, len(third.because)) == ("low", 3)
+    assert with_confidence(verdict_of(()), (), "low").confidence == "low"  # as a result said it
 
 
 def test_start_up_lowers_the_confidence() -> None:
