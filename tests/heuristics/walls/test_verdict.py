@@ -89,7 +89,7 @@ def test_a_run_out_of_memory_has_that_wall_first_where_it_is_a_finding(
 ) -> None:
     told = of_walls(found, out_of_memory=True)
     assert (told.wall, told.does_not_fit, told.tied_with) == (wall_id, not fits, ())
-    assert of_walls(found).does_not_fit is False
+    assert (of_walls(found).does_not_fit, of_walls(found).tied_with) == (False, ())
 
 
 def test_what_does_not_fit_ties_with_nothing_however_near() -> None:
