@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
-from heuristics.figures.figures import Figures, Ranks, frac_of
+from heuristics.figures.figures import Figures, Ranks, added, frac_of
 from heuristics.result.judged import Bucket, Wall
 from heuristics.words import say
 from traces.cures import cure
@@ -45,7 +45,7 @@ def find_bound(ranks: Ranks) -> Bound:
         window_ns += rank.judged_ns
         parts = _time_by_wall(rank)
         is_split &= parts is not None
-        by_wall.update(parts or {})
+        by_wall.update(parts)
     if is_split:
         return _largest(by_wall, window_ns)
     return _over_half(ranks, window_ns)
@@ -68,13 +68,11 @@ def _time_by_wall(rank: Figures) -> dict[WallId, int] | None:
     """
     host, memory, compute_ns = rank.host_by_cause_ns, rank.memory, rank.budget_ns.get("compute")
     waits_ns = rank.exposed_comm_ns if rank.blocked_ns is None else rank.blocked_ns
-    if not rank.comm_known or host is None or compute_ns is None or waits_ns is None:
-        return None
-    if rank.recomputed_ns is None:
+    if host is None or compute_ns is None or waits_ns is None or rank.recomputed_ns is None:
         return None
     copies_ns = (memory.offload_exposed_ns or 0) + (memory.host_resident_exposed_ns or 0)
     return {
-        "memory": rank.recomputed_ns + copies_ns + (rank.starved_ns or {}).get("allocator", 0),
+        "memory": rank.recomputed_ns + copies_ns + added([rank.starved_ns])["allocator"],
         "communication": waits_ns,
         "host_overhead": sum(host.values()),
         "compute": max(0, compute_ns - rank.recomputed_ns),
@@ -128,7 +126,7 @@ def unproven(walls: Sequence[Wall], bound: Bound) -> Mapping[WallId, Missing]:
     if bound.bucket != "compute" or not priced:
         return {}
     compute = next((wall for wall in walls if wall.id == "compute"), None)
-    if compute is None or compute.outcome != "unmeasurable" or not compute.missing:
+    if compute is None or not compute.missing:
         return {"compute": Missing("verdict.bound", NO_WALL, MEASURE_IT)}
     reason = say("walls.bound-unpriced", reason="; ".join(compute.missing))
     return {"compute": Missing("verdict.bound", reason, compute.cure)}

@@ -114,7 +114,7 @@ def _context(ranks: Ranks) -> Iterator[Evidence]:
         yield shown("under_filled_frac", under_filled_ns / work_ns)
     if fills:
         yield shown("fill_frac", min(fills))
-    if layout_ns >= HALF_A_WALL.value * judged_ns > 0:
+    if layout_ns >= HALF_A_WALL.value * judged_ns:
         yield shown("layout_frac", layout_ns / judged_ns, HALF_A_WALL.value)
     if persistent_ns:
         yield shown("persistent_frac", persistent_ns / work_ns)

@@ -51,23 +51,25 @@ class RankCosts:
             bound = max(bound, cost.ns)
         if wall != "communication" or not self.unnamed_ns:
             return bound
-        bound = cost.ns if cost is not None and self._is_proven else bound
+        proven_ns = self._replayed_ns(wall)
+        if proven_ns is not None:
+            bound = proven_ns
         if bound is None:
             return None
         return min(bound + self.unnamed_ns, self.start.judged_ns)
 
     def proven_ns(self, wall: WallId) -> int | None:
         """What the wall costs, where nothing leaves it open that it is more."""
-        cost = self.by_wall.get(wall)
-        is_open = wall == "communication" and self.unnamed_ns > 0
-        if cost is not None and self._is_proven and not is_open:
-            return cost.ns
-        return None
+        if wall == "communication" and self.unnamed_ns:
+            return None
+        return self._replayed_ns(wall)
 
-    @property
-    def _is_proven(self) -> bool:
-        """Whether no proof of the replay leaves it open that costs are more."""
-        return self.replays is not None and self.replays.at_least is None
+    def _replayed_ns(self, wall: WallId) -> int | None:
+        """What a replay says whose proofs leave nothing open."""
+        if self.replays is None or self.replays.at_least is not None:
+            return None
+        cost = self.by_wall.get(wall)
+        return None if cost is None else cost.ns
 
 
 @frozen

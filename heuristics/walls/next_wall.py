@@ -59,7 +59,7 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
             said += say("walls.but-unjudged", walls=unjudged)
         if wall is not None and fracs[wall] >= LITTLE.value:
             said += say("walls.largest-then", wall=spoken(wall), left_frac=fracs[wall])
-        gap = Missing("", blind[0].missing[0], blind[0].cure) if blind else None
+        gap = next((Missing("", "; ".join(one.missing), one.cure) for one in blind), None)
         return with_next(verdict, gap, None, said)
     said = say("walls.next", wall=spoken(wall), left_frac=fracs[wall], first=name)
     if today[wall] < WALL.value:
@@ -81,7 +81,7 @@ def _left(one: RankCosts, first: WallId) -> Without | None:
         return replace(without, window_ns=without.window_ns - start.ns + gone_ns)
     if one.by_wall[first].ns >= WALL.value * judged_ns:
         return None
-    return Without(judged_ns, {wall: cost for wall, cost in one.by_wall.items() if wall != first})
+    return Without(judged_ns, dict(one.by_wall.items()))
 
 
 def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float:

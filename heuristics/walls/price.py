@@ -218,9 +218,8 @@ def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence
     be is below the limit.
     """
     most = told.at_most_frac
-    is_bounded = most is not None and most < WALL.value
     if isinstance(told, Unpriced):
-        if most is None or not is_bounded:
+        if most is None or most >= WALL.value:
             return unmeasurable(wall, told.why, evidence, most)
         ns = round(most * sum(rank.judged_ns for rank in ranks))
         bound = held("cost_frac", most, WALL, because=say("walls.at-most", reason=told.why.reason))
@@ -229,7 +228,7 @@ def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence
     if told.steady_frac is not None:
         costs.append(held("steady_cost_frac", told.steady_frac, HALF_A_WALL))
     stands, proofs = told.frac >= WALL.value, (*costs, *evidence)
-    if not stands and told.at_least is not None and not is_bounded:
+    if told.at_least is not None and not stands and (most is None or most >= WALL.value):
         return unmeasurable(wall, told.at_least, proofs, most)
     outcome: Outcome = "finding" if stands else "clear"
     return Wall(wall, outcome, told.ns, told.frac, told.by_kind_ns, most, proofs, (), "")
@@ -257,6 +256,6 @@ def wall_of(row: str) -> WallId | None:
         if direction == "recompute":
             return "memory"
         return _ROWS["module"].get(module)
-    if head == "blocking" and rest in COMM_KINDS:
+    if rest in COMM_KINDS:
         return "communication"
     return _ROWS["row"].get(row, _ROWS["group"].get(head))

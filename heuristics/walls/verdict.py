@@ -75,7 +75,7 @@ def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.
         _OPEN,
         wall=first.id,
         because=_why(first, walls, short),
-        runner_up=next((wall.id for wall in told if wall.id != first.id and _ns(wall)), None),
+        runner_up=next((wall.id for wall in told if wall.id != first.id and wall.cost_ns), None),
         kind=_kind(first),
         tied_with=tuple(near),
         does_not_fit=short,
@@ -84,10 +84,6 @@ def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.
 
 def _frac(wall: Wall) -> float:
     return wall.cost_frac or 0.0
-
-
-def _ns(wall: Wall) -> int:
-    return wall.cost_ns or 0
 
 
 def _none(walls: Walls, told: Walls) -> Verdict:
@@ -101,18 +97,18 @@ def _none(walls: Walls, told: Walls) -> Verdict:
     ]
     if unjudged:
         said += say("walls.unjudged", walls=", ".join(unjudged))
-    runner_up = nearest.id if _ns(nearest) else None
+    runner_up = nearest.id if nearest.cost_ns else None
     return structs.replace(_OPEN, because=(said, *_blind(walls)), runner_up=runner_up)
 
 
 def _why(first: Wall, walls: Walls, short: bool) -> Texts:
     said = [say("walls.does-not-fit")] if short else []
-    if _ns(first):
+    if first.cost_ns:
         said.append(say("walls.without", wall=spoken(first.id), part_frac=_frac(first)))
     said += [
         say("walls.other", wall=spoken(wall.id), part_frac=_frac(wall))
         for wall in sorted(walls, key=lambda one: -_frac(one))
-        if wall.id != first.id and wall.outcome == "finding" and _ns(wall)
+        if wall.id != first.id and wall.outcome == "finding" and wall.cost_ns
     ]
     return (*said, *_blind(walls))
 

@@ -144,6 +144,7 @@ def test_a_message_is_printed_where_its_rule_is_written_from_its_first_release_o
     first = None if since is None else Version(since)
     rule = Rule(id="a-rule", text="A needs B", by=by, since=first, message=("B is needed",), source=source)
     assert rule.line == KnownLine(("B is needed",), printed, "a-rule")
+    assert replace(rule, printed="b.py").line.source == "b.py"
 
 
 @pytest.mark.parametrize(

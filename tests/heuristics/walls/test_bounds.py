@@ -109,8 +109,10 @@ def test_what_goes_with_repeated_work_is_beside_its_bound() -> None:
 
 
 def test_cost_and_bound_are_parts_of_the_same_where_one_rank_of_two_has_no_price() -> None:
-    ranks = [rank(costs(160), bounds=bounded(500)), rank(BLIND, bounds=bounded(20))]
+    ranks = [rank(costs(160, 200), bounds=bounded(500)), rank(BLIND, bounds=bounded(20))]
     found = JUDGE["communication"](ranks)
     assert (found.outcome, found.cost_frac, found.at_most_frac) == ("clear", 0.08, 0.09)
-    ranks[1] = replace(ranks[1], bounds=bounded(None))
-    assert JUDGE["communication"](ranks).cost_frac == 0.16  # of the rank that can be told
+    graphed = replace(bounded(None), communication_seen=150)  # no bound but of what is outside of graphs
+    ranks = [replace(one, bounds=graphed) for one in ranks]
+    fracs = [JUDGE["communication"](ranks).cost_frac, JUDGE["host_overhead"](ranks).cost_frac]
+    assert fracs == [0.15, 0.2]  # of the rank that can be told

@@ -23,10 +23,10 @@ from traces.measurements import RankMeasurements
 from traces.sections.rank import TensorCores
 
 WIDE = TensorCores(
-    gemm_ns=400, simt_ns=0, simt_count=0, tf32=True, fp32_to_tf32_frac=0.5, matrix_ns=400, wide_ns=100,
+    gemm_ns=400, simt_ns=100, simt_count=2, tf32=True, fp32_to_tf32_frac=0.5, matrix_ns=400, wide_ns=100,
     wide_count=2, half=True, peaks_known=True,
 )  # fmt: skip
-"""Of 1000 ns 400 are matrix work, 100 of that in FP32 or TF32: as much as a wall."""
+"""Of 1000 ns 400 are matrix work, 100 of it in FP32 or TF32, 100 without tensor cores: each as a wall."""
 
 
 def wide(priced: float = 0.5, held: bool = False, **what: object) -> RankMeasurements:
@@ -43,8 +43,8 @@ def wide(priced: float = 0.5, held: bool = False, **what: object) -> RankMeasure
         (wide(peaks_known=False, wide_ns=99), None),
         (wide(peaks_known=False, half=NOBODY), "peak rates unknown"),
         (wide(peaks_known=False, half=False), None),  # a GPU that has no better format
-        (wide(0.39), "what waits for what is not understood"),
-        *((wide(0.39, held=True), "the host is nearly the limit too"), (wide(0.4), None)),
+        (wide(0.39), "saves only 39 %: what waits for what is not understood"),
+        *((wide(0.39, held=True), "saves only 39 %: the host is nearly the limit too"), (wide(0.4), None)),
         *((wide(0.39, wide_ns=99), None), (wide(0.39, half=False), None)),
         (replace(wide(0.2), budget=budget(500)), None),  # of half a window of compute half as much is saved
         (replace(wide(0.19), budget=budget(500)), "what waits for what is not understood"),
@@ -72,23 +72,27 @@ def test_doubts_of_any_rank_come_in_the_order_of_the_doubts() -> None:
 def test_a_doubted_price_of_compute_has_the_bound_of_its_partition() -> None:
     bounded = replace(wide(0.2), bounds=Bounds(0, 0, 0, 150))
     assert judge_compute([bounded]).at_most_frac == 0.15
+    in_doubt = rank(costs(at_least=NOBODY), bounds=Bounds(0, 0, 0, 150))
+    assert judge_compute([bounded, in_doubt]).at_most_frac == 0.075  # the other's own replay is proven
     assert judge_compute([replace(bounded, bounds=Bounds(0, 0, 0, 90))]).outcome == "clear"
     sure = judge_compute([replace(wide(), bounds=Bounds(0, 0, 0, 150))])
     assert sure.at_most_frac is None  # the price itself is the most
 
 
 def test_what_stands_beside_compute_is_of_the_ranks_that_tell_it() -> None:
-    """Small grids fill 300 of 1000 + 500 ns of work, persistent kernels 600; layouts 120 of 2200 ns."""
+    """Small grids fill 300 + 150 of 1000 + 500 ns of work, persistent kernels 600; layouts 120 of 2200 ns."""
     sm = structs.replace(rank().sm, under_filled_ns=300, persistent_ns=600, fill_frac=0.5)
     layout = replace(budget(), compute_by_class_ns={"layout": 120})
     told = rank(sm=sm, compute_work_ns=1_000, budget=layout)
-    other = structs.replace(sm, under_filled_ns=NOBODY, persistent_ns=0, fill_frac=0.8)
+    other = structs.replace(sm, under_filled_ns=150, persistent_ns=0, fill_frac=0.8)
+    unknown = structs.replace(other, under_filled_ns=NOBODY, fill_frac=NOBODY)
     begun = account({"profiler": 200})  # which leaves 800 ns of the window
-    untold = rank(sm=structs.replace(other, fill_frac=NOBODY), compute_work_ns=None, account=begun)
+    untold = rank(sm=unknown, compute_work_ns=None, account=begun)
     found = judge_compute([rank(sm=other, compute_work_ns=500), told, untold])
     values = {one.measure: one.value for one in found.evidence if one.limit is None}
-    assert values == {"under_filled_frac": 0.2, "fill_frac": 0.5, "persistent_frac": 0.4}
-    assert "under_filled_frac" not in seen(judge_compute([replace(untold, compute_work_ns=500)]))
+    assert values == {"under_filled_frac": 0.3, "fill_frac": 0.5, "persistent_frac": 0.4}
+    for one in (replace(untold, compute_work_ns=500), rank(sm=other, compute_work_ns=None)):
+        assert "under_filled_frac" not in seen(judge_compute([one]))
     with_layout = judge_compute([told, untold])
     assert (evidence(with_layout, "layout_frac").value, evidence(with_layout, "layout_frac").limit) == (
         120 / 1_800,
@@ -103,11 +107,12 @@ def test_copies_from_layout_to_layout_are_shown_from_a_twentieth(layout_ns: int,
 
 
 def test_wide_and_simt_work_are_shares_of_the_gpus_that_could_do_better() -> None:
-    """Wide: 100 + 50 of 400 + 200; without tensor cores 30 + 60 of 100 + 200, by five kernels."""
-    first = structs.replace(WIDE, gemm_ns=100, simt_ns=30, simt_count=2)
+    """Wide: 100 + 50 of 400 + 200, 30 in TF32; without tensor cores 30 + 60 of 100 + 200, by five kernels."""
+    first = structs.replace(WIDE, gemm_ns=100, simt_ns=30, simt_count=2, tf32_ns=30)
     second = structs.replace(WIDE, matrix_ns=200, wide_ns=50, gemm_ns=200, simt_ns=60, simt_count=3)
     older = structs.replace(first, half=False, tf32=False)
     found = judge_compute([rank(tensor_cores=one) for one in (first, second, older)])
     values = {one.measure: one.value for one in found.evidence}
-    assert (values["wide_matrix_frac"], values["simt_gemm_frac"], values["simt_gemm_count"]) == (0.25, 0.3, 5)
+    assert (values["wide_matrix_frac"], values["tf32_matrix_frac"]) == (0.25, 0.2)
+    assert (values["simt_gemm_frac"], values["simt_gemm_count"]) == (0.3, 5)
     assert not {"wide_matrix_frac", "simt_gemm_frac"} & seen(judge_compute([rank(tensor_cores=older)]))

@@ -10,13 +10,14 @@ from heuristics.result.judged import Verdict
 from heuristics.walls.costs import costs_of
 from heuristics.walls.next_wall import find_next
 from heuristics.walls.verdict import verdict_of
-from tests.doubles.opinions import BEGUN, NOBODY, cost, costs, rank, walls_of, with_memory
+from tests.doubles.opinions import BEGUN, NOBODY, account, cost, costs, rank, walls_of, with_memory
 from traces.measurements import RankMeasurements
 from traces.missing import Missing
 from traces.replay.changes.costs import Without
 from traces.replay.proofs import Cost
 from traces.sections.tables import WallId
 
+AGAIN = rank().recompute
 NONE_NEXT = "no other bottleneck of at least 10 % would remain if the communication overhead were removed"
 
 
@@ -63,17 +64,16 @@ def test_a_wall_that_only_showed_up_behind_the_first_says_what_it_costs_today(
 ) -> None:
     found = after("communication", of(500, now_ns=now_ns, host_overhead=100, memory=10, compute=0))
     assert found.next_wall == "host_overhead"
-    assert found.next_because.endswith(", though 9.9 % of the run as it is") is said
+    assert found.next_because.endswith(f", though {now_ns / 10:.2g} % of the run as it is") is said
 
 
 def test_where_a_wall_could_not_be_looked_at_none_is_only_perhaps() -> None:
     without = {"communication": left(500, host_overhead=0, memory=0)}
-    found = after("communication", rank(costs(500, compute=None, without=without)))
-    assert isinstance(found.next_wall, Missing)
-    assert (found.next_wall, found.next_because) == (
-        found.next_wall_frac,
-        f"{NONE_NEXT}, but compute could not be judged",
-    )
+    open_ = rank(costs(500, compute=None, without=without), recompute=replace(AGAIN, at_most_ns=None))
+    found = after("communication", with_memory(open_, recompute_ns=NOBODY))
+    assert found.next_wall == Missing("", "time of recompute unknown: nobody looked", "look")
+    assert found.next_wall_frac == found.next_wall
+    assert found.next_because == f"{NONE_NEXT}, but memory, compute could not be judged"
     without = {"communication": left(500, host_overhead=100, memory=0)}
     found = after("communication", rank(costs(500, 200, compute=None, without=without)))
     assert (found.next_wall, found.next_wall_frac) == ("host_overhead", 0.2)
@@ -87,11 +87,12 @@ def test_the_first_wall_is_none_that_could_not_be_judged_though_it_has_no_price(
 
 
 def test_ranks_are_added_and_one_that_loses_little_counts_as_it_is() -> None:
-    """600 ns left of the first rank, all 1000 of the second: 120 and 40 of 1600."""
+    """600 ns left of the first rank, all 800 of the second that are no start-up: 120 and 20 of 1400."""
     first = of(600, host_overhead=120, memory=0, compute=0)
-    found = after("communication", first, rank(costs(99, 40)))
+    begun = account({"profiler": 200})
+    found = after("communication", first, rank(costs(79, 20), account=begun))
     assert (found.next_wall, found.next_wall_frac) == ("host_overhead", 0.1)
-    lost = after("communication", first, rank(costs(100, 40)))
+    lost = after("communication", first, rank(costs(80, 20), account=begun))
     assert isinstance(lost.next_wall, Missing)
     assert lost.next_because == "what comes after communication is not known"
     blind = after("communication", first, rank(NOBODY))  # a rank without prices does not count
@@ -107,8 +108,9 @@ def test_a_cost_is_of_what_is_left_of_the_ranks_that_tell_it() -> None:
     found = after("communication", told, untold)
     assert (found.next_wall, found.next_wall_frac) == ("compute", 0.1)
     without = {"host_overhead": left(600, communication=60, memory=0, compute=0)}
-    heard = rank(costs(120, 400, without=without))
-    found = after("host_overhead", heard, replace(heard, unseen=NOBODY))  # whose kernels have no names
+    heard, other = rank(costs(120, 400, without=without)), left(700, communication=60)
+    nameless = rank(costs(120, 400, without={"host_overhead": other}), unseen=NOBODY)
+    found = after("host_overhead", heard, nameless)
     assert (found.next_wall, found.next_wall_frac) == ("communication", 0.1)
 
 

@@ -61,14 +61,16 @@ def test_compute_that_was_not_given_fills_nothing_and_without_any_nobody_knows()
         None, "where the time of the window goes is unknown", "give budget_frac"
     )
     half = given(500, budget_ns={"compute": 500})
-    assert find_bound([half, given(500, budget_ns={"exposed_comm": 0})]).bucket is None
+    assert find_bound([half, given(500, budget_ns={"exposed_comm": 500})]).bucket is None
     assert find_bound([given(comm_known=False)]).cure != "give budget_frac"
+    unheard = WHOLE | {"budget_ns": {"compute": 501}, "blocking_ns": None}
+    assert find_bound([given(**unheard)]).because == "compute fills 50 % of the windows, over half"
 
 
 def test_a_rank_of_whole_graphs_says_what_its_own_recorder_would_need() -> None:
     blind = given(comm_known=False, observed=Observed(recorder="kineto"))
     nsys = given(observed=Observed(recorder="nsys-sqlite"), budget_ns={"compute": 900})
-    assert "CUPTI does by default" in find_bound([nsys, blind]).cure
+    assert "CUPTI does by default" in find_bound([nsys, blind, given(comm_known=False)]).cure
 
 
 def test_the_largest_bucket_is_of_all_windows_and_of_equals_the_first() -> None:
@@ -140,8 +142,8 @@ def test_memory_is_pointed_at_by_what_is_paid_for_it_else_by_how_full_it_is(
     full = [given(), given(memory=structs.replace(NOTHING, **memory))]  # one full rank is enough
     for order in (full, full[::-1]):
         assert ("memory" in pointed_at(order)) == (said is not None)
-    paid = [given(window_ns, memory=structs.replace(NOTHING, recompute_ns=30)) for window_ns in (1_000, 500)]
-    assert "take 4.0 %" in pointed_at(paid)["memory"]
+    paid = [given(window_ns, memory=structs.replace(NOTHING, recompute_ns=30)) for window_ns in (50, 25)]
+    assert "take 80 %" in pointed_at(paid)["memory"]
 
 
 def test_what_costs_memory_comes_before_memory_that_is_only_full() -> None:

@@ -48,7 +48,8 @@ def test_a_tenth_of_the_window_is_a_finding_and_less_is_clear(wall: WallId) -> N
 
 @pytest.mark.parametrize("wall", WALL_IDS)
 def test_a_refused_replay_prices_nothing(wall: WallId) -> None:
-    found = JUDGE[wall]([costing(wall, 900, refused=Missing("replay", "misses by 40%", "record events"))])
+    refused = costing(wall, 900, refused=Missing("replay", "misses by 40%", "record events"))
+    found = JUDGE[wall]([refused, rank(BLIND)])  # the first says why
     assert (found.outcome, known(found.cost_ns)) == ("unmeasurable", None)
     assert (found.missing, found.cure) == (("misses by 40%",), "record events")
 
@@ -102,7 +103,7 @@ def test_late_launches_and_what_masks_them_stand_beside_the_cost_of_the_host() -
     assert evidence(found, "launch_starved_frac").value == 0.3
     assert evidence(found, "masked_frac").value == 0.05
     assert "graph_share_frac" not in seen(found)
-    graphed = [rank(detected=replace_fields(rank().detected, graph_share_frac=one)) for one in (0.2, 0.7, 0)]
+    graphed = [rank(detected=replace_fields(rank().detected, graph_share_frac=one)) for one in (0.7, NOBODY)]
     assert evidence(judge_host(graphed), "graph_share_frac").value == 0.7
 
 
@@ -187,12 +188,6 @@ def test_a_rank_without_costs_leaves_a_finding_and_keeps_the_rest_from_being_cle
     assert (open_.missing, open_.cure) == ((BLIND.reason,), BLIND.cure)
 
 
-def test_a_rank_whose_kernels_cannot_be_told_apart_keeps_communication_from_being_clear() -> None:
-    found = judge_communication([costing("communication", 99), rank(unseen=NOBODY)])
-    assert found.outcome == "unmeasurable"
-    assert "--cuda-graph-trace=node" in found.cure
-
-
 def in_steps(wall: WallId, *each_ns: int) -> RankMeasurements:
     """A rank of a step of 400 ns and three of 200 that a handicap costs so much each."""
     return rank(
@@ -218,30 +213,25 @@ def test_the_steps_after_the_first_add_up_over_ranks() -> None:
     assert (found.outcome, evidence(found, "steady_cost_frac").value) == ("finding", 0.05)
 
 
-@pytest.mark.parametrize("each_ns", [(300, 0), (300,), ()])
+@pytest.mark.parametrize("each_ns", [(300, 0, 0), (300, 0), (300,), ()])
 def test_under_three_steps_none_is_the_usual_one(each_ns: tuple[int, ...]) -> None:
     lengths = [1_000 // len(each_ns)] * len(each_ns) if each_ns else []
     found = judge_communication(
         [rank(costs(communication=cost(300, steps=each_ns)), steps=steps_of(*lengths))]
     )
     assert (found.outcome, found.cost_ns) == ("finding", 300)
-    assert "steady_cost_frac" not in seen(found)
-
-
-def test_of_three_steps_the_first_may_be_warm_up() -> None:
-    one = rank(costs(communication=cost(300, steps=(300, 0, 0))), steps=steps_of(400, 300, 300))
-    assert only_in_first_step(judge_communication([one]))
+    assert ("steady_cost_frac" in seen(found)) is (len(each_ns) == 3)
 
 
 def test_the_longest_all_to_all_names_its_rank_and_place() -> None:
     def sending(*lengths_ns: int) -> RankMeasurements:
-        spans = tuple(Span("ep_dispatch", 300, 300 + ns, 1, None, None) for ns in lengths_ns)
+        spans = tuple(Span("ep_dispatch", 400 - ns, 400, 1, None, None) for ns in lengths_ns)
         return rank(a2a=A2a(len(spans), 0, 0, None, 0, 0, None, 0, spans))
 
     found = judge_communication([sending(10, 30), rank(a2a=NOBODY), sending(20, 40)])
     longest = evidence(found, "longest_ep_dispatch_ns")
     assert (longest.value, longest.unit, longest.rank) == (40, "ns", 2)
-    assert (longest.start_ns, longest.end_ns, longest.step) == (300, 340, 1)
+    assert (longest.start_ns, longest.end_ns, longest.step) == (360, 400, 1)
 
 
 def test_blocking_communication_is_told_where_every_rank_that_tells_communication_has_an_account() -> None:
@@ -263,6 +253,8 @@ def test_waits_that_no_edge_explains_may_make_communication_a_wall(ns: int, off:
     found = judge_communication(ranks)
     assert found.outcome == outcome
     assert all("waits that nothing recorded explains" in said for said in found.missing)
+    doubted = judge_communication([*ranks, rank(costs(ns, at_least=DOUBT))])
+    assert (DOUBT.reason in doubted.missing) is (outcome == "clear")
     bounds = Bounds(90, 90, 90, 90)
     bounded = judge_communication([replace(one, bounds=bounds) for one in ranks])
     assert bounded.outcome == "clear"  # no cost is above its bound
