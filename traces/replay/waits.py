@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traces.account.calls import APART, NONE, CallKind, HostCalls, is_kind
+from traces.account.calls import NONE, CallKind, HostCalls, is_kind
 from traces.account.clocks import SKEW
 from traces.account.inferred import synchronised_streams
 from traces.account.waits import QUEUE, RETURNS, token_count_reads
@@ -255,13 +255,12 @@ class Finder:
         `last` is the work of each launch, those from before the recording first, then those of
         `launching`.
 
-        Such a call lasts many times as long as others and returns as the end of some earlier work
+        Such a call lasts as long as one that waits and returns as the end of some earlier work
         makes room, with a full queue before it. Event records and waits take room too, so the depth
         is not the same for all, but most of it are launches.
         """
         calls, rows = self._calls, self._rows
         length, back = calls.length_ns[launching], calls.end_ns[launching]
-        usual = np.median(length) if len(length) else 0
         by_end = order_of(rows.end_ns[last]).astype(PLACE)
         latest = last_at(rows.end_ns[last][by_end], back)
         found = by_end[np.maximum(latest, 0)]
@@ -270,9 +269,5 @@ class Finder:
         made_room = (
             (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
         )
-        full = (
-            (length > APART.value * usual)
-            & (places - found >= MOST.value * QUEUE.value)
-            & made_room
-        )
+        full = (length > RETURNS.value) & (places - found >= MOST.value * QUEUE.value) & made_room
         return np.where(full, found, NONE)

