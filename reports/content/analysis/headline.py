@@ -31,7 +31,7 @@ from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
 from reports.measures import measures, words_of
 from reports.rows import each, those
-from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL
+from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL, WALL
 from traces.missing import known
 from traces.names.in_use import Loader
 from traces.sections.rank import Rank
@@ -277,6 +277,9 @@ def _under(result: Result) -> Iterator[str]:
         because = optional(": {}", ", and ".join(said))
         yield f"Confidence {level}{because}{beyond(len(new), 1, ' (and {})', 'more reason')}."
     yield data_line(result, found)
+    graphed = known(telling_rank(result).detected.graph_share_frac) or 0.0
+    if graphed >= WALL.value and those(found, id="host_overhead"):
+        yield f"CUDA graphs hold {percent(graphed)} of the kernel work."
     waits = (late and late.exposed_frac) or 0.0
     if waits >= HALF and those(found, id="communication"):
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
