@@ -133,19 +133,18 @@ ROUNDED = re.compile(r"(?<![\w.,])(?:\d\.\d\d|\d\d\.\d)(?= ms|\s|$)")
 
 
 def altered(text: str, figure: re.Pattern[str]) -> tuple[str, int]:
-    """The text with the first digit of each such figure wrong, and how many of them there are."""
-    places = [one.start() for one in figure.finditer(text)]
-    chars = list(text)
-    for place in places:
+    """The text with the first and the last digit of each such figure wrong, and how many there are."""
+    figures, chars = [*figure.finditer(text)], list(text)
+    for place in [at for one in figures for at in (one.start(), one.end() - 1)]:
         chars[place] = str((int(chars[place]) + 4) % 9 + 1)
-    return "".join(chars), len(places)
+    return "".join(chars), len(figures)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "jira", "html"])
 def test_wrong_digits_are_caught_wherever_they_are_planted(
     diagnosed: Callable[[str], Walk], form: str
 ) -> None:
-    """Of three digits a third are, by chance, those of another figure."""
+    """Of three digits some are, by chance, those of another figure."""
     walk = diagnosed("communication")
     wrong, count = altered(printed(walk.document, form, Detail.FULL), ROUNDED)
     assert count >= 10

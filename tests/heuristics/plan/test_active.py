@@ -55,7 +55,7 @@ def planned(
 @pytest.mark.parametrize(
     ("fix", "wall", "kind", "shown"),
     [
-        ("HST-3", "host_overhead", "launch", {"graph_frac": 0.9}),
+        ("HST-3", "host_overhead", "launch", {"graph_frac": 0.201}),
         ("HST-10", "host_overhead", "data", {"in_use": ("dali",)}),
         ("CMP-9", "compute", "no_tensor_cores", {"precision": "fp8_blockwise", "wide_frac": 0.2}),
     ],

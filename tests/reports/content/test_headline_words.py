@@ -92,6 +92,13 @@ def test_a_forward_pass_alone_is_said_to_be_no_training_step() -> None:
     assert "Not a training step (no backward pass), so no fixes for training." in found
 
 
+def test_graphs_that_hold_a_tenth_of_the_work_are_said_beside_the_hosts_wall() -> None:
+    result = of("token_sync")
+    (rank,) = result.ranks
+    graphed = replace(rank, detected=replace(rank.detected, graph_share_frac=0.1))
+    assert "CUDA graphs hold 10 % of the kernel work." in said(replace(result, ranks=(graphed,)))
+
+
 def facts_of(*lengths_ms: int) -> str:
     """The line of facts of steps of such lengths."""
     result = of("memory")

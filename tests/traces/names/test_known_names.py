@@ -219,8 +219,8 @@ def test_operators_and_ranges_are_told_and_the_range_of_a_step_is_none() -> None
     kinds = {text: frame and frame.kind.value for text in told if (frame := public_span(text))}
     assert kinds == told
     assert [public_span(text) for text in ("iteration 3", "ProfilerStep#3")] == [None] * 2
-    assert public_span("eve's range") == public_span("wait_for_eve") == WITHHELD
-    assert public_span("wait_for_weights") == Frame(FrameKind.RANGE, "wait_for_weights")
+    assert public_span("eve's range") == public_span("fetch_to_host") == WITHHELD
+    assert public_span("fetch_offloaded_weights") == Frame(FrameKind.RANGE, "fetch_offloaded_weights")
     assert public_span("layer_3f") == public_span("layer_4f")
 
 
