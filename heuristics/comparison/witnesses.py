@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from math import comb
 from typing import Final
 
@@ -54,6 +55,8 @@ _RENAMED: Final = frozenset(
 _ROUTED: Final = frozenset({"permute", "router", "grouped_gemm", "activation", "quantize"})
 """Classes whose grids follow the tokens that a rank's experts get."""
 _ONE_BLOCK: Final = (1, 1, 1)
+HALF: Final = Fraction(1, 2)
+"""The chance of the sign test."""
 
 Heard = bool | None
 """Whether a witness agrees; None where it is silent."""
@@ -168,44 +171,59 @@ def _ranges(base: Subject, new: Subject) -> Heard:
     works = base.rank.work, new.rank.work
     if not isinstance(works[0], Work) or not isinstance(works[1], Work):
         return None
-    same = _often_the_same(works[0].ranges, works[1].ranges)
-    backward = [alike for name, alike in same.items() if is_backward_name(name)]
+    counts = _often(works[0].ranges, works[1].ranges)
+    backward = [both for name, both in counts.items() if is_backward_name(name)]
     if beyond_chance(len(backward), len(backward)):
         return _alike(backward)
-    return _alike(same.values())
+    return _alike(counts.values())
 
 
-def _often_the_same(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, bool]:
-    """Families that both have, of which a side has enough that as many are no chance: whether as
-    many.
-    """
+def _often(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """How often each side has the families that both have, of which one has some a step."""
     found = {}
     for name in one.keys() & other.keys():
         if max(one[name], other[name]) >= FEWEST.value:
-            found[name] = same_count(one[name], other[name])
+            found[name] = one[name], other[name]
     return found
 
 
-def _alike(same: Collection[bool]) -> Heard:
-    """Whether most are, beyond chance; silent where even all of so few would not be."""
-    if not beyond_chance(len(same), len(same)):
+def _alike(counts: Collection[tuple[float, float]], chance: Fraction = HALF) -> Heard:
+    """Whether most of the families are as many on both sides, beyond chance; silent where even all
+    of so few would not be.
+    """
+    same = sum(same_count(*both) for both in counts)
+    if not beyond_chance(len(counts), len(counts)):
         return None
-    if beyond_chance(sum(same), len(same)):
+    if beyond_chance(same, len(counts), chance):
         return True
-    if sum(same) < MOST.value * len(same):
+    if same < MOST.value * len(counts):
         return False
     return None
 
 
-def beyond_chance(alike: int, count: int) -> bool:
-    """Whether so many of `count` are alike by chance in under 5 % of cases: the sign test."""
-    ways = sum(comb(count, number) for number in range(alike, count + 1))
-    return ways <= (1 - LEVEL) * (1 << count)
+def _by_chance(counts: Collection[tuple[float, float]]) -> Fraction:
+    """How probably a family is as many on both sides where counts are dealt out anew; a half where
+    that is more, since layers give many families one count, or where there is none.
+    """
+    if not counts:
+        return HALF
+    pairs = product(*zip(*counts, strict=True))
+    same = sum(same_count(*both) for both in pairs)
+    return min(HALF, Fraction(same, len(counts) ** 2))
+
+
+def beyond_chance(alike: int, count: int, chance: Fraction = HALF) -> bool:
+    """Whether so many of `count` or more are alike by chance in under 5 % of cases."""
+    tail = Fraction(0)
+    for number in range(alike, count + 1):
+        tail += comb(count, number) * chance**number * (1 - chance) ** (count - number)
+    return tail <= 1 - LEVEL
 
 
 def _kinds(base: Subject, new: Subject) -> Heard:
     one, other = counts_of(base.rank, _kind), counts_of(new.rank, _kind)
-    return _alike(_often_the_same(one, other).values())
+    counts = _often(one, other).values()
+    return _alike(counts, _by_chance(counts))
 
 
 def _kind(kernel: Kernel) -> str | None:

@@ -128,7 +128,7 @@ def broadcasts(text: str) -> dict[str, Any]:
 def calls(text: str) -> dict[str, Any]:
     """`cudaLaunchKernel 10 120`: so many calls, and how many us they take in all."""
     name, count, took_us = text.split()
-    return {"addresses": {"calls": (HostCall(name, int(count), int(took_us) * 1_000),)}}
+    return {"addresses": {"calls": (HostCall(name, int(count), int(took_us) * 1_000, 0, 0),)}}
 
 
 OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {

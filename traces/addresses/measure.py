@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from msgspec.structs import replace as replace_fields
 
 from traces.account.device import ready_ns
 from traces.account.host import Handover
@@ -77,20 +76,25 @@ def measure_addresses(
     found = levels(rank, windows)
     calls = calls_of(rank)
     host = _host_pieces(rank, windows, absent, found, calls)
-    section = _section(rank, host, _gpu(rank, windows, found), found, calls)
-    return replace_fields(section, calls=_host_calls(rank, windows, calls))
+    return _section(
+        rank, host, _gpu(rank, windows, found), found, _calls(rank, windows, calls, host)
+    )
 
 
-def _host_calls(rank: RankTimeline, windows: Spans, calls: Level) -> tuple[HostCall, ...]:
+def _calls(rank: RankTimeline, windows: Spans, calls: Level, host: _Pieces) -> tuple[HostCall, ...]:
     """Calls of the launching threads by name, the longest in all first."""
     mine = (calls.name != NO_FRAME) & np.isin(calls.thread_gid, rank.activities.launching_threads)
     mine &= covered_ns(calls.start_ns, calls.start_ns + 1, windows) > 0
     name, count = calls.name[mine], len(calls.names)
+    inside = host.take(host.call != NO_FRAME)
+    blocking_ns = sums_of(inside.blocking_ns, inside.call, count)
+    starved_ns = sums_of(inside.length_ns, inside.call, count) - blocking_ns
     took_ns = sums_of((calls.end_ns - calls.start_ns)[mine], name, count)
-    counts, order = sums_of(np.ones_like(name), name, count), order_of(-took_ns)
-    some = order[counts[order] > 0][: int(READ.value)]
-    rows = row_by_row(some, counts[some], took_ns[some])
-    return tuple(HostCall(calls.text(one), *figures) for one, *figures in rows)
+    counts = sums_of(np.ones_like(name), name, count)
+    order = order_of(-took_ns)
+    some = order[(counts + starved_ns + blocking_ns)[order] > 0][: int(READ.value)]
+    figures = (counts[some], took_ns[some], starved_ns[some], blocking_ns[some])
+    return tuple(HostCall(calls.text(one), *ns) for one, *ns in row_by_row(some, *figures))
 
 
 def _host_pieces(
@@ -211,16 +215,13 @@ def _section(
     host: _Pieces,
     gpu: tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut],
     found: Mapping[FrameKind, Level],
-    calls: Level,
+    calls: tuple[HostCall, ...],
 ) -> Addresses:
     length_ns, names = host.length_ns, {kind: getattr(host, kind) for kind in LEVELS}
     (level, name), total_ns = _chosen(names, PREFERRED), summed(length_ns)
     shown, left, stacks = list[Address](), list[Address](), list[HostStack]()
-    by_address = group_of(level, name)
-    call = _main_call(by_address, host)
-    for at, starved_ns, blocking_ns in _largest(by_address, host):
-        address = _address(found, PREFERRED, level[at], name[at])
-        row = Address(*address, starved_ns, blocking_ns, calls.text(call[by_address[at]]))
+    for at, *ns in _largest(group_of(level, name), host):
+        row = Address(*_address(found, PREFERRED, level[at], name[at]), *ns)
         is_shown = len(shown) < READ.value or row.kind == "none"
         (shown if is_shown else left).append(row)
     for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), host):
@@ -238,6 +239,7 @@ def _section(
         host_stacks_left_out=_left_out(stacks[int(STACKS.value) :]),
         gpu_addresses=gpu[0],
         gpu_addresses_left_out=gpu[1],
+        calls=calls,
     )
 
 
@@ -247,17 +249,6 @@ def _largest(group: IntArray, host: _Pieces) -> Iterator[tuple[int, int, int]]:
     ns, blocking_ns = (sums_of(one, group, count) for one in (host.length_ns, host.blocking_ns))
     order = order_of(-ns)
     return row_by_row(first[order], (ns - blocking_ns)[order], blocking_ns[order])
-
-
-def _main_call(group: IntArray, host: _Pieces) -> IntArray:
-    """Of each group the call that more than half of its time was in, or -1."""
-    both = group_of(group, host.call)
-    first, count = first_of(both), int(group.max(initial=-1)) + 1
-    total_ns = sums_of(host.length_ns, group, count)
-    is_main = 2 * sums_of(host.length_ns, both, len(first)) > total_ns[group[first]]
-    main = np.full(count, NO_FRAME)
-    main[group[first[is_main]]] = host.call[first[is_main]]
-    return main
 
 
 def _left_out(rows: list[Address] | list[HostStack]) -> AddressesLeftOut:

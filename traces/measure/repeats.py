@@ -27,7 +27,8 @@ def repeated_rows(rank: RankTimeline, backward: BoolArray) -> BoolArray:
     """Kernels of rows that `backward` launches as forward's threads do, between two kernels that
     are backward by name; masks of shape (n,).
 
-    A row is `ROW` kernels of one thread in order of launch, by name and grid, not all of one kind.
+    A row is `ROW` kernels of one thread in order of launch, by name and grid, not all of one kind,
+    and more than a convolution with its layouts: backward of a transposed one launches the same.
     None where no product, nor a kernel that is forward by name, is in any: sums and copies are
     alike everywhere.
     """
@@ -43,7 +44,9 @@ def repeated_rows(rank: RankTimeline, backward: BoolArray) -> BoolArray:
     named = np.lib.stride_tricks.sliding_window_view(rank.of_phase("bwd")[mine], length)
     row, first = group_of(*kinds.T), backward[mine][: len(kinds)]
     whole = (threads == threads[:, :1]).all(axis=1)
-    again = whole & first & ~named.any(axis=1) & (kinds != kinds[:, :1]).any(axis=1)
+    others = ~rank.of_class("convolution", "layout")[mine]
+    more = np.lib.stride_tricks.sliding_window_view(others, length).any(axis=1)
+    again = whole & first & more & ~named.any(axis=1) & (kinds != kinds[:, :1]).any(axis=1)
     again &= np.isin(row, row[whole & ~first])
     begin = np.flatnonzero(again)
     covered = mask_within(begin, begin + length, len(mine))

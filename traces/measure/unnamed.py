@@ -6,6 +6,8 @@ compute of another stream has ended, waited for by compute, and with nothing bes
 edges and overlap tell it, never a name.
 """
 
+from typing import Final
+
 import numpy as np
 
 from traces.account.device import Queueing
@@ -18,6 +20,7 @@ from traces.intervals import Spans, instants_in, instants_of, ns_in, subtract
 from traces.launches import grid_numbers
 from traces.limits import MOST, NEARLY_ALL
 from traces.measure.kernel_table import NO_NAME, no_grid
+from traces.patterns import compiled
 from traces.sections.tables import UnknownKernel
 from traces.steps.found import Steps, no_steps
 from traces.timeline import Activities, RankTimeline
@@ -26,7 +29,7 @@ from traces.timeline import Activities, RankTimeline
 @frozen
 class Unnamed:
     """`alone_ns`: how long of the windows no compute of known class ran beside compute of unknown
-    class.
+    class that may communicate.
 
     `apart`: places of the kernels that are probably communication; `apart_ns`: how long of the
     windows they ran and no compute did. `kernels`: all of them in the windows, by name.
@@ -42,16 +45,36 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unn
     """Measure one rank; `queueing`: what each of its activities had to wait for."""
     rows, windows = rank.activities, steps.windows
     unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & rows.is_kernel
-    compute = rows.is_compute
+    compute, doubted = rows.is_compute, unnamed & _may_communicate(rank)
     known = instants_of(rows, compute & ~unnamed)
-    apart = _apart(rank, queueing.producers, unnamed)
+    apart = _apart(rank, queueing.producers, doubted)
     beside = instants_of(rows, compute & ~mask_of(apart, len(rows)))
 
     def alone_ns(which: BoolArray | IntArray, others: Spans) -> int:
         return subtract(instants_in(windows, rows, which), others).total_ns
 
     kernels = _kernels(rank, steps, unnamed, apart)
-    return Unnamed(alone_ns(unnamed, known), apart, alone_ns(apart, beside), kernels)
+    return Unnamed(alone_ns(doubted, known), apart, alone_ns(apart, beside), kernels)
+
+
+_EXCHANGES: Final = compiled(
+    r"(?i)dispatch|combine|exchange|a2a|all_?to_?all|all_?gather|reduce_?scatter|all_?reduce|send|recv|shmem"
+)
+
+
+def _may_communicate(rank: RankTimeline) -> BoolArray:
+    """Which activities may, by who else there is, a mask of shape (n,).
+
+    With nobody else none does: in a world of one rank, or on a machine of one GPU of which nothing
+    recorded communicates, but what says by its name that it exchanges.
+    """
+    rows, world_size = rank.activities, rank.columns.world_size
+    alone = world_size == 1
+    if world_size is None:
+        alone = len(rank.columns.info.gpus) == 1 and not rows.is_comm.any()
+    if alone:
+        return rank.named(lambda name, _: _EXCHANGES.search(name) is not None)
+    return ~none_of(len(rows))
 
 
 def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:

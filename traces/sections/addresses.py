@@ -17,14 +17,13 @@ call."""
 
 class Address(Section, frozen=True):
     """Host time under one name, over the used steps; `none`: nothing that may be named was
-    recorded. `call`: of CUDA or HIP, the one that more than half of it was in; empty where none.
+    recorded.
     """
 
     kind: AddressKind
     name: Recorded
     starved_ns: Ns
     blocking_ns: Ns
-    call: Recorded | UnsetType = UNSET
 
     @property
     def total_ns(self) -> int:
@@ -45,13 +44,15 @@ class HostStack(Section, frozen=True):
 
 
 class HostCall(Section, frozen=True):
-    """A call of CUDA or HIP on the launching threads: those that began in the windows, and how long
-    they took.
+    """Calls of CUDA or HIP of one name on the launching threads: those that began in the windows,
+    how long they took, and what of the time that waits for the host they were in.
     """
 
     name: Recorded
     count: Count
     took_ns: Ns
+    starved_ns: Ns
+    blocking_ns: Ns
 
 
 class AddressesLeftOut(Section, frozen=True):

@@ -2,7 +2,6 @@
 for.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -35,28 +34,28 @@ _BEFORE: Final = ("enumerate(DataLoader)#", "autograd::engine::evaluate_function
 
 
 def address_words(rank: Rank) -> Iterator[Words]:
-    """Two sentences: under which addresses the GPU waits for late launches most, and in which calls
-    the host waits for the GPU; empty where none is known.
+    """Sentences: under which addresses and in which calls the GPU waits for late launches most, and
+    in which calls the host waits for the GPU; each empty where nothing is known.
     """
     found, window_ns = known(rank.addresses), rank.budget_ns.window
     if found is None:
         return
-    late_ns, waits_ns = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for one in found.hosts:
-        late_ns[_short(one), one.call or ""] += one.starved_ns
-        waits_ns["", one.call or ""] += one.blocking_ns
-    yield _mostly("Late launches are mostly in ", late_ns, window_ns)
-    yield _mostly("The host waits for the GPU mostly in ", waits_ns, window_ns)
+    addresses = [(_short(one), one.starved_ns) for one in found.hosts if one.name]
+    calls = found.calls or ()
+    yield _mostly("Late launches are mostly in ", addresses, window_ns)
+    in_calls = [(one.name, one.starved_ns) for one in calls]
+    yield _mostly("Of late launches calls take: ", in_calls, window_ns)
+    waits = [(one.name, one.blocking_ns) for one in calls]
+    yield _mostly("The host waits for the GPU mostly in ", waits, window_ns)
 
 
-def _mostly(before: str, of_ns: Counter[tuple[str, str]], window_ns: int) -> Words:
-    """Addresses and calls that take half a wall or more, the longest first."""
+def _mostly(before: str, named_ns: list[tuple[str, int]], window_ns: int) -> Words:
+    """What takes half a wall or more, the longest first."""
     most = []
-    for (address, call), length_ns in of_ns.most_common():
-        names = joined(map(Code, filter(None, (address, call))), " in ")
-        if names and length_ns >= HALF_A_WALL.value * window_ns:
-            most.append(words(names, f" ({percent(length_ns / window_ns)})"))
-    return around(before, joined(most[:_NAMED]), ".")
+    for name, length_ns in sorted(named_ns, key=lambda one: -one[1])[:_NAMED]:
+        if length_ns >= HALF_A_WALL.value * window_ns:
+            most.append(words(Code(name), f" ({percent(length_ns / window_ns)})"))
+    return around(before, joined(most), ".")
 
 
 def _short(one: Address) -> str:

@@ -84,19 +84,14 @@ def test_a_result_without_a_largest_part_says_what_is_closest() -> None:
     assert "Largest part" not in said(replace(result, verdict=verdict))
 
 
-def test_a_forward_pass_alone_is_said_to_be_no_training_step() -> None:
-    result = of("healthy")
-    (rank,) = result.ranks
-    detected = replace(rank.detected, training_step=False, training_evidence="no backward pass")
-    found = said(replace(result, ranks=(replace(rank, detected=detected),)))
-    assert "Not a training step (no backward pass), so no fixes for training." in found
-
-
-def test_graphs_that_hold_a_tenth_of_the_work_are_said_beside_the_hosts_wall() -> None:
+def test_a_forward_pass_alone_and_graphs_of_a_tenth_are_said_beside_the_hosts_wall() -> None:
     result = of("token_sync")
     (rank,) = result.ranks
-    graphed = replace(rank, detected=replace(rank.detected, graph_share_frac=0.1))
-    assert "CUDA graphs hold 10 % of the kernel work." in said(replace(result, ranks=(graphed,)))
+    untrained = {"training_step": False, "training_evidence": "no backward pass"}
+    detected = replace(rank.detected, graph_share_frac=0.1, **untrained)
+    found = said(replace(result, ranks=(replace(rank, detected=detected),)))
+    assert "Not a training step (no backward pass), so no fixes for training." in found
+    assert "CUDA graphs hold 10 % of the kernel work." in found
 
 
 def facts_of(*lengths_ms: int) -> str:

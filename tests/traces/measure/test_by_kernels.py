@@ -23,6 +23,8 @@ def exchanging(
     start: int = 60,
     awaited: bool = True,
     stream: int = 20,
+    name: str = "exchange_kernel",
+    gpus: int = 1,
     beside: Callable[[Run], object] = lambda step: None,
 ) -> Run:
     """Four steps of 100 us: a GEMM of 60, then a kernel of unknown class for 30 that compute waits for.
@@ -30,11 +32,13 @@ def exchanging(
     It waits for the GEMM in so many of them.
     """
     run = Run()
+    for _ in range(gpus):
+        run.recording.gpu()
     for place, step in enumerate(run.steps(4, every=100)):
         step.work("gemm", 0, 60)
         if place < waits:
             step.wait(7, by=stream, recorded=-7, waits=-5)
-        step.work("exchange_kernel", start, start + 30, stream=stream)
+        step.work(name, start, start + 30, stream=stream)
         if awaited:
             step.wait(stream, by=7, recorded=53, waits=56)
         beside(step)
@@ -60,13 +64,15 @@ def after_all_reduce(step: Run) -> None:
         (exchanging(beside=lambda step: step.work("permute", 90, 93, stream=20)), 30, 30),
         (exchanging(beside=lambda step: step.work("permute", 90, 94, stream=20)), 30, 0),
         (exchanging(beside=lambda step: step.work("all_reduce", 60, 90, stream=24)), 30, 30),
+        (exchanging(name="halo"), 0, 0),
+        (exchanging(name="halo", gpus=2), 30, 30),
     ],
     ids=[
         "on a stream of its own", "it waits in every second step",
         "it rarely waits", "it waits for communication", "nothing waits for it",
         "on the stream of compute", "half of it hidden",
         "more than half of it hidden", "a tenth of its stream is known", "more of its stream is known",
-        "beside communication",
+        "beside communication", "alone on its machine", "beside another GPU",
     ],
 )  # fmt: skip
 def test_unknown_kernels_are_probably_communication_where_streams_and_waits_say_so(

@@ -10,6 +10,7 @@ from traces.intervals import spans
 from traces.measure.recompute import measure_recompute
 from traces.measure.repeats import repeated_rows
 
+LAYOUTS = ("nchwToNhwcKernel", "nchwToNhwcKernel", "sm80_xmma_fprop_implicit_gemm", "nhwcToNchwKernel")
 FORWARD = ("conv_a", "gemm", "conv_b", "pointwise_c")
 
 
@@ -22,6 +23,8 @@ FORWARD = ("conv_a", "gemm", "conv_b", "pointwise_c")
         (FORWARD[:3], 0),  # three may be chance
         ((*FORWARD[:2], "norm_backward", *FORWARD[2:]), 0),
         (FORWARD[::-1], 0),
+        (LAYOUTS, 0),  # one convolution, as backward of a transposed one launches it too
+        ((*LAYOUTS, "gemm"), 4),
         (("gemm",) * 6, 0),  # alike, in forward's last row
         (("pointwise_c", "pointwise_d") * 2, 0),  # neither a product nor forward by name
     ],
@@ -31,7 +34,7 @@ def test_four_kernels_in_forwards_order_on_backwards_thread_run_again(
 ) -> None:
     run, at = Run(), 0
     for thread, names in (
-        (0, (*FORWARD, *("gemm",) * 4, *("pointwise_c", "pointwise_d") * 2)),
+        (0, (*FORWARD, *("gemm",) * 4, *("pointwise_c", "pointwise_d") * 2, *LAYOUTS, "gemm")),
         (1, backward),
     ):
         for name in names:
