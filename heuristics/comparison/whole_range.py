@@ -11,7 +11,7 @@ from heuristics.comparison.size import Judged
 from heuristics.result.compared_runs import Whole, WholePart, WholeRow
 from heuristics.words import lacking, say
 from traces.frozen import frozen
-from traces.limits import LITTLE
+from traces.limits import LITTLE, MOST
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 from traces.spelling import duration, signed
@@ -57,12 +57,17 @@ def _contradicting(judged: Judged, whole: Whole) -> str:
     steps, hiccups = rows["steps"], rows["hiccups"]
     if steps.base_count != steps.new_count:
         return ""
-    if judged.verdict in ("regression", "improvement") and steps.delta_ns * whole.delta_ns < 0:
+    least_ns = MOST.value * min(whole.base_ns, whole.new_ns)
+    differs = judged.verdict == "undecided" and abs(whole.delta_ns) >= least_ns
+    is_against = steps.delta_ns * whole.delta_ns < 0
+    if differs or (judged.verdict in ("regression", "improvement") and is_against):
         against = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
         against.sort(key=lambda row: -abs(row.delta_ns))
-        slower = "slower" if whole.delta_ns > 0 else "faster"
+        how = "slower" if whole.delta_ns > 0 else "faster"
+        if differs:
+            how = "undecided"
         return say(
-            f"comparison.recording-{slower}",
+            f"comparison.recording-{how}",
             base=duration(whole.base_ns),
             new=duration(whole.new_ns),
             delta=signed(duration(whole.delta_ns)),

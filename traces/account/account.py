@@ -203,8 +203,7 @@ class _Accountant:
         gaps = self._gaps
         for first in range(0, max(1, len(gaps)), int(AT_ONCE.value)):
             some = slice(first, first + int(AT_ONCE.value))
-            place = np.arange(len(gaps), dtype=PLACE)[some]
-            pieces = Pieces(gaps.start_ns[some], gaps.end_ns[some], place, gaps.kernel[some])
+            pieces = Pieces(gaps.start_ns[some], gaps.end_ns[some], gaps.kernel[some])
             for part in self._judged(pieces):
                 self._note(part)
         ns = self._ns

@@ -287,7 +287,7 @@ class Host:
         """
         pieces, call = cut(pieces, self._calls_of(thread))
         cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
-        columns = (pieces.start_ns, pieces.end_ns, pieces.gap, pieces.kernel)
+        columns = (pieces.start_ns, pieces.end_ns, pieces.kernel)
         none = np.full(len(pieces), NONE)
         told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
         after = np.where(told.call == NONE, after, NONE)

@@ -34,11 +34,10 @@ BEGINNING: Final = int(np.iinfo(np.int64).min)
 
 @frozen
 class Pieces(Rows, Lasting):
-    """Disjoint pieces of time, shape (n,): [start, end) of interval `gap`, judged for `kernel`."""
+    """Disjoint pieces of time, shape (n,): [start, end), judged for `kernel`."""
 
     start_ns: IntArray
     end_ns: IntArray
-    gap: IntArray
     kernel: IntArray
 
     def clipped(self, low_ns: IntArray, high_ns: IntArray) -> Self:
@@ -72,8 +71,6 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     order = np.lexsort((-end_ns, start_ns))
     start, end, label = start_ns[order], end_ns[order], label[order]
     cuts = distinct(np.concatenate((start, end)))
-    if not len(cuts):
-        return Tiling(np.array([BEGINNING]), np.array([otherwise]))
     latest = last_at(start, cuts)
     furthest = np.maximum.accumulate(end)
     longest = np.searchsorted(furthest, furthest[latest])  # the first that ends so late
@@ -222,8 +219,8 @@ def judged(
     work: IntArray | int = -1,
 ) -> Judged:
     """Pieces of some reasons, or all of one."""
-    gap, *told = np.broadcast_arrays(pieces.gap, reason, work, decided)
-    return Judged(pieces.start_ns, pieces.end_ns, gap, pieces.kernel, *told)
+    told = np.broadcast_arrays(pieces.kernel, reason, work, decided)
+    return Judged(pieces.start_ns, pieces.end_ns, *told)
 
 
 def waited_for(

@@ -49,10 +49,11 @@ _FIRST_BLOCKING, _AFTER_BLOCKING = len(CAUSES), REASON["launch_latency.arrival"]
 
 @frozen
 class _Pieces(Pieces):
-    """Pieces of host time, with a name for each of `LEVELS`, or -1; `blocks`: 1 where it waits for
-    work; `call`: the call of CUDA or HIP that the thread is in meanwhile, or -1.
+    """Pieces of host time, with a name for each of `LEVELS`, or -1; `work` that is waited for, or
+    -1; `blocks`: 1 where it waits; `call`: that of CUDA or HIP that the thread is in, or -1.
     """
 
+    work: IntArray
     blocks: IntArray
     module: IntArray
     range: IntArray
@@ -115,14 +116,14 @@ def _host_pieces(
     kernel, start_ns, end_ns = absent.kernel[mine], absent.start_ns[mine], absent.end_ns[mine]
     blocks = ints(absent.reason[mine] >= _FIRST_BLOCKING)
     nothing = [none] * (len(LEVELS) + 1)
-    whole = _Pieces(start_ns, end_ns, absent.work[mine], kernel, blocks, *nothing)
+    whole = _Pieces(start_ns, end_ns, kernel, absent.work[mine], blocks, *nothing)
     whole, inside = cut(whole, tile(windows.start_ns, windows.end_ns, zeros(len(windows)), -1))
     whole = whole.take(inside >= 0)
     by_host = (whole.blocks == 0) | (whole.end_ns <= ready_ns(rows, whole.kernel))
     host, device = whole.take(by_host), whole.take(~by_host)
-    names = _at_launch(rank, device.gap, found)
+    names = _at_launch(rank, device.work, found)
     device = replace(device, **names)
-    launched_by = rows.launch_thread[device.gap]
+    launched_by = rows.launch_thread[device.work]
     parts = _on_threads(rank, host, found)
     parts += [(one, device.take(launched_by == one)) for one in distinct(launched_by).tolist()]
     return _Pieces.joined(*(_within_calls(part, calls.on_thread(one)) for one, part in parts))

@@ -1,6 +1,5 @@
 """Facts of one side of a difference, by the names that the tables of causes ask for."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from itertools import compress
@@ -87,19 +86,15 @@ def dispatcher_seen(side: Subject) -> str | None:
 
 @shows("waits", "{:.1f}".format)
 def synchronising_calls_a_step(side: Subject) -> float | None:
-    counted = _calls(side, CallKind.SYNC)
-    if counted is None:
-        return None
-    return counted[0] / len(side.rank.lengths_ns)
+    syncs = _calls(side, CallKind.SYNC)
+    return syncs and syncs[0] / len(side.rank.lengths_ns)
 
 
 @shows("launch_ns", duration)
 def mean_launch_ns(side: Subject) -> float | None:
     """How long a call that launches takes."""
     launches = _calls(side, CallKind.LAUNCH)
-    if launches is None:
-        return None
-    return part_of(launches[1], launches[0])
+    return launches and part_of(launches[1], launches[0])
 
 
 def _calls(side: Subject, kind: CallKind) -> tuple[int, int] | None:
@@ -154,16 +149,8 @@ def waited_for_others_ns(side: Subject) -> int | None:
 
 @shows("collectives", whole)
 def collectives_a_step(side: Subject) -> float:
-    return sum(collectives_by_key(side).values())
-
-
-def collectives_by_key(side: Subject) -> defaultdict[str, float]:
-    """Kernels of communication a step, hidden ones too."""
-    counts, steps = defaultdict[str, float](float), len(side.rank.lengths_ns)
-    for one in side.rank.kernel_table.rows:
-        if one.key.startswith("comm."):
-            counts[one.key] += one.count / steps
-    return counts
+    """Kernels of communication, hidden ones too."""
+    return _kernels(side, lambda one: one.key.startswith("comm."))
 
 
 @shows("broadcasts", whole)
@@ -236,8 +223,8 @@ _count("others", *(name for name in CLASSES if name not in named("@small")))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
 _named_like("forward", compiled(r"(?i)fwd|forward"))
 _named_like("backward", compiled(r"(?i)bwd|backward|dgrad|wgrad"))
-_enter("recompute", partial(_per_step, path="rank.memory.recompute_ns"), _rounded_ms)
-_enter("offload", partial(_per_step, path="rank.memory.offload_exposed_ns"), _rounded_ms)
+for _name, _path in table()["times"].items():
+    _enter(_name, partial(_per_step, path=_path), _rounded_ms)
 _enter("allocations", partial(_per_step, path="rank.memory.allocator_calls"), "{:.1f}".format)
 _enter("tp", methodcaller("value", "tensor_model_parallel_size", "tp"))
 _enter("bound", methodcaller("value", "launcher.numa_binding", "cpu_bound_to_numa"))

@@ -13,7 +13,7 @@ from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns, names_of
 from heuristics.comparison.difference.subject import rows_of_group, same_count
-from heuristics.comparison.suspects.figures import CLASSES, collectives_by_key, pair, whole
+from heuristics.comparison.suspects.figures import CLASSES, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
     CHANGES,
@@ -243,37 +243,6 @@ def host_grew(view: View) -> bool:
 
 
 @fact
-def waits_added(view: View) -> bool | None:
-    """In most steps the host waits for the GPU once more than before, or oftener."""
-    more = _delta("waits", view)
-    if more is None:
-        return None
-    return more >= MOST.value
-
-
-@fact
-def launches_longer(view: View) -> bool | None:
-    """A call that launches takes longer, by itself and beside the same kernels."""
-    before, after = pair("launch_ns", view)
-    if None in (before, after):
-        return None
-    return bool(after >= (1 + HALF_A_WALL.value) * before)
-
-
-@fact
-def collective_added(view: View) -> bool:
-    """In most steps more collectives run, of a kind that is exposed no longer itself."""
-    grew = view.grew(["exposed_comm.*"])
-    least_ns = MOST.value * delta_ns(grew)
-    moved = {f"comm.{row.row.partition('.')[2]}" for row in grew if row.delta_ns >= least_ns}
-    before, after = collectives_by_key(view.before), collectives_by_key(view.after)
-    if any(after[key] > before[key] for key in moved):
-        return False
-    others = {*before, *after} - moved
-    return sum(after[key] - before[key] for key in others) >= MOST.value
-
-
-@fact
 def gpu_shrank(view: View) -> bool:
     """The GPU's work got shorter by most of that."""
     return _gpu_ns(view) <= -MOST.value * view.delta_ns(named("@own"))
@@ -285,10 +254,6 @@ def gpu_moved(view: View) -> str:
     return view.signed(_gpu_ns(view))
 
 
-def _moved(patterns: Iterable[str], view: View) -> int:
-    return view.delta_ns(patterns)
-
-
 def _enter(name: str, of: Callable[..., object], *first: object) -> None:
     """A fact that a function tells of what it takes first: a figure, or rows."""
     enter(name, partial(of, *first), View)
@@ -298,7 +263,7 @@ _enter("same_small", same, "small")
 _enter("same_others", same, "others")
 _enter("same_forward", same, "forward")
 _enter("same_backward", same, "backward")
-_enter("classes_ns", _moved, CLASSES)
+enter("classes_ns", lambda view: view.delta_ns(CLASSES), View)
 _enter("recompute_grew", _grew, "recompute")
 _enter("offload_grew", _grew, "offload")
 _enter("gaps", main_part, ["launch_latency.kernel_gap"])

@@ -44,7 +44,6 @@ def test_loading_is_said_first_and_left_out(export: Export) -> None:
     document = diagnosed(export(LOADING))
     assert document["verdict"]["startup_ns"] == pytest.approx(40 * MS, rel=0.01)
     assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
-    assert "of the windows). Walls are judged on the rest." in document["warnings"][0]
     assert "--delay 60 --duration 10" in document["warnings"][0]
     assert "STEADY-STATE RECORDING Profiler and start-up take 40.0 ms (53 %)" in flat(first_screen(document))
     (host,) = (wall for wall in document["walls"] if wall["id"] == "host_overhead")

@@ -186,7 +186,7 @@ def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:
 
 def pieces(*some: Span) -> Pieces:
     starts, ends = (array(*(one[side] for one in some)) for side in (0, 1))
-    return Pieces(starts, ends, np.arange(len(some)), 10 + np.arange(len(some)))
+    return Pieces(starts, ends, 10 + np.arange(len(some)))
 
 
 def told(some: Pieces) -> list[tuple[int, int, int]]:
