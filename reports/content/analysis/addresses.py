@@ -44,7 +44,7 @@ def address_words(rank: Rank) -> Iterator[Words]:
     calls = found.calls or ()
     yield _mostly("Late launches are mostly in ", addresses, window_ns)
     in_calls = [(one.name, one.starved_ns) for one in calls]
-    yield _mostly("Of late launches calls take: ", in_calls, window_ns)
+    yield _mostly("Late launches by call: ", in_calls, window_ns)
     waits = [(one.name, one.blocking_ns) for one in calls]
     yield _mostly("The host waits for the GPU mostly in ", waits, window_ns)
 

@@ -66,7 +66,7 @@ def test_a_short_rest_is_judged_where_the_gpu_works_in_most_of_it(
     assert warned in document["warnings"][0]
     screen = flat(first_screen(document))
     assert said in screen
-    assert "Of late launches calls take: cuModuleLoadDataEx (9" in screen
+    assert "Late launches by call: cuModuleLoadDataEx (9" in screen
 
 
 def starved_ms(document: dict[str, Any]) -> dict[str, int]:
