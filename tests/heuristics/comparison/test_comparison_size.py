@@ -267,7 +267,7 @@ def test_steps_that_got_shorter_in_a_run_that_did_not_are_said_with_where_the_ti
 def test_where_both_go_one_way_or_other_steps_were_recorded_nothing_is_said() -> None:
     assert said(recorded(3, 3), recorded(2, 2, after_s=1), "improvement") == "the interval"
     assert said(recorded(3, 3), recorded(2, 2, 2, 2), "improvement") == "the interval"
-    assert said(recorded(3, 3), recorded(2, 2, after_s=4.9), "undecided") == "the interval"
+    assert said(recorded(3, 3), recorded(2, 2, after_s=4), "undecided") == "the interval"
     assert "6.00 s -> 9.00 s (+3.00 s)" in said(recorded(3, 3), recorded(2, 2, after_s=5), "undecided")
 
 
