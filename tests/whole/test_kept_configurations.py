@@ -20,7 +20,6 @@ from tests.kept.kept import Source, families, hold
     ("logs from {}", sources.altered_logs, range(0, 1000, sources.MANY)),
     ("altered files from {}", sources.altered_files, range(0, 160, sources.EACH)),
     ("altered pairs from {}", sources.altered_pairs, range(0, 160, sources.EACH)),
-    ("altered pairs from {}", sources.altered_pairs, range(500, 660, sources.EACH)),
 )
 def test_documents_of_configurations_are_what_they_were(
     tmp_path: Path, request: pytest.FixtureRequest, family: str, source: Source, first: int
