@@ -27,7 +27,7 @@ BIN    := $(VENV)/bin
 MEGATRON := .venv-megatron
 CORES  := .venv-megatron-3.12
 CODE   := moe_diag diagnoser traces heuristics reports tests bench conftest.py
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 SCORES := bench/simulate bench/third bench/score bench/compare_score
 # What make check alone runs; CONTRIBUTING.md says of which kinds they are.
 LONG   := $(shell cat tests/data/long_files.txt)
