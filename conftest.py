@@ -128,7 +128,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without tests that start a browser with `--quick`; kept documents, which take longest, first."""
+    """Without tests that start a browser with `--quick`; kept documents, the longest, first."""
     if config.getoption("--quick"):
         items[:] = [one for one in items if "browser" not in getattr(one, "fixturenames", ())]
     items.sort(key=lambda one: "test_kept_" not in one.nodeid)
