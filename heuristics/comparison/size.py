@@ -199,14 +199,14 @@ def _by_the_same_kernels(size: ComparedSize, base: Rank, new: Rank) -> Compariso
     Runs of one thing differ by what the host, batches and clocks do, by an eighth at most
     (measurement.md); None where that may be it.
     """
-    before, after = base.budget_ns.compute, new.budget_ns.compute
     if size.base_count or size.new_count:
         return None
+    before, after = base.budget_ns.compute, new.budget_ns.compute
     more_ns = after - before
     least_ns = MOST.value * max(min(before, after), abs(size.delta_ns))
     kernels = [sum(counts_of(side, attrgetter("name")).values()) for side in (base, new)]
-    shared = shared_work_frac(base, new) or 0.0
-    if abs(more_ns) < least_ns or shared < NEARLY_ALL.value or not same_count(*kernels):
+    alike = same_count(*kernels) and (shared_work_frac(base, new) or 0.0) >= NEARLY_ALL.value
+    if abs(more_ns) < least_ns or not alike:
         return None
     if more_ns > 0:
         return "regression"

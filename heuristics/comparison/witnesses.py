@@ -207,8 +207,7 @@ def _by_chance(counts: Collection[tuple[float, float]]) -> Fraction:
     """
     if not counts:
         return HALF
-    pairs = product(*zip(*counts, strict=True))
-    same = sum(same_count(*both) for both in pairs)
+    same = sum(same_count(*both) for both in product(*zip(*counts, strict=True)))
     return min(HALF, Fraction(same, len(counts) ** 2))
 
 

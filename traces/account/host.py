@@ -285,6 +285,8 @@ class Host:
         """What one thread did, cut by its calls, OS calls, named ranges and the profiler's own
         work.
         """
+        if not len(pieces):
+            return HostPieces.none()
         pieces, call = cut(pieces, self._calls_of(thread))
         cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.kernel)

@@ -210,10 +210,6 @@ class Waits:
         self._named = synchronised_streams(rank)
         self._waits_ns = np.sort(self._calls.start_ns[wait_calls(rank)])
         self._mixed = distinct(rows.stream_id[~rows.is_comm])
-        some = np.flatnonzero(np.isin(self._calls.thread_gid, rows.launching_threads))
-        waiting = self._calls.take(some[self.is_waiting(some)])
-        label = np.full(len(waiting), REASON["blocking.unrecorded"])
-        self._waiting = tile(waiting.start_ns, waiting.end_ns, label, NONE)
 
     def is_waiting(self, call: IntArray) -> BoolArray:
         """Which calls (rows of `Calls`, -1: none) wait for GPU work."""
@@ -232,7 +228,12 @@ class Waits:
 
         Both wait in such a call for what was launched before the recording began.
         """
-        parts, reason = cut(stalled, self._waiting)
+        if not len(stalled):
+            return stalled
+        some = np.flatnonzero(np.isin(self._calls.thread_gid, self._rows.launching_threads))
+        waiting = self._calls.take(some[self.is_waiting(some)])
+        unrecorded = np.full(len(waiting), REASON["blocking.unrecorded"])
+        parts, reason = cut(stalled, tile(waiting.start_ns, waiting.end_ns, unrecorded, NONE))
         waits = reason != NONE
         return replace(
             parts,

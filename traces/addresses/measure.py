@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.account.device import ready_ns
 from traces.account.host import Handover
-from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, Tiling, cut, tile
+from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
 from traces.addresses.recorded import LEVELS, NO_FRAME, Level, calls_of, levels
 from traces.arrays import IntArray, distinct, ints, last_at, order_of, row_by_row, summed, zeros
 from traces.frozen import frozen
@@ -126,11 +126,13 @@ def _host_pieces(
     launched_by = rows.launch_thread[device.work]
     parts = _on_threads(rank, host, found)
     parts += [(one, device.take(launched_by == one)) for one in distinct(launched_by).tolist()]
-    return _Pieces.joined(*(_within_calls(part, calls.on_thread(one)) for one, part in parts))
+    return _Pieces.joined(*(_within_calls(part, one, calls) for one, part in parts))
 
 
-def _within_calls(pieces: _Pieces, calls: Tiling) -> _Pieces:
-    parts, call = cut(pieces, calls)
+def _within_calls(pieces: _Pieces, thread: int, calls: Level) -> _Pieces:
+    if not len(pieces):
+        return pieces
+    parts, call = cut(pieces, calls.on_thread(thread))
     return replace(parts, call=call)
 
 

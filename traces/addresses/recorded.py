@@ -7,7 +7,7 @@ import numpy as np
 
 from traces.account.pieces import Tiling
 from traces.addresses.nested import innermost
-from traces.arrays import NOWHERE, PLACE, IntArray, ints, none_of
+from traces.arrays import NOWHERE, PLACE, IntArray, codes_of, ints, none_of
 from traces.columns import HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans
@@ -78,8 +78,8 @@ def calls_of(rank: RankTimeline) -> Level:
     """Calls of CUDA or HIP on all threads, by the names that may be shown."""
     calls, texts = rank.columns.calls, rank.columns.call_names
     public = [public_call(text) for text in texts]
-    names = tuple(dict.fromkeys(name for name in public if name))
-    number = {name: at for at, name in enumerate(names)}
+    names = tuple(dict.fromkeys(filter(None, public)))
+    number = codes_of(names)
     of_text = ints([number.get(name or "", NO_FRAME) for name in public] + [NO_FRAME])
     return Level(calls.start_ns, calls.end_ns, calls.thread_gid, of_text[calls.name], names)
 
