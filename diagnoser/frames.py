@@ -55,7 +55,7 @@ def parts(result: Result) -> Iterator[Row]:
         window_ns = buckets.pop("window")
         groups = {
             "bucket": buckets,
-            "exposed_comm_kind": known(rank.exposed_comm_by_kind_ns) or {},
+            "exposed_comm_kind": rank.exposed_comm_by_kind_ns or {},
             "exposed_copy_kind": rank.exposed_copy_by_kind_ns,
             "compute_class": rank.compute_by_class_ns,
         }
@@ -98,7 +98,7 @@ def kernels(result: Result) -> Iterator[Row]:
     """Kernels by name and grid, those with the most work of each rank first."""
     for rank in result.ranks:
         for one in rank.kernel_table.rows:
-            grid = zip(("grid_x", "grid_y", "grid_z"), known(one.grid) or (), strict=False)
+            grid = zip(("grid_x", "grid_y", "grid_z"), one.grid or (), strict=False)
             mean_ns = one.work_ns / one.count if one.count else None
             yield {**_where(rank), **asdict(one), **dict(grid), "mean_ns": mean_ns}
 
@@ -112,7 +112,7 @@ def fixes(result: Result) -> Iterator[Row]:
 
 
 def _fix(fix: Fix) -> Row:
-    least, most = known(fix.gain_frac) or (None, None)
+    least, most = fix.gain_frac or (None, None)
     knobs = {name: "\n".join(lines) or None for name, lines in asdict(fix.knobs).items()}
     return {**asdict(fix), **knobs, "gain_low_frac": least, "gain_high_frac": most}
 
@@ -149,7 +149,7 @@ def _spans(one: Timeline) -> Iterator[Row]:
                 "lane": host.kind, "thread": host.thread, "depth": host.depth, "name": named(name),
                 "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
             }  # fmt: skip
-    if (reasons := known(one.reasons)) is not None:
+    if reasons := one.reasons:
         for at_ns, length_ns, reason in zip(
             reasons.at_ns, reasons.length_ns, reasons.reason, strict=True
         ):

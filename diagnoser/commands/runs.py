@@ -25,7 +25,6 @@ from diagnoser.running.inputs.named import result_base, traces_named
 from heuristics.result.exits import Exit
 from reports.formats import Kind
 from traces.errors import UsageError
-from traces.missing import known
 
 if TYPE_CHECKING:
     from diagnoser.diagnosis import ComparisonResult, FilesResult
@@ -146,8 +145,8 @@ def check_config(
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
-    configuration = known(diagnosis.result.configuration)
-    if configuration is not None and configuration.legal is False:
+    configuration = diagnosis.result.configuration
+    if configuration and configuration.legal is False:
         return Exit.NO
     return Exit.DONE
 

@@ -17,7 +17,6 @@ from reports.content.page import Detail
 from reports.measures import words_of
 from reports.rows import each, those
 from traces.frozen import frozen
-from traces.missing import known
 
 
 class Weight(IntEnum):
@@ -59,8 +58,8 @@ _MARKS: Final = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}
 
 def defects(result: Result) -> tuple[Defect, ...]:
     """Every defect once, heaviest first; none where no configuration was given."""
-    configuration = known(result.configuration)
-    if configuration is None:
+    configuration = result.configuration
+    if not configuration:
         return ()
     found = [*map(partial(_entry, settings_of(result)), result.defects)]
     for one in configuration.problems:

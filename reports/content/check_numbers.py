@@ -46,7 +46,7 @@ _PARTS: Final = ("parameters", "gradients", "optimizer", "activations", "logits"
 
 
 def number_lines(result: Result) -> Blocks:
-    if log := known(result.log):
+    if log := result.log:
         yield from _log(log, result)
     yield from _throughput(result)
     yield from normal_lines(result.normal)
@@ -54,7 +54,7 @@ def number_lines(result: Result) -> Blocks:
 
 
 def number_tables(result: Result) -> Blocks:
-    if (found := known(result.throughput)) and found.references:
+    if (found := result.throughput) and found.references:
         speeds = (rounded(found.tokens_per_s_per_gpu), rounded(found.model_tflops_per_gpu))
         rows = [("this run", "", *speeds)]
         for one in found.references:
@@ -67,7 +67,7 @@ def number_tables(result: Result) -> Blocks:
         sources = each(found.references, "source")
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
     yield from normal_details(result.normal)
-    if estimate := known(result.memory_estimate):
+    if estimate := result.memory_estimate:
         yield memory_table(estimate)
 
 
@@ -77,7 +77,7 @@ def _log(log: Log, result: Result) -> Blocks:
     if overlaps:
         named = around("Set up, by the log's own lines: ", joined(overlaps), ".")
         yield statement(named, "Overlaps")
-    step, peak = known(log.steady_step_ns), known(log.peak_allocated_bytes)
+    step, peak = known(log.steady_step_ns), log.peak_allocated_bytes
     if step is None:
         return
     of = f"{log.steady_count:,} steady of {counted(log.iteration_count, 'iteration')}"
@@ -118,8 +118,8 @@ def _throughput(result: Result) -> Blocks:
 
 def mfu_words(found: Throughput) -> str:
     """MFU and the peak that it is of; empty where that is not known."""
-    peak, share = known(found.peak), known(found.mfu_frac)
-    if peak is None or share is None:
+    peak, share = found.peak, known(found.mfu_frac)
+    if not peak or share is None:
         return ""
     return f"{percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
 
@@ -157,7 +157,7 @@ def _memory(result: Result) -> Blocks:
     if isinstance(found, Missing):
         yield from _unknown(found, "Memory", known(result.configuration))
     elif found is not None:
-        rest = known(found.rest_bytes) or 0
+        rest = found.rest_bytes or 0
         fullest = f"the fullest GPU (pipeline stage {found.stage})"
         said = f"{gigabytes(found.total_bytes - rest)} estimated on {fullest}"
         if rest:
@@ -179,7 +179,7 @@ def memory_parts(found: MemoryEstimate) -> dict[str, int]:
 
 def memory_table(found: MemoryEstimate) -> Table:
     sizes = memory_parts(found)
-    if rest := known(found.rest_bytes):
+    if rest := found.rest_bytes:
         sizes["measured peak beside the estimate"] = rest
     sizes["total"] = found.total_bytes
     rows = []
@@ -198,8 +198,8 @@ _DEFECTS: Final = 4
 
 def configuration_parts(result: Result) -> tuple[Part, ...]:
     """What files say of a run, as parts of a long page; none where no configuration was given."""
-    configuration = known(result.configuration)
-    if configuration is None:
+    configuration = result.configuration
+    if not configuration:
         return ()
     parts = (
         titled("configuration", _configuration(result, configuration)),

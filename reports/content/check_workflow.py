@@ -15,7 +15,6 @@ from reports.content.legal import unchecked
 from reports.content.names import around, beyond, capital, codes, ended, optional, statement
 from reports.measures import words_of
 from reports.rows import those
-from traces.missing import known
 from traces.spelling import counted
 
 State = Literal["violated", "differs", "unknown", "met", "not_applicable"]
@@ -133,8 +132,8 @@ def _about(one: Choice) -> str:
 
 
 def experiment_blocks(result: Result) -> Blocks:
-    plan = known(result.experiments)
-    if plan is None or not (plan.then or plan.later or len(plan.first) > 1):
+    plan = result.experiments
+    if not plan or not (plan.then or plan.later or len(plan.first) > 1):
         return
     runs = (*plan.first, *plan.then, *plan.later)
     changes = []

@@ -28,7 +28,6 @@ from reports.content.page import Detail, Page
 from reports.content.tables import shaped
 from reports.redaction import redaction_words
 from reports.rows import each
-from traces.missing import known
 from traces.sizes.memory import MemoryEstimate
 from traces.spelling import billions, counted, gigabytes, percent
 
@@ -178,7 +177,7 @@ def _layout(one: PlannedLayout) -> Part:
     costs = sorted(one.costs, key=lambda cost: -cost.frac)
     rows = [(cost.text, percent(cost.frac)) for cost in costs]
     blocks.append(shaped("layout_costs", rows))
-    if memory := known(one.memory):
+    if memory := one.memory:
         blocks.append(memory_table(memory))
     if one.stages:
         blocks.append(statement(Code(one.stages), "Stages"))

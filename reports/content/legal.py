@@ -74,8 +74,8 @@ def conditions(result: Result, detail: Detail) -> Blocks:
     """Under which conditions nothing refuses it: settings left out, then facts that it waits
     for.
     """
-    configuration = known(result.configuration)
-    if configuration is None or isinstance(configuration.legal, Missing):
+    configuration = result.configuration
+    if not configuration or isinstance(configuration.legal, Missing):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
     by_options = dict[tuple[str, ...], list[UndecidedRule]]()
@@ -98,8 +98,8 @@ def conditions(result: Result, detail: Detail) -> Blocks:
 
 def condition_line(result: Result) -> Blocks:
     """Beside a trace: what the defaults break, and that a file was hardly read."""
-    configuration = known(result.configuration)
-    if configuration is None or other_program(configuration):
+    configuration = result.configuration
+    if not configuration or other_program(configuration):
         return
     refused = refused_by_default(result)
     if refused or isinstance(configuration.legal, Missing):
@@ -133,8 +133,7 @@ def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_a
 
 
 def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
-    of_releases = known(result.rules)
-    if of_releases:
+    if of_releases := result.rules:
         return of_releases.undecided
     return ()
 

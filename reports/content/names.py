@@ -226,8 +226,7 @@ def unknown_words(gap: Missing) -> str:
 
 def settings_of(result: Result) -> dict[str, Setting]:
     """The settings of the configuration by their knobs; none without one."""
-    configuration = known(result.configuration)
-    if configuration:
+    if configuration := result.configuration:
         return {one.knob: one for one in configuration.settings}
     return {}
 
@@ -281,7 +280,7 @@ def who(of: Rank | Side | Place) -> str:
 
 
 def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
-    return " x ".join(map(str, known(grid) or ()))
+    return " x ".join(map(str, grid or ()))
 
 
 def plain(said: Words) -> str:

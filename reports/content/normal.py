@@ -8,7 +8,7 @@ from heuristics.result.normal import NormalThroughput
 from reports.content.blocks import Blocks, items
 from reports.content.names import optional, statement
 from reports.measures import words_of
-from traces.missing import Missing, OrMissing, known
+from traces.missing import Missing, OrMissing
 from traces.spelling import between, counted, duration, percent, rounded
 
 _LABEL: Final = "Published"
@@ -21,7 +21,7 @@ def normal_lines(found: Given) -> Blocks:
     """
     if isinstance(found, Missing):
         yield statement(f"Unknown: {found.reason}; {found.cure}.", _LABEL)
-    elif value := known(found):
+    elif value := found:
         yield statement(_line(value), _LABEL)
 
 
@@ -49,7 +49,7 @@ def _range(low: float, high: float) -> str:
 
 def normal_details(found: Given) -> Blocks:
     """The published runs, changes and differences that the range rests on."""
-    if value := known(found):
+    if value := found:
         yield from items("Published runs of this kind", value.published)
         yield from items("Measured changes that are counted", value.counted)
         yield from items("What else differs, and is not counted", value.not_counted)

@@ -55,7 +55,7 @@ def _check_timeline(timeline: Timeline, path: str) -> None:
             _wrong(f"{path}.lanes[{place}].launch_ns is to be as long as at_ns, or empty")
     for place, host in enumerate(timeline.host):
         _check_columns(host, {**times, "name": names}, f"{path}.host[{place}]")
-    if reasons := known(timeline.reasons):
+    if reasons := timeline.reasons:
         columns = {**times, "reason": range(len(reasons.reasons))}
         _check_columns(reasons, columns, f"{path}.reasons")
 

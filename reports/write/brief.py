@@ -64,7 +64,7 @@ def write_brief(result: Result) -> str:
 
 def write_run_brief(merged: Merged) -> str:
     """The same of ranks put together."""
-    run, late, hang = merged.run, merged.run.late, known(merged.hang)
+    run, late, hang = merged.run, merged.run.late, merged.hang
     faults = [_fault(late.reason, late.cure)] if isinstance(late, Missing) else []
     faults += map(_fault, (*each(run.problems, "reason"), *merged.warnings))
     brief_late = brief_hang = None
@@ -79,7 +79,7 @@ def write_run_brief(merged: Merged) -> str:
             repair=_cut(late.repair),
         )
     if hang:
-        missing = known(hang.ranks_missing) or ()
+        missing = hang.ranks_missing or ()
         text = _cut(hang_words(hang))
         brief_hang = copied(BriefHang, hang, ranks_missing=missing[:_RANKS], text=text)
     first = tuple(faults[:FAULTS])

@@ -57,7 +57,7 @@ def lanes_of(one: Stretch) -> list[Drawn]:
     lanes, streams, functions = list[Drawn](), list[Drawn](), list[Drawn]()
     for drawn in _host(one):
         (functions if drawn.kind == "functions" else lanes).append(drawn)
-    if (why := known(one.timeline.reasons)) and why.at_ns:
+    if (why := one.timeline.reasons) and why.at_ns:
         keys = [why.reasons[one] for one in why.reason]
         lanes.append(
             Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys))

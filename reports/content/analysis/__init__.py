@@ -112,7 +112,7 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
     head = title(result), facts(result)
     if detail is Detail.FIRST:
         planned = result.framework == "megatron" and (result.fixes or result.levers)
-        unchecked = planned and known(result.configuration) is None
+        unchecked = planned and not result.configuration
         more = f"--full | -o page.html{when(unchecked, ' | --config FILE checks flags')}"
         return Page(*head, blocks, detail, more)
     parts = details(result)

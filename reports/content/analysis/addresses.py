@@ -19,7 +19,7 @@ from reports.content.names import around, joined, statement, unknown_words
 from reports.content.tables import shaped
 from reports.rows import each
 from traces.limits import HALF_A_WALL
-from traces.missing import Missing, known
+from traces.missing import Missing
 from traces.sections.addresses import Address, GpuAddress
 from traces.sections.rank import Rank
 from traces.spelling import percent, printable
@@ -37,8 +37,8 @@ def address_words(rank: Rank) -> Iterator[Words]:
     """Sentences: under which addresses and in which calls the GPU waits for late launches most, and
     in which calls the host waits for the GPU; each empty where nothing is known.
     """
-    found, window_ns = known(rank.addresses), rank.budget_ns.window
-    if found is None:
+    found, window_ns = rank.addresses, rank.budget_ns.window
+    if not found:
         return
     addresses = [(_short(one), one.starved_ns) for one in found.hosts if one.name]
     calls = found.calls or ()
@@ -69,8 +69,8 @@ def _short(one: Address) -> str:
 
 def address_blocks(rank: Rank) -> Blocks:
     """Host time by address, and why functions are unknown where they are."""
-    found, scale = known(rank.addresses), scale_of(rank)
-    if found is None or not found.hosts:
+    found, scale = rank.addresses, scale_of(rank)
+    if not found or not found.hosts:
         return
     rows = []
     for one in found.hosts:
@@ -93,8 +93,8 @@ def _named(one: Address | GpuAddress) -> tuple[Span, Term]:
 
 def gpu_blocks(rank: Rank) -> Blocks:
     """Kernel work by what it was launched in, where anything is known of that."""
-    found, scale = known(rank.addresses), scale_of(rank)
-    if found is None or not any(each(found.gpu_addresses, "name")):
+    found, scale = rank.addresses, scale_of(rank)
+    if not found or not any(each(found.gpu_addresses, "name")):
         return
     rows = ((*_named(one), *scale.work(one)) for one in found.gpu_addresses)
     yield shaped("gpu_addresses", rows, found.gpu_addresses_left_out.rows, unit=scale.unit)

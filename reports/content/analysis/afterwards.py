@@ -8,7 +8,6 @@ from reports.content.analysis.times import stretch_name
 from reports.content.analysis.unproven import nothing_judged
 from reports.content.blocks import Command
 from reports.content.names import optional
-from traces.missing import known
 from traces.recording.line import schedule
 from traces.recording.options import Question, TrainedWith
 from traces.recording.recorder import TORCH, recorded_by
@@ -20,7 +19,7 @@ _FLAGS: Final = {"megatron_bridge": TrainedWith.BRIDGE, "pytorch": TrainedWith.P
 
 def next_command(result: Result) -> Command:
     trace = result.traces[0]
-    path = file_word(known(trace.path) or trace.name)
+    path = file_word(trace.path or trace.name)
     if result.verdict.startup_ns or nothing_judged(result):
         return Command("Record again:", _how_to_record(result, Question.WALLS))
     if result.fixes or result.levers:
@@ -33,7 +32,7 @@ def _did_it_help(result: Result, path: str) -> Command:
     found = enough_steps(result)
     compare = f"moe-diag compare {'BEFORE/ AFTER/' if len(result.traces) > 1 else f'{path} AFTER'}"
     if found.decides:
-        log = known(result.log)
+        log = result.log
         if log and found.by_log:
             compare += f" --base-log {file_word(log.name)} --new-log LOG"
         return Command("Did it help?", compare)
@@ -57,7 +56,7 @@ def _how_to_record(result: Result, question: Question) -> str:
     """
     if recorded_by(result.traces[0].kind) is TORCH:
         return schedule()
-    configured = known(result.configuration)
-    framework = (configured and known(configured.framework)) or result.framework
+    configured = result.configuration
+    framework = (configured and configured.framework) or result.framework
     flags = optional(" --framework {}", _FLAGS.get(framework))
     return f"moe-diag capture --for {question}{flags}"

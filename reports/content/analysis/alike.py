@@ -7,7 +7,6 @@ from heuristics.result.judged import Fix
 from reports.content.blocks import Code, Words, words
 from reports.content.names import around, beyond, joined, name_of
 from reports.rows import those
-from traces.missing import known
 from traces.spelling import percent
 
 _NAMED: Final = 2
@@ -47,7 +46,7 @@ def others(beside: Sequence[Fix]) -> Words:
 
 def evidence(fix: Fix) -> str:
     """What of the run a change acts on, where only that is known of it."""
-    if fix.gain_replayed or known(fix.gain_frac) is None or not fix.acts_on:
+    if fix.gain_replayed or not fix.gain_frac or not fix.acts_on:
         return ""
     costly = sorted(fix.acts_on.items(), key=lambda one: -one[1])[:_NAMED]
     named = (f"{name_of(kind)} {percent(share)}" for kind, share in costly)

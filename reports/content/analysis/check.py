@@ -41,10 +41,10 @@ _MORE: Final = "--full: every rule and its reason, settings, memory by part"
 
 def page(result: Result, detail: Detail) -> Page:
     """The page of `check-config`: at most 40 lines, or everything."""
-    title = words(Code(known(result.about) or "configuration"))
+    title = words(Code(result.about or "configuration"))
     facts = words("a configuration, checked without a trace")
-    configuration = known(result.configuration)
-    if configuration is None:
+    configuration = result.configuration
+    if not configuration:
         return Page(title, facts, (), detail)
     asked = configuration.checked
     label, tone = answer(result, configuration)
@@ -77,19 +77,15 @@ def _judged(result: Result, detail: Detail) -> Blocks:
     """What was given says of each wall, and the plan, after what is corrected first."""
     if result.judged is not True:
         return
-    wall = known(result.verdict.wall)
-    if wall is not None and not any(known_of(those(result.walls, id=wall), "cost_frac")):
+    wall = result.verdict.wall
+    if wall and not any(known_of(those(result.walls, id=wall), "cost_frac")):
         yield statement(f"{name_of(wall)}: {ended(result.verdict.because[0])}", "Wall", Tone.NOTICE)
-    walls = sorted(result.walls, key=lambda wall: -(known(wall.cost_frac) or 0.0))
+    walls = sorted(result.walls, key=lambda wall: -(wall.cost_frac or 0.0))
     rows = []
     for one in walls:
-        cost, most = known(one.cost_frac), known(one.at_most_frac)
+        cost, most = known(one.cost_frac), one.at_most_frac
         share = share_of(cost)
-        if (
-            most
-            and most < 1
-            and (cost is None or (cost == most and not known(one.cost_by_kind_ns)))
-        ):
+        if most and most < 1 and (cost is None or (cost == most and not one.cost_by_kind_ns)):
             share = Quantity(f"at most {percent(most)}")  # what is only bounded, however small
         rows.append((name_of(one.id), share, "; ".join(one.missing)))
     yield shaped("given_walls", rows)

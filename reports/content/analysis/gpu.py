@@ -19,7 +19,6 @@ from reports.content.blocks import (
 )
 from reports.content.names import grid_words, kernel_code, share_of, statement, titled, told
 from reports.content.tables import shaped
-from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import counted, duration, percent
 
@@ -62,10 +61,10 @@ def _sm_blocks(rank: Rank) -> Blocks:
         *figures_of(sm, "limiter_ns", "capability_at_least", "by_class", "stretch", "measured"),
         *figures_of(rank.tensor_cores, "tf32", "fp32_to_tf32_frac", "half", "peaks_known"),
     ]
-    if (seen := known(sm.measured)) is not None:
+    if seen := sm.measured:
         figures += figures_of(seen)
     yield figures_table("Figures; occupancy is theoretical", figures, scale)
-    if limits := known(sm.limiter_ns):
+    if limits := sm.limiter_ns:
         yield times_table(
             "What limits occupancy, kernel work", scale, times_of(limits, Hue.COMPUTE)
         )
@@ -84,10 +83,10 @@ def memory(rank: Rank) -> Part:
     blocks: list[Block] = [
         figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)
     ]
-    if modules := known(found.recompute_modules):
+    if modules := found.recompute_modules:
         blocks.append(
             times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY))
         )
-    if use := known(found.use):
+    if use := found.use:
         blocks.append(memory_drawing(use.used_bytes, "the recording, from its start to its end"))
     return titled("memory", blocks)

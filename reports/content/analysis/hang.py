@@ -30,7 +30,7 @@ def leading_hang(result: Result) -> Hang | None:
     """A hang that a second witness shows: before it, no wall matters. Of the log's, failures
     speak.
     """
-    hang = known(result.hang)
+    hang = result.hang
     if hang and hang.source is not WitnessSource.LOG:
         return hang
     return None
@@ -40,8 +40,8 @@ def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[S
     """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is
     there.
     """
-    hang = known(result.hang)
-    if hang is None:
+    hang = result.hang
+    if not hang:
         return
     if not in_headline:
         yield statement(hang_words(hang), LABEL, Tone.BAD, whole=True)
@@ -74,7 +74,7 @@ def _what(hang: Hang) -> str:
             at=hang,
             count=len(entered),
         )
-    missing = known(hang.ranks_missing)
+    missing = hang.ranks_missing
     said = (
         f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
     )
@@ -96,8 +96,8 @@ def _others(hang: Hang, did: str) -> str:
 
 def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     """What the files of a second witness show of ranks, of which some were not profiled."""
-    witness = known(result.witness)
-    if witness is None:
+    witness = result.witness
+    if not witness:
         return
     called = words_of("witness_source")
     of = " and ".join(called[one] for one in witness.sources)
@@ -124,10 +124,10 @@ _MOST: Final = 64
 
 def witness_part(result: Result | Merged) -> Iterator[Part]:
     """The ranks of a second witness as a table: of many those that others waited for the most."""
-    witness = known(result.witness)
-    if witness is None or not witness.ranks:
+    witness = result.witness
+    if not witness or not witness.ranks:
         return
-    most = sorted(witness.ranks, key=lambda one: (-(known(one.caused_ns) or 0), one.rank))[:_MOST]
+    most = sorted(witness.ranks, key=lambda one: (-(one.caused_ns or 0), one.rank))[:_MOST]
     rows = []
     for one in sorted(most, key=lambda one: one.rank):
         profiled = "yes" if one.profiled else "no"

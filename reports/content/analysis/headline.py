@@ -52,10 +52,10 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     Beside other walls, or none, copies are told of where many are exposed.
     """
     rank = telling_rank(result)
-    loading = known(rank.data_loading)
-    if loading is None or not rank.steps.found:  # without steps nothing tells input from weights
+    loading = rank.data_loading
+    if not loading or not rank.steps.found:  # without steps nothing tells input from weights
         return ""
-    is_wall = any((known(wall.cost_by_kind_ns) or {}).get(DATA) for wall in walls)
+    is_wall = any((wall.cost_by_kind_ns or {}).get(DATA) for wall in walls)
     waits = when(is_wall, _waits(rank, loading))
     share = loading.input_copies_exposed_ns / rank.budget_ns.window
     if share < (LITTLE if is_wall else HALF_A_WALL).value:
@@ -68,10 +68,10 @@ def data_line(result: Result, walls: list[Wall]) -> str:
 
 
 def _waits(rank: Rank, loading: DataLoading) -> str:
-    count, steps, absent = known(loading.workers), len(rank.steps.used), known(rank.absent_ns)
+    count, steps, absent = known(loading.workers), len(rank.steps.used), rank.absent_ns
     if not loading.waiting_steps:
         return ""
-    if count is None or absent is None:
+    if count is None or not absent:
         return f"{loading.waiting_steps} of {steps} steps wait for their batch."
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
@@ -109,7 +109,7 @@ def headline(result: Result) -> Headline:
     elif result.verdict.startup_ns:
         label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
         first = when(found, f"The rest is slowed by {_named(found)}.")
-    elif (late := leading(result)) and (run := known(result.run)):
+    elif (late := leading(result)) and (run := result.run):
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
         first = when(found, f"Beside it: {_named(found)}.")
@@ -162,7 +162,7 @@ def findings(result: Result) -> list[Wall]:
     """Walls of 10 % or more: the verdict's first, then by cost."""
     return sorted(
         those(result.walls, outcome="finding"),
-        key=lambda wall: (wall.id != result.verdict.wall, -(known(wall.cost_frac) or 0)),
+        key=lambda wall: (wall.id != result.verdict.wall, -(wall.cost_frac or 0)),
     )
 
 
@@ -176,7 +176,7 @@ def main_kind(wall: Wall, least: float = MOST) -> str | None:
     """The kind that alone wins at least such a part of what the wall costs; None where no kind
     does.
     """
-    kinds, cost_ns = by_family(known(wall.cost_by_kind_ns) or {}), known(wall.cost_ns)
+    kinds, cost_ns = by_family(wall.cost_by_kind_ns or {}), wall.cost_ns
     largest = next(iter(kinds), None)
     if largest and cost_ns and kinds[largest] >= least * cost_ns:
         return largest
@@ -200,7 +200,7 @@ def cause(wall: Wall) -> str:
     """A wall by its largest kind where that is nearly all of it, by both where it is half, else by
     itself.
     """
-    kinds, small = known(wall.cost_by_kind_ns) or {}, " too small to fill the GPU"
+    kinds, small = wall.cost_by_kind_ns or {}, " too small to fill the GPU"
     classes = set[str]()
     if wall.id == "compute":
         classes.update(each(those(measures().values(), group="class"), "name"))
@@ -242,7 +242,7 @@ def _nearest(result: Result) -> str:
 
 
 def _clear_frac(wall: Wall) -> float:
-    return max(known(wall.cost_frac) or 0.0, known(wall.at_most_frac) or 0.0)
+    return max(wall.cost_frac or 0.0, wall.at_most_frac or 0.0)
 
 
 def _is_opaque(result: Result) -> bool:
@@ -266,7 +266,7 @@ def _unjudged(result: Result) -> str:
 def _under(result: Result) -> Iterator[str]:
     verdict = result.verdict
     found, late = findings(result), late_rank(result)
-    if level := known(verdict.confidence):
+    if level := verdict.confidence:
         # the first reason for doubt that the headline does not say itself, and how many more there
         # are
         reasons = verdict.confidence_reasons
@@ -277,7 +277,7 @@ def _under(result: Result) -> Iterator[str]:
         because = optional(": {}", ", and ".join(said))
         yield f"Confidence {level}{because}{beyond(len(new), 1, ' (and {})', 'more reason')}."
     yield data_line(result, found)
-    graphed = known(telling_rank(result).detected.graph_share_frac) or 0.0
+    graphed = telling_rank(result).detected.graph_share_frac or 0.0
     if graphed >= WALL.value and those(found, id="host_overhead"):
         yield f"CUDA graphs hold {percent(graphed)} of the kernel work."
     waits = (late and late.exposed_frac) or 0.0

@@ -85,8 +85,8 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     """The most uneven layers and the pattern; nothing where no layers are known. `notes`: of the
     routing.
     """
-    found = known(run.experts)
-    if found is None:
+    found = run.experts
+    if not found:
         return
     most = sorted(found.uneven_layers, key=lambda one: -one.imbalance)
     rows = []

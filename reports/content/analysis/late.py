@@ -9,7 +9,6 @@ from reports.content.names import beyond, joined, listed, name_of, optional, ran
 from reports.measures import words_of
 from reports.rows import known_of
 from traces.frozen import frozen
-from traces.missing import known
 from traces.sections.cause import Cause
 from traces.sections.run import Late, Run
 from traces.spelling import duration, numbers, percent, rounded
@@ -50,8 +49,8 @@ def late_words(run: Run, late: Late, called: Called) -> str:
 
 def saved_words(run: Run, late: Late) -> str | None:
     """What the repair saves; of layers that go to other stages at most that."""
-    without = known(run.without)
-    if without is None:
+    without = run.without
+    if not without:
         return None
     saved = percent(without.saved_frac)
     if late.cause is Cause.PIPELINE_IMBALANCE:
@@ -78,12 +77,12 @@ def _told_of(run: Run, places: Sequence[int], field: str) -> list[Any]:
 
 def why_words(run: Run, names: Names, late: Late) -> Words:
     if late.index is not None:
-        factor = known(run.ranks[late.index].device_factor)
+        factor = run.ranks[late.index].device_factor
         longer = optional("{} times as long", factor, rounded) or "longer"
         why = words_of("late_one").get(late.cause, "it arrives last").format(factor=longer)
         return words(names.full(late.index), f": {why}{_uneven(run, late)}.")
     if late.places:
-        factors = [known(run.ranks[place].device_factor) or 1.0 for place in late.places]
+        factors = [run.ranks[place].device_factor or 1.0 for place in late.places]
         longer = f"{rounded(sum(factors) / len(factors))} times as long"
         why = words_of("late_together").get(late.cause, "they arrive last").format(factor=longer)
         return words(optional("{}: ", late.host), _all_of(run, names, late.places), f": {why}.")

@@ -21,7 +21,7 @@ _ESTIMATED: Final = ("parameters", "gradients", "optimizer", "activations")
 
 def snapshot_part(result: Result) -> Iterator[Part]:
     """Of a result with a snapshot."""
-    if snapshot := known(result.memory_snapshot):
+    if snapshot := result.memory_snapshot:
         blocks = list[Block]()
         for one in snapshot.devices:
             blocks += _device(one, known(result.memory_estimate))
@@ -38,7 +38,7 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Blocks:
         yield statement(f"{counted(one.out_of_memory, 'allocation')} failed for want of memory.")
     if isinstance(one.peak_bytes, Missing):
         yield statement(f"The peak is unknown: {one.peak_bytes.reason}. {one.peak_bytes.cure}.")
-    peak, parts = known(one.peak_bytes), known(one.at_peak_bytes)
+    peak, parts = one.peak_bytes, known(one.at_peak_bytes)
     if not peak or parts is None:
         return
     heads = ["at the peak", "size", "share"]

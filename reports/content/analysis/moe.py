@@ -17,7 +17,7 @@ from traces.spelling import counted, megabytes, percent
 
 def moe(rank: Rank) -> Iterator[Part]:
     """Nothing where no tokens are routed."""
-    found = known(rank.moe)
+    found = rank.moe
     if found and found.rows:
         yield titled("moe", _blocks(found, scale_of(rank)))
 
@@ -56,7 +56,7 @@ def _blocks(found: Moe, scale: Scale) -> Blocks:
 def communication(result: Result, rank: Rank) -> Iterator[Part]:
     """All-to-all and messages; nothing where the recording has neither."""
     blocks = []
-    if (a2a := known(rank.a2a)) is not None and (a2a.instances or a2a.unresolved_ns):
+    if (a2a := rank.a2a) and (a2a.instances or a2a.unresolved_ns):
         title = f"Expert all-to-all, dispatcher {rank.detected.dispatcher}"
         blocks.append(figures_table(title, figures_of(a2a, "spans"), scale_of(rank)))
     rows = []

@@ -127,7 +127,7 @@ def _unproven(result: Result) -> Words:
 
 def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence[Fix] = ()) -> Step:
     """`beside`: the changes that act on the same time, of which this is the one to try."""
-    gain, order = known(fix.gain_frac), _order(result)
+    gain, order = fix.gain_frac, _order(result)
     low, high = (known(gain[0]), gain[1]) if gain else (None, None)
     if high is None:
         saves = "to be confirmed" if _is_open(result, fix) else "saving not measured"
@@ -183,8 +183,8 @@ def _order(result: Result) -> Iterable[str]:
     """The spellings, those of the framework in use first: the configuration's, else what the trace
     shows.
     """
-    configuration = known(result.configuration)
-    if configuration is not None and known(configuration.framework) == "megatron_bridge":
+    configuration = result.configuration
+    if configuration and configuration.framework == "megatron_bridge":
         if RECIPE in settings_of(result):
             return _SCRIPTS
         return _BRIDGE
@@ -219,11 +219,11 @@ def _left_out(fix: Fix, order: Iterable[str]) -> Iterator[str]:
 
 
 def _one_note(fix: Fix) -> Iterator[str]:
-    room = known(fix.room)
+    room = fix.room
     open_ = [one for one in fix.preconditions if one.state != "met"]
     if fix.after:
         yield f"After {' and '.join(fix.after)}, which makes it possible."
-    elif room is not None and room.fits is False:
+    elif room and room.fits is False:
         yield f"Memory: {room.because}."
     elif open_:
         first = min(open_, key=lambda one: (one.state != "unmet", one.cure not in _BREAKING))
@@ -296,7 +296,7 @@ def whole_plan(result: Result) -> Part:
 
 
 def _why_none(result: Result) -> str:
-    if known(result.verdict.wall) is None:
+    if not result.verdict.wall:
         is_open = open_walls(result) or unused(result)
         return when(not is_open, "Nothing in this recording calls for a change.")
     if result.refused:

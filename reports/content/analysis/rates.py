@@ -35,7 +35,7 @@ def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
     """Not of a result from before rates were measured. `throughput`: by the configuration, for its
     MFU.
     """
-    if found := known(rank.rates):
+    if found := rank.rates:
         by_configuration = _by_configuration(throughput) if throughput else ()
         yield titled("rates", (*_blocks(found, scale_of(rank)), *by_configuration))
 
@@ -58,13 +58,13 @@ def _blocks(found: Rates, scale: Scale) -> Blocks:
             f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}."
         )
     rows = list[Cells]()
-    for copy in known(found.copies) or ():
+    for copy in found.copies or ():
         amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
         rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
     if rows:
         yield shaped("copies", rows, unit=scale.unit)
     rows = []
-    for one in known(found.collective_rates) or ():
+    for one in found.collective_rates or ():
         counts = (f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes))
         speeds = (
             one.algorithm_gb_per_s_at_least,
@@ -121,7 +121,7 @@ def _roofline(found: MatrixRates, memory: float | None) -> Blocks:
     """Where each class stands under its roof, and what would move it; nothing where a roof is not
     known.
     """
-    placed = [one for one in found.classes if known(one.peak_frac) and known(one.roof_limit)]
+    placed = [one for one in found.classes if one.peak_frac and one.roof_limit]
     if memory is None or not placed:
         return
     lines = []
@@ -163,7 +163,7 @@ def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
 
 
 def _peak(one: ClassSpeed) -> float:
-    return one.tflops_per_s / (known(one.peak_frac) or 1)
+    return one.tflops_per_s / (one.peak_frac or 1)
 
 
 def _ridge(peak: float, memory: float) -> float:

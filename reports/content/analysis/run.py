@@ -62,7 +62,7 @@ _ROWS: Final = 64
 
 
 def run_lines(result: Result) -> Iterator[Sentence]:
-    if run := known(result.run):
+    if run := result.run:
         yield from lines_of(run, _names_in(result), alike(result))
     elif len(result.ranks) > 1:
         yield statement(alike(result), f"{len(result.ranks)} ranks")
@@ -99,7 +99,7 @@ def _together(run: Run, otherwise: str) -> Sentence:
         parts.append(f"{when(few, 'at least ')}{waiting}")
     else:
         parts.append("no collective could be matched across them")
-    if world is None and (known(run.complete_frac) or 0.0) >= _ALL:
+    if world is None and (run.complete_frac or 0.0) >= _ALL:
         parts.append("every group is complete")
     elif world is None:
         parts.append("the run may have more ranks: give --world-size N")
@@ -118,7 +118,7 @@ def _steps(run: Run, otherwise: str) -> str:
 
 
 def _late(run: Run, names: Names) -> Iterator[Sentence]:
-    late, last = run.late, known(run.arrives_last)
+    late, last = run.late, run.arrives_last
     if isinstance(late, Missing) and last:
         said = words(_last(names, last), f" Why is {unknown_words(late)}")
         yield Sentence(said, "Arrives last", Tone.NOTICE)
@@ -147,7 +147,7 @@ def _last(names: Names, last: ArrivesLast) -> Words:
 
 
 def ranks_part(result: Result) -> Iterator[Part]:
-    run = known(result.run)
+    run = result.run
     if run and run.ranks:
         yield part_of(run, _names_in(result), routing_notes(result))
 
@@ -173,8 +173,7 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
 
 
 def late_places(run: Run) -> tuple[int, ...]:
-    late = known(run.late)
-    if late:
+    if late := run.late:
         return late.places
     return ()
 
@@ -186,9 +185,7 @@ def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
     if len(run.ranks) <= most:
         return list(run.ranks)
     places = late_places(run)
-    costly = sorted(
-        run.ranks, key=lambda one: (one.index not in places, -(known(one.caused_ns) or 0))
-    )
+    costly = sorted(run.ranks, key=lambda one: (one.index not in places, -(one.caused_ns or 0)))
     return sorted(costly[:most], key=lambda one: one.index)
 
 
@@ -198,7 +195,7 @@ def _rows(run: Run, names: Names) -> Block:
     for one in shown:
         tone = Tone.NOTICE if is_late(late, one) else Tone.PLAIN
         caused: Entry = told_ms(one.caused_ns)
-        if (caused_ns := known(one.caused_ns)) and all_ns:
+        if (caused_ns := one.caused_ns) and all_ns:
             caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
         times = (told_ms(one.step_ns), milliseconds(one.waited_ns), caused)
         factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
@@ -240,13 +237,13 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
         )
     if (most := known(run.imbalance)) is not None:
         yield words(f"Largest expert work of a group of ranks: {rounded(most)} times the mean.")
-    if (without := known(run.without)) is not None:
+    if without := run.without:
         yield words(
             f"Replayed, a step takes {milliseconds(without.step_ns)} ms, and "
             f"{milliseconds(without.without_ns)} ms without the cause."
         )
-    late = known(run.late)
-    if late is not None and late.by_step:
+    late = run.late
+    if late and late.by_step:
         by_step = [
             words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]
         ]
@@ -265,7 +262,7 @@ def merged_text(merged: Merged, place: int) -> str:
 def run_headline(merged: Merged) -> Headline:
     """Where the run hangs, else who is late; what else is known of it stands below."""
     run, late, tone = merged.run, merged.run.late, Tone.NOTICE
-    if hang := known(merged.hang):
+    if hang := merged.hang:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
     elif isinstance(late, Missing):
         label, said = "LATE RANK UNKNOWN", sentence(late.reason)

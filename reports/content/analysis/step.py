@@ -92,7 +92,7 @@ def _buckets(rank: Rank) -> Iterator[Time]:
     yield from times_of(rank.compute_by_class_ns, Hue.COMPUTE, 1)
     if comm_ns is not None:
         yield Time(Term("exposed_comm"), comm_ns, Hue.COMMUNICATION)
-        yield from times_of(known(rank.exposed_comm_by_kind_ns) or {}, Hue.COMMUNICATION, 1)
+        yield from times_of(rank.exposed_comm_by_kind_ns or {}, Hue.COMMUNICATION, 1)
     yield Time(Term("exposed_copy"), parts.exposed_copy, Hue.COPY)
     yield from times_of(rank.exposed_copy_by_kind_ns, Hue.COPY, 1)
     yield Time(Term("idle"), parts.idle, Hue.IDLE)
@@ -110,10 +110,10 @@ def _blocks(rank: Rank) -> Blocks:
         return
     total = Time(Term("absent_ns"), rank.budget_ns.window - rank.budget_ns.compute)
     yield times_table("Time without compute", scale_of(rank), _reasons(absent), total)
-    if by := known(rank.absent_decided_by_frac):
+    if by := rank.absent_decided_by_frac:
         known_by = f"{percent(by.recorded)} recorded dependency, {percent(by.inferred)} inferred"
         yield statement(f"{known_by}, {percent(by.none)} unknown.", "Rests on")
-    if masked_ns := known(rank.masked_ns):
+    if masked_ns := rank.masked_ns:
         yield statement(
             f"In {scale_of(rank).ms(masked_ns)} ms of the late launches the late kernel also "
             "waited for another kernel; a faster host alone would not recover them."

@@ -65,7 +65,7 @@ class Scale:
         for it.
         """
         mean_ns = mean_step_ns(self.rank)
-        median_ns = known(self.rank.steps.median_ns) or mean_ns
+        median_ns = self.rank.steps.median_ns or mean_ns
         lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [
             round(mean_ns)
         ]

@@ -52,20 +52,20 @@ class Unused:
 def unused(result: Result) -> Unused | None:
     """That part, where it is a tenth or more and no wall is proven; start-up is none of it."""
     startup_ns, whole_ns = result.verdict.startup_ns, all_windows_ns(result)
-    if known(result.verdict.wall) is not None or not whole_ns:
+    if result.verdict.wall or not whole_ns:
         return None
     parts = Counter[Bucket](dict.fromkeys(_UNUSED, 0))
     parts["idle"] -= startup_ns
     for rank in result.ranks:
         for bucket in _UNUSED:
-            parts[bucket] += known(getattr(rank.budget_ns, bucket)) or 0
+            parts[bucket] += getattr(rank.budget_ns, bucket) or 0
     ((largest, time_ns),) = parts.most_common(1)
     open_ = {wall.id: wall for wall in open_walls(result)}
     compute = open_.get("compute")
     if (
         compute
         and those(compute.evidence, measure=_WIDE)
-        and (known(compute.at_most_frac) or 0.0) * whole_ns > time_ns
+        and (compute.at_most_frac or 0.0) * whole_ns > time_ns
     ):
         compute_ns = sum(each(result.ranks, "budget_ns.compute"))
         return Unused("compute", compute_ns / whole_ns, compute)
@@ -154,7 +154,7 @@ def _waits_for_unrecorded(result: Result) -> bool:
     """Whether the GPU is idle for most of it because its work was launched before the recording."""
     unrecorded_ns = 0
     for rank in result.ranks:
-        absent = known(rank.absent_ns)
+        absent = rank.absent_ns
         unrecorded_ns += absent.blocking.get("unrecorded", 0) if absent else 0
     idle_ns: int = sum(each(result.ranks, "budget_ns.idle"))
     return unrecorded_ns > MOST.value * idle_ns
@@ -168,9 +168,9 @@ def find_out(result: Result) -> Iterator[Step]:
     """How to find the cause of a wall that has no step; what to record for walls that were not
     judged.
     """
-    wall = known(result.verdict.wall)
+    wall = result.verdict.wall
     part, judged = unused(result), not nothing_judged(result)
-    if wall is not None:
+    if wall:
         yield _look(wall, result)
     elif result.verdict.startup_ns and judged:
         yield _look("startup", result)
@@ -223,7 +223,7 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     """How much long pauses of unknown cause cost, where that is a wall of its own or most of the
     host's.
     """
-    kinds, cost_ns = known(wall.cost_by_kind_ns) or {}, known(wall.cost_ns)
+    kinds, cost_ns = wall.cost_by_kind_ns or {}, wall.cost_ns
     part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
     is_large = part > MOST.value or cost * part >= WALL.value
     if cost_ns and is_large:
@@ -239,8 +239,8 @@ def _placed(result: Result, steps: list[Step], most: int, how: str, frac: float)
 
 def _look(how: str, result: Result, acts: str = "") -> Step:
     look, missing = words_of("look")[how], words_of("look_cure")[how]
-    run = known(result.run)
-    if how == "communication" and run and known(run.arrives_last):
+    run = result.run
+    if how == "communication" and run and run.arrives_last:
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late

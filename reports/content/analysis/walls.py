@@ -112,7 +112,7 @@ def _kind(wall: Wall, kind: str) -> Span:
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
-    rows = those(known(rank.ledger) or (), group="budget")
+    rows = those(rank.ledger or (), group="budget")
     if not rows:
         budget, comm_ns = rank.budget_ns, known(rank.budget_ns.exposed_comm)
         first = "compute" if comm_ns is not None else "busy"
@@ -132,11 +132,11 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
 def _beside(scale: Scale) -> str:
     rank, window_ns = scale.rank, scale.rank.budget_ns.window
     said = []
-    if again_ns := known(rank.memory.recompute_ns):
+    if again_ns := rank.memory.recompute_ns:
         said.append(f"Recompute is {percent(again_ns / window_ns)} of the {scale.whole}")
-    hidden_ns = known(rank.hidden_comm_ns) or 0
+    hidden_ns = rank.hidden_comm_ns or 0
     if hidden_ns >= _SMALL * window_ns:
-        exposed_ns = known(rank.budget_ns.exposed_comm) or 0
+        exposed_ns = rank.budget_ns.exposed_comm or 0
         exposed, hidden = scale.ms(exposed_ns), scale.ms(hidden_ns)
         said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden")
     note = optional("{}. ", capital("; ".join(said)))
@@ -154,7 +154,7 @@ def savings(result: Result) -> Table:
     heads = ("", unit, "of rest" if result.verdict.startup_ns else "share", "")
     note, whole_ns = "", all_windows_ns(result)
     for wall in result.walls:
-        saved = known(wall.cost_frac) or 0.0
+        saved = wall.cost_frac or 0.0
         if wall.outcome != "clear" or wall.id not in _SHOWN:
             continue
         said, why = _SHOWN[wall.id]
@@ -168,8 +168,8 @@ def savings(result: Result) -> Table:
 
 def _shown_ns(rank: Rank, wall: WallId) -> int:
     if wall == "communication":
-        return known(rank.budget_ns.exposed_comm) or 0
-    if not (absent := known(rank.absent_ns)):
+        return rank.budget_ns.exposed_comm or 0
+    if not (absent := rank.absent_ns):
         return 0
     late = absent.launch_starved.items()
     return sum(ns for cause, ns in late if cause not in ("allocator", "profiler", "lazy_init"))
@@ -199,11 +199,11 @@ def _row(result: Result, wall: Wall) -> Row:
     judged_ns = all_windows_ns(result) - result.verdict.startup_ns
     cost_ns = share * judged_ns
     if share == known(wall.cost_frac):
-        cost_ns = known(wall.cost_ns) or cost_ns
+        cost_ns = wall.cost_ns or cost_ns
     late, mostly, tone = late_rank(result), words(), Tone.PLAIN
     if wall.outcome == "finding":
         kind, tone = main_kind(wall), Tone.BAD
-        kinds = [kind] if kind else [*by_family(known(wall.cost_by_kind_ns) or {})][:2]
+        kinds = [kind] if kind else [*by_family(wall.cost_by_kind_ns or {})][:2]
         mostly = joined(map(partial(_kind, wall), kinds))
     elif late and REPAIRS[late.cause].wall == wall.id:
         # in a wall that costs the run as a whole little
@@ -235,7 +235,7 @@ def _differ(result: Result) -> bool:
 def evidence(result: Result) -> Part:
     blocks = [*_verdict(result), *map(partial(_wall, result), result.walls)]
     for rank in result.ranks:
-        if replay := known(rank.replay):
+        if replay := rank.replay:
             of = when(len(result.ranks) > 1, f" of {called(result, rank)}")
             blocks.append(figures_table(f"Proofs of the replay{of}", figures_of(replay, "changes")))
     return titled("evidence", blocks)
@@ -246,8 +246,8 @@ def _verdict(result: Result) -> Blocks:
     reasons = filter(None, (*verdict.because, verdict.next_because))
     yield from items("What the headline rests on", map(sentence, reasons))
     yield from items("What lowers the confidence", map(sentence, verdict.confidence_because))
-    bound = known(verdict.bound)
-    bucket, share = known(verdict.largest_bucket), known(verdict.largest_bucket_frac)
+    bound = verdict.bound
+    bucket, share = verdict.largest_bucket, known(verdict.largest_bucket_frac)
     said = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}." if bound else "unknown."
     if bucket and share is not None:
         said += f" Largest part: {name_of(bucket)}, {percent(share)}."
@@ -258,7 +258,7 @@ def _wall(result: Result, wall: Wall) -> Fold:
     cost = optional(", at most {}", wall.cost_frac, percent)
     blocks = list[Block]()
     costs = []
-    for kind, ns in Counter(known(wall.cost_by_kind_ns) or {}).most_common():
+    for kind, ns in Counter(wall.cost_by_kind_ns or {}).most_common():
         if ns:
             costs.append((Term(kind), milliseconds(per_step_ns(result, ns))))
     if costs:
@@ -278,7 +278,7 @@ def _wall(result: Result, wall: Wall) -> Fold:
         said = f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}"
         line = f"moe-diag open {name} --at {at}"
         blocks.append(Command(said, line, (moment.start_ns, moment.end_ns)))
-    if room := known(wall.room):
+    if room := wall.room:
         blocks.append(statement(f"{capital(room)}.", "Free GPU memory"))
     if wall.missing:
         cure = optional("To learn it: {}.", wall.cure)

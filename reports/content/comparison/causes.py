@@ -154,7 +154,7 @@ def expected(compared: Compared, everything: bool) -> Blocks:
 
 
 def _step(one: Expected, compared: Compared) -> str:
-    predicted, change = known(one.predicted_ns), _change(one.gained_ns, known(one.ci95_ns))
+    predicted, change = one.predicted_ns, _change(one.gained_ns, known(one.ci95_ns))
     saves = (
         f"predicted to save {_range(predicted)} {unit(compared)}"
         if predicted

@@ -67,8 +67,8 @@ _TONES: Final = {
 
 def ranks(compared: Compared) -> Iterator[Sentence]:
     """Two lines where both sides hold several ranks."""
-    run = known(compared.run)
-    if run is None:
+    run = compared.run
+    if not run:
         return
     sides = both(counted(run.base_ranks, "rank"), counted(run.new_ranks, "rank"))
     parts = (sides, *_of_run(compared, run))
@@ -114,7 +114,7 @@ def _moved(delta_ns: OrMissing[int]) -> str:
 
 def details(compared: Compared) -> Iterator[Fold]:
     """Folds, the most asked for first; none that would be empty."""
-    run = known(compared.run)
+    run = compared.run
     base = []
     if runs := compared.size.between_runs:
         base = [(Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs]
@@ -193,15 +193,15 @@ def _ms(time_ns: OrMissing[int]) -> str:
 
 
 def _log(side: Side) -> str:
-    log = known(side.log)
-    if log is None:
+    log = side.log
+    if not log:
         return ""
     return f"{log.name}: {log.count:,} iterations, mean {_ms(log.mean_ns)} ms"
 
 
 def _wall(side: Side) -> str:
-    wall = known(side.wall)
-    if wall is None:
+    wall = side.wall
+    if not wall:
         if side.walls_told:
             return "none"
         return "not measurable"

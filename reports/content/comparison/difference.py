@@ -82,8 +82,8 @@ def facts(compared: Compared) -> Words:
 
 def _medians(base: Side, new: Side) -> str:
     """The medians of both, where one of them is another length than the mean."""
-    base_ns = known(base.steps.median_ns) or base.step_ns
-    new_ns = known(new.steps.median_ns) or new.step_ns
+    base_ns = base.steps.median_ns or base.step_ns
+    new_ns = new.steps.median_ns or new.step_ns
     apart = beside_mean(base.step_ns, base_ns) or beside_mean(new.step_ns, new_ns)
     return when(apart, f", median {milliseconds(base_ns)} -> {milliseconds(new_ns)}")
 
@@ -143,8 +143,8 @@ def headline(compared: TwoRuns) -> Headline:
     """
     verdict = compared.verdict
     label, tone = words_of("verdict")[verdict], Tone(words_of("verdict_tone")[verdict])
-    size = known(compared.size)
-    if size is None:
+    size = compared.size
+    if not size:
         said, figure, amount = compared.because[0], "", ""
     else:
         figure = signed(percent(size.delta_frac))
@@ -190,7 +190,7 @@ def _under(compared: TwoRuns) -> Iterator[str]:
     own.
     """
     if compared.verdict != "not_comparable":
-        said_above = known(compared.size) is None
+        said_above = not compared.size
         yield from map(sentence, compared.because[said_above:])
     if isinstance(compared, Compared):
         traced = f"{delta(compared.step_delta_ns)} {unit(compared)}"
@@ -274,7 +274,7 @@ def module_name(row: str) -> Words:
 def _figures_of(row: ComparedRow) -> Iterator[str | Quantity]:
     yield from (milliseconds(row.base_ns), milliseconds(row.new_ns), moved(row.delta_ns))
     yield "" if row.share_frac is None else signed(percent(row.share_frac))
-    ends = known(row.ci95_ns) or (None, None)
+    ends = row.ci95_ns or (None, None)
     yield from map(moved, (row.count_ns, row.duration_ns, row.overlap_ns, *ends))
 
 

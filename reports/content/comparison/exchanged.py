@@ -13,7 +13,6 @@ from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import each
 from traces.limits import LITTLE
-from traces.missing import known
 from traces.spelling import in_ms, milliseconds
 
 _LINES: Final = 3
@@ -29,8 +28,7 @@ def exchanged(compared: Compared) -> Iterator[Sentence]:
 
 
 def _rows(compared: Compared) -> tuple[Exchange, ...]:
-    found = known(compared.exchanged)
-    if found:
+    if found := compared.exchanged:
         return found.rows
     return ()
 

@@ -56,7 +56,7 @@ def title(compared: ComparedFiles) -> Words:
 def facts(compared: ComparedFiles) -> Words:
     base, new = compared.base, compared.new
     told = [
-        both(known(base.gpu) or "", known(new.gpu) or ""),
+        both(base.gpu or "", new.gpu or ""),
         both(_release(base), _release(new)),
         both(_settings(base), _settings(new)),
     ]

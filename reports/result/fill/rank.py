@@ -11,7 +11,7 @@ from heuristics.walls.price import wall_of
 from reports.rows import each
 from traces.cures import cures
 from traces.measurements import RankMeasurements
-from traces.missing import Missing, gap, known, or_gap, unless
+from traces.missing import Missing, gap, or_gap, unless
 from traces.sections import rank as typed
 from traces.sections.section import copied
 from traces.sections.steps import Dropped, Step, Steps
@@ -105,7 +105,7 @@ def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
 
 
 def _steps(found: RankMeasurements) -> Steps:
-    steps, lengths, costs = found.steps, found.steps.lengths_ns(), known(found.costs)
+    steps, lengths, costs = found.steps, found.steps.lengths_ns(), found.costs
     unstepped = no_steps(found.kind)
     return copied(
         Steps,

@@ -98,7 +98,7 @@ def result_of_run(
             walls=tuple(_said(one, _COSTS, seen) for one in judgement.walls),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
-            combined=known(judgement.combined) or (),
+            combined=judgement.combined or (),
             refused=refused(judgement),
             configuration=configuration(judgement, redact),
             config_findings=files.findings,

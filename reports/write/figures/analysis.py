@@ -16,7 +16,6 @@ from reports.write.figures.plan import draw_plan
 from reports.write.figures.run import draw_heat, heat_height
 from reports.write.figures.timeline import draw_timeline, timeline_height
 from reports.write.html.ranks import heat_of
-from traces.missing import known
 
 _COLUMNS = (0.44, 0.52)
 _FOOT = 0.26
@@ -29,7 +28,7 @@ def draw_analysis(area: Area, result: Result, head: Head = PLAIN) -> None:
     step.
     """
     shown, timeline = head.over(page(result, Detail.FIRST)), telling_rank(result).timeline
-    run = known(result.run)
+    run = result.run
     heat = heat_of(run, lambda at: plain(short_name(result, at))) if run else None
     high = timeline_height(timeline) if heat is None else heat_height(heat)
     top = draw_frame(area, shown, result.tool.version)

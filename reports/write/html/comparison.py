@@ -22,7 +22,6 @@ from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, asse
 from reports.write.html.timeline import length, step_words, timelines
 from reports.write.lanes import Stretch
 from traces.frozen import frozen
-from traces.missing import known
 from traces.spelling import chosen, in_ms
 
 _ROOM: Final = 400_000
@@ -152,7 +151,7 @@ def interval_of(compared: Compared) -> Interval | None:
     elif zero > 0.75:
         anchor = "end"
     width = length(max(_LEAST, at(high_ns) - at(low_ns)))
-    level = chosen(known(size.level_frac) or 0)
+    level = chosen(size.level_frac or 0)
     label = f"{level} interval {delta(low_ns)} to {delta(high_ns)} ms beside zero"
     return Interval(
         length(zero), length(at(low_ns)), width, length(at(size.delta_ns)), anchor, label

@@ -10,7 +10,6 @@ from typing import Final
 
 from reports.rows import each
 from traces.frozen import frozen
-from traces.missing import known
 from traces.sections.addresses import HostStack
 from traces.sections.rank import Rank
 from traces.spelling import printable
@@ -52,8 +51,8 @@ class Icicle:
 
 def icicle_of(rank: Rank) -> Icicle | None:
     """None where nothing waits for the host, or nothing is known of it."""
-    found = known(rank.addresses)
-    if found is None or not any(map(_levels, found.host_stacks)):
+    found = rank.addresses
+    if not found or not any(map(_levels, found.host_stacks)):
         return None
     total_ns = found.host_starved_ns + found.host_blocking_ns
     cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))

@@ -51,8 +51,8 @@ def hero_of(result: Result) -> tuple[str, str, str]:
     Of the repair of a late rank where that leads, else of the verdict's wall, else of the largest;
     no figure where what is not known could be larger.
     """
-    confidence, run = known(result.verdict.confidence) or "", known(result.run)
-    if run and leading(result) and (repaired := known(run.without)):
+    confidence, run = result.verdict.confidence or "", result.run
+    if run and leading(result) and (repaired := run.without):
         said = "of the step is saved by the repair (replayed)"
         return percent(repaired.saved_frac), said, confidence
     costs = known_of(those(result.walls, id=known(result.verdict.wall)), "cost_frac")
@@ -151,9 +151,9 @@ def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
 def walls_of(ranks: Sequence[Rank]) -> WallOf:
     walls = {}
     for rank in ranks:
-        for row in known(rank.ledger) or ():
+        for row in rank.ledger or ():
             group, _, name = row.row.partition(".")
-            if (wall := known(row.wall)) is not None and row.group != "moe":
+            if (wall := row.wall) and row.group != "moe":
                 walls[f"{_ROWS.get(group, group)}.{name}"] = wall
     return walls
 

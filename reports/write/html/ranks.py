@@ -200,8 +200,8 @@ class Pair:
 
 
 def pair_of(result: Result) -> Pair | None:
-    run = known(result.run)
-    if run is None or len(run.ranks) < 2:
+    run = result.run
+    if not run or len(run.ranks) < 2:
         return None
     shown = shown_ranks(run, _MOST)
     rows = [dict(_pair_figures(result.ranks[one.index], one)) for one in shown]
@@ -219,7 +219,7 @@ def pair_of(result: Result) -> Pair | None:
             shares[-1].append(round((value or 0.0) / (largest[name] or 1.0), 4))
     # the late rank, or the one that others waited for the most; then one like it, that waited most
     places = late_places(run)
-    first = max(shown, key=lambda one: (one.index in places, known(one.caused_ns) or 0))
+    first = max(shown, key=lambda one: (one.index in places, one.caused_ns or 0))
     second = max(shown, key=lambda one: (one is not first, one.group == first.group, one.waited_ns))
     chosen = (shown.index(first), shown.index(second))
     names = tuple(plain(short_name(result, one.index)) for one in shown)

@@ -39,7 +39,7 @@ OnClock = Callable[[int], int]
 
 def fits_of(result: Result) -> dict[int, ClockFit]:
     fits = dict[int, ClockFit]()
-    if run := known(result.run):
+    if run := result.run:
         for fit in run.clocks.by_rank:
             fits |= dict.fromkeys(fit.ranks, fit)
     return fits
@@ -65,7 +65,7 @@ def moved(process: Process, to: OnClock) -> Process:
 
 
 def about_clocks(result: Result) -> Args:
-    if not (run := known(result.run)):
+    if not (run := result.run):
         return {}
     source = "".join(each(run.clocks.by_rank[:1], "source")) or "own"
     fits = []
@@ -96,7 +96,7 @@ def write_perfetto(result: Result, detail: Detail) -> str:
     for place, rank in enumerate(result.ranks):
         tracks = [*_own_tracks(result, place)]
         if place < shown:
-            a2a, spans = known(rank.a2a), list[Slice]()
+            a2a, spans = rank.a2a, list[Slice]()
             for one in a2a.spans if a2a else ():  # an unknown direction is no phase
                 within = {
                     "step": known(one.step),
@@ -142,7 +142,7 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
         times += map(on_clock(fits.get(place)), chain.from_iterable(rank.windows_ns))
     start_ns, end_ns = min(times), max(times)
     yield verdict(headline(result), start_ns, end_ns, "verdict")
-    for wall in sorted(result.walls, key=lambda one: -(known(one.cost_frac) or 0)):
+    for wall in sorted(result.walls, key=lambda one: -(one.cost_frac or 0)):
         cost = optional("at most {}", wall.cost_frac, percent) or "unknown"
         fixes = [f"{one.id} {one.title}" for one in those(result.fixes, wall=wall.id)]
         args = {**lowered(wall), "next": fixes[:_FIXES]}
@@ -192,7 +192,7 @@ def _step(one: Step | Dropped, state: str, reason: str = "") -> Slice:
 
 
 def _counters(rank: Rank) -> Iterator[Counter]:
-    used, ledger = rank.steps.used, known(rank.ledger)
+    used, ledger = rank.steps.used, rank.ledger
     for name, group in (("used steps, ms", "budget"), ("no compute in used steps, ms", "absent")):
         parts = dict[str, list[int]]()
         for row in those(ledger or (), group=group):

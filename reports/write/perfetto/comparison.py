@@ -12,7 +12,6 @@ from reports.content.page import Detail
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
 from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
-from traces.missing import known
 from traces.steps.selection import seconds
 
 _ROWS: Final = 10
@@ -32,7 +31,7 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
         notes.append(Track(f"cause {place}", [Slice(0, whole_ns, name, "cause", lowered(suspect))]))
     for row in rows:
         name = f"{name_of(row.row)} {delta(row.delta_ns)} {unit(compared)}"
-        wall = known(row.wall) or "no wall"
+        wall = row.wall or "no wall"
         notes.append(Track(row.row, [Slice(0, whole_ns, name, wall, lowered(row))]))
     processes = [Process("moe-diag: new against base", notes)]
     arrows = count(1)

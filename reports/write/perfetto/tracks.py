@@ -243,7 +243,7 @@ def step_tracks(
                 streams.setdefault(lane.stream, []).append(one)
         for host in timeline.host:
             hosts.setdefault(host.thread, []).extend(_host(host, names, at_ns, launched))
-        if (reasons := known(timeline.reasons)) is not None:
+        if reasons := timeline.reasons:
             columns = (reasons.at_ns, reasons.length_ns, reasons.reason)
             for offset_ns, length_ns, reason in zip(*columns, strict=True):
                 name, start_ns = reasons.reasons[reason], at_ns + offset_ns
