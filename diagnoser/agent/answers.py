@@ -49,7 +49,7 @@ def as_data(text: str) -> str:
     return "\n".join((FRAME, *(f"{DATA}{line}".rstrip() for line in text.rstrip("\n").split("\n"))))
 
 
-def answer_of(text: str, pointers: tuple[str, ...] = ()) -> str:
+def answer_of(text: str, pointers: tuple[str, ...]) -> str:
     """A text with pointers below it, shorter than `MESSAGE`: where it is too long, its last lines
     go.
     """

@@ -209,7 +209,7 @@ def _kinds_against(value: object, hint: Any) -> list[str]:
 def _meant(unknown: str, value: object, known: Collection[str]) -> str:
     """What is said of the run stands in `about`; of all others the nearest."""
     words = WORDS if "about" in known else {}
-    near = unknown if unknown in words else near_word(unknown, (*known, *words))
+    near = near_word(unknown, (*known, *words))
     if near in words:
         return f'Facts of the run stand in about={{"{words[near]}": {printable(repr(value), 40)}}}.'
     if near:

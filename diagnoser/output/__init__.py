@@ -141,7 +141,7 @@ def say_skipped(reasons: Sequence[str]) -> None:
 
 
 def show(text: str) -> None:
-    write(Target("text", None), text, force=False)
+    write(Target("text"), text, force=False)
 
 
 def show_page(page: Page, view: View | None = None) -> None:

@@ -36,7 +36,7 @@ from heuristics.comparison.expected import Prediction
 from heuristics.comparison.gate import Asked
 from heuristics.config.about import OPTIONS, Guidance
 from heuristics.evidence.symptoms import observed_from, symptoms_of
-from heuristics.judging.judgement import Configured, judge_observed
+from heuristics.judging.judgement import judge_observed
 from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
@@ -45,7 +45,7 @@ from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.files.beneath import real_path
 from traces.frozen import frozen
-from traces.missing import known, of_known
+from traces.missing import of_known
 from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
 from traces.sections.section import copied
@@ -88,10 +88,17 @@ class Side:
     config: Path | None
     log: Path | None
 
+    @property
+    def path(self) -> Path | None:
+        """Where it is read; None for what holds a result itself."""
+        if isinstance(self.source, Path):
+            return self.source
+        return None
+
     def files(self) -> list[Path]:
         """Every file that is given of it. Raises what `traces_named` says."""
         with named(self.name):
-            sources = traces_named([self.source]) if isinstance(self.source, Path) else []
+            sources = traces_named([self.path]) if self.path else []
         return [*sources, *filter(None, (self.config, self.log))]
 
 
@@ -131,9 +138,7 @@ def compare_sides(
     progress("comparing", None)
     files, given, warnings = list[Path](), list[Path](), list[str]()
     for side, recorded in zip(sides, results, strict=True):
-        files.append(
-            side.source if isinstance(side.source, Path) else Path(recorded.traces[0].name)
-        )
+        files.append(side.path or Path(recorded.traces[0].name))
         given += side.files()
         warnings += (f"{side.name}: {warning}" for warning in recorded.warnings)
     base, new, *more = results
@@ -157,7 +162,7 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
     """
     given_from(asked.about or {})  # said of both: what is wrong in it is of no side
     base, new, *more = sides_of(asked)
-    is_one = isinstance(base.source, Path) and _files(base) == _files(new)
+    is_one = base.path and _files(base) == _files(new)
     sides = [base, *more] if is_one else [base, new, *more]
     # an earlier result is read at once, several traces share the processes themselves
     jobs = asked.jobs if all(map(_is_trace, sides)) else 1
@@ -169,13 +174,11 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
 
 
 def _is_trace(side: Side) -> bool:
-    path = side.source
-    return isinstance(path, Path) and path.is_file() and not is_result(path)
+    return side.path is not None and side.path.is_file() and not is_result(side.path)
 
 
 def _files(side: Side) -> tuple[str | None, ...]:
-    given = (side.source if isinstance(side.source, Path) else None, side.config, side.log)
-    return tuple(map(partial(of_known, real_path), given))
+    return tuple(map(partial(of_known, real_path), (side.path, side.config, side.log)))
 
 
 def _read(task: tuple[Side, Comparison]) -> Result:
@@ -189,9 +192,9 @@ def _read(task: tuple[Side, Comparison]) -> Result:
             _earlier(side.source), side, asked, shown
         )
         if not result.ranks:
-            what = side.source if isinstance(side.source, Path) else "this result"
             raise NothingToDiagnose(
-                f"{what} has no trace in it. Give a trace, or what moe-diag analyze made of one."
+                f"{side.path or 'this result'} has no trace in it. Give a trace, or what moe-diag "
+                "analyze made of one."
             )
         return result
 
@@ -209,8 +212,8 @@ def _earlier(source: Path | Mapping[str, Any] | Diagnosis) -> Result:
 
 def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | None:
     """What is found in traces; None for what may be an earlier result."""
-    path = side.source
-    if not isinstance(path, Path) or (path.is_file() and is_result(path)):
+    path = side.path
+    if path is None or (path.is_file() and is_result(path)):
         return None
     jobs = 1 if path.is_file() else asked.jobs
     own = copied(
@@ -257,7 +260,7 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
     Its verdict stays as it was. In a result that holds a configuration the log's section alone is
     replaced. Raises `UsageError` for a second configuration, and what `read_configured` raises.
     """
-    configured_before = known(result.configuration) is not None
+    configured_before = bool(result.configuration)
     if side.config is not None and configured_before:
         raise UsageError(
             "this earlier result already holds a configuration or a log. Leave the configuration "
@@ -265,9 +268,11 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
         )
     given = given_from({**_about(result), **(asked.about or {})})
     configured = read_configured(side.config, side.log, given, progress)
-    slower_frac = _perturbation_frac(result, configured)
+    step_ns = _step_ns(result)
+    # how much longer the profiled step is than the log's; None where either is not known
+    slower_frac = of_known(perturbation_frac, step_ns, steady_step(configured.log))
     observed = observed_from(symptoms_of(encode(result)), configured.settings)
-    observed = replace(observed, step_ns=_step_ns(result), perturbation_frac=slower_frac)
+    observed = replace(observed, step_ns=step_ns, perturbation_frac=slower_frac)
     made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=asked.redact)
     sections = ("log",) if configured_before else _FROM_FILES
     kept = [gap for gap in result.missing if _section(gap.path) not in sections]
@@ -316,8 +321,3 @@ def _step_ns(result: Result) -> int | None:
     if lengths:
         return round(median(lengths))
     return None
-
-
-def _perturbation_frac(result: Result, configured: Configured) -> float | None:
-    """How much longer the profiled step is than the log's; None where either is not known."""
-    return of_known(perturbation_frac, _step_ns(result), steady_step(configured.log))

@@ -160,7 +160,7 @@ def _read(
     try:
         return config, log, read_configured(config, log, given, asked.progress)
     except NotAConfiguration:
-        if config is None or log is not None:
+        if log is not None:
             raise
         try:
             return None, config, read_configured(None, config, given, asked.progress)

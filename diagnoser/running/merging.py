@@ -60,19 +60,16 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
             f"--summary {folder}"
         )
 
-    named = (
-        list(files_named(paths, lambda folder: entries_in(folder, SUFFIX), none)) if paths else []
-    )
     read, failed, warnings = list[RankSummary](), list[InputError](), list[str]()
-    for path, one in zip(named, _read_all(named), strict=True):
-        if isinstance(one, RankSummary):
-            read.append(one)
-            continue
-        failed.append(one)
-        why = why_skipped(one)
-        if isinstance(one, NotATrace):
-            why = "it is no summary that this moe-diag reads"
-        warnings.append(f"{told_path(path)} was skipped: {why}")
+    for path in files_named(paths, lambda folder: entries_in(folder, SUFFIX), none):
+        try:
+            read.append(decode(_read(path), str(path)))
+        except InputError as error:
+            failed.append(error)
+            why = why_skipped(error)
+            if isinstance(error, NotATrace):
+                why = "it is no summary that this moe-diag reads"
+            warnings.append(f"{told_path(path)} was skipped: {why}")
     if failed and not read:
         raise failed[0]
     refuse_unlike_summaries(read)
@@ -93,17 +90,6 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         witness=witnessed.witness,
     )
     return MergedRun(merged, (*map(str, failed), *witnessed.skipped))
-
-
-def _read_all(paths: Sequence[Path]) -> list[RankSummary | InputError]:
-    """The summary in each file, or why there is none."""
-    found = list[RankSummary | InputError]()
-    for path in paths:
-        try:
-            found.append(decode(_read(path), str(path)))
-        except InputError as error:
-            found.append(error)
-    return found
 
 
 def _read(path: Path) -> bytes:

@@ -142,12 +142,9 @@ def _together(
 
 
 def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
-    kernels = launched = 0
-    for rank in ranks:
-        kernels += rank.kernel_count
-        launched += rank.launched_count
+    kernels = sum(each(ranks, "kernel_count"))
     if kernels:
-        return launched / kernels
+        return float(sum(each(ranks, "launched_count")) / kernels)
     return None
 
 

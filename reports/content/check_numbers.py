@@ -99,7 +99,7 @@ def _log(log: Log, result: Result) -> Blocks:
 def _throughput(result: Result) -> Blocks:
     found = result.throughput
     if isinstance(found, Missing):
-        yield from _unknown(found, "Throughput", known(result.configuration))
+        yield from _unknown(found, "Throughput", result)
     elif found is not None:
         said = (
             f"{rounded(found.tokens_per_s_per_gpu)} tokens/s and "
@@ -155,7 +155,7 @@ def _nearest(found: Nearest) -> str:
 def _memory(result: Result) -> Blocks:
     found = result.memory_estimate
     if isinstance(found, Missing):
-        yield from _unknown(found, "Memory", known(result.configuration))
+        yield from _unknown(found, "Memory", result)
     elif found is not None:
         rest = found.rest_bytes or 0
         fullest = f"the fullest GPU (pipeline stage {found.stage})"
@@ -166,8 +166,9 @@ def _memory(result: Result) -> Blocks:
         yield statement(f"{said}.", "Memory")
 
 
-def _unknown(gap: Missing, label: str, configuration: Configuration | None) -> Blocks:
-    if configuration is not None and is_written(configuration):
+def _unknown(gap: Missing, label: str, result: Result) -> Blocks:
+    configuration = result.configuration
+    if configuration and is_written(configuration):
         yield statement(
             f"Unknown: {gap.reason.rstrip('.')}. Needed: {gap.cure.rstrip('.')}.", label
         )

@@ -141,7 +141,7 @@ def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
 def other_program(configuration: Configuration) -> str:
     """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
     for program, name in PROGRAMS.items():
-        if program == known(configuration.framework):
+        if program == configuration.framework:
             return name
     return ""
 

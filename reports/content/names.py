@@ -269,10 +269,7 @@ def _first(name: str, width: int) -> str:
 
 
 def gpu_of(of: Rank | Side) -> str:
-    gpu = known(of.gpu)
-    if gpu is None:
-        return "GPU model not recorded"
-    return gpu_model(gpu)
+    return optional("{}", of.gpu, gpu_model) or "GPU model not recorded"
 
 
 def who(of: Rank | Side | Place) -> str:

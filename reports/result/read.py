@@ -113,18 +113,19 @@ def typed(document: Mapping[str, Any]) -> Result | OfKind:
     if "schema_version" not in document:
         raise NotAResult(f"it is no result of moe-diag. Make one of a trace: {_MAKE}")
     _check_version(document["schema_version"])
-    if document.get("kind") == "run":
+    kind = document.get("kind")
+    if kind == "run":
         raise NotAResult(
             "it is a run put together by moe-diag merge, no diagnosis. Give its summaries to merge"
         )
-    if document.get("kind") == "brief":
+    if kind == "brief":
         raise NotAResult(f"it is a short result of --brief. Keep the whole one: {_MAKE}")
     known = {**document, "schema_version": SCHEMA_VERSION}
-    if document.get("kind") == "files_comparison":
+    if kind == "files_comparison":
         return _decoded(known, ComparedFiles, "moe-diag compare")
-    if document.get("kind") == "layouts":
+    if kind == "layouts":
         return _decoded(known, Layouts, "moe-diag plan")
-    if document.get("kind") == "comparison" or isinstance(document.get("verdict"), str):
+    if kind == "comparison" or isinstance(document.get("verdict"), str):
         return check_compared(_decoded(known, Compared, "moe-diag compare"))
     return check_result(_decoded(known, Result, "moe-diag analyze"))
 

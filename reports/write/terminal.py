@@ -41,12 +41,11 @@ def text_of(said: Words, view: View, style: str = "") -> Text:
     line = Text(style=style)
     for span in said:
         if isinstance(span, Code):
-            line.append(printable(span.text, len(span.text)), "cyan")
+            line.append(plain(span.text, "cyan"))
         elif isinstance(span, Term):
-            name = name_of(span.key) + when(view.keys, f" [{span.key}]")
-            line.append(printable(name, len(name)))
+            line.append(plain(name_of(span.key) + when(view.keys, f" [{span.key}]")))
         else:
-            line.append(printable(span, len(span)))
+            line.append(plain(span))
     return line
 
 

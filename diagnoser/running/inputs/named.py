@@ -149,9 +149,7 @@ def _matching(path: Path, inside: Inside) -> list[Path] | None:
 
 def _no_recordings(folder: Path) -> str:
     kinds = ", ".join((*REPORTS, *EXPORTS))
-    deeper = next(
-        (one for one in sorted(folder.iterdir()) if one.is_dir() and recordings_in(one)), None
-    )
+    deeper = any(one.is_dir() and recordings_in(one) for one in sorted(folder.iterdir()))
     cure = (
         f"Type moe-diag analyze '{folder}/*'"
         if deeper

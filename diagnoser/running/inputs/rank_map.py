@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _MUST: Final = ("file", "rank")
 _MAY: Final = ("process", "device", "host", "world_size")
-_WORLD: Final = "world_size"
 
 
 @frozen
@@ -223,10 +222,10 @@ def configured_world(given: Given, configured: Configured) -> WorldSize | None:
     from heuristics.run.run import Run
 
     config = Run(given=given, settings=configured.files, log=configured.log).config
-    size = config.positive(_WORLD)
+    size = config.positive("world_size")
     if size is None:
         return None
-    return WorldSize(size, config.written.said(_WORLD) or "the configuration")
+    return WorldSize(size, config.written.said("world_size") or "the configuration")
 
 
 def other_world(given: WorldSize | None, found: Run) -> list[str]:

@@ -40,7 +40,7 @@ def peak_of(snapshot: MemorySnapshot | UnsetType) -> int | None:
 
 def with_peak(
     ranks: Sequence["RankMeasurements"], snapshot: MemorySnapshot | UnsetType
-) -> list["RankMeasurements"]:
+) -> Sequence["RankMeasurements"]:
     """The one rank of a recording without memory use, with the peak of the one GPU of its
     snapshot.
     """
@@ -50,9 +50,7 @@ def with_peak(
         or isinstance(snapshot, UnsetType)
         or len(ranks) != 1
         or len(snapshot.devices) != 1
+        or not isinstance(ranks[0].memory.peak_bytes, Missing)
     ):
-        return list(ranks)
-    (rank,) = ranks
-    if not isinstance(rank.memory.peak_bytes, Missing):
-        return list(ranks)
-    return [replace(rank, memory=with_fields(rank.memory, peak_bytes=peak))]
+        return ranks
+    return [replace(ranks[0], memory=with_fields(ranks[0].memory, peak_bytes=peak))]

@@ -99,7 +99,7 @@ def _speed(one: Speed, scale: Scale) -> Cells:
         _share(one.peak_frac),
         rounded(one.flop_per_byte),
         _share(one.roof_frac),
-        told(one.roof_limit, str),
+        told(one.roof_limit),
     )
 
 

@@ -17,7 +17,7 @@ from reports.measures import measures
 from reports.rows import each, those
 from traces.frozen import frozen
 from traces.limits import WALL
-from traces.missing import Missing, OrMissing, known
+from traces.missing import Missing, OrMissing
 from traces.sections.addresses import GpuAddress
 from traces.sections.rank import Rank
 from traces.sections.section import Section
@@ -66,10 +66,7 @@ class Scale:
         """
         mean_ns = mean_step_ns(self.rank)
         median_ns = self.rank.steps.median_ns or mean_ns
-        lengths_ns = [step.end_ns - step.start_ns for step in self.rank.steps.used] or [
-            round(mean_ns)
-        ]
-        nearest_ns = min(sorted(lengths_ns), key=lambda one: abs(one - median_ns))
+        nearest_ns = min(sorted(self.rank.lengths_ns), key=lambda one: abs(one - median_ns))
         return f"{self.length}{beside_mean(mean_ns, nearest_ns)}"
 
     @property
@@ -100,8 +97,7 @@ def telling_rank(result: Result) -> Rank:
     Without a wall, or where a late rank leads the page, the one that computes for the smallest
     part.
     """
-    first = known(result.verdict.wall)
-    for wall in those(result.walls, id=first):
+    for wall in those(result.walls, id=result.verdict.wall):
         for one in those(wall.evidence, measure="cost_frac")[:1]:
             if one.rank is not None and one.rank < len(result.ranks) and not leading(result):
                 return result.ranks[one.rank]

@@ -180,12 +180,10 @@ def _ceiling(result: Result, wall: Wall) -> float:
     0.
     """
     share, most = known(wall.cost_frac), known(wall.at_most_frac)
-    if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
-        if share is None:
-            return most
-        return max(share, most)
     if share is None:
-        return -1.0
+        share = -1.0
+    if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
+        return max(share, most)
     return share
 
 
@@ -198,7 +196,7 @@ def _row(result: Result, wall: Wall) -> Row:
         return row((name, "", "", said + why), _FIGURES, Tone.MUTED, wall.id)
     judged_ns = all_windows_ns(result) - result.verdict.startup_ns
     cost_ns = share * judged_ns
-    if share == known(wall.cost_frac):
+    if share == wall.cost_frac:
         cost_ns = wall.cost_ns or cost_ns
     late, mostly, tone = late_rank(result), words(), Tone.PLAIN
     if wall.outcome == "finding":

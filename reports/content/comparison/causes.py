@@ -154,7 +154,7 @@ def expected(compared: Compared, everything: bool) -> Blocks:
 
 
 def _step(one: Expected, compared: Compared) -> str:
-    predicted, change = one.predicted_ns, _change(one.gained_ns, known(one.ci95_ns))
+    predicted, change = one.predicted_ns, _change(one.gained_ns, one.ci95_ns)
     saves = (
         f"predicted to save {_range(predicted)} {unit(compared)}"
         if predicted
@@ -170,7 +170,7 @@ def _range(predicted: tuple[OrMissing[int], int]) -> str:
     return between(milliseconds(low), milliseconds(high))
 
 
-def _change(gained_ns: int, ends: Ends | None) -> str:
+def _change(gained_ns: int, ends: OrMissing[Ends]) -> str:
     """A gain as the page has all differences: new less base."""
     interval = "no interval"
     if ends:
@@ -181,7 +181,7 @@ def _change(gained_ns: int, ends: Ends | None) -> str:
 def _part(one: Expected) -> Words:
     if one.part is None:
         return ()
-    change = _change(one.part.gained_ns, known(one.part.ci95_ns))
+    change = _change(one.part.gained_ns, one.part.ci95_ns)
     return words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
 
 

@@ -10,7 +10,6 @@ from heuristics.result.compared_files import (
     DriftOf,
     EffectiveChange,
     Explanation,
-    FilesLog,
     FilesSide,
     MeasuredElsewhere,
     MemoryOf,
@@ -33,7 +32,7 @@ from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.redaction import redaction_words
 from reports.rows import each, those
-from traces.missing import known
+from traces.missing import OrMissing, known
 from traces.spelling import (
     between,
     counted,
@@ -64,10 +63,7 @@ def facts(compared: ComparedFiles) -> Words:
 
 
 def _release(side: FilesSide) -> str:
-    core = side.versions.get("core")
-    if core:
-        return f"Megatron-Core {core}"
-    return ""
+    return optional("Megatron-Core {}", side.versions.get("core"))
 
 
 def _settings(side: FilesSide) -> str:
@@ -87,7 +83,7 @@ def found(compared: ComparedFiles, everything: bool) -> Blocks:
 
 
 def _logs(compared: ComparedFiles) -> Blocks:
-    base, new = _of_log(known(compared.base.log)), _of_log(known(compared.new.log))
+    base, new = _of_log(compared.base), _of_log(compared.new)
     rows = []
     for name in base or new:
         held = base.get(name, ""), new.get(name, "")
@@ -97,15 +93,16 @@ def _logs(compared: ComparedFiles) -> Blocks:
         yield shaped("logs", rows)
 
 
-def _of_log(log: FilesLog | None) -> dict[str, str]:
+def _of_log(side: FilesSide) -> dict[str, str]:
     """What a log holds, by name; empty texts where it does not hold it."""
-    if log is None:
+    log = side.log
+    if not log:
         return {}
     low, high = optional("{}", log.low_ns, duration), optional("{}", log.high_ns, duration)
     found = {
         "typical step (median)": optional("{}", log.median_ns, duration),
         "middle 80 % of the steps": between(low, high),
-        "trend over the log": _trend(known(log.drift), duration),
+        "trend over the log": _trend(log.drift, duration),
         "steady iterations": f"{log.steady_count:,} of {log.iteration_count:,}",
     }
     for reason, name in words_of("log_left_out").items():
@@ -118,8 +115,8 @@ def _of_log(log: FilesLog | None) -> dict[str, str]:
     return found
 
 
-def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
-    if drift is None:
+def _trend(drift: OrMissing[DriftOf], spelled: Callable[[int], str]) -> str:
+    if not drift:
         return ""
     if drift.state == "none":
         return "none"
@@ -132,7 +129,7 @@ def _trend(drift: DriftOf | None, spelled: Callable[[int], str]) -> str:
 
 
 def _memory(one: MemoryOf) -> str:
-    most, moves = gigabytes(one.most_bytes), _trend(known(one.drift), gigabytes)
+    most, moves = gigabytes(one.most_bytes), _trend(one.drift, gigabytes)
     if moves in ("", "none"):
         return most
     return f"{most}, {moves}"

@@ -88,18 +88,14 @@ class _Asked:
         match kind:
             case TextKind.SAID:
                 return self._said(text)
-            case TextKind.TYPED:
-                if self._book.types(text):
-                    return text
+            case TextKind.TYPED if not self._book.types(text):
                 return self._strange(None)
             case TextKind.COMMAND:
                 text = self._told(text)
                 if is_command(text):
                     return text
                 return self._strange(_HELP)
-            case TextKind.GPU:
-                if gpu_name(text):
-                    return text
+            case TextKind.GPU if not gpu_name(text):
                 return self._strange()
             case TextKind.FILE:
                 return self._file(text)
@@ -162,11 +158,9 @@ class _Asked:
     def _given(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
             return [*map(self._given, value)]
-        if not isinstance(value, str):
-            if value is None or isinstance(value, int | float):
-                return value
-            return self._strange()
-        if not self._redacted or is_public(value) or self._says(value):
+        if value is None or isinstance(value, int | float):
+            return value
+        if isinstance(value, str) and (not self._redacted or is_public(value) or self._says(value)):
             return value
         return self._strange()
 

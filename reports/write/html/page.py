@@ -55,7 +55,7 @@ def hero_of(result: Result) -> tuple[str, str, str]:
     if run and leading(result) and (repaired := run.without):
         said = "of the step is saved by the repair (replayed)"
         return percent(repaired.saved_frac), said, confidence
-    costs = known_of(those(result.walls, id=known(result.verdict.wall)), "cost_frac")
+    costs = known_of(those(result.walls, id=result.verdict.wall), "cost_frac")
     if not costs and len(every := known_of(result.walls, "cost_frac")) == len(result.walls):
         costs = every
     whole = scale_of(telling_rank(result)).whole
