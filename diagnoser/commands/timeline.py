@@ -49,12 +49,11 @@ def open(
     from reports.write.perfetto.analysis import write_perfetto
     from reports.write.perfetto.place import place_in
     from traces.files.cache_folder import default_cache_dir
-    from traces.missing import known
     from traces.recording.recorder import NSYS, recorded_by
     from traces.steps.selection import seconds
 
     result = _result(source, redact, nsys, cache_dir)
-    finding = at or known(result.verdict.wall)
+    finding = at or result.verdict.wall
     found = moment_of(result, finding) if finding else first_step(result)
     written = write_perfetto(result, Detail.FIRST)
     start_ns, end_ns = place_in(written, result, found)

@@ -7,7 +7,7 @@ should gain.
 import operator
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
@@ -18,7 +18,6 @@ from traces.spelling import printable
 
 if TYPE_CHECKING:
     from heuristics.comparison.expected import Prediction
-    from heuristics.comparison.gate import Asked
 
 _PERCENT: Final = compiled(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _NUMBER: Final = compiled(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
@@ -160,34 +159,6 @@ def gate_frac(text: str) -> float:
         meant = f"{text}%" if Decimal(text) >= 1 else f"{as_part}% or --gate {text}%"
         raise UsageError(f"--gate {text} is given without its sign. Type --gate {meant}")
     raise UsageError(f"--gate {text!r} is no percentage. Type one such as --gate 3%")
-
-
-def gate_asked(
-    limit: str | None, undecided: str | None, not_comparable: str | None
-) -> "Asked | None":
-    """The gate, None without a limit. Raises `UsageError` for an answer that is none, or is of no
-    gate.
-    """
-    from heuristics.comparison.gate import Asked
-    from heuristics.result.gate import GateAnswer
-
-    answers = dict[str, Any]()
-    for field, text in (("undecided", undecided), ("not_comparable", not_comparable)):
-        flag = f"--{field.replace('_', '-')}"
-        if text is None:
-            continue
-        if text not in get_args(GateAnswer):
-            raise UsageError(
-                f"{flag} {text!r} is no answer. Give {' or '.join(get_args(GateAnswer))}."
-            )
-        if limit is None:
-            raise UsageError(
-                f"{flag} {text} is the answer of a gate, and there is none. Add --gate 3%"
-            )
-        answers[field] = str(text)
-    if limit is None:
-        return None
-    return Asked(gate_frac(limit), **answers)
 
 
 def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, get_args, get_
 from diagnoser.diagnosis import Diagnosis
 from diagnoser.options import ARGUMENTS, Place, rows
 from diagnoser.options.faults import not_ours
-from diagnoser.options.given import KINDS, WORDS, given_from, near_word
+from diagnoser.options.given import KINDS, WORDS, gate_frac, given_from, near_word
 from heuristics.config.about import OPTIONS, option_of
 from traces.errors import UsageError
 from traces.frozen import frozen
@@ -28,6 +28,7 @@ from traces.progress import Progress, silent
 from traces.spelling import printable
 
 if TYPE_CHECKING:
+    from heuristics.comparison.gate import Asked
     from traces.formats.open import ReadOptions
 
 P = ParamSpec("P")
@@ -163,6 +164,32 @@ def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
     from traces.formats.readers import reader_named
 
     return ReadOptions(asked.nsys, path_of(asked.cache_dir), reader_named(asked.reader))
+
+
+def gate_asked(asked: OfTwoRuns) -> "Asked | None":
+    """The gate, None without a limit. Raises `UsageError` for an answer that is none, or is of no
+    gate.
+    """
+    from heuristics.comparison.gate import Asked
+    from heuristics.result.gate import GateAnswer
+
+    limit, answers = asked.gate, dict[str, Any]()
+    for field in ("undecided", "not_comparable"):
+        text, flag = getattr(asked, field), f"--{field.replace('_', '-')}"
+        if text is None:
+            continue
+        if text not in get_args(GateAnswer):
+            raise UsageError(
+                f"{flag} {text!r} is no answer. Give {' or '.join(get_args(GateAnswer))}."
+            )
+        if limit is None:
+            raise UsageError(
+                f"{flag} {text} is the answer of a gate, and there is none. Add --gate 3%"
+            )
+        answers[field] = str(text)
+    if limit is None:
+        return None
+    return Asked(gate_frac(limit), **answers)
 
 
 def _check(

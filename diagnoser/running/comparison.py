@@ -16,11 +16,12 @@ from typing import Any, Final, get_args
 from msgspec import structs
 
 from diagnoser.diagnosis import ComparisonResult, Diagnosis
-from diagnoser.options.given import gate_asked, given_from, predictions
+from diagnoser.options.given import given_from, predictions
 from diagnoser.options.requests import (
     Analysis,
     Comparison,
     Source,
+    gate_asked,
     made_again,
     path_of,
     reading_of,
@@ -79,12 +80,16 @@ def named(side: str) -> Iterator[None]:
         raise
 
 
+Held = Path | Mapping[str, Any] | Diagnosis
+"""Where a side is read, or what holds its result."""
+
+
 @frozen
 class Side:
     """What is given of one side, `base` or `new`, or of a further recording, `more-base 1`."""
 
     name: str
-    source: Path | Mapping[str, Any] | Diagnosis
+    source: Held
     config: Path | None
     log: Path | None
 
@@ -113,7 +118,7 @@ def sides_of(asked: Comparison) -> tuple[Side, ...]:
     return tuple(sides)
 
 
-def _source(given: Source) -> Path | Mapping[str, Any] | Diagnosis:
+def _source(given: Source) -> Held:
     if isinstance(given, str | PathLike):
         return Path(given)
     return given
@@ -123,8 +128,7 @@ def check_comparison(asked: Comparison) -> tuple[Asked | None, tuple[Prediction,
     """The gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
     parse_selection(asked.steps, asked.nvtx)
     reading_of(asked)
-    gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
-    return gate, predictions(asked.expect)
+    return gate_asked(asked), predictions(asked.expect)
 
 
 def compare_sides(
@@ -199,7 +203,7 @@ def _read(task: tuple[Side, Comparison]) -> Result:
         return result
 
 
-def _earlier(source: Path | Mapping[str, Any] | Diagnosis) -> Result:
+def _earlier(source: Held) -> Result:
     if isinstance(source, Diagnosis):
         return source.result
     if not isinstance(source, Path):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
 from diagnoser.diagnosis import Diagnosis, FilesResult
-from diagnoser.options.given import gate_asked, given_from
-from diagnoser.options.requests import FilesComparison, made_again, path_of
+from diagnoser.options.given import given_from
+from diagnoser.options.requests import FilesComparison, gate_asked, made_again, path_of
 from diagnoser.running.comparison import named
 from diagnoser.running.configuration import read_configured
 from diagnoser.running.inputs.whole_names import with_whole_names
@@ -108,7 +109,7 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     """Compare; see `diagnoser.compare_files` for what it raises."""
     from heuristics.comparison.files.comparison import compare_files as compared
 
-    gate = gate_asked(asked.gate, asked.undecided, asked.not_comparable)
+    gate = gate_asked(asked)
     given = given_from(asked.about or {})
     base, new = _side("base", asked, given), _side("new", asked, given)
     asked.progress("comparing", None)
@@ -147,7 +148,7 @@ def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
         config=of_config,
         given=given,
         problems=len(configured.problems),
-        shown=shown_of(asked.redact),
+        shown=partial(shown_of, asked.redact),
     )
 
 

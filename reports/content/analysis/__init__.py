@@ -13,8 +13,8 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.called import called
-from reports.content.analysis.gpu import kernels, memory, sms
-from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
+from reports.content.analysis.gpu import kernel_blocks, memory, sm_blocks
+from reports.content.analysis.hang import hang_lines, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.moe import communication, moe
@@ -22,14 +22,14 @@ from reports.content.analysis.plan import MOST, plan, whole_plan
 from reports.content.analysis.rates import rates
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
-from reports.content.analysis.step import lost_time, outside, step
+from reports.content.analysis.step import budget, lost_time, outside, step_blocks
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Blocks, Code, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
-from reports.content.names import beyond, joined, kernel_code, statement, when
+from reports.content.names import beyond, joined, kernel_code, statement, titled, when
 from reports.content.page import SCREEN, Detail, Page
 from reports.result.left_out import left_out
 from reports.rows import each, those
@@ -81,8 +81,6 @@ def warnings(result: Result) -> Blocks:
         yield statement(f"{found[0]}.{more}", "Warning", Tone.NOTICE)
 
 
-__all__ = ["details", "page", "rank_parts"]
-
 RANKS: Final = 8
 """Ranks whose details a page shows at most; the rest are in the JSON document."""
 
@@ -99,7 +97,7 @@ def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
         middle = (what_to_do, *costs, *run_lines(result))
     blocks = (
         headline(result),
-        *hang_lines(result, leading_hang(result) is not None),
+        *hang_lines(result),
         *warnings(result),
         *logged_incidents(result),
         *middle,
@@ -137,11 +135,11 @@ def details(result: Result) -> tuple[Part, ...]:
 
 
 def rank_parts(result: Result, rank: Rank) -> Iterator[Part]:
-    yield step(rank)
-    yield lost_time(rank)
+    yield titled("step", (*step_blocks(rank), budget(rank)))
+    yield titled("lost-time", lost_time(rank))
     yield from communication(result, rank)
     yield from moe(rank)
     yield memory(rank)
     yield from rates(rank, known(result.throughput))
-    yield sms(rank)
-    yield kernels(rank)
+    yield titled("sms", sm_blocks(rank))
+    yield titled("kernels", kernel_blocks(rank))

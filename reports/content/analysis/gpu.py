@@ -23,11 +23,7 @@ from traces.sections.rank import Rank
 from traces.spelling import counted, duration, percent
 
 
-def kernels(rank: Rank) -> Part:
-    return titled("kernels", _kernel_blocks(rank))
-
-
-def _kernel_blocks(rank: Rank) -> Blocks:
+def kernel_blocks(rank: Rank) -> Blocks:
     scale, found = scale_of(rank), rank.kernel_table
     rows = list[Cells]()
     for one in found.rows:
@@ -51,11 +47,7 @@ def _kernel_blocks(rank: Rank) -> Blocks:
         )
 
 
-def sms(rank: Rank) -> Part:
-    return titled("sms", _sm_blocks(rank))
-
-
-def _sm_blocks(rank: Rank) -> Blocks:
+def sm_blocks(rank: Rank) -> Blocks:
     sm, scale = rank.sm, scale_of(rank)
     figures = [
         *figures_of(sm, "limiter_ns", "capability_at_least", "by_class", "stretch", "measured"),

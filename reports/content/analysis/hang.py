@@ -26,7 +26,7 @@ from traces.spelling import counted, in_ms, percent
 LABEL: Final = "Hang"
 
 
-def leading_hang(result: Result) -> Hang | None:
+def leading_hang(result: Result | Merged) -> Hang | None:
     """A hang that a second witness shows: before it, no wall matters. Of the log's, failures
     speak.
     """
@@ -36,14 +36,12 @@ def leading_hang(result: Result) -> Hang | None:
     return None
 
 
-def hang_lines(result: Result | Merged, in_headline: bool = False) -> Iterator[Sentence]:
-    """The hang and what to do first; nothing where none was seen. `in_headline`: the hang itself is
-    there.
-    """
+def hang_lines(result: Result | Merged) -> Iterator[Sentence]:
+    """The hang, unless the headline says it, and what to do first; nothing where none was seen."""
     hang = result.hang
     if not hang:
         return
-    if not in_headline:
+    if not leading_hang(result):
         yield statement(hang_words(hang), LABEL, Tone.BAD, whole=True)
     if hang.settings:
         yield statement(

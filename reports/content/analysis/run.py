@@ -289,7 +289,7 @@ def page(merged: Merged) -> Page:
     facts = (
         f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
     )
-    blocks: list[Block] = [run_headline(merged), *hang_lines(merged, in_headline=True)]
+    blocks: list[Block] = [run_headline(merged), *hang_lines(merged)]
     if run.ranks:
         blocks += lines_of(run, names, "steps unknown")
     blocks += witness_lines(merged)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from reports.content.analysis.addresses import address_blocks
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
-from reports.content.blocks import Blocks, Hue, Part, Table, Term, items
-from reports.content.names import optional, statement, titled
+from reports.content.blocks import Blocks, Hue, Table, Term, items
+from reports.content.names import optional, statement
 from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -14,11 +14,8 @@ from traces.sections.window import Absent
 from traces.spelling import counted, duration, percent, printable
 
 
-def step(rank: Rank) -> Part:
-    return titled("step", (*_steps(rank), budget(rank)))
-
-
-def _steps(rank: Rank) -> Blocks:
+def step_blocks(rank: Rank) -> Blocks:
+    """How steps were found, and what was noted of them."""
     steps, what = rank.steps, printable(rank.steps.what, 120)
     if steps.used:
         lengths = {"mean": steps.mean_ns, "median": steps.median_ns, "shortest": steps.min_ns}
@@ -98,11 +95,8 @@ def _buckets(rank: Rank) -> Iterator[Time]:
     yield Time(Term("idle"), parts.idle, Hue.IDLE)
 
 
-def lost_time(rank: Rank) -> Part:
-    return titled("lost-time", _blocks(rank))
-
-
-def _blocks(rank: Rank) -> Blocks:
+def lost_time(rank: Rank) -> Blocks:
+    """Why no compute ran."""
     absent = rank.absent_ns
     if isinstance(absent, Missing):
         yield statement(f"Unknown: {absent.reason}.")

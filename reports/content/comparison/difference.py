@@ -97,6 +97,12 @@ def sides(compared: Compared) -> dict[str, Side]:
     return {"base": compared.base, "new": compared.new}
 
 
+def longest_drawn_ns(compared: Compared) -> int:
+    """The length of the longer timeline."""
+    timelines = compared.base.timeline, compared.new.timeline
+    return max(one.end_ns - one.start_ns for one in timelines)
+
+
 def both(base: str, new: str) -> str:
     if base == new:
         return base

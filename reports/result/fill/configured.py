@@ -37,8 +37,8 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
         return NOT_GIVEN
     checked, settings, listed = judgement.from_files, judgement.run.config.written, []
     for knob, one in sorted(settings.by_knob.items()):
-        value, withheld = shown(knob, one.value, redact), is_withheld(knob, one.value, redact)
-        listed.append(typed.Setting(knob, value, one.said, withheld))
+        value = shown(knob, one.value, redact)
+        listed.append(typed.Setting(knob, value, one.said, is_withheld(one.value, value)))
     return typed.Configuration(
         framework=or_gap(
             settings.framework, gap("no file shows the framework of this spelling", GIVE)

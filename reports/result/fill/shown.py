@@ -1,6 +1,5 @@
 """Which texts of a configuration may be shown: a path or somebody's name is withheld."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from typing import Any, Final
@@ -42,9 +41,8 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
     return None
 
 
-def is_withheld(knob: str, value: Value, redact: bool) -> bool:
-    """Whether the value, or a part of it, is a text that is left out."""
-    seen = shown(knob, value, redact)
+def is_withheld(value: Value, seen: Any) -> bool:
+    """Whether a value as it is shown, or a part of it, is a text that is left out."""
     return (isinstance(seen, list) and None in seen) or (seen is None and value is not None)
 
 
@@ -96,16 +94,12 @@ def _is_plain_variable(said: object) -> bool:
     return shown(f"env.{name}", text, redact=True) is not None
 
 
-def shown_of(redact: bool) -> Callable[[str, Value], Any]:
+def shown_of(redact: bool, name: str, value: Value) -> Any:
     """What a document may have of a setting, or of a field of `Given`: None for a text that is
     withheld.
     """
-
-    def of(name: str, value: Value) -> Any:
-        if name in OPTIONS:
-            if not redact or _is_plain(name, value):
-                return value
-            return None
+    if name not in OPTIONS:
         return shown(name, value, redact)
-
-    return of
+    if not redact or _is_plain(name, value):
+        return value
+    return None

@@ -12,7 +12,13 @@ from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
 from reports.content.comparison.causes import limits
 from reports.content.comparison.changed import changed
-from reports.content.comparison.difference import delta, longest_ns, sides, waterfall
+from reports.content.comparison.difference import (
+    delta,
+    longest_drawn_ns,
+    longest_ns,
+    sides,
+    waterfall,
+)
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import cell_text, hue_of
 from reports.content.page import PLAIN, Detail, Head, View
@@ -108,15 +114,13 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
     for strip in strips:
         for hue, *_ in strip.pieces:
             hues.add(hue)
-    shown, sides = [], (("base", compared.base.timeline), ("new", compared.new.timeline))
-    longest_ns = max(one.end_ns - one.start_ns for _, one in sides)
-    for name, timeline in sides:
+    shown, axis = [], {"axis_ns": longest_drawn_ns(compared)}
+    for name, side in sides(compared).items():
+        timeline = side.timeline
         if timeline.lanes and view.timelines:
             stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
             figure = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
-            shown.append(
-                replace(figure, data={**figure.data, "axis_ns": longest_ns}, linked="both")
-            )
+            shown.append(replace(figure, data={**figure.data, **axis}, linked="both"))
     content = {
         **shared(Marks(view), page),
         "headline": headline,

@@ -14,7 +14,7 @@ from heuristics.result.result import Merged, Result, index_of
 from reports.content.analysis import RANKS, kernel_lines, rank_parts, warnings
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.called import called
-from reports.content.analysis.hang import hang_lines, leading_hang, witness_part
+from reports.content.analysis.hang import hang_lines, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.late import leading
 from reports.content.analysis.memory_snapshot import snapshot_part
@@ -161,8 +161,7 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
 def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> list[Tab]:
     """`beside`: what was refused, and what the guides choose."""
     found = defaultdict[str, list[Block]](list)
-    hangs = hang_lines(result, leading_hang(result) is not None)
-    found["summary"] += (*hangs, *warnings(result), *run_lines(result), steps)
+    found["summary"] += (*hang_lines(result), *warnings(result), *run_lines(result), steps)
     for block in beside:
         found["summary"].append(Fold(block.title, (replace(block, title=""),)))
     found["summary"] += (next_command(result), _folded(evidence(result)))

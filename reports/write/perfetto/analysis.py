@@ -23,6 +23,7 @@ from reports.write.perfetto.tracks import (
     Slice,
     Track,
     render_events,
+    span,
     step_tracks,
     verdict,
 )
@@ -32,7 +33,6 @@ from traces.sections.rank import Rank
 from traces.sections.run import ClockFit
 from traces.sections.steps import Dropped, Step
 from traces.spelling import percent
-from traces.steps.selection import seconds
 
 OnClock = Callable[[int], int]
 
@@ -156,7 +156,7 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
         seen = []
         for one in wall.evidence:
             if one.rank == place and one.start_ns is not None and one.end_ns is not None:
-                said = {**lowered(one), **_where(one.start_ns, one.end_ns)}
+                said = {**lowered(one), **span(one.start_ns, one.end_ns)}
                 seen.append(Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said))
         yield Track(f"{name_of(wall.id)}: where to look", seen)
     slow, steps = list[Slice](), [_step(one, "used") for one in rank.steps.used]
@@ -181,12 +181,8 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
     yield Track("windows", windows)
 
 
-def _where(start_ns: int, end_ns: int) -> Args:
-    return {"start": seconds(start_ns), "end": seconds(end_ns)}
-
-
 def _step(one: Step | Dropped, state: str, reason: str = "") -> Slice:
-    args = {"state": f"{state}{reason}", **_where(one.start_ns, one.end_ns)}
+    args = {"state": f"{state}{reason}", **span(one.start_ns, one.end_ns)}
     name = f"step {one.index}, {state}{reason}"
     return Slice(one.start_ns, one.end_ns, name, f"{state} step", args)
 

@@ -6,13 +6,20 @@ from itertools import count
 from typing import Final
 
 from heuristics.result.compared import Compared, Side
-from reports.content.comparison.difference import delta, headline, sides, unit
+from reports.content.comparison.difference import delta, headline, longest_drawn_ns, sides, unit
 from reports.content.names import gpu_of, name_of, optional, who
 from reports.content.page import Detail
 from reports.redaction import redaction_words
 from reports.result.codec import lowered
-from reports.write.perfetto.tracks import Process, Slice, Track, render_events, step_tracks, verdict
-from traces.steps.selection import seconds
+from reports.write.perfetto.tracks import (
+    Process,
+    Slice,
+    Track,
+    render_events,
+    span,
+    step_tracks,
+    verdict,
+)
 
 _ROWS: Final = 10
 
@@ -23,7 +30,7 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     The verdict, the suspects and the rows of the attribution lie over the whole of the longer step:
     they are notes, not times. Ten rows are noted, every one with `FULL`.
     """
-    whole_ns = max(map(_length_ns, sides(compared).values()))
+    whole_ns = longest_drawn_ns(compared)
     rows = compared.attribution if detail is Detail.FULL else compared.attribution[:_ROWS]
     notes = [verdict(headline(compared), 0, whole_ns, compared.verdict)]
     for place, suspect in enumerate(compared.suspects, start=1):
@@ -47,18 +54,14 @@ def write_comparison_perfetto(compared: Compared, detail: Detail) -> str:
     return render_events(processes, about)
 
 
-def _length_ns(side: Side) -> int:
-    return side.timeline.end_ns - side.timeline.start_ns
-
-
 def _step(name: str, side: Side) -> Track:
     timeline = side.timeline
     where = {
         "run": f"{gpu_of(side)}, {who(side)}",
-        "start": seconds(timeline.start_ns),
-        "end": seconds(timeline.end_ns),
+        **span(timeline.start_ns, timeline.end_ns),
         "activities_left_out": timeline.left_out,
         "mean_ns_by_row": {one.row: one.mean_ns for one in side.budget_rows},
     }
     said = f"{optional('step {}', timeline.step) or 'window'} of {name}"
-    return Track("step", [Slice(0, _length_ns(side), said, "step", where)])
+    length_ns = timeline.end_ns - timeline.start_ns
+    return Track("step", [Slice(0, length_ns, said, "step", where)])

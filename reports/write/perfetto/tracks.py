@@ -23,6 +23,7 @@ from traces.frozen import frozen
 from traces.missing import known
 from traces.sections.tables import HostLane, Lane, Timeline
 from traces.spelling import printable
+from traces.steps.selection import seconds
 
 _NAME, _TEXT = 300, 2_000
 """Widths at which names and texts are cut in the middle; the document has them whole."""
@@ -89,6 +90,11 @@ def verdict(first: Headline, start_ns: int, end_ns: int, category: str) -> Track
     name = f"{first.label}: {plain(first.whole)}"
     said = {"because": [*map(plain, first.under)]}
     return Track("verdict", [Slice(start_ns, end_ns, name, category, said)])
+
+
+def span(start_ns: int, end_ns: int) -> Args:
+    """A stretch as people read it."""
+    return {"start": seconds(start_ns), "end": seconds(end_ns)}
 
 
 def render_events(processes: Sequence[Process], about: Args) -> str:
