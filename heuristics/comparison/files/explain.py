@@ -112,27 +112,18 @@ class Made:
 
     @property
     def here(self) -> Here:
-        """How near the nearest measurement of a step was made."""
-        for here, one in self.nearest:
-            if one.times is not None:
-                return here
-        return "other"
+        """How near the nearest measurement was made."""
+        return self.nearest[0][0]
 
     @cached_property
-    def range(self) -> Range | None:
-        """What it does to a step by the nearest measurements; None without one."""
-        times = [
-            one.times for here, one in self.nearest if here == self.here and one.times is not None
-        ]
-        if times:
-            return (log(min(times)), log(max(times)))
-        return None
+    def range(self) -> Range:
+        """What it does to a step by the nearest measurements."""
+        times = [one.times for here, one in self.nearest if here == self.here]
+        return log(min(times)), log(max(times))
 
     @cached_property
-    def wide(self) -> Range | None:
+    def wide(self) -> Range:
         """The same, as far as it may go here."""
-        if self.range is None:
-            return None
         factor = SAME.value if self.here == "same" else ELSEWHERE.value
         low, high = self.range
         return min(low * factor, low / factor) - EXACT.value, max(
@@ -204,13 +195,13 @@ class _Held:
     @property
     def is_toward(self) -> bool:
         """Whether its range has an end on the side of zero that the size lies on."""
-        ratio, ends = self.size.ratio, self.made.range
-        return ratio is not None and ends is not None and any(end * ratio[0] > 0 for end in ends)
+        ratio = self.size.ratio
+        return ratio is not None and any(end * ratio[0] > 0 for end in self.made.range)
 
     @cached_property
     def fit(self) -> Fit:
         ratio, wide = self.size.ratio, self.made.wide
-        if ratio is None or wide is None:
+        if ratio is None:
             return "open"
         overlaps = wide[0] <= ratio[2] and ratio[1] <= wide[1]
         if overlaps and (not self.size.is_certain or self.is_toward):
@@ -229,7 +220,7 @@ class _Held:
             short = "new"
         elif more < 1:
             short = "base"
-        bears = made.range is not None and max(map(abs, made.range)) > EXACT.value
+        bears = max(map(abs, made.range)) > EXACT.value
         found = list[Explained]()
         if bears and (size.ratio is None or self.fit in ("covers", "direction")):
             found.append("step")
@@ -247,7 +238,7 @@ class _Held:
         close.
         """
         asked = bool(self.size.moved) and not {*self.explains} & {"out_of_memory", "drift"}
-        middle = sum(self.made.range or (0.0,)) / 2
+        middle = sum(self.made.range) / 2
         far = -abs(middle)
         if self.size.ratio is not None:
             far = abs(middle - self.size.ratio[0])
@@ -268,10 +259,9 @@ class _Held:
     @property
     def because(self) -> Iterator[str]:
         made, ratio = self.made, self.size.ratio
-        if made.range is not None and made.wide is not None:
-            yield _range(made.here, made.range, made.wide)
-            if ratio is not None:
-                yield say(f"files.fit-{self.fit}", size=part_of_step(ratio[0]))
+        yield _range(made.here, made.range, made.wide)
+        if ratio is not None:
+            yield say(f"files.fit-{self.fit}", size=part_of_step(ratio[0]))
         for what in ("drift", "out_of_memory", "memory"):
             if what in self.explains:
                 yield say(f"files.moves-{what.replace('_', '-')}")
@@ -279,17 +269,12 @@ class _Held:
 
 def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
     """All known changes as explanations, the likeliest first."""
-    several = sum(one.range is not None for one in made) > 1
     held = sorted((_Held(one, size) for one in made), key=lambda one: one.rank)
-    return tuple(_explanation(one, several) for one in held)
+    return tuple(_explanation(one, len(made) > 1) for one in held)
 
 
 def _explanation(held: _Held, several: bool) -> Explanation:
-    none = lacking("files.no-step")
-    low: OrMissing[float] = none
-    high: OrMissing[float] = none
-    if held.made.wide is not None:
-        low, high = map(_longer, held.made.wide)
+    low, high = map(_longer, held.made.wide)
     return copied(
         Explanation,
         held.made.known,
@@ -329,7 +314,7 @@ def _elsewhere(here: Here, measured: Measured) -> MeasuredElsewhere:
         MeasuredElsewhere,
         measured,
         here=here,
-        step_frac=_grown(measured.times),
+        step_frac=measured.times - 1,
         memory_frac=_grown(measured.memory_times),
     )
 
@@ -342,7 +327,7 @@ def _grown(times: float | None) -> OrMissing[float]:
 
 def together(made: Sequence[Made], size: Size) -> Together | None:
     """What all of them come to where there are several; None else."""
-    ends = {one.known.id: one.wide for one in made if one.wide is not None}
+    ends = {one.known.id: one.wide for one in made}
     if len(ends) < 2:
         return None
     low, high = map(sum, zip(*ends.values(), strict=True))

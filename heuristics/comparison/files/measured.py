@@ -41,25 +41,17 @@ class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gpu: tuple[str, ...] = ()
     when: Condition | None = None
     step: Pair | None = None
-    rate: Pair | None = None
+    rate: Pair = (0.0, 0.0)
     memory: Pair | None = None
-    step_frac: float | None = None
-    rate_frac: float | None = None
     gain: FromGain | None = None
     is_turned: bool = False
 
     @property
-    def times(self) -> float | None:
-        """How many times as long the step is; None where that was not measured."""
+    def times(self) -> float:
+        """How many times as long the step is."""
         if self.step:
             return self._way(self.step[1] / self.step[0])
-        if self.rate:
-            return self._way(self.rate[0] / self.rate[1])
-        if self.step_frac is not None:
-            return self._way(1 + self.step_frac)
-        if self.rate_frac is not None:
-            return self._way(1 / (1 + self.rate_frac))
-        return None
+        return self._way(self.rate[0] / self.rate[1])
 
     @property
     def memory_times(self) -> float | None:
@@ -109,7 +101,7 @@ def measurements(id: str) -> tuple[Measured, ...]:
     found = []
     for row in known_changes()[id].measured:
         one = _with_gain(id, row)
-        if not one.of or not one.source or (one.times is None and one.memory_times is None):
+        if not (one.of and one.source and (one.step or any(one.rate))):
             raise WrongRow(f"{PLACE}, {id}: a measurement lacks its shape, source or figures")
         found.append(one)
     return tuple(found)
@@ -125,7 +117,7 @@ def _with_gain(id: str, row: Measured) -> Measured:
         raise WrongRow(f"{PLACE}, {id}: the gain of {row.gain.fix} has no such figures")
     said = {name: float(number) for name, number in found.groupdict().items()}
     figures: dict[str, Any] = {
-        f"{name}_frac": said[name] / 100 for name in ("step", "rate") if name in said
+        name: (1.0, 1 + said[name] / 100) for name in ("step", "rate") if name in said
     }
     if "base" in said:
         figures[row.gain.kind] = said["base"], said["new"]

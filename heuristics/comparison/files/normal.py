@@ -149,8 +149,6 @@ def _brought(row: Reference, run: Run) -> _Brought:
     )
     found = _Brought(row)
     for made in made_changes(there.against(here), here.against(there), differences(there, here)):
-        if made.wide is None:
-            continue
         if made.here == "other":
             found.left.append(made)
             continue
@@ -224,7 +222,7 @@ def _published(one: _Brought) -> str:
 
 
 def _change(one: Made) -> str:
-    least, most = map(part_of_step, one.wide or ())
+    least, most = map(part_of_step, one.wide)
     return f"{one.title}: a step of {between(least, most)}"
 
 
