@@ -42,7 +42,6 @@ TELLING_TABLES: Final = {
 """Tables that something is known by alone; the rest is absent where nothing happened to be recorded
 in it."""
 _TRAINS: Final[Mapping[bool | None, str]] = {True: "training", False: "forward only"}
-_NAMES: Final = ("base", "new")
 _ROUTES: Final = {"compute.router", "compute.permute", "compute.grouped_gemm", *EXCHANGES}
 """Keys of kernels that only MoE layers have."""
 _MAY_ROUTE: Final = "comm.sendrecv_unresolved"
@@ -89,9 +88,13 @@ class Sides(Remembering):
         return Weighed(None, (), ())
 
 
+_enter: Final = partial(enter_sided, Sides, ("base", "new"))
+"""As what a side shows."""
+
+
 def _shows(of: Callable[[Subject], object]) -> Callable[[Subject], object]:
     """A function that is what a side shows."""
-    enter_sided(Sides, _NAMES, of.__name__, of)
+    _enter(of.__name__, of)
     return of
 
 
@@ -214,15 +217,15 @@ def _gpu(side: int, sides: Sides) -> object:
     return None
 
 
-enter_sided(Sides, _NAMES, "schema", lambda side: known_of(side, "trace.schema") or None)
-enter_sided(Sides, _NAMES, "ledger", partial(_is_known, "rank.ledger"))
-enter_sided(Sides, _NAMES, "account", partial(_is_known, "rank.absent_ns"))
-enter_sided(Sides, _NAMES, "sms", known_at("rank.sm.sm_count"))
-enter_sided(Sides, _NAMES, "rank", known_at("rank.rank"))
-enter_sided(Sides, _NAMES, "unit", attrgetter("rank.steps.unit"))
-enter_sided(Sides, _NAMES, "stepped", attrgetter("rank.steps.found"))
-enter_sided(Sides, _NAMES, "slowed_frac", _slowed_frac)
-enter_sided(Sides, _NAMES, "tool", attrgetter("result.tool.version"))
+_enter("schema", lambda side: known_of(side, "trace.schema") or None)
+_enter("ledger", partial(_is_known, "rank.ledger"))
+_enter("account", partial(_is_known, "rank.absent_ns"))
+_enter("sms", known_at("rank.sm.sm_count"))
+_enter("rank", known_at("rank.rank"))
+_enter("unit", attrgetter("rank.steps.unit"))
+_enter("stepped", attrgetter("rank.steps.found"))
+_enter("slowed_frac", _slowed_frac)
+_enter("tool", attrgetter("result.tool.version"))
 enter("base.gpu", partial(_gpu, 0), Sides)
 enter("new.gpu", partial(_gpu, 1), Sides)
 

@@ -9,6 +9,7 @@ where their steps vary much.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from statistics import mean
 
 from heuristics.comparison.difference.matched import mean_ns
 from heuristics.comparison.difference.subject import Subject
@@ -80,5 +81,4 @@ def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None
         means_ns.append(mean_ns(lengths))
         runs.append(BaseRun(one.rank.trace, len(lengths), round(mean_ns(lengths))))
     spread, half_ns = one_more(means_ns, level)
-    mean = sum(means_ns, Fraction(0)) / len(means_ns)
-    return Runs(mean, half_ns, BetweenRuns(tuple(runs), round(spread), half_ns))
+    return Runs(mean(means_ns), half_ns, BetweenRuns(tuple(runs), round(spread), half_ns))

@@ -184,7 +184,7 @@ def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
     return tuple(structs.replace(row, share_frac=part_of(row.delta_ns, moved_ns)) for row in rows)
 
 
-def part_of(ns: int, whole_ns: int) -> float | None:
+def part_of(ns: float, whole_ns: int) -> float | None:
     """Of nothing there is no part; never -0.0, which would not mirror."""
     if not whole_ns:
         return None

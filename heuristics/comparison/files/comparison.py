@@ -48,7 +48,7 @@ from heuristics.result.compared_files import (
 )
 from heuristics.result.tool import SCHEMA_VERSION, tool_of
 from heuristics.words import lacking, say
-from traces.missing import known, or_gap
+from traces.missing import known, of_known, or_gap
 from traces.sections.section import copied
 from traces.settings.derive import DEFAULT
 from traces.spelling import duration, percent, signed
@@ -72,7 +72,7 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
 
     Who asked fills in the version of the tool, warnings and the command.
     """
-    logs = _section(base), _section(new)
+    logs = of_known(section, base.log), of_known(section, new.log)
     changed = differences(base, new)
     made = made_changes(base.against(new), new.against(base), changed)
     size = _measured(base, new, logs)
@@ -117,12 +117,6 @@ def compare_files(base: FileSide, new: FileSide, gate: Asked | None = None) -> C
         step_delta_frac=size.delta_frac,
         step_delta_ci95_ns=size.ends_ns or FEW,
     )
-
-
-def _section(side: FileSide) -> FilesLog | None:
-    if side.log is None:
-        return None
-    return section(side.log)
 
 
 def _longer(count: int) -> str:

@@ -16,7 +16,7 @@ from heuristics.result.result import rank_in_run
 from heuristics.words import spelled
 from traces.account.calls import CallKind, call_kinds
 from traces.missing import known, of_known
-from traces.patterns import Pattern, compiled
+from traces.patterns import compiled
 from traces.sections.addresses import HostCall
 from traces.sections.tables import Kernel
 from traces.spelling import duration, in_ms, percent
@@ -129,11 +129,6 @@ def perturbation_frac(side: Subject) -> float | None:
     return max(parts, default=None)
 
 
-@shows("waiting", in_ms)
-def a2a_waiting_ns(side: Subject) -> int | None:
-    return _a_step(side, "rank.a2a.waiting_like_ns")
-
-
 def _a_step(side: Subject, path: str) -> int | None:
     """A time of all steps as one of each."""
     return of_known(floordiv, known_of(side, path), len(side.rank.lengths_ns))
@@ -147,23 +142,14 @@ def waited_for_others_ns(side: Subject) -> int | None:
     return own.waited_ns
 
 
-@shows("collectives", whole)
-def collectives_a_step(side: Subject) -> float:
-    """Kernels of communication, hidden ones too."""
-    return _kernels(side, lambda one: one.key.startswith("comm."))
+def _count_kernels(name: str, counts: Callable[[Kernel], object]) -> None:
+    """Enters the kernels a step that count."""
 
+    def kernels(side: Subject) -> float:
+        counted = sum(one.count for one in side.rank.kernel_table.rows if counts(one))
+        return counted / len(side.rank.lengths_ns)
 
-@shows("broadcasts", whole)
-def broadcasts_a_step(side: Subject) -> float:
-    """NCCL's broadcasts a step."""
-    return _kernels(side, lambda one: one.key.startswith("comm.") and "Broadcast" in one.name)
-
-
-def _kernels(side: Subject, counts: Callable[[Kernel], object]) -> float:
-    """Kernels a step that count."""
-    return sum(one.count for one in side.rank.kernel_table.rows if counts(one)) / len(
-        side.rank.lengths_ns
-    )
+    _enter(name, kernels, whole)
 
 
 @shows("workers")
@@ -199,17 +185,6 @@ def wide_frac(side: Subject) -> float | None:
     return part_of(wide_ns, whole_ns)
 
 
-@shows("beside_ns", in_ms)
-def compute_beside_ns(side: Subject) -> int | None:
-    """Work of compute beside communication, a step."""
-    return _a_step(side, "rank.sm.stretch.beside_ns")
-
-
-def _named_like(name: str, like: Pattern) -> None:
-    """Kernels a step with such a name."""
-    _enter(name, partial(_kernels, counts=lambda one: like.search(one.name)), whole)
-
-
 @shows("recomputed", lambda modules: ", ".join(modules) or "none")
 def modules_recomputed(side: Subject) -> list[str]:
     return sorted(known(side.rank.memory.recompute_modules) or ())
@@ -221,8 +196,13 @@ for _name, _path in table()["figures"].items():
     _enter(_name, known_at(_path), partial(spelled, _path))
 _count("others", *(name for name in CLASSES if name not in named("@small")))
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
-_named_like("forward", compiled(r"(?i)fwd|forward"))
-_named_like("backward", compiled(r"(?i)bwd|backward|dgrad|wgrad"))
+_count_kernels("collectives", lambda one: one.key.startswith("comm."))  # hidden ones too
+_count_kernels("broadcasts", lambda one: one.key.startswith("comm.") and "Broadcast" in one.name)
+_count_kernels("forward", lambda one: compiled(r"(?i)fwd|forward").search(one.name))
+_count_kernels("backward", lambda one: compiled(r"(?i)bwd|backward|dgrad|wgrad").search(one.name))
+_enter("waiting", partial(_a_step, path="rank.a2a.waiting_like_ns"), in_ms)
+# Work of compute beside communication.
+_enter("beside_ns", partial(_a_step, path="rank.sm.stretch.beside_ns"), in_ms)
 for _name, _path in table()["times"].items():
     _enter(_name, partial(_per_step, path=_path), _rounded_ms)
 _enter("allocations", partial(_per_step, path="rank.memory.allocator_calls"), "{:.1f}".format)

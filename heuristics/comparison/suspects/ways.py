@@ -11,7 +11,7 @@ from operator import mul
 from typing import Final, Literal, get_args
 
 from heuristics.comparison.causes.table import named
-from heuristics.comparison.difference.rows import delta_ns
+from heuristics.comparison.difference.rows import delta_ns, part_of
 from heuristics.comparison.difference.subject import (
     SAME_COUNT,
     Subject,
@@ -112,10 +112,11 @@ def way_of(row_name: str, view: View) -> Way | None:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
             work_ns[one.change] += max(sides)
-    gone, came = _part(work_ns["gone"], row.base_ns), _part(work_ns["new"], row.new_ns)
+    gone = part_of(work_ns["gone"], row.base_ns) or 0.0
+    came = part_of(work_ns["new"], row.new_ns) or 0.0
     if min(gone, came) >= QUARTER.value:
         return "exchanged"
-    if _part(work_ns["grid"], max(row.base_ns, row.new_ns)) >= QUARTER.value:
+    if (part_of(work_ns["grid"], max(row.base_ns, row.new_ns)) or 0.0) >= QUARTER.value:
         return "grid"
     part = main_part([row_name], view)
     if not same_count(row.base_count, row.new_count):
@@ -128,12 +129,6 @@ def way_of(row_name: str, view: View) -> Way | None:
     if part == "duration" and not is_mixed:
         return "slower"
     return None
-
-
-def _part(ns: float, of_ns: int) -> float:
-    if of_ns:
-        return ns / of_ns
-    return 0.0
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
