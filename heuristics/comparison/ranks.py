@@ -209,7 +209,6 @@ def _state(before: Late | None, after: Late | None, matched: dict[int | None, in
         return LateState.APPEARED
     if after.cause is Cause.NONE:
         return LateState.GONE
-    is_same = matched.get(before.index) == after.index and before.cause is after.cause
-    if is_same:
+    if matched.get(before.index) == after.index and before.cause is after.cause:
         return LateState.SAME
     return LateState.OTHER

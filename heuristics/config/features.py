@@ -12,7 +12,6 @@ from heuristics.config.about import Routing
 from heuristics.config.logic import first_known, negated
 from heuristics.config.observed import Observed
 from traces.missing import of_known
-from traces.patterns import compiled, whole_number
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import KnobView, Settings
 from traces.texts import Texts
@@ -129,11 +128,6 @@ class Features(KnobView):
         value = self.value(knob)
         if isinstance(value, tuple):
             return 0 in value
-        if isinstance(value, str):
-            frequency = whole_number(value)
-            if frequency is None:
-                return "0" in compiled(r"\d+").findall(value)
-            return frequency > 1
         if not self.known(knob):
             return None
         return value is not None and int(value) > 1

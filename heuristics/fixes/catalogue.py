@@ -113,7 +113,7 @@ def _in_run(written: Any, run: Run) -> Any:
     if "text" in written:
         return RUNS.filled(written["text"], run)
     if "is" in written:
-        return RUNS.value(written["is"], run)
+        return RUNS.condition(written["is"]).term.of(run)
     return {name: _in_run(one, run) for name, one in written.items() if _is_asked(one, run)}
 
 

@@ -102,8 +102,7 @@ def allowed(run: Run) -> Needs:
 
 def _short_of_memory(run: Run) -> Run:
     """The run as the dispatcher guide is asked here: whoever pays for memory is short of it."""
-    tight = run.config.memory_tight is not False
-    return replace(run, given=replace(run.given, memory_tight=tight))
+    return replace(run, given=replace(run.given, memory_tight=run.config.memory_tight is not False))
 
 
 def for_memory(run: Run) -> Change:

@@ -73,8 +73,9 @@ def partial_graphs(run: Run) -> GraphChoice:
     captured = run.config.graph_impl == "transformer_engine"
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
     held = {*now} - {*choice.row.never} | {*modules}
-    kept = tuple(one for one in _NAMES if one in held)
-    return replace(choice, graphs=Graphs("transformer_engine", kept))
+    return replace(
+        choice, graphs=Graphs("transformer_engine", tuple(one for one in _NAMES if one in held))
+    )
 
 
 def _with_fit_recompute(run: Run) -> Run:

@@ -275,10 +275,14 @@ def acts_on(planned: Planned, run: Run) -> dict[str, float]:
 
 
 _WIDE: Final = frozenset(
-    (
-        *("batches_in_time", "faster_dispatcher", "expert_overlap"),
-        *("collection_at_edges", "token_counts_stay", "grouped_experts"),
-    )
+    {
+        "batches_in_time",
+        "faster_dispatcher",
+        "expert_overlap",
+        "collection_at_edges",
+        "token_counts_stay",
+        "grouped_experts",
+    }
 )
 """Kinds of change whose wide range has a reason of its own."""
 

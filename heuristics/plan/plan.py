@@ -62,7 +62,7 @@ def make_plan(
             run,
             levers or {},
             catalogue,
-            lambda one, why, fixes: _plan(one, why, fixes, {}, rejected),
+            partial(_plan, gains={}, rejected=rejected),
         )
     make = partial(_in_order, walls=walls, catalogue=catalogue, gains=gains, rejected=rejected)
     return unlocked(run, walls[0], _wanted(run, walls[0], catalogue, gains), make(run), make)

@@ -9,6 +9,7 @@ from typing import Literal
 from heuristics.result.compared import Change, PossibleCause, TwoRuns
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
+from traces.settings.settings import Framework
 from traces.texts import FileName, GivenText, Key, Keys, Place, Said
 
 DriftState = Literal["rising", "falling", "none"]
@@ -80,7 +81,7 @@ class FilesSide(Section, frozen=True):
 
     name: FileName
     config: FileName | None
-    framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
+    framework: OrMissing[Framework]
     gpu: OrMissing[Key]
     versions: dict[Key, GivenText]
     settings_count: Count

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 from heuristics.result.judged import Checked
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Ns, Section
+from traces.settings.settings import Framework
 from traces.sizes.peaks import Peak
 from traces.sizes.references import Nearest, Reference
 from traces.texts import FileName, Given, GivenText, Key, Keys, Place, Release, Said, Sentences
@@ -80,7 +81,7 @@ class Configuration(Section, frozen=True):
     read.
     """
 
-    framework: OrMissing[Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]]
+    framework: OrMissing[Framework]
     legal: OrMissing[bool]
     versions: Versions
     settings: tuple[Setting, ...]

@@ -184,13 +184,6 @@ class Language:
                 return self.condition(case.value).term.of(of)
         return None
 
-    def value(self, text: str, of: Any) -> object:
-        """The value of a part of a condition; None also where it is null."""
-        found = self.condition(text).term.of(of)
-        if found is NULL:
-            return None
-        return found
-
     def filled(self, text: str, of: Any, words: Mapping[str, str] | None = None) -> str:
         """A text with the values of the parts of conditions that it has in braces.
 

@@ -332,18 +332,23 @@ def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
 
 
 SUBJECTS: Final = (
-    *(
-        "layout",
-        "pipeline",
-        "router",
-        "dispatcher",
-        "flex",
-        "ep_overlap",
-        "delayed_wgrad",
-        "graphs",
-    ),
-    *("recompute", "offload", "precision", "optimizer_ddp", "fsdp", "mtp_context", "training"),
-    *("environment", "reported"),
+    "layout",
+    "pipeline",
+    "router",
+    "dispatcher",
+    "flex",
+    "ep_overlap",
+    "delayed_wgrad",
+    "graphs",
+    "recompute",
+    "offload",
+    "precision",
+    "optimizer_ddp",
+    "fsdp",
+    "mtp_context",
+    "training",
+    "environment",
+    "reported",
 )
 """Tables, in the order in which their rules are reported."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from heuristics.config.about import not_given
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import Asked, Fact
-from heuristics.rules.values import NULL, truth
+from heuristics.rules.values import NULL, Compute, truth
 from heuristics.words import say
 
 Evaluated = Callable[[Any], object]
@@ -94,7 +94,7 @@ def joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
     return of
 
 
-def both(one: Term, other: Term, compute: Callable[[Any, Any], object]) -> Term:
+def both(one: Term, other: Term, compute: Compute) -> Term:
     """What is computed of two values, unknown where one is."""
 
     def of(asked: Any) -> object:

@@ -12,6 +12,9 @@ from packaging.version import Version
 
 from traces.settings.settings import OFF
 
+Compute = Callable[[Any, Any], object]
+"""What two values come to."""
+
 
 class _Null:
     """A knob that is said to be null."""
@@ -21,13 +24,13 @@ class _Null:
 
 
 NULL: Final = _Null()
-_ORDERS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
+_ORDERS: Final[Mapping[type[ast.cmpop], Compute]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
+_COMPARISONS: Final[Mapping[type[ast.cmpop], Compute]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Is: operator.is_,
@@ -35,7 +38,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.In: lambda one, several: one in several,
     ast.NotIn: lambda one, several: one not in several,
 }
-ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[Any, Any], object]]] = {
+ARITHMETIC: Final[Mapping[type[ast.operator], Compute]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -53,7 +56,7 @@ def truth(value: object) -> bool | None:
     return bool(value)
 
 
-def comparison(op: type[ast.cmpop], is_set: bool) -> Callable[[Any, Any], object]:
+def comparison(op: type[ast.cmpop], is_set: bool) -> Compute:
     if op in _COMPARISONS:
         return lambda one, other: _COMPARISONS[op](
             one, Version(str(other)) if isinstance(one, Version) else other
@@ -63,7 +66,7 @@ def comparison(op: type[ast.cmpop], is_set: bool) -> Callable[[Any, Any], object
     return partial(_ordered, _ORDERS[op])
 
 
-def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) -> object:
+def _ordered(compare: Compute, one: object, other: object) -> object:
     if one is NULL or other is NULL:
         return False
     if isinstance(one, Version):
@@ -75,7 +78,7 @@ def _ordered(compare: Callable[[Any, Any], object], one: object, other: object) 
     return None
 
 
-def computed(compute: Callable[[Any, Any], object], one: object, other: object) -> object:
+def computed(compute: Compute, one: object, other: object) -> object:
     kind = int if compute in (operator.mod, operator.floordiv) else int | float
     divides = compute in (operator.mod, operator.floordiv, operator.truediv)
     if not _is_number(one, kind) or not _is_number(other, kind) or (divides and not other):

@@ -79,10 +79,8 @@ def _correction(row: _Spelling, name: str, right: str) -> Correction:
 
 
 def alias(name: str, said: str) -> Correction | None:
-    """What a flag that says several knobs sets; None where it is none, or not with this word."""
-    row = _table().alias.get(name)
-    if row is None:
-        return None
+    """What a flag that says several knobs sets; None where it is none with this word."""
+    row = _table().alias[name]
     word, sets = said.strip().lower(), row.sets
     for words, of_words in row.by_word.items():
         if word in words.split():

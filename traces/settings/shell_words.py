@@ -196,12 +196,7 @@ class Lexer:
         if not (found := self._eat(_VARIABLE)):
             self.at += 1
             return Part("text", "$", line, quoted)
-        name = found[1]
-        if name in ("@", "*"):
-            return Part("arguments", "", line, quoted)
-        if name.isidentifier():
-            return Part("name", name, line, quoted)
-        return Part("unknown", "", line, quoted)
+        return _braced(found[1], line, quoted)
 
     def _closing(self, opening: str) -> int:
         closing, depth = {"(": ")", "{": "}"}[opening], 0
@@ -219,6 +214,7 @@ def _quoted_text(text: str, line: int) -> Iterator[Part]:
 
 
 def _braced(inside: str, line: int, quoted: bool) -> Part:
+    """A variable by what stands in its braces; one without braces is alike."""
     if inside in ("@", "*"):
         return Part("arguments", "", line, quoted)
     found = _BRACED.fullmatch(inside)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from traces.settings.effective import OFF_UNLESS_SAID
-from traces.settings.knobs import Knob, Release, by_flag, knobs, release
+from traces.settings.knobs import Knob, Release, by_flag, flag_named, knobs, release
 from traces.settings.line_parts import VALUE, as_word
 from traces.settings.settings import Framework, KnobView, Settings, Value, entries_of
 
@@ -67,8 +67,7 @@ def in_section(changes: Mapping[str, Value], settings: Settings) -> dict[str, Va
 
 def _in_section(knob: str, reduces: bool) -> str:
     name = knob.removeprefix("ddp.")
-    moves = knob in _SECTION or (reduces and name in _REDUCTIONS)
-    if moves:
+    if knob in _SECTION or (reduces and name in _REDUCTIONS):
         return f"comm_overlap.{name}"
     return knob
 
@@ -139,7 +138,7 @@ def _line(knob: Knob, value: Value, framework: Framework, core: Release | None) 
 def _flag_line(knob: Knob, value: Value, core: Release | None) -> str:
     flag = knob.flag
     if knob.name_in(core) != knob.id.rpartition(".")[2]:
-        flag = "--" + knob.name_in(core).replace("_", "-")
+        flag = flag_named(knob.name_in(core))
     if knob.kind == "bool":
         if value:
             return flag or f"(leave out {knob.off})"

@@ -192,7 +192,7 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
         moments=sum(moments),
         kept_frac=1.0 - sent,
         sharded=knobs.flag("ddp.use_distributed_optimizer", True),
-        instances=max(1, knobs.positive("ddp.num_distributed_optimizer_instances") or 1),
+        instances=knobs.positive("ddp.num_distributed_optimizer_instances") or 1,
         assumed=tuple(knobs.assumed),
     )
 

@@ -10,8 +10,11 @@ from traces.texts import Texts
 
 _SHAPE: Final = ("num_layers", "hidden_size", "num_moe_experts")
 _TELLING: Final = (
-    *("num_attention_heads", "ffn_hidden_size", "moe_ffn_hidden_size"),
-    *("moe_router_topk", "vocab_size"),
+    "num_attention_heads",
+    "ffn_hidden_size",
+    "moe_ffn_hidden_size",
+    "moe_router_topk",
+    "vocab_size",
 )
 """What tells models of one shape from each other."""
 _CHOSEN: Final = ("mtp_num_layers",)

@@ -91,7 +91,9 @@ class Tracebacks:
 
 
 WORDS: Final = (
-    *(b"memory", b"Traceback (most recent", b'File "'),
+    b"memory",
+    b"Traceback (most recent",
+    b'File "',
     b"OutOfMemory",
     b"OUT_OF_MEMORY",
     b"ErrorMemoryAllocation",
@@ -189,9 +191,7 @@ def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
     if unallocated is not None and allocated is not None:
         sizes["reserved_bytes"] = allocated + unallocated
-    return OutOfMemory(
-        number, stage, rank_of(text), device=int(device) if device else None, **sizes
-    )
+    return OutOfMemory(number, stage, rank_of(text), device=of_known(int, device), **sizes)
 
 
 def _bytes(size: str) -> int:

@@ -65,11 +65,10 @@ class TitanLines:
             self._last = (index, at)
         if before is None or at is None or index <= before[0] or at <= before[1]:
             return None
-        length_ns = round((at - before[1]) / (index - before[0]) * 1e9)
         tflops = _TFLOPS.search(text)
         return Iteration(
             index=index,
-            length_ns=length_ns,
+            length_ns=round((at - before[1]) / (index - before[0]) * 1e9),
             line=number,
             tflops_per_gpu=_number(tflops[1]) or None if tflops else None,
             tokens_per_s_per_gpu=_number(found[2]) or None,

@@ -69,12 +69,10 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Map
     """
     before: Mapping[str, Any] = {}
     for line in lines:
-        if not (text := line.strip()):
-            continue
         try:
-            record = json.loads(text)
+            record = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # the last line of a run that was ended
+            continue  # a blank line, or the last one of a run that was ended
         if not isinstance(record, dict):
             continue
         if isinstance(record.get("header"), dict):

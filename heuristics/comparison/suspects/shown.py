@@ -116,8 +116,7 @@ def _gpu_ns(view: View) -> int:
 def overlap_costs(view: View) -> str | None:
     cost_ns = view.delta_ns(named("@host", "launch_starved.sync"))
     hidden_ns = max(-view.delta_ns(named("@ep")), 0)
-    more = cost_ns > hidden_ns
-    if more:
+    if cost_ns > hidden_ns:
         return say("comparison.overlap-costs", cost_ns=cost_ns, hidden_ns=hidden_ns)
     return None
 

@@ -37,8 +37,11 @@ SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""
 FIGURES: Final[Mapping[WallId, Texts]] = {
     "memory": (
-        *("memory.recompute_frac", "memory.offload_exposed_frac", "memory.allocator_frac"),
-        *("memory.peak_bytes", "memory.capacity_bytes"),
+        "memory.recompute_frac",
+        "memory.offload_exposed_frac",
+        "memory.allocator_frac",
+        "memory.peak_bytes",
+        "memory.capacity_bytes",
     ),
     "communication": ("exposed_comm_by_kind_frac", "absent_frac.blocking"),
     "host_overhead": ("absent_frac.launch_starved",),
