@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
+from traces.texts import Texts
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -58,6 +60,6 @@ def note(entry: EntryPoint, error: Exception, then: str = "is left out") -> None
     _PROBLEMS[f"{name_of(entry)} {then}: {why}"] = None
 
 
-def problems() -> tuple[str, ...]:
+def problems() -> Texts:
     """What was left out so far and why, a sentence each."""
     return tuple(_PROBLEMS)

@@ -14,7 +14,7 @@ from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import (
     Subject,
-    Value,
+    Values,
     differing,
     enter_sided,
     known_at,
@@ -31,6 +31,7 @@ from traces.limits import QUARTER
 from traces.missing import known, of_known
 from traces.recording.recorder import recorded_by
 from traces.spelling import counted, percent
+from traces.texts import Texts
 
 TELLING_TABLES: Final = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "CUDA calls",
@@ -71,7 +72,7 @@ class Sides(Remembering):
     base: Subject
     new: Subject
     cut_otherwise: bool
-    stack: tuple[str, ...]
+    stack: Texts
 
     @cached_property
     def shared_frac(self) -> float | None:
@@ -292,7 +293,7 @@ def stack_unknown(sides: Sides) -> str | None:
     return ", ".join(unknown) or None
 
 
-def _stack(side: Subject) -> Mapping[str, Value]:
+def _stack(side: Subject) -> Values:
     graphs = known(side.rank.detected.graph_share_frac)
     return {"container": side.container, **side.given, "graphs": graphs}
 

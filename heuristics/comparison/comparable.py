@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from heuristics.comparison.alike import ALIKE, Sides
 from heuristics.comparison.difference.changed import trace_facts
-from heuristics.comparison.difference.subject import Subject, Value, differing
+from heuristics.comparison.difference.subject import Subject, Value, Values, differing
 from heuristics.config.about import OPTIONS
 from heuristics.result.compared import Comparable, Difference, State
 from heuristics.rules.condition import Condition
@@ -24,6 +24,7 @@ from heuristics.words import say
 from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.settings.spelling import spelled
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 _ROUTING_MODE: Final = "routing mode"
@@ -54,30 +55,30 @@ class Recorded(Rule, frozen=True, kw_only=True):
 class Configured(Rule, frozen=True, kw_only=True):
     """What is configured of both sides."""
 
-    fields: tuple[str, ...] = ()
-    knobs: tuple[str, ...] = ()
+    fields: Texts = ()
+    knobs: Texts = ()
     by_option: bool = False
     observed: str = ""
     alone: bool = False
-    settled_by: tuple[str, ...] = ()
+    settled_by: Texts = ()
     settled: str = ""
     cuts: bool = False
     stack: bool = False
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def asked(self) -> Texts:
         found: list[str] = []
         if not self.by_option:
             for option in map(OPTIONS.__getitem__, self.fields):
                 found += option.knobs[:1] if option.is_knob else option.knobs
         return (*found, *self.knobs)
 
-    def common(self, base: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
+    def common(self, base: Values, new: Values) -> list[str]:
         """What both sides say of it: fields, or knobs where they share no field."""
         return _shared(self.fields, base, new) or _shared(self.asked, base, new)
 
 
-def _shared(keys: Iterable[str], base: Mapping[str, Value], new: Mapping[str, Value]) -> list[str]:
+def _shared(keys: Iterable[str], base: Values, new: Values) -> list[str]:
     return [key for key in keys if key in base and key in new]
 
 
@@ -168,9 +169,7 @@ def _configured_differences(base: Subject, new: Subject) -> Iterator[tuple[Confi
             yield rule, held_to(rule, values, alike)
 
 
-def held_together(
-    base: Mapping[str, Value], new: Mapping[str, Value]
-) -> tuple[dict[str, list[str]], set[str]]:
+def held_together(base: Values, new: Values) -> tuple[dict[str, list[str]], set[str]]:
     """Of each configured thing the names by which both sides tell it and differ; then what is
     alike.
     """
@@ -193,7 +192,7 @@ def _configured(side: Subject) -> dict[str, Value]:
     return {**said, **side.given}
 
 
-def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
+def _forced(side: Subject, configured: Values) -> bool | None:
     """Whether experts get even loads by force; None where it is unknown. A script that is silent
     does not.
     """
@@ -207,9 +206,7 @@ def _forced(side: Subject, configured: Mapping[str, Value]) -> bool | None:
     return None
 
 
-def values_of(
-    rule: Configured, keys: Sequence[str], base: Mapping[str, Value], new: Mapping[str, Value]
-) -> Words | None:
+def values_of(rule: Configured, keys: Sequence[str], base: Values, new: Values) -> Words | None:
     """What each side has where it differs; by name where a rule has several names."""
     if not keys:
         return None
@@ -217,7 +214,7 @@ def values_of(
     return _listed(base, keys, named), _listed(new, keys, named)
 
 
-def _listed(side: Mapping[str, Value], keys: Sequence[str], named: bool) -> str:
+def _listed(side: Values, keys: Sequence[str], named: bool) -> str:
     texts = []
     for key in keys:
         text = spelled(side[key])
@@ -228,7 +225,7 @@ def _listed(side: Mapping[str, Value], keys: Sequence[str], named: bool) -> str:
 
 
 def _alone(
-    rule: Configured, sides: Sequence[Subject], configured: Sequence[Mapping[str, Value]]
+    rule: Configured, sides: Sequence[Subject], configured: Sequence[Values]
 ) -> Words | None:
     """What one side sets where both have a configuration and the other's leaves it out or empty."""
     if not rule.alone:

@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.comparison.difference.changed import Observed, is_off, trace_facts, went
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts, names_of
-from heuristics.comparison.difference.subject import Value
+from heuristics.comparison.difference.subject import Value, Values
 from heuristics.comparison.extent import extent_of
 from heuristics.comparison.size import Judged
 from heuristics.comparison.suspects.table import GO_ALONG, rows_of
@@ -33,6 +33,7 @@ from traces.sections.section import copied
 from traces.settings.printed import change_of
 from traces.settings.settings import Framework
 from traces.statistics.interval import interval_of
+from traces.texts import Texts
 
 _NO_LOWER: Final = lacking("comparison.no-lower-end", cure="comparison.no-prediction-cure")
 _NO_RANGE: Final = lacking("comparison.no-range", cure="comparison.no-prediction-cure")
@@ -70,9 +71,9 @@ class Taken:
     those if `ranged`.
     """
 
-    ids: tuple[str, ...]
+    ids: Texts
     by: ExpectedBy
-    sets: Mapping[str, Value]
+    sets: Values
     gain_frac: OrMissing[tuple[OrMissing[float], float]]
     gain_ns: int | None = None
     extent: ExpectedExtent | None = None
@@ -100,9 +101,7 @@ def judge_expected(
         yield _judged(one, facts, size, judged, (*beside, *others))
 
 
-def _together(
-    facts: Facts, ids: tuple[str, ...], sets: Mapping[str, Value], single: Sequence[Taken]
-) -> Iterator[Taken]:
+def _together(facts: Facts, ids: Texts, sets: Values, single: Sequence[Taken]) -> Iterator[Taken]:
     """All fixes that are new as one, where the plan has a range for just these together."""
     for both in facts.base.result.combined:
         if {*both.ids} == {*ids}:
@@ -111,7 +110,7 @@ def _together(
 
 
 def _judged(
-    one: Taken, facts: Facts, size: ComparedSize, judged: Judged, together_with: tuple[str, ...]
+    one: Taken, facts: Facts, size: ComparedSize, judged: Judged, together_with: Texts
 ) -> Expected:
     predicted, part = _predicted_ns(one, size.base_mean_ns), _part(one, facts)
     ends = _gained(size.ends_ns)
@@ -234,13 +233,13 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
             yield Taken((id_,), by, sets, gain_frac, extent=extent)
 
 
-def _ways_of(knobs: Knobs) -> Iterator[Mapping[str, Value]]:
+def _ways_of(knobs: Knobs) -> Iterator[Values]:
     for field, framework in _WRITTEN.items():
         if found := change_of((*getattr(knobs, field), *knobs.environment), framework):
             yield found
 
 
-def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
+def _by(ways: Sequence[Values], facts: Facts) -> ExpectedBy | None:
     """How the new side is known to have a fix that base has not; None where it is not."""
     base, new = trace_facts(facts.base.rank), trace_facts(facts.new.rank)
     by: ExpectedBy | None = None
@@ -254,9 +253,7 @@ def _by(ways: Sequence[Mapping[str, Value]], facts: Facts) -> ExpectedBy | None:
     return by
 
 
-def _is_configured(
-    sets: Mapping[str, Value], base: Mapping[str, Value], new: Mapping[str, Value]
-) -> bool:
+def _is_configured(sets: Values, base: Values, new: Values) -> bool:
     is_new = False
     for knob, wanted in sets.items():
         before, now = base.get(knob), new.get(knob)

@@ -5,18 +5,18 @@ setting, such as CUDA graphs of other modules, the range is made again from what
 says of each of them; where it says nothing, the range is not held against the gain.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec import UNSET
 
 from heuristics.comparison.difference.rows import Facts
-from heuristics.comparison.difference.subject import Subject, Value
+from heuristics.comparison.difference.subject import Subject, Value, Values
 from heuristics.result.expected import ExpectedExtent
 from traces.limits import MOST
 from traces.missing import known
 from traces.replay.changes.graphs import SCOPES
 from traces.sections.rank import Rank
+from traces.texts import Texts
 
 Gain = tuple[float | None, float]
 
@@ -26,7 +26,7 @@ _GRAPHS: Final = "cuda_graph_modules"
 for each, and one for all of them."""
 
 
-def extent_of(sets: Mapping[str, Value], facts: Facts) -> tuple[ExpectedExtent, Gain | None] | None:
+def extent_of(sets: Values, facts: Facts) -> tuple[ExpectedExtent, Gain | None] | None:
     """The first setting of a fix of which the new run has other values than planned, and its own
     range.
 
@@ -41,13 +41,13 @@ def extent_of(sets: Mapping[str, Value], facts: Facts) -> tuple[ExpectedExtent, 
     return None
 
 
-def _listed(value: Value) -> tuple[str, ...]:
+def _listed(value: Value) -> Texts:
     if isinstance(value, tuple):
         return tuple(map(str, value))
     return (str(value),)
 
 
-def _now(what: str, planned: Value, facts: Facts) -> tuple[str, ...] | None:
+def _now(what: str, planned: Value, facts: Facts) -> Texts | None:
     """What the new run has that base has not; None for settings that are on or off, and where it is
     unknown.
 
@@ -64,7 +64,7 @@ def _now(what: str, planned: Value, facts: Facts) -> tuple[str, ...] | None:
     return tuple(one for one in now if one not in before) or None
 
 
-def _captured(side: Subject) -> tuple[str, ...]:
+def _captured(side: Subject) -> Texts:
     """Modules that run in graphs, in the order of `SCOPES`."""
     parts = side.rank.detected.graph_scopes_frac
     if parts is UNSET:
@@ -72,7 +72,7 @@ def _captured(side: Subject) -> tuple[str, ...]:
     return tuple(name for name in SCOPES if parts.get(name, 0.0) >= MOST.value)
 
 
-def _gain(modules: tuple[str, ...], base: Rank) -> Gain | None:
+def _gain(modules: Texts, base: Rank) -> Gain | None:
     """At least what the best of the changes gives alone; at most their sum, and what all of them
     give.
     """

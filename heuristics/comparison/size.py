@@ -28,6 +28,7 @@ from traces.sections.section import copied
 from traces.spelling import chosen, percent, signed, signed_ms
 from traces.statistics.interval import LEAST, LEVEL, MANY, Interval, interval_of
 from traces.statistics.permutation import least_p
+from traces.texts import Texts
 
 RECORDABLE: Final = Limit(
     50,
@@ -57,7 +58,7 @@ class Judged:
     """
 
     verdict: ComparisonVerdict
-    because: tuple[str, ...]
+    because: Texts
     record: str
     same: bool = False
 

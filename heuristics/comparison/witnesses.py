@@ -33,6 +33,7 @@ from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import Work
 from traces.statistics.interval import LEVEL
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 LEAST_BYTES: Final = Limit(
@@ -76,8 +77,8 @@ class Weighed(Struct, frozen=True):
     """Whether the work is the same, None where nothing tells; who agrees, and who contradicts."""
 
     same: bool | None
-    agree: tuple[str, ...]
-    contradict: tuple[str, ...]
+    agree: Texts
+    contradict: Texts
 
 
 @cache

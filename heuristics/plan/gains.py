@@ -22,8 +22,9 @@ from traces.limits import MOST, WALL
 from traces.replay.changes.change import Change
 from traces.replay.changes.costs import Costs
 from traces.sections.tables import WallId
+from traces.texts import Texts
 
-Kinds = tuple[str, ...]
+Kinds = Texts
 
 
 @frozen

@@ -50,6 +50,7 @@ from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
 from traces.spelling import chosen
+from traces.texts import Texts
 from traces.toml_tables import Readers
 
 ROOMS: Final = (configuration, groups, stages)
@@ -80,17 +81,17 @@ class Condition:
         """The unknown names on which it rests where it is unknown itself, in its order."""
         return once(unknown_in(self.term, of))
 
-    def asks(self, config: Config) -> tuple[str, ...]:
+    def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
         return knobs_first(one for term in self.unknown(config) for one in tells(term, config))
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Texts:
         """Names of knobs and facts in it."""
         return tuple(one.name for one in self.named)
 
     @property
-    def knobs(self) -> tuple[str, ...]:
+    def knobs(self) -> Texts:
         """Knobs that it speaks of, those of its facts included."""
         return _knobs(self)
 
@@ -317,5 +318,5 @@ def _limit(name: str) -> Limit | None:
 
 
 @cache
-def _knobs(condition: Condition) -> tuple[str, ...]:
+def _knobs(condition: Condition) -> Texts:
     return tuple(dict.fromkeys(knob for one in condition.named for knob in one.knobs))

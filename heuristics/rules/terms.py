@@ -11,6 +11,7 @@ from heuristics.config.view import Config
 from heuristics.facts.dictionary import Asked, Fact
 from heuristics.rules.values import NULL, Compute, truth
 from heuristics.words import say
+from traces.texts import Texts
 
 Evaluated = Callable[[Any], object]
 """The value of a part of a condition for what is asked."""
@@ -32,7 +33,7 @@ class Term:
         return self.name
 
     @property
-    def knobs(self) -> tuple[str, ...]:
+    def knobs(self) -> Texts:
         """Itself, or those that its fact is made of."""
         if self.fact:
             return self.fact.knobs
@@ -47,7 +48,7 @@ def once(terms: Iterable[Term]) -> tuple[Term, ...]:
     return tuple(found.values())
 
 
-def knobs_first(asked: Iterable[str]) -> tuple[str, ...]:
+def knobs_first(asked: Iterable[str]) -> Texts:
     """Unknown knobs, then options, each once."""
     return tuple(dict.fromkeys(sorted(asked, key=lambda one: one.startswith("--"))))
 
@@ -60,7 +61,7 @@ def unknown_in(term: Term, of: Asked) -> Iterator[Term]:
             yield from unknown_in(part, of)
 
 
-def tells(term: Term, config: Config) -> tuple[str, ...]:
+def tells(term: Term, config: Config) -> Texts:
     """Unknown knobs and options that would tell a name; its option again where all are known."""
     unknown = tuple(knob for knob in term.knobs if not config.known(knob))
     option = term.fact.option if term.fact else ""

@@ -13,6 +13,7 @@ from traces.sections.cause import Cause
 from traces.sections.hang import Hang
 from traces.sections.run import Run
 from traces.sections.tables import WallId
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 
@@ -20,7 +21,7 @@ class Repair(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `causes.toml`, which says what its fields are."""
 
     wall: WallId | None = None
-    fixes: tuple[str, ...] = ()
+    fixes: Texts = ()
 
 
 REPAIRS: Final = read_table("heuristics.run", "causes.toml", dict[Cause, Repair])

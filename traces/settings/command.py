@@ -24,8 +24,9 @@ from traces.settings.knobs import Knob, by_flag, knobs
 from traces.settings.names import lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
 from traces.settings.settings import NotAConfiguration
-from traces.settings.shell import UNKNOWN, Command, Script, Word, files, read_script, texts
+from traces.settings.shell import UNKNOWN, Command, Script, Word, Words, files, read_script, texts
 from traces.settings.values import Raw
+from traces.texts import Texts
 
 BINDERS: Final = frozenset({"numactl", "bindpcie", "bindpcie.sh"})
 """Launchers that bind a rank (Megatron-Bridge, docs/performance-guide.md; mlperf-common)."""
@@ -106,7 +107,7 @@ class Flag:
     """A flag with the words behind it. Not `sure`: a condition decides whether it is there."""
 
     name: str
-    words: tuple[Word, ...]
+    words: Words
     line: int
     sure: bool
 
@@ -154,7 +155,7 @@ def take_script(draft: Draft, text: str) -> bool:
     return is_complete
 
 
-def flags_of(words: tuple[Word, ...]) -> Iterator[Flag]:
+def flags_of(words: Words) -> Iterator[Flag]:
     """Flags with their words; words before the first flag are left out."""
     starts = [place for place, word in enumerate(words) if word.is_flag]
     for start, end in pairwise((*starts, len(words))):
@@ -199,7 +200,7 @@ def _is_megatrons(name: str) -> bool:
     return name in by_flag() or name in spellings() or is_alias(name)
 
 
-def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+def _split(words: Words) -> tuple[Words, Words]:
     """The words to the program or module that trains, and those behind it."""
     for place, (before, word) in enumerate(pairwise((_NO_WORD, *words)), 1):
         is_module = before.text == "-m" and not word.text.startswith("torch.distributed")
@@ -208,7 +209,7 @@ def _split(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, ...]]
     return (), words
 
 
-def _take_flags(draft: Draft, words: tuple[Word, ...]) -> bool:
+def _take_flags(draft: Draft, words: Words) -> bool:
     """Take Megatron-LM's flags. Whether none of them is hidden in a variable from outside."""
     pairs = pairwise((_NO_WORD, *words))
     is_complete = all(_is_value(before) for before, word in pairs if word.text == UNKNOWN)
@@ -306,9 +307,7 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
         draft.problem(flag.line, f"{flag.name} has no value", "the value behind it", "stops")
 
 
-def take_environment(
-    draft: Draft, script: Script, command: Command, launch: tuple[Word, ...]
-) -> None:
+def take_environment(draft: Draft, script: Script, command: Command, launch: Words) -> None:
     """Variables that matter to a run, and no others: a script's environment holds secrets."""
     told = dict(script.exported) | command.environment
     for word in (*command.around, *launch):
@@ -333,7 +332,7 @@ def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
 
 
 @cache
-def _variables() -> tuple[str, ...]:
+def _variables() -> Texts:
     return tuple(one.removeprefix("env.") for one in knobs() if one.startswith("env."))
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from traces.settings.knobs import FIRST, MAIN, PP, TP, VIRTUAL_STAGES, Release, knobs, release
 from traces.settings.settings import KnobView, Settings, Value, entries_of
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 
@@ -43,9 +44,9 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     why: str
     when: dict[str, tuple[Value, ...]] = {}
     unless: dict[str, tuple[Value, ...]] = {}
-    null: tuple[str, ...] = ()
-    default: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
+    null: Texts = ()
+    default: Texts = ()
+    asked: Texts = ()
     since: Release = FIRST
     sets: dict[str, Value] = {}
     copies: dict[str, str] = {}

@@ -28,7 +28,7 @@ from traces.settings.harness_recipes import (
 from traces.settings.knobs import MAIN, Knob, Release, by_harness, by_path, knobs
 from traces.settings.names import harness_flags, long_flag, say_unknown
 from traces.settings.settings import Setting
-from traces.settings.shell import UNKNOWN, Word, files
+from traces.settings.shell import UNKNOWN, Word, Words, files
 
 SCRIPTS: Final = frozenset({"run_script.py", "setup_experiment.py"})
 """Programs of Megatron-Bridge, scripts/performance, that take these flags."""
@@ -60,7 +60,7 @@ def runs_scripts(words: Iterable[Word]) -> bool:
     return not SCRIPTS.isdisjoint(files(words))
 
 
-def take_harness(draft: Draft, words: tuple[Word, ...], is_script: bool = True) -> None:
+def take_harness(draft: Draft, words: Words, is_script: bool = True) -> None:
     """Take the flags of the scripts and the overrides among the words.
 
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
@@ -132,7 +132,7 @@ def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
         draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, asked.said)
 
 
-def _pairs(words: tuple[Word, ...]) -> Iterator[tuple[Word, Word]]:
+def _pairs(words: Words) -> Iterator[tuple[Word, Word]]:
     """Flags with the word behind each, `true` where none is; other words with themselves."""
     left = deque(words)
     while left:

@@ -20,7 +20,7 @@ from traces.settings.knobs import (
     VIRTUAL_STAGES,
     knobs,
 )
-from traces.settings.settings import Setting, Value, settings
+from traces.settings.settings import Setting, Value, Values, settings
 from traces.settings.shell import UNKNOWN
 from traces.settings.values import Raw, value_of
 from traces.toml_tables import read_table
@@ -109,7 +109,7 @@ def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
     _take(draft, name, _stages(draft, name))
 
 
-def _take(draft: Draft, name: str, values: Mapping[str, Value]) -> None:
+def _take(draft: Draft, name: str, values: Values) -> None:
     draft.fill(settings(values, f"the recipe {name}"))
 
 
@@ -199,7 +199,7 @@ def presets_of_scripts() -> Iterator[ScriptPreset]:
                 yield ScriptPreset(model, gpu, gpus, " ".join(row.precisions), sizes)
 
 
-def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
+def _choices(words: Mapping[str, str]) -> Iterator[Values]:
     for choice in _table().choices.values():
         sets, own = choice.get("", {}), None
         for word, text in words.items():
@@ -209,7 +209,7 @@ def _choices(words: Mapping[str, str]) -> Iterator[Mapping[str, Value]]:
         yield _values({knob: own if raw == "*" else raw for knob, raw in sets.items()})
 
 
-def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
+def _sizes(draft: Draft, preset: _Preset, release: int) -> Values:
     """Its layout and batch. The batch grows with the GPUs; since 0.6 with the data-parallel
     ranks.
     """
@@ -227,7 +227,7 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Mapping[str, Value]:
     return {**sizes, "sequence_parallel": run[TP] != 1}
 
 
-def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
+def _also(name: str, gpu: str, release: int) -> Values:
     given: dict[str, Raw] = {}
     for recipes, gpus, releases, values in _table().also:
         if (
@@ -239,7 +239,7 @@ def _also(name: str, gpu: str, release: int) -> Mapping[str, Value]:
     return _values(given)
 
 
-def _stages(draft: Draft, name: str) -> Mapping[str, Value]:
+def _stages(draft: Draft, name: str) -> Values:
     stages = draft.view.count(PP)
     if stages is None or VIRTUAL_STAGES not in draft.by_knob:
         return {}
@@ -290,7 +290,7 @@ def _values(raw: Mapping[str, Raw]) -> dict[str, Value]:
 
 
 @cache
-def models() -> Mapping[str, Mapping[str, Value]]:
+def models() -> Mapping[str, Values]:
     """Knobs of each model by the name of its recipe."""
     table = read_table("traces.settings", "models.toml", dict[str, dict[str, dict[str, Any]]])
     families = {"": dict[str, Any](), **table["families"]}

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from traces.missing import of_known
 from traces.patterns import compiled
 from traces.settings.settings import Value
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 Kind = Literal["bool", "int", "float", "str", "list", "int|list", "float|list", "str|list", "given"]
@@ -70,11 +71,11 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
     since: Release = FIRST
     until: Release | None = None
     flag_since: Release = FIRST
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     free: bool = False
     new_choices: dict[str, Release] = {}
     gone_choices: dict[str, Release] = {}
-    harness_choices: tuple[str, ...] = ()
+    harness_choices: Texts = ()
     default: Value | UnsetType = UNSET
     defaults: tuple[tuple[Release, Value], ...] = ()
     is_core: bool = False
@@ -96,7 +97,7 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
                     found = (value,)
         return found
 
-    def words_in(self, core: Release) -> tuple[str, ...]:
+    def words_in(self, core: Release) -> Texts:
         """Of its choices those that a release takes."""
         found = list[str]()
         for word in self.choices:

@@ -14,6 +14,7 @@ from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.settings.harness_recipes import models
 from traces.settings.settings import Settings, settings
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 _BETWEEN: Final = compiled(r"[-_/ ]+")
@@ -24,7 +25,7 @@ OTHER_LAYERS: Final = "experimental_attention_variant"
 
 
 class _Names(Struct, frozen=True, forbid_unknown_fields=True):
-    names: dict[str, tuple[str, ...]]
+    names: dict[str, Texts]
     as_attention: dict[str, str]
     not_counted: dict[str, str]
 
@@ -47,7 +48,7 @@ def _names() -> _Names:
     return read_table("traces.settings", "model_names.toml", _Names)
 
 
-def model_names() -> tuple[str, ...]:
+def model_names() -> Texts:
     """The name of every model, as its publisher writes it."""
     return tuple(model_names_by_id().values())
 
@@ -106,7 +107,7 @@ def _model(id: str) -> NamedModel:
 
 
 @cache
-def _words(text: str) -> tuple[str, ...]:
+def _words(text: str) -> Texts:
     """The words of a name; an organisation before a stroke is none."""
     return tuple(filter(None, _BETWEEN.split(text.rpartition("/")[2].lower())))
 
@@ -115,7 +116,7 @@ def _joined(text: str) -> str:
     return "".join(_words(text))
 
 
-def _is_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
+def _is_of(words: Texts, known: Texts) -> bool:
     """Whether a name is the known one, or that and words which say nothing of the shape."""
     left = "".join(known)
     for place, word in enumerate(words, 1):

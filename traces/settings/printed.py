@@ -1,7 +1,7 @@
 """The lines of a change in an earlier result, read back: its document has no other form of it."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from traces.patterns import compiled
@@ -10,14 +10,14 @@ from traces.settings.command import BINDERS, flags_of, take_flag
 from traces.settings.draft import Draft
 from traces.settings.harness import take_harness
 from traces.settings.knobs import MAIN, Knob, by_flag, knobs
-from traces.settings.settings import Framework, Value
+from traces.settings.settings import Framework, Value, Values
 from traces.settings.shell import Word
 
 LEFT_OUT: Final = compiled(r"\((?:leave|left) out ([^()]+)\)")
 _VARIABLE: Final = compiled(r"([A-Z][A-Z0-9_]*)=(.*)")
 
 
-def change_of(lines: Sequence[str], framework: Framework) -> Mapping[str, Value]:
+def change_of(lines: Sequence[str], framework: Framework) -> Values:
     """What flags, overrides, flags of Bridge's scripts, `NAME=value` and a launcher set.
 
     `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else

@@ -21,6 +21,7 @@ from traces.errors import InputError
 from traces.frozen import frozen
 from traces.missing import of_known
 from traces.patterns import compiled
+from traces.texts import Texts
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...] | None
@@ -75,12 +76,12 @@ class Settings:
         """These, overlaid with others, which win."""
         return Settings({**self.by_knob, **other.by_knob}, other.framework or self.framework)
 
-    def changed(self, values: Mapping[str, Value], said: str) -> Settings:
+    def changed(self, values: Values, said: str) -> Settings:
         return self.under(settings(values, said))
 
 
 def settings(
-    values: Mapping[str, Value] | Iterable[tuple[str, Value]],
+    values: Values | Iterable[tuple[str, Value]],
     said: str,
     framework: Framework | None = None,
 ) -> Settings:
@@ -107,7 +108,7 @@ class KnobView:
     def value(self, knob: str) -> Value:
         return self.settings.value(knob)
 
-    def group(self, prefix: str) -> tuple[str, ...]:
+    def group(self, prefix: str) -> Texts:
         return tuple(knob for knob in self.settings.by_knob if knob.startswith(prefix))
 
     def first(self, *knobs: str) -> Value:
@@ -178,7 +179,7 @@ class KnobView:
             return value
         return None
 
-    def names(self, knob: str) -> tuple[str, ...] | None:
+    def names(self, knob: str) -> Texts | None:
         """Its list of names, one text as well; null is the empty list, None is unknown."""
         value = self.value(knob)
         if not self.known(knob):

@@ -73,7 +73,9 @@ def texts(words: Iterable[Word]) -> list[str]:
     return [word.text for word in words]
 
 
-Pieces = tuple[Word, ...]
+Words = tuple[Word, ...]
+"""In order, as a command has them."""
+Pieces = Words
 """A text in pieces, each with its line."""
 
 
@@ -84,9 +86,9 @@ class Command:
     `around`: words of the command that starts it, as in `srun ... bash -c COMMAND`.
     """
 
-    words: tuple[Word, ...]
+    words: Words
     environment: dict[str, Word]
-    around: tuple[Word, ...] = ()
+    around: Words = ()
 
 
 @dataclass(slots=True)
@@ -127,12 +129,12 @@ class _Reader:
     def __init__(self) -> None:
         self.script = Script()
         self.texts: dict[str, Pieces] = {}
-        self.arrays: dict[str, tuple[Word, ...]] = {}
+        self.arrays: dict[str, Words] = {}
         self.to_export: set[str] = set()
         self.conditions = 0
         self.depth = 0
         self.after_test = False
-        self.around: tuple[Word, ...] = ()
+        self.around: Words = ()
         self.left = int(MOST_CHARACTERS.value)
 
     def follow(self, text: str, line: int) -> None:
@@ -232,7 +234,7 @@ class _Reader:
         elif words:
             self.script.commands.append(Command(words, before, self.around))
 
-    def _words(self, tokens: Iterable[Token]) -> tuple[Word, ...]:
+    def _words(self, tokens: Iterable[Token]) -> Words:
         return tuple(chain.from_iterable(map(self._cut, tokens)))
 
     def _cut(self, token: Token) -> Iterator[Word]:
@@ -265,7 +267,7 @@ class _Reader:
         if is_word:
             yield _joined(current, token.line)
 
-    def _entries(self, part: Part) -> tuple[Word, ...]:
+    def _entries(self, part: Part) -> Words:
         if part.text in self.arrays:
             return self._counted(self.arrays[part.text])
         pieces = self._part(Part("name", part.text, part.line, part.quoted, part.instead))
@@ -332,7 +334,7 @@ def _joined(pieces: Sequence[Word], line: int = 0) -> Word:
     return Word("".join(texts(pieces)), line, sure)
 
 
-def _unsure(words: Iterable[Word]) -> tuple[Word, ...]:
+def _unsure(words: Iterable[Word]) -> Words:
     return tuple(replace(word, sure=False) for word in words)
 
 
@@ -351,7 +353,7 @@ def _is_assignment(token: Token) -> bool:
     return bool(token.assigns[0]) and not token.parts[0].quoted and token.parts[0].kind == "text"
 
 
-def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -> tuple[Word, ...]:
+def _perhaps(before: Words, after: Words, is_text: bool) -> Words:
     """What a variable is behind a condition that may have set it: what both say, then what is
     unsure.
     """
@@ -365,7 +367,7 @@ def _perhaps(before: tuple[Word, ...], after: tuple[Word, ...], is_text: bool) -
     return (Word(UNKNOWN, (after or before)[0].line),)
 
 
-def _nested(words: tuple[Word, ...]) -> Word | None:
+def _nested(words: Words) -> Word | None:
     """The script in `bash -c SCRIPT` or `eval SCRIPT`."""
     if words and words[0].text == "eval":
         return Word(" ".join(texts(words[1:])), words[0].line)

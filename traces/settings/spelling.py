@@ -1,12 +1,12 @@
 """Changes of knobs as lines that can be pasted."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from traces.settings.effective import OFF_UNLESS_SAID
 from traces.settings.knobs import Knob, Release, by_flag, flag_named, knobs, release
 from traces.settings.line_parts import VALUE, as_word
-from traces.settings.settings import Framework, KnobView, Settings, Value, entries_of
+from traces.settings.settings import Framework, KnobView, Settings, Value, Values, entries_of
+from traces.texts import Texts
 
 LAYOUT: Final = "LAYOUT"
 _OPEN: Final = ("N", "2N", "TP/2", LAYOUT, VALUE)
@@ -34,7 +34,7 @@ def spelled(value: object) -> str:
     return str(value)
 
 
-def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
+def with_twins(changes: Values) -> dict[str, Value]:
     """Changes with the knobs that the same flags of Megatron-LM set."""
     found: dict[str, Value] = {}
     for name, value in changes.items():
@@ -45,7 +45,7 @@ def with_twins(changes: Mapping[str, Value]) -> dict[str, Value]:
     return {**found, **changes}
 
 
-def in_section(changes: Mapping[str, Value], settings: Settings) -> dict[str, Value]:
+def in_section(changes: Values, settings: Settings) -> dict[str, Value]:
     """Changes as Bridge takes them: overlaps go into comm_overlap, which writes them over the
     model's.
 
@@ -102,9 +102,7 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
     return bool(knob.flag or knob.off) and has_come
 
 
-def spell(
-    changes: Mapping[str, Value], framework: Framework, core_version: str | None = None
-) -> tuple[str, ...]:
+def spell(changes: Values, framework: Framework, core_version: str | None = None) -> Texts:
     """Lines that make the changes, in a framework's spelling at a release; the newest where it is
     None.
 

@@ -27,6 +27,7 @@ from traces.settings.settings import Framework, NotAConfiguration, Value, settin
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
 from traces.settings.yaml_files import DEEPEST, Document, take_argument
+from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
 _REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
@@ -47,18 +48,18 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     module: Pattern | None
     write: str
     source: str
-    files: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    files: Texts = ()
+    marks: Texts = ()
     alone: str = ""
-    keys: tuple[str, ...] = ()
+    keys: Texts = ()
     written: Literal["yaml", "toml"] = "yaml"
     under: dict[str, str] = {}
     own: dict[str, str] = {}
     sets: dict[str, dict[str, Value]] = {}
-    model: tuple[str, ...] = ()
+    model: Texts = ()
     of_model: dict[str, Value] = {}
     defaults: dict[str, Value] = {}
-    ranks: tuple[str, ...] = ()
+    ranks: Texts = ()
     framework: Framework
 
     def group_of(self, path: str) -> str:

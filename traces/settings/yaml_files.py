@@ -19,6 +19,7 @@ from traces.settings.names import lm_flags, say_unknown
 from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import Word
 from traces.settings.values import Raw
+from traces.texts import Texts
 
 DEEPEST: Final = Limit(40, "levels", "ours: a dumped ConfigContainer has seven")
 MOST_NODES: Final = Limit(
@@ -35,7 +36,7 @@ _BUILT: Final = frozenset(
 class Entry:
     """A value of a mapping by the keys to it, and its line from 1."""
 
-    path: tuple[str, ...]
+    path: Texts
     raw: Raw
     line: int
 
@@ -64,7 +65,7 @@ class Document:
                 f"{where}: broken YAML; correct it, or give the command line"
             ) from error
 
-    def outermost(self) -> tuple[str, ...]:
+    def outermost(self) -> Texts:
         if not isinstance(self.root, yaml.MappingNode):
             return ()
         return _keys(self.root)
@@ -85,7 +86,7 @@ class Document:
                 yield Entry((), self._raw(node, 1), _line(node))
 
     def _walk(
-        self, node: yaml.MappingNode, path: tuple[str, ...], deep: int, merged_in: int = 0
+        self, node: yaml.MappingNode, path: Texts, deep: int, merged_in: int = 0
     ) -> Iterator[Entry]:
         """`merged_in`: through how many `<<` it is here; a mapping may be merged into itself."""
         self._count(node, len(path) + merged_in)
@@ -137,7 +138,7 @@ def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
     return found
 
 
-def _keys(node: yaml.MappingNode) -> tuple[str, ...]:
+def _keys(node: yaml.MappingNode) -> Texts:
     return tuple(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
 
 

@@ -113,8 +113,9 @@ def calibrated(
     """
     counted = guess.total_bytes - (known(guess.rest_bytes) or 0)
     how = f"{said} of {gigabytes(peak_bytes)}, {gigabytes(counted)} of it estimated"
-    rest_bytes = peak_bytes - counted
-    return replace(guess, rest_bytes=rest_bytes, calibrated_by=how, total_bytes=peak_bytes)
+    return replace(
+        guess, rest_bytes=peak_bytes - counted, calibrated_by=how, total_bytes=peak_bytes
+    )
 
 
 def delta(before: MemoryEstimate | Missing, after: MemoryEstimate | Missing) -> int | Missing:

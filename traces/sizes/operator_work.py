@@ -16,6 +16,11 @@ from traces.names.operators import DTYPES, Dtype, Rule, operators
 from traces.patterns import compiled
 from traces.problems import Problem, Shape
 
+Places = tuple[int, ...]
+"""Where an operator has the arguments that its rule asks for."""
+Work = tuple[int, int]
+"""FLOP, and elements that are read or written."""
+
 
 @frozen
 class OperatorWork:
@@ -44,7 +49,7 @@ def operator_work(problem: Problem) -> OperatorWork | None:
     return OperatorWork(problem.operator, dtype, flop, elements * size)
 
 
-def _dtype(problem: Problem, at: tuple[int, ...], rule: Rule) -> tuple[Dtype, int]:
+def _dtype(problem: Problem, at: Places, rule: Rule) -> tuple[Dtype, int]:
     """The one type of all tensors that multiply."""
     count = 3 if rule in ("attention", "attention_backward", "convolution_backward") else 2
     found = {DTYPES.get(problem.types[place]) for place in at[:count]}
@@ -61,47 +66,47 @@ def _shape(problem: Problem, place: int, sides: int = 0) -> Shape:
     return shape
 
 
-def _shapes(problem: Problem, at: tuple[int, ...], sides: int = 0) -> list[Shape]:
+def _shapes(problem: Problem, at: Places, sides: int = 0) -> list[Shape]:
     return [_shape(problem, place, sides) for place in at]
 
 
-def _matrix(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _matrix(problem: Problem, at: Places) -> Work:
     (m, k), (same, n) = _shapes(problem, at, 2)
     return _product(1, m, k, same, n)
 
 
-def _batched(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _batched(problem: Problem, at: Places) -> Work:
     (count, m, k), (batch, same, n) = _shapes(problem, at, 3)
     if count != batch:
         raise _Unknown
     return _product(count, m, k, same, n)
 
 
-def _linear(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _linear(problem: Problem, at: Places) -> Work:
     *rows, k = _shape(problem, at[0])
     n, same = _shape(problem, at[1], 2)
     return _product(1, prod(rows), k, same, n)
 
 
-def _product(count: int, m: int, k: int, same: int, n: int) -> tuple[int, int]:
+def _product(count: int, m: int, k: int, same: int, n: int) -> Work:
     if k != same:
         raise _Unknown
     return 2 * count * m * k * n, count * (m * k + k * n + m * n)
 
 
-def _attention(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _attention(problem: Problem, at: Places) -> Work:
     pairs, width, elements = _scores(problem, at)
     return 2 * pairs * width, elements
 
 
-def _attention_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _attention_backward(problem: Problem, at: Places) -> Work:
     """Scores again, and the gradients of scores, query, key and value: five products for two."""
     query, value = _shape(problem, at[0], 4), _shape(problem, at[2], 4)
     pairs, _, elements = _scores(problem, at)
     return 2 * pairs * (3 * query[3] + 2 * value[3]), 2 * elements
 
 
-def _scores(problem: Problem, at: tuple[int, ...]) -> tuple[int, int, int]:
+def _scores(problem: Problem, at: Places) -> tuple[int, int, int]:
     """Pairs of a query and a key, over which sizes they are added up, elements of all four tensors.
 
     With a causal mask the pairs under it alone, where queries and keys are as many: else where it
@@ -117,7 +122,7 @@ def _scores(problem: Problem, at: tuple[int, ...]) -> tuple[int, int, int]:
     return batch * heads * per_head, size + value[3], elements
 
 
-def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _convolution(problem: Problem, at: Places) -> Work:
     given, weight = _shapes(problem, at[:2])
     stride, padding, dilation = (_numbers(problem, place, len(weight) - 2) for place in at[2:5])
     if len(given) != len(weight) or 0 in stride or _is_true(problem, at[5]):
@@ -135,7 +140,7 @@ def _convolution(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
     return 2 * prod(output) * prod(weight[1:]), prod(given) + prod(weight) + prod(output)
 
 
-def _convolution_backward(problem: Problem, at: tuple[int, ...]) -> tuple[int, int]:
+def _convolution_backward(problem: Problem, at: Places) -> Work:
     """A product as large as the forward one for each gradient that is asked for: of input, of
     weight.
     """
@@ -192,7 +197,7 @@ def _numbers(problem: Problem, place: int, count: int) -> list[int]:
     return found
 
 
-_RULES: Final[Mapping[Rule, Callable[[Problem, tuple[int, ...]], tuple[int, int]]]] = {
+_RULES: Final[Mapping[Rule, Callable[[Problem, Places], Work]]] = {
     "matrix": _matrix,
     "batched": _batched,
     "linear": _linear,

@@ -146,8 +146,12 @@ def nearest(
     """How far a run is from a published one."""
     here, published = _of_run(settings, gpu, precision), _of_row(row)
     unknown = tuple(what for what in here if here[what] is None or published[what] is None)
-    share = tokens_per_s_per_gpu / row.tokens_per_s_per_gpu
-    return Nearest(row, share, _differs(here, published), unknown)
+    return Nearest(
+        row,
+        tokens_per_s_per_gpu / row.tokens_per_s_per_gpu,
+        _differs(here, published),
+        unknown,
+    )
 
 
 def _times(here: Aspects, row: Reference) -> float:

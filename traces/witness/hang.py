@@ -17,6 +17,8 @@ from traces.names.process_groups import EVERYBODY, settings_of
 from traces.sections.hang import Hang, HangKind, RanksAt, WitnessSource
 from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
 
+ByRank = Mapping[int, Entered]
+"""What each rank entered."""
 _SAME_SIZE: Final = frozenset({"ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROADCAST", "REDUCE"})
 """Operations whose ranks must give the same; others may give each peer another size."""
 _NO_DUMP: Final = gap(
@@ -48,8 +50,8 @@ class _Stuck:
     group: _Group
     sequence: int
     kind: HangKind
-    here: Mapping[int, Entered]
-    others: Mapping[int, Entered]
+    here: ByRank
+    others: ByRank
     missing: tuple[int, ...]
     silent: tuple[int, ...]
 
@@ -138,7 +140,7 @@ def _is_past(group: _Group, rank: int, sequence: int) -> bool:
     return sequence < min(entries, default=0) or sequence <= group.last_entered.get(rank, -1)
 
 
-def _holds_up(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+def _holds_up(group: _Group, sequence: int, entered: ByRank) -> bool:
     """Whether a rank that entered it has not finished it, or what it entered after it."""
     return any(
         not one.finished
@@ -148,14 +150,14 @@ def _holds_up(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> b
     )
 
 
-def _is_last(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+def _is_last(group: _Group, sequence: int, entered: ByRank) -> bool:
     """Whether no rank went on in the group: gloo fails where sizes differ, and is then done with
     it.
     """
     return all(max(group.by_rank[rank]) == sequence for rank in entered)
 
 
-def _differ(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> HangKind | None:
+def _differ(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
     operations = {one.operation for one in entered.values()}
     if len(operations) > 1:
         if _crossed(group, sequence, entered):
@@ -169,7 +171,7 @@ def _differ(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> Han
     return None
 
 
-def _crossed(group: _Group, sequence: int, entered: Mapping[int, Entered]) -> bool:
+def _crossed(group: _Group, sequence: int, entered: ByRank) -> bool:
     """Whether two ranks call what the other calls now, later."""
 
     def later(rank: int) -> set[tuple[str, str]]:
@@ -186,7 +188,7 @@ def _what(one: Entered) -> tuple[str, str]:
     return one.operation, one.elements if one.operation in _SAME_SIZE else ""
 
 
-def _majority(entered: Mapping[int, Entered]) -> tuple[dict[int, Entered], dict[int, Entered]]:
+def _majority(entered: ByRank) -> tuple[ByRank, ByRank]:
     """What most ranks entered, of equals what the lowest rank did, and the others."""
     by_what: dict[tuple[str, str], dict[int, Entered]] = defaultdict(dict)
     for rank, one in sorted(entered.items()):
@@ -235,7 +237,7 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
     )
 
 
-def _at(group: _Group, entered: Mapping[int, Entered]) -> Iterator[RanksAt]:
+def _at(group: _Group, entered: ByRank) -> Iterator[RanksAt]:
     """Ranks in collectives of a group, those in one together."""
     together = defaultdict(list)
     for rank, one in sorted(entered.items()):

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from traces.names.kernels import compute_classes
+from traces.texts import Texts
 from traces.toml_tables import place, written
 
 _TABLE: Final = ("heuristics.comparison.causes", "causes.toml")
@@ -50,7 +51,7 @@ def shown_by(witness: Witness) -> Iterator[dict[str, Any]]:
 
 
 @cache
-def named(*names: str) -> tuple[str, ...]:
+def named(*names: str) -> Texts:
     """A list in which `@name` stands for a set of the table."""
     return tuple(_listed(names, table()["sets"]))
 

@@ -23,6 +23,7 @@ from traces.missing import OrMissing, known
 from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
+from traces.texts import Texts
 
 PACKAGES: Final = ("bridge", "container", "core", "cuda", "nccl", "python", "te", "torch")
 """What has a version: of the configuration first, then of the log, then as given."""
@@ -213,7 +214,7 @@ def _precision(rank: Rank) -> str | None:
     return "+".join(main) or known(rank.detected.precision)
 
 
-def _run_again(rank: Rank) -> tuple[str, ...] | None:
+def _run_again(rank: Rank) -> Texts | None:
     """Modules that run again in the backward pass; None where that is unknown."""
     modules = known(rank.detected.recompute)
     if modules is None:
@@ -229,7 +230,7 @@ def _run_again(rank: Rank) -> tuple[str, ...] | None:
     return None
 
 
-def _exchange_kernels(rank: Rank) -> tuple[str, ...] | None:
+def _exchange_kernels(rank: Rank) -> Texts | None:
     """Kernels that exchange tokens between experts, by name without arguments; None where there are
     none.
     """

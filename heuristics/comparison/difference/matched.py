@@ -14,6 +14,7 @@ from traces.limits import HALF_A_WALL
 from traces.missing import known, of_known
 from traces.sections.rank import Rank
 from traces.sections.tables import Group, WallId
+from traces.texts import Texts
 
 IDLE: Final = "idle"
 _BUSY: Final = "busy"
@@ -191,7 +192,7 @@ def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
     return str
 
 
-def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
+def _part(rank: Rank, kind: str, whole: Texts) -> float | None:
     """How many of some exposed exchanges are of one kind; None where there are none."""
     of_kind = number = 0
     for row in rows_of_group(rank, "budget"):
@@ -204,7 +205,7 @@ def _part(rank: Rank, kind: str, whole: tuple[str, ...]) -> float | None:
     return None
 
 
-def _renamed(kind: str, whole: tuple[str, ...], row: str) -> str:
+def _renamed(kind: str, whole: Texts, row: str) -> str:
     bucket, _, what = row.partition(".")
     if bucket in ("exposed_comm", "blocking") and what in whole:
         return f"{bucket}.{kind}"

@@ -37,6 +37,7 @@ from traces.missing import Missing, OrMissing, gap, known
 from traces.sections.rank import Rank
 from traces.sections.section import copied
 from traces.statistics.interval import LEAST, MANY, Interval, interval_of
+from traces.texts import Texts
 
 NOISE: Final = "noise"
 """The row that holds what cannot be separated from scatter, and the rest of rounding."""
@@ -172,7 +173,7 @@ def sides_ns(rows: Iterable[ComparedRow | WholeRow]) -> Ends:
     return base_ns, new_ns
 
 
-def names_of(rows: Iterable[ComparedRow | Matched]) -> tuple[str, ...]:
+def names_of(rows: Iterable[ComparedRow | Matched]) -> Texts:
     return tuple(row.row for row in rows)
 
 

@@ -22,6 +22,8 @@ from traces.sections.tables import Group, LedgerRow
 from traces.sections.trace import Trace
 
 Value = bool | int | float | str | None | tuple[Any, ...]
+Values = Mapping[str, Value]
+"""By the name of what has it."""
 T = TypeVar("T")
 
 SAME_COUNT: Final = Limit(

@@ -21,6 +21,7 @@ from heuristics.rules.condition import CONFIGURED, Condition
 from heuristics.words import say
 from traces.settings.knobs import knobs
 from traces.settings.settings import Setting, Value
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 _OVERLAP: Final = "comm_overlap."
@@ -36,14 +37,14 @@ _UNSAID: Final = Setting(None, "unknown")
 
 
 class _InEffect(Struct, frozen=True, forbid_unknown_fields=True):
-    knobs: tuple[str, ...]
+    knobs: Texts
     when: Condition
     because: str
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     rows: tuple[_InEffect, ...]
-    aside: tuple[str, ...]
+    aside: Texts
 
 
 @cache

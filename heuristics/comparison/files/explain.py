@@ -34,6 +34,7 @@ from traces.limits import Limit
 from traces.missing import OrMissing
 from traces.sections.section import copied
 from traces.spelling import percent, signed
+from traces.texts import Texts
 
 ELSEWHERE: Final = Limit(
     2.0,
@@ -97,7 +98,7 @@ class Made:
         return self.known.titled(self.mirrored)
 
     @property
-    def knobs(self) -> tuple[str, ...]:
+    def knobs(self) -> Texts:
         """The settings that differ for it."""
         return tuple(one.what for one in self.changed if one.what in self.known.knobs)
 

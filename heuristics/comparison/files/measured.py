@@ -16,6 +16,7 @@ from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition
 from traces.patterns import Pattern
+from traces.texts import Texts
 from traces.toml_tables import WrongRow, read_rows
 
 _QUESTIONS: Final = {"config.dispatcher": DICTIONARY["flex"].knobs}
@@ -38,7 +39,7 @@ class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     of: str = ""
     source: str = ""
-    gpu: tuple[str, ...] = ()
+    gpu: Texts = ()
     when: Condition | None = None
     step: Pair | None = None
     rate: Pair = (0.0, 0.0)
@@ -76,7 +77,7 @@ class Known(Cause, frozen=True, kw_only=True):
     moves: tuple[Moves, ...] = ()
 
     @property
-    def knobs(self) -> tuple[str, ...]:
+    def knobs(self) -> Texts:
         """Settings that its conditions speak of."""
         conditions = [*filter(None, (self.before, self.after))]
         if self.more:

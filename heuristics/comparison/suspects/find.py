@@ -32,6 +32,7 @@ from traces.limits import MOST, WALL, Limit
 from traces.patterns import compiled
 from traces.sections.section import copied
 from traces.spelling import in_ms
+from traces.texts import Texts
 
 LISTED: Final = Limit(
     8, "suspects", "ours: a judgement: nobody tries more; the list of changes has them all"
@@ -56,9 +57,9 @@ class Found:
 
     suspect: Suspect
     gross_ns: int
-    spoken_for: tuple[str, ...]
+    spoken_for: Texts
     is_known: bool = False
-    hidden: tuple[str, ...] = ()
+    hidden: Texts = ()
 
     @property
     def weight(self) -> int:

@@ -37,6 +37,7 @@ from traces.missing import known, of_known
 from traces.sections.cause import Cause
 from traces.settings.precision import BITS
 from traces.spelling import in_ms, spoken
+from traces.texts import Texts
 
 TF32_BITS: Final = 19
 
@@ -47,7 +48,7 @@ def _delta(name: str, view: View) -> float | None:
 
 
 @fact
-def findings(view: View) -> tuple[str, ...]:
+def findings(view: View) -> Texts:
     return tuple(one.id for one in view.after.result.config_findings if "dispatcher" in one.id)
 
 

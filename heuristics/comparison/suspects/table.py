@@ -24,6 +24,7 @@ from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.names.kernels import compute_classes
 from traces.settings.settings import Framework
+from traces.texts import Texts
 from traces.toml_tables import read_rows
 
 GO_ALONG: Final = named("@go_along")
@@ -46,11 +47,11 @@ class Mover(Struct, frozen=True, forbid_unknown_fields=True):
     both ways. `is_broad`: it can move nearly everything, so that the rows say little of it.
     """
 
-    what: tuple[str, ...]
+    what: Texts
     source: str
-    slower: tuple[str, ...] = ()
-    faster: tuple[str, ...] = ()
-    either: tuple[str, ...] = ()
+    slower: Texts = ()
+    faster: Texts = ()
+    either: Texts = ()
     is_broad: bool = False
 
 
@@ -79,13 +80,13 @@ class Rule(Cause, frozen=True, kw_only=True):
     """
 
     source: str
-    slower: tuple[str, ...] = ()
-    faster: tuple[str, ...] = ()
-    either: tuple[str, ...] = ()
-    hides: tuple[str, ...] = ()
+    slower: Texts = ()
+    faster: Texts = ()
+    either: Texts = ()
+    hides: Texts = ()
     observed: Condition | None = None
     signs: tuple[str | tuple[Condition, str], ...] = ()
-    changed: tuple[str, ...] = ()
+    changed: Texts = ()
     way: Literal["more", "less"] | None = None
     crossed: Crossed | None = None
     needs: Literal["observed", "changed", "any"] = "any"
@@ -102,7 +103,7 @@ class Rule(Cause, frozen=True, kw_only=True):
 class Look(Struct, frozen=True, forbid_unknown_fields=True):
     """What to look at where these rows moved and no cause is proven."""
 
-    rows: tuple[str, ...]
+    rows: Texts
     next: str
 
 
@@ -196,7 +197,7 @@ def fix_movers() -> tuple[Mover, ...]:
     return tuple(found)
 
 
-def rows_of(fix: Fix) -> tuple[str, ...]:
+def rows_of(fix: Fix) -> Texts:
     """Rows of the step that a fix acts on; none where it acts on all of its wall."""
     prefix = table()["walls"][fix.wall]
     found: list[str] = []

@@ -34,6 +34,7 @@ from heuristics.words import say
 from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
 from traces.spelling import in_ms
+from traces.texts import Texts
 
 Part = Literal["count", "duration", "overlap"]
 _PARTS: Final[tuple[Part, ...]] = get_args(Part)
@@ -131,7 +132,7 @@ def way_of(row_name: str, view: View) -> Way | None:
     return None
 
 
-def kernels_of(row_name: str, way: Way, view: View) -> tuple[str, ...]:
+def kernels_of(row_name: str, way: Way, view: View) -> Texts:
     found = []
     for one in view.facts.kernels:
         if one.key == row_name and one.change in CHANGES[way]:
@@ -166,7 +167,7 @@ def _exchanges(view: View) -> tuple[Exchange, ...]:
     return ()
 
 
-def places_of(row_name: str, view: View) -> tuple[str, ...]:
+def places_of(row_name: str, view: View) -> Texts:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
     found = []
     for one in _exchanges(view):
