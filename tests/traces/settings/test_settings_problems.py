@@ -64,20 +64,6 @@ def test_two_names_of_one_setting_are_refused_in_either_order(text: str, core: s
     assert [one for one in problems(alone, "a.txt", core) if one.effect == "stops"] == []
 
 
-def test_an_unknown_name_is_named_with_its_line_and_the_nearest() -> None:
-    assert problems("model:\n  num_layers: 4\n  moe_router_topkk: 8\n", "a.yaml") == (
-        Problem(
-            "a.yaml:3",
-            "model.moe_router_topkk: no field of Megatron-Bridge that we know",
-            "model.moe_router_topk",
-        ),
-    )
-    assert problems("p.py --bf16 \\\n  --moe-router-topkk 8", "a.sh") == (
-        Problem("a.sh:2", "--moe-router-topkk: no flag of Megatron-LM that we know", "--moe-router-topk"),
-    )
-    assert problems("moddel:\n  x: 4\nmodel:\n  num_layers: 4\n", "a.yaml")[0].instead == "model"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,19 +93,6 @@ def test_a_wrong_type_leaves_the_knob_unknown_and_is_not_repeated(text: str) -> 
 def test_yaml_that_is_broken_or_asks_for_code_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(NotAConfiguration, match=rf"^a\.yaml:{line}: "):
         configuration_of(text, "a.yaml")
-
-
-def test_aliases_that_multiply_are_refused() -> None:
-    lists = [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)]
-    bomb = "model:\n  num_layers: 4\n  a0: &a0 [1]\n" + "".join(lists)
-    with pytest.raises(NotAConfiguration, match="more entries"):
-        configuration_of(bomb, "a.yaml")
-
-
-def test_variables_that_multiply_are_refused() -> None:
-    doubling = "A=aaaaaaaaaa\n" + "A=$A$A\n" * 40
-    with pytest.raises(NotAConfiguration, match="grow"):
-        configuration_of(doubling + "python pretrain_gpt.py --bf16", "a.sh")
 
 
 def test_a_file_of_100_mb_is_refused_by_its_size(tmp_path: Path) -> None:
@@ -166,13 +139,6 @@ def test_no_text_raises_anything_but_our_errors(text: str, name: str) -> None:
     assert "\n" not in error_of(f"A={text}\npython pretrain_gpt.py --bf16 {text}\n", "a.sh")
 
 
-def test_a_file_of_nothing_but_problems_is_told_once() -> None:
-    for line in ("model.x{}=1\n", "model.num_layers=x{}\n"):
-        found = problems("".join(map(line.format, range(1000))), "a.txt")
-        assert len(found) == 101
-        assert found[-1].text == "more problems from here on"
-
-
 def test_brackets_without_end_are_no_error_but_ours() -> None:
     for text in ("A=(\n" * 2000, "[" * 2000, '("${' * 2000, "model: " + "{a: " * 2000, "run $((((" * 2000):
         for name in ("a.sh", "a.yaml"):
@@ -196,11 +162,6 @@ BRIDGE_COMMAND = "python scripts/performance/run_script.py -m qwen -g gb300"
 )
 def test_a_word_at_which_the_parser_stops_is_told_so(command: str, core: str) -> None:
     assert [one.effect for one in problems(command, "run.sh", core)] == ["stops"]
-
-
-def test_a_flag_of_bridges_scripts_wins_over_an_override_wherever_it_stands() -> None:
-    command = f"{BRIDGE_COMMAND} --cuda_graph_impl none model.cuda_graph_impl=transformer_engine"
-    assert configuration_of(command, "run.sh", None).settings.value("cuda_graph_impl") == "none"
 
 
 def test_a_value_from_outside_a_script_is_a_note_and_of_a_path_enough() -> None:
