@@ -8,7 +8,6 @@ from tests.configurations.spelling import read_back
 from tests.places import DATA
 from traces.settings.effective import effective, recipe
 from traces.settings.knobs import Knob, by_flag, by_path, knobs, known_in, release
-from traces.settings.names import shown
 from traces.settings.read import read_configuration
 from traces.settings.settings import Framework, Settings, Value, settings
 from traces.settings.spelling import can_spell, in_section, spell
@@ -50,12 +49,6 @@ def test_a_default_that_moved_is_told_only_where_the_release_is() -> None:
     assert sms.default_in(release("0.19.0")) == (None,)
     assert sms.default_in(None) is None
     assert knobs()["moe_router_topk"].default_in(None) == (2,)
-
-
-def test_a_shown_name_has_no_word_that_we_do_not_know() -> None:
-    assert shown("--moe-router-s3cr3t") == "--moe-router-..."
-    assert shown("--num-layers") == "--num-layers"
-    assert shown("x" * 1000) == "..."
 
 
 def test_every_recipe_of_the_table_has_fields_that_are_knobs() -> None:
