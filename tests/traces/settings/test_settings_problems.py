@@ -80,6 +80,13 @@ def test_a_wrong_type_leaves_the_knob_unknown_and_is_not_repeated(text: str) -> 
     assert "s3cr3t" not in str(found.problems)
 
 
+def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:
+    (found,) = problems(
+        "model:\n  pipeline_model_parallel_layout: [[embedding, nothing], [loss]]\n", "a.yaml"
+    )
+    assert found.text.startswith("model.pipeline_model_parallel_layout takes ")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
