@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -185,8 +186,13 @@ def _host_waits(rank: Rank, time: int) -> bool:
 
 
 def _doer(rank: Rank, launch: Call, time: int) -> int:
-    """The thread that decides: the launching one, or the one that handed over to it, until it did."""
-    before = [call for call in rank.calls if call.end <= launch.start]
+    """The thread that decides: the launching one, or the one that handed over to it, until it did.
+
+    One that only copies is a helper, and hands over to nobody.
+    """
+    theirs = {work.call.thread for work in rank.works if work.call}
+    helpers = theirs - {work.call.thread for work in rank.works if work.call and work.is_kernel}
+    before = [c for c in rank.calls if c.end <= launch.start and c.thread not in helpers]
     last = max(before, key=lambda call: call.end, default=None)
     return last.thread if last and time < last.end else launch.thread
 
@@ -245,7 +251,26 @@ def _first_pauses(rank: Rank) -> list[tuple[int, int, int]]:
         until = max(until, call.end)
     half = launched[len(launched) // 2].start if launched else EARLIEST
     later = max((end - begin for begin, end, _ in pauses if end > half), default=0)
-    return [one for one in pauses if one[1] - one[0] >= 2_000_000 and one[1] - one[0] > 10 * later]
+    single = [one for one in pauses if one[1] - one[0] >= 2_000_000 and one[1] - one[0] > 10 * later]
+    return [*single, *_before_first(rank)]
+
+
+def _before_first(rank: Rank) -> Iterator[tuple[int, int, int]]:
+    """From one launch to the first of a kernel that recurs: over 2 ms, and ten times any later such time."""
+    launches = sorted(
+        (w for w in rank.works if w.is_kernel and w.call),
+        key=lambda w: (w.call.start if w.call else 0, w.start),
+    )
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    until = EARLIEST
+    for work in launches:
+        if call := work.call:
+            since = call.start if until == EARLIEST else until
+            found.setdefault(work.name, []).append((since, call.start, call.thread))
+            until = max(until, call.end)
+    for (since, start, thread), *others in found.values():
+        if others and start - since > max(2_000_000, *(10 * (b - a) for a, b, _ in others)):
+            yield since, start, thread
 
 
 def _is_cold(rank: Rank, calls: list[Call], time: int) -> bool:

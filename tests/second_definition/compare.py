@@ -13,7 +13,7 @@ from typing import Any
 import moe_diag
 from bench.simulate.export import write_export
 from tests.second_definition import walls
-from tests.second_definition.account import LATENCY, LAUNCHES_JUDGED, account, clock, corrected, latencies
+from tests.second_definition.account import LATENCY, account, clock, corrected, latencies
 from tests.second_definition.budget import Windows, budget
 from tests.second_definition.drawn import Run, draw
 from tests.second_definition.rows import Rank, ranks
@@ -22,6 +22,7 @@ from traces.errors import EmptySelection, NothingToDiagnose
 
 NOT_DEFINED = ("period", "graph")
 """Ways to find steps that the page names only: the rest is judged in the product's own windows."""
+LATENCIES = {".dependency_stalled", "launch_latency.arrival", "launch_latency.kernel_gap"}
 
 
 @dataclass
@@ -127,8 +128,9 @@ def _account(found: Compared, rank: Rank, said: Mapping[str, Any], windows: Wind
     if _merged(reasons) != _merged(told) and said["absent_decided_by_frac"]["inferred"]:
         found.doubts.append("inferred producers")
         return
-    if max(latencies(rank)) > LATENCY and len(rank.works) < LAUNCHES_JUDGED:
-        found.doubts.append("latencies of few starts, of some of which the producer is inferred")
+    differ = {key for key, _ in {*_merged(reasons).items()} ^ {*_merged(told).items()}}
+    if max(latencies(moved)) > LATENCY and differ and differ <= LATENCIES:
+        found.doubts.append("latencies of starts, of some of which the producer is inferred")
         return
     found.hold("absent_ns", _merged(reasons), _merged(told))
     if said["masked_ns"] > masked:

@@ -126,6 +126,9 @@ def _judged(rank: Rank, source: str, hosts: list[Stretch]) -> Steps:
             (border(rank, start), border(rank, end if launched(rank, end, following) else following))
         )
     spans[-1] = spans[-1][0], _last_end(rank, hosts, spans)
+    if len(hosts) == 1:  # a range that occurs once is cut by what it launched
+        own = [work.end for work in launched(rank, *hosts[0]) if work.group != "comm"]
+        spans[0] = spans[0][0], max([spans[0][1], *own])
     found = Steps(source, dict(enumerate(spans)))
     counts = [len([w for w in launched(rank, *host) if w.is_kernel]) for host in hosts]
     found.kernels = counts
@@ -137,6 +140,9 @@ def _judged(rank: Rank, source: str, hosts: list[Stretch]) -> Steps:
             found.dropped[number] = "no GPU work"
         elif others and count < 0.95 * others[(len(others) - 1) // 2]:
             found.dropped[number] = "partial"
+    if source == "optimizer" and not any(w.kind == "optimizer" for w in launched(rank, *hosts[-1])):
+        found.dropped.setdefault(len(hosts) - 1, "partial")
+    for number in range(len(hosts)):
         if _is_flushed(rank, spans[number]):
             found.dropped.setdefault(number, "profiler flush")
     return _without_outliers(rank, found, hosts)
@@ -173,6 +179,8 @@ def _without_outliers(rank: Rank, found: Steps, hosts: list[Stretch]) -> Steps:
     found.used = {number: span for number, span in found.used.items() if number not in found.dropped}
     length = {number: end - start for number, (start, end) in found.used.items()}
     if len(length) < 2:
+        if length and found.source == "optimizer":
+            found.doubt = found.doubt or "one stretch between optimizers"
         return found
     readings = [_outliers(rank, hosts, length, by_letter) for by_letter in (True, False)]
     if readings[0] != readings[1]:
