@@ -37,24 +37,23 @@ def _always(run: MeasuredRun) -> Iterator[Edit]:
         table = run.grid.compute_ns * (1 - 1 / told)[:, np.newaxis]
         places = apart(means(table))
         if places and (told[list(places)] > 1).all():
-            cost_ns = least_of(np.fmin(table, most_ns), places)
+            cost_ns = least_of(np.where(np.isnan(table), np.nan, np.fmin(table, most_ns)), places)
             yield _edit(run, places, cost_ns, float(told[list(places)].mean()))
 
 
 def _across(run: MeasuredRun) -> FloatArray:
-    """How many times as long a node's kernels take as those of all ranks; NaN where that is no
-    whole node.
+    """How many times as long kernels of a node or of a stage take as those of all ranks; NaN where
+    that is none.
     """
     count = len(run.together.used)
-    unknown = np.full(count, np.nan)
-    if len(run.alike) < 2 or (run.nodes == run.nodes[0]).all():
-        return unknown
-    factor = device_factors(
-        run.together.used, (Alike(run.alike[0].fingerprint, tuple(range(count))),)
-    )
-    if is_node(run, apart(factor, 1.0)):
-        return factor
-    return unknown
+    factor = np.full(count, np.nan)
+    if len(run.alike) > 1:
+        every = Alike(run.alike[0].fingerprint, tuple(range(count)))
+        beside_all = device_factors(run.together.used, (every,))
+        slow = apart(beside_all, 1.0)
+        if is_node(run, slow) or slow in [one.places for one in run.alike]:
+            return beside_all
+    return factor
 
 
 def slowed(run: MeasuredRun) -> FloatArray:
@@ -96,7 +95,7 @@ def _edit(
     def edited(chains: Chains) -> tuple[IntArray, IntArray]:
         return _at_usual_speed(run, chains, places, by_step, factor), chains.moving_ns
 
-    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, now_and_then=bool(by_step))
+    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, ordinary=bool(by_step))
 
 
 def _at_usual_speed(

@@ -1,6 +1,7 @@
 """Hosts that launch late: their GPUs have no work where those of like ranks have."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -21,13 +22,18 @@ from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.waiting.side_by_side import Alike, excess, means, middles, ratio
 from traces.sections.cause import Cause
 
+_PAIR: Final = 2
+"""Hosts of which the slower is no slow one: how much such hosts differ is not known."""
+
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
     """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between
     launches.
     """
     table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
-    slow = apart(ratio(pace_ns, run.alike), 1.0)
+    slow: tuple[int, ...] = ()
+    if len(pace_ns) > _PAIR:
+        slow = apart(ratio(pace_ns, run.alike), 1.0)
     if places := apart(means(table)):
         yield _edit(run, places, table, slow)
         if by_step := in_some_steps(run, table, places):
@@ -66,7 +72,7 @@ def _edit(
         edited,
         by_step,
         whole=whole if set(places) <= set(slow) else None,
-        now_and_then=bool(by_step),
+        ordinary=bool(by_step),
     )
 
 

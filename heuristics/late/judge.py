@@ -29,6 +29,8 @@ _STEADY: Final = (
     experts.propose,
     stages.propose,
 )
+_ALL_SHARE: Final = (Cause.ROTATING_JITTER, Cause.PIPELINE_IMBALANCE)
+"""What all ranks have a part in, so that nobody's own time says what it is worth."""
 
 
 @frozen
@@ -97,18 +99,19 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     found = _replayed(run, edit)
     if min(found.saved_ns, _surely_saved(found, several)) < least_ns:
         return None
-    paused = edit.cause is Cause.ROTATING_JITTER
-    worth_ns = found.saved_ns if paused else max(found.saved_ns, found.cost_ns)
+    worth_ns = max(found.saved_ns, found.cost_ns)
+    if edit.cause in _ALL_SHARE:
+        worth_ns = found.saved_ns if found.replayed else 0.0
     if worth_ns >= _least(found, several).value * run.step_ns:
         return _with_all(run, found)
     return None
 
 
 def _least(found: Tried, several: bool) -> Limit:
-    """Half a wall, of what comes once, of what any rank has now and then, and of what cannot be
+    """Half a wall, of what comes once, of what healthy runs have some of, and of what cannot be
     replayed.
     """
-    if not several or found.edit.now_and_then or found.replayed is None:
+    if not several or found.edit.ordinary or found.replayed is None:
         return HALF_A_WALL
     return COST
 

@@ -50,7 +50,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
         return own_ns, chains.moving_ns
 
     cost_ns = np.maximum(paused_ns.max(axis=1), late_ns)
-    yield Edit(Cause.ROTATING_JITTER, (), cost_ns, edited, by_step, now_and_then=True)
+    yield Edit(Cause.ROTATING_JITTER, (), cost_ns, edited, by_step, ordinary=True)
 
 
 def _in_turn(run: MeasuredRun, without: Sequence[int]) -> tuple[IntArray, IntArray]:

@@ -1,15 +1,17 @@
-"""A stage of a pipeline with more layers than the others."""
+"""A stage of a pipeline with more layers than the others, or with more to do beside them."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from heuristics.late.beside import participations
 from traces.arrays import IntArray
 from traces.missing import known
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.even_stages import even_stages, microbatches_of_two
 from traces.ranks.replay.run import MeasuredRun
+from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.waiting.bubbles import pipeline_of
 from traces.ranks.waiting.side_by_side import middles, own_step_of
 from traces.sections.cause import Cause
@@ -17,22 +19,38 @@ from traces.sections.run import Pipeline
 
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
-    """The ranks of most layers, where they also do the most work."""
-    layers = [group.layers for group in run.alike]
-    if len(set(layers)) < 2:
+    """The ranks that do the most work: of most layers, or of as many with the embedding or the
+    loss.
+    """
+    if len(run.alike) < 2:
         return
+    layers = [group.layers for group in run.alike]
     work_ns = run.grid.compute_ns + np.nan_to_num(run.grid.host_ns)
     own_ns = np.stack([middles(work_ns[list(group.places)].T) for group in run.alike])
     heavy = int(np.argmax(np.nan_to_num(middles(own_ns))))
-    if layers[heavy] < max(layers):
-        return
     cost_ns = own_ns[heavy] - np.delete(own_ns, heavy, axis=0).mean(axis=0)
     microbatches = _microbatches(run)
 
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+    def even(chains: Chains) -> tuple[IntArray, IntArray]:
         return even_stages(run.together.matched, chains, run.alike, microbatches)
 
-    yield Edit(Cause.PIPELINE_IMBALANCE, (), cost_ns, edited, group=heavy, skipped=())
+    def as_others(chains: Chains) -> tuple[IntArray, IntArray]:
+        keeps = 1 - float(np.nanmean(cost_ns)) / float(np.nanmean(own_ns[heavy]))
+        mine = participations(run, run.alike[heavy].places) & (chains.after != NO_ROW)
+        own = np.where(mine, np.rint(chains.own_ns * keeps).astype(np.int64), chains.own_ns)
+        return own, chains.moving_ns
+
+    by_layers = layers[heavy] == max(layers) > min(layers)
+    edited = even if by_layers else as_others
+    yield Edit(
+        Cause.PIPELINE_IMBALANCE,
+        (),
+        cost_ns,
+        edited,
+        group=heavy,
+        skipped=(),
+        ordinary=not by_layers,
+    )
 
 
 def _microbatches(run: MeasuredRun) -> tuple[int, ...]:

@@ -107,6 +107,39 @@ def test_what_comes_once_is_a_cause_from_a_twentieth_on_and_what_comes_in_some_s
     assert found is None or found.edit.places == ((1,) if len(steps) > 1 else ())
 
 
+@pytest.mark.parametrize(("beyond", "group"), [(12, 1), (4, None)])
+def test_a_stage_with_more_to_do_beside_as_many_layers_is_uneven_from_a_twentieth_on(
+    beyond: int, group: int | None
+) -> None:
+    """Of four ranks two have the loss as well."""
+    works = [[Work(compute=100 + beyond * (rank > 1), host=2)] * PER_STEP * STEPS for rank in range(4)]
+    ranks = together(works, per_step=PER_STEP)
+    for place in (2, 3):
+        ranks[place] = replace(ranks[place], fingerprint=replace(ranks[place].fingerprint, has_loss=True))
+    found = judged_by_replay(measure_run(ranks))
+    assert (found.edit.group if found else None) == group
+
+
+@pytest.mark.parametrize("slow", [(2, 3), (0, 1, 2)])
+def test_gpus_of_a_whole_stage_are_slow_where_kernels_of_all_stages_take_longer_there(
+    slow: tuple[int, ...],
+) -> None:
+    """The stages have as many ranks, two or three, and their kernels are the same; one lost a step."""
+    count = 2 * len(slow)
+    works = [[Work(compute=130 if rank in slow else 100, host=2)] * PER_STEP * STEPS for rank in range(count)]
+    kernels = [[13.0 if rank in slow else 10.0] * 3 for rank in range(count)]
+    ranks = together(works, per_step=PER_STEP, kernels_us=kernels)
+    for place in slow:
+        one, loss = ranks[place], replace(ranks[place].fingerprint, has_loss=True)
+        rows = replace(one.instances, step=np.maximum(one.instances.step - 1, UNKNOWN))
+        steps = one.steps.take(np.arange(1, STEPS))
+        ranks[place] = replace(one, fingerprint=loss, steps=steps, instances=rows)
+    found = judged_by_replay(measure_run(ranks))
+    assert found is not None
+    assert (found.edit.cause, found.edit.places) == (Cause.SLOW_DEVICE, slow)
+    assert np.isfinite(found.cost_ns)
+
+
 def test_a_rank_late_by_more_of_its_host_is_put_beside_like_ranks_between_the_same_collectives() -> None:
     run = measured([[Work(100, host=60 if rank == 3 else 2) for _ in range(40)] for rank in range(4)])
     matched, chains = run.together.matched, run.chains

@@ -29,7 +29,7 @@ def run_of(ranks: Sequence[RankSummary], nodes: Sequence[int]) -> Any:
     aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
     return SimpleNamespace(
         together=SimpleNamespace(matched=matched),
-        waits=measure_waits(matched, aligned, all_ranks_seen=True),
+        waits=measure_waits(matched, aligned),
         step=matched.step[matched.first[:-1]],
         grid=SimpleNamespace(step_count=10),
         nodes=array(nodes),

@@ -29,7 +29,7 @@ from traces.arrays import (
 from traces.frozen import frozen
 from traces.groups import begins, places_of_each
 from traces.limits import Limit
-from traces.ranks.clocks.clock_fit import MEET, WHOLE, ClockFit, fit_clocks, in_time_of
+from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, WHOLE, ClockFit, fit_clocks, in_time_of
 from traces.ranks.summaries.summary import Operation
 
 PART: Final = Limit(
@@ -199,11 +199,12 @@ def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> M
 
 
 def _line(at: FloatArray, apart: FloatArray) -> FloatArray:
-    """Offset and slope of the line through how far two clocks are apart, near enough to follow
-    it.
+    """Offset and slope of the line through how far two clocks are apart, near enough to follow it,
+    and no steeper than clocks drift.
     """
     x, y = at - at.mean(), apart - apart.mean()
-    slope = float((x * y).sum() / ((x * x).sum() + _STEADY))
+    most = DRIFT.value * 1e-6
+    slope = float(np.clip((x * y).sum() / ((x * x).sum() + _STEADY), -most, most))
     return np.array([apart.mean() - slope * at.mean(), slope])
 
 
@@ -223,24 +224,25 @@ def _pairs(
 
 
 def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
-    """Whether a sequence that comes once a step agrees on it, and one that comes often.
+    """Whether sequences agree on it of which one comes once a step: another that comes often, or
+    two more that come once a step, of several ends each.
 
-    Either alone says little: what comes once a step has one period everywhere, and of stages that
-    work in turn many ends coincide at an offset that is none.
+    One alone says little: what comes once a step has one period everywhere, and of stages that work
+    in turn many ends coincide at an offset that is none. Steps differ by more than ends that meet.
     """
-    rare = often = False
+    rare, often = [], False
     several = np.stack((own.number[met.mine], other.number[met.theirs]))
     pairs, counts = np.unique(several, axis=1, return_counts=True)
     for (one, two), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         mine, theirs = met.expected_ns[own.of_number[one]], other.end_ns[other.of_number[two]]
         in_common = min(in_time_of(mine, theirs), in_time_of(theirs, mine))
-        whole = count >= max(_SEQUENCE, WHOLE.value * in_common)
-        is_rare = max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps)
-        rare |= whole and is_rare
+        if max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps):
+            rare += [count] * (count >= max(_SEQUENCE, WHOLE.value * in_common))
+            continue
         sends = Operation.EXCHANGE in own.operation[own.of_number[one]]
         part = PART.value if sends else WHOLE.value
-        often |= not is_rare and count >= max(_LEAST, part * in_common)
-    return rare and often
+        often |= count >= max(_LEAST, part * in_common)
+    return bool(rare) and (often or sum(count >= ENDS.value for count in rare) >= ENDS.value)
 
 
 def joined_clocks(

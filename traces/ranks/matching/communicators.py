@@ -333,8 +333,8 @@ def shift_between(
     """Residual and shift at which the ends lie together, none if that does; None where they never
     do.
     """
-    found = []
-    for shift, mine, theirs in overlaps(own_ns, led_ns, 2, one_clock=one_clock):
+    found, least = [], max(2, -(-min(len(own_ns), len(led_ns)) // 2))
+    for shift, mine, theirs in overlaps(own_ns, led_ns, least, one_clock=one_clock):
         own, led = own_ns[mine], led_ns[theirs]
         residual_ns = float(np.median(np.abs(led - own))) if one_clock else scatter_ns(own, led)
         if residual_ns <= TOGETHER.value:

@@ -14,10 +14,12 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray, distinct, order_of, row_by_row, zeros
 from traces.frozen import frozen
 from traces.groups import places_of_each
-from traces.ranks.clocks.clock_fit import MEET
+from traces.ranks.clocks.clock_fit import MEET, in_time_of
 
 LEAST: Final = 3
 """Collectives that two ranks must have in common: two lie on any line."""
+ON_CLOCK: Final = 2
+"""The same where their clocks are known: one may end with another by chance."""
 _SHIFTS: Final = 64
 """How many collectives later a recording may begin."""
 _GLANCE: Final = 24
@@ -87,9 +89,13 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     near: dict[tuple[int, int], tuple[float, int]] = {}
     may_join = np.zeros((len(sequences),) * 2, dtype=np.bool_)
     for (one, led), (other, own) in combinations(enumerate(sequences), 2):
-        if led.place != own.place and (found := _shift_at_once(own, led)) is not None:
+        if led.place == own.place:
+            continue
+        if (found := _shift_at_once(own, led)) is not None:
             near[one, other] = found
-            may_join[one, other] = may_join[other, one] = True
+        elif _in_common(own.end_ns, led.end_ns) >= ON_CLOCK:
+            continue
+        may_join[one, other] = may_join[other, one] = True
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))
     states: list[tuple[float, list[Members]]] = []
@@ -108,6 +114,11 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
             if _of_one_size(together.groups()):
                 return together.groups()
     return chosen
+
+
+def _in_common(own_ns: IntArray, led_ns: IntArray) -> int:
+    """How many collectives two have of the time that both were recorded."""
+    return min(in_time_of(own_ns, led_ns), in_time_of(led_ns, own_ns))
 
 
 def _may_join(together: Gathered, pair: tuple[int, int], may_join: BoolArray) -> bool:
@@ -145,7 +156,7 @@ def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
     began.
     """
     found = []
-    for shift, mine, theirs in overlaps(own.end_ns, led.end_ns, LEAST, one_clock=True):
+    for shift, mine, theirs in overlaps(own.end_ns, led.end_ns, ON_CLOCK, one_clock=True):
         own_end, led_end = own.end_ns[mine], led.end_ns[theirs]
         latest_ns = np.maximum(own.start_ns[mine] - led_end, led.start_ns[theirs] - own_end).max()
         if latest_ns <= MEET.value:
@@ -157,18 +168,29 @@ def overlaps(
     own_ns: IntArray, led_ns: IntArray, least: int, *, one_clock: bool
 ) -> Iterator[tuple[int, slice, slice]]:
     """Shifts at which some ends may lie together, none first, and what both then have in common, at
-    least so many and half of the fewer.
+    least so many.
     """
-    least = max(least, -(-min(len(own_ns), len(led_ns)) // 2))
-    for shift in (0, *likely_shifts(own_ns, led_ns, one_clock=one_clock)):
+    likely = shifts_at_once if one_clock else likely_shifts
+    for shift in (0, *likely(own_ns, led_ns)):
         mine, theirs = max(0, -shift), max(0, shift)
         common = min(len(own_ns) - mine, len(led_ns) - theirs)
         if common >= least:
             yield shift, slice(mine, mine + common), slice(theirs, theirs + common)
 
 
-def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> list[int]:
-    """The shifts at which some of the ends lie best together, judged at a glance."""
+def shifts_at_once(own_ns: IntArray, led_ns: IntArray) -> list[int]:
+    """The shifts at which most ends are each the next after the other's, on one clock."""
+    if min(len(own_ns), len(led_ns)) < ON_CLOCK:
+        return []
+    some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    after = np.searchsorted(led_ns, own_ns[some] - MEET.value)
+    shifts, often = np.unique(after - some, return_counts=True)
+    best = shifts[order_of(-often)[:_BEST]]
+    return best[best != 0].tolist()
+
+
+def likely_shifts(own_ns: IntArray, led_ns: IntArray) -> list[int]:
+    """The shifts at which some of the ends lie best together, on any clocks; judged at a glance."""
     fewer = min(len(own_ns), len(led_ns))
     if fewer < LEAST:
         return []
@@ -180,7 +202,6 @@ def likely_shifts(own_ns: IntArray, led_ns: IntArray, *, one_clock: bool) -> lis
     apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[some], np.nan)
     enough = within.sum(axis=1) >= LEAST
     apart, shifts = apart[enough], shifts[enough]
-    middle = 0.0 if one_clock else np.nanmedian(apart, axis=1)[:, np.newaxis]
-    spread = np.nanmedian(np.abs(apart - middle), axis=1)
+    spread = np.nanmedian(np.abs(apart - np.nanmedian(apart, axis=1)[:, np.newaxis]), axis=1)
     best = shifts[order_of(spread)[:_BEST]]
     return best[best != 0].tolist()

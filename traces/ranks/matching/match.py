@@ -38,17 +38,20 @@ from traces.ranks.summaries.summary import (
 
 
 def counted_from_one_start(flat: Flat) -> Flat:
-    """The rows, with the numbers of collectives in a communicator counted from one of them on all
-    ranks.
+    """The rows, with the numbers of collectives in a communicator or a process group counted from
+    one of them on all ranks.
     """
-    named = np.flatnonzero(flat.of_source(GroupSource.COMMUNICATOR))
+    numbered, unnumbered = map(
+        flat.of_source, (GroupSource.COMMUNICATOR, GroupSource.PROCESS_GROUP)
+    )
+    named = np.flatnonzero(numbered | unnumbered)
     places = int(flat.place.max(initial=0)) + 1
     part = flat.rows.group[named] * places + flat.place[named]
     ordered = np.sort(part)
     first = parts.begins_of(ordered)
     of_part, count = ordered[first[:-1]], np.diff(first)
     uneven = _uneven(of_part // places, count)
-    if not uneven.any():
+    if not uneven.any() and not unnumbered.any():
         return flat
     rows_of = np.split(named[order_of(part)], first[1:-1])
     sequence = flat.rows.sequence.copy()
@@ -178,6 +181,13 @@ class Matched:
     def sizes(self) -> IntArray:
         """How many took part in each instance, shape (n,)."""
         return np.diff(self.first)
+
+    def members(self) -> tuple[IntArray, IntArray]:
+        """The places in each group, one group after the other, and where those of each begin."""
+        group, place = np.divmod(
+            distinct(self.group[self.instance] * self.ranks + self.place), self.ranks
+        )
+        return place, parts.begins_of(group)
 
     @property
     def ends_together(self) -> BoolArray:

@@ -10,7 +10,7 @@ next ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from typing import Final
 
@@ -157,22 +157,36 @@ class Exchanges:
         if count < 2:
             return None
         sizes = np.arange(1, count)
-        apart_ns = np.array([self._mean_apart_ns(pairs[size]) for size in range(1, count)])
+        apart_ns = np.array([self._mean_apart_ns(size, pairs[size]) for size in range(1, count)])
         best = np.where(count % sizes == 0, apart_ns, np.inf).argmin()
         others_ns = np.delete(apart_ns, best).min(initial=np.inf)
         if others_ns >= CLOSER.value * max(apart_ns[best], _EVEN_NS):
             return int(sizes[best])
         return None
 
-    def _mean_apart_ns(self, pairs: Sequence[tuple[int, int]]) -> float:
+    def _mean_apart_ns(self, size: int, pairs: Sequence[tuple[int, int]]) -> float:
         """How far each end of all sequences is from the nearest that it meets in these pairs, in
         the mean; one that meets none counts as far as ends may be that meet.
         """
-        nearest_ns = np.full(self.first[-1], MEET.value)
+        nearest_ns = np.full(self.first[-1], np.nan)
+        for pair in combinations(range(len(self.sequences)), 2):
+            if np.diff(self._places(pair)) == size:
+                for ends in self._in_common(pair):
+                    nearest_ns[ends] = np.fmin(nearest_ns[ends], MEET.value)
         for pair in pairs:
             for ends in self._among_all(pair):
-                nearest_ns[ends] = np.minimum(nearest_ns[ends], self.meetings[pair].apart_ns)
-        return float(nearest_ns.mean())
+                nearest_ns[ends] = np.fmin(nearest_ns[ends], self.meetings[pair].apart_ns)
+        told = ~np.isnan(nearest_ns)
+        return float(nearest_ns[told].mean()) if told.any() else float(MEET.value)
+
+    def _in_common(self, pair: tuple[int, int]) -> Iterator[IntArray]:
+        """Ends of two while the other was recorded as well, of either."""
+        for mine, theirs in (pair, pair[::-1]):
+            own_ns, other_ns = self.sequences[mine].end_ns, self.sequences[theirs].end_ns
+            begin, end = np.searchsorted(
+                own_ns, other_ns[[0, -1]] + np.array([-MEET.value, MEET.value])
+            )
+            yield self.first[mine] + np.arange(begin, end)
 
     def messages(
         self,

@@ -4,22 +4,20 @@ Each recording has times of its own: rebased on the start of its session where t
 then fitted, offset and drift, on ends that belong together. What cannot be fitted has durations
 only, and of who was late nothing is known.
 
-A recording of several processes may be of several hosts. Each process has a clock of its own, as in
-a recording of its own, so that one file gives what many give. Where that leaves too few collectives
-for a fit, the processes of one recording count as one clock, unless their collectives contradict
-it.
+The processes of one recording count as one clock, unless their collectives contradict it: it may
+be of several hosts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import Limit
@@ -256,56 +254,21 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
 
 def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     """A clock for each process of each recording, by a number in their order."""
-    return _numbered(summaries, [(one.identity.clock, one.identity.process) for one in summaries])
-
-
-def share_a_clock(summaries: Sequence[RankSummary]) -> bool:
-    """Whether several processes are of one recording, by the clocks as recorded."""
-    processes: dict[int, int | None] = {}
-    for one in summaries:
-        first = processes.setdefault(one.identity.clock, one.identity.process)
-        if first != one.identity.process:
-            return True
-    return False
-
-
-def with_shared_clocks(summaries: Sequence[RankSummary], matched: Matched) -> list[RankSummary]:
-    """A clock for the processes of a recording whose collectives agree with that; another for the
-    others.
-
-    They agree where each is there before the other ends, and where what ends on all ranks at once
-    does.
-    """
-    clocks, of_place = clocks_of(summaries)
-    clock, instance = of_place[matched.place], matched.instance
-    order = np.lexsort((clock, instance))
-    first = parts.begins_of(instance[order] * (len(clocks) + 1) + clock[order])
-    rows = order[parts.spread(_agree(matched, order, first), first)]
-    kept = parts.begins_of((instance * (len(clocks) + 1) + clock)[rows])
-    island = parts.joined(matched.place[rows], kept, len(summaries))
-    took = np.bincount(matched.place, minlength=len(summaries)) > 0
-    alone = np.where(took, island, -1)  # what took part in nothing contradicts nothing
-    return _numbered(summaries, list(zip(of_place.tolist(), alone.tolist(), strict=True)))
-
-
-def _agree(matched: Matched, order: IntArray, first: IntArray) -> BoolArray:
-    """Of the participants of an instance on one clock, whether its times fit together, shape
-    (parts,).
-    """
-    start_ns, end_ns = matched.start_ns[order], matched.end_ns[order]
-    last_ns, early_ns = parts.most(start_ns, first), parts.least(end_ns, first)
-    apart_ns = parts.most(end_ns, first) - early_ns
-    together = matched.ends_together[matched.instance[order[first[:-1]]]]
-    return (last_ns <= early_ns + RESIDUAL.value) & (~together | (apart_ns <= RESIDUAL.value))
-
-
-def _numbered(summaries: Sequence[RankSummary], keys: Sequence[Hashable]) -> list[RankSummary]:
-    number: dict[Hashable, int] = {}
+    number: dict[tuple[int, int | None], int] = {}
     found = []
-    for one, key in zip(summaries, keys, strict=True):
-        clock = number.setdefault(key, len(number))
-        found.append(replace(one, identity=replace(one.identity, clock=clock)))
+    for one in summaries:
+        who = one.identity
+        clock = number.setdefault((who.clock, who.process), len(number))
+        found.append(replace(one, identity=replace(who, clock=clock)))
     return found
+
+
+def one_clock_holds(summaries: Sequence[RankSummary], matched: Matched) -> bool:
+    """Whether most of what ends at once on several processes of one clock does so by it."""
+    _, clock = clocks_of(summaries)
+    one = matched.take(matched.ends_together & ~parts.varies(clock[matched.place], matched.first))
+    apart_ns = parts.most(one.end_ns, one.first) - parts.least(one.end_ns, one.first)
+    return bool((apart_ns <= RESIDUAL.value).sum() * 2 >= len(one))
 
 
 def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
@@ -320,12 +283,36 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
                 at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
                 yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
         return
-    starts_ns = []
-    for several in places.values():
-        start_ns = summaries[several[0]].identity.session_start_ns
-        if start_ns is None:
-            return
-        starts_ns.append(start_ns)
-    for several, start_ns in zip(places.values(), starts_ns, strict=True):
-        ahead_ns = min(starts_ns) - start_ns
-        yield sections.ClockFit(tuple(several), ClockSource.SESSION_START, 0, ahead_ns, 0.0)
+    for clock, fit in by_sessions(summaries).items():
+        at = fit.base_ns, fit.offset_ns, fit.drift_ppm
+        yield sections.ClockFit(tuple(places[clock]), ClockSource.SESSION_START, *at)
+
+
+def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
+    """Clocks as the starts of their sessions were recorded; none where one was not."""
+    starts_ns: dict[int, int] = {}
+    for one in summaries:
+        if one.identity.session_start_ns is None:
+            return {}
+        starts_ns.setdefault(one.identity.clock, one.identity.session_start_ns)
+    first_ns = min(starts_ns.values(), default=0)
+    return {
+        clock: ClockFit(clock, 0, first_ns - start_ns, 0.0) for clock, start_ns in starts_ns.items()
+    }
+
+
+def hold(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> bool:
+    """Whether what ends on all ranks at once does so on these clocks, and joins them all."""
+    fingerprints, clock = clocks_of(summaries)
+    ahead_ns = ints([fits[one].offset_ns for one in fingerprints])
+    several = matched.take(
+        matched.ends_together & parts.varies(clock[matched.place], matched.first)
+    )
+    end_ns = several.end_ns - ahead_ns[clock[several.place]]
+    apart_ns = parts.most(end_ns, several.first) - parts.least(end_ns, several.first)
+    agreeing = apart_ns <= MEET.value
+    if agreeing.sum() * 2 < len(several):
+        return False
+    kept = several.take(agreeing)
+    island = parts.joined(clock[kept.place], kept.first, len(fingerprints))
+    return len(distinct(island[distinct(clock[matched.recorded.place])])) == 1

@@ -9,16 +9,15 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, bools, ints, none_of
 from traces.frozen import frozen
-from traces.ranks.clocks.clock_fit import ENDS
 from traces.ranks.matching.match import Matched, by_joints, match, together
 from traces.ranks.one_run.align import (
     Aligned,
-    Clocks,
     align,
+    by_sessions,
     consistent,
-    share_a_clock,
+    hold,
+    one_clock_holds,
     with_own_clocks,
-    with_shared_clocks,
 )
 from traces.ranks.one_run.problems import (
     Left,
@@ -59,36 +58,15 @@ class Together:
 def put_together(summaries: Sequence[RankSummary]) -> Together:
     """The largest set of summaries that are of one run, matched.
 
-    Processes of one recording are believed to share its clock only where the ends of collectives do
-    not give each its own: ends of exchanges are each rank's own, and a clock fitted on them hides a
-    slow link.
+    Processes of one recording share its clock, unless what ends on all ranks at once contradicts
+    that: one file may hold several hosts.
     """
     given = sorted(enumerate(with_numbers(summaries)), key=lambda one: _name(one[1]))
-    ordered = dict(given)
-    several = [*ordered.values()]
-    found = _put(dict(zip(ordered, with_own_clocks(several), strict=True)))
-    if share_a_clock(several) and not (_clocks(found).aligned and _ends_tell(found)):
-        with_shared = with_shared_clocks(several, match(several))
-        shared = _put(dict(zip(ordered, with_shared, strict=True)))
-        if _clocks(shared).aligned or len(shared.matched) > len(found.matched):
-            return shared
-    return found
-
-
-def _clocks(found: Together) -> Clocks:
-    """The one clock of all; none where some stand apart."""
-    if found.of_kind(ProblemKind.APART):
-        return Clocks(False, None, ())
-    return align(found.used, found.matched).clocks
-
-
-def _ends_tell(found: Together) -> bool:
-    """Whether each rank took part in enough of what ends on all ranks at once."""
-    matched = found.matched
-    there = np.bincount(
-        matched.place[matched.ends_together[matched.instance]], minlength=len(found.used)
-    )
-    return bool((there >= ENDS.value).all())
+    found = _put(dict(given))
+    if one_clock_holds(found.used, found.matched):
+        return found
+    several = with_own_clocks([one for _, one in given])
+    return _put({index: one for (index, _), one in zip(given, several, strict=True)})
 
 
 def _put(left: Left) -> Together:
@@ -121,8 +99,8 @@ def _put(left: Left) -> Together:
 
 
 def _matched(summaries: Sequence[RankSummary]) -> Matched:
-    """Their collectives matched: groups known by order only by the clock of the others, where that
-    is one.
+    """Their collectives matched: groups known by order only by where clocks meet, else by the
+    starts of sessions, where these hold, else by the clock of the others, where that is one.
 
     Where nothing else is known, by the clock that their order gives: on it ranks that are in
     lockstep most of the time are told apart, unless fewer collectives then belong together.
@@ -135,6 +113,10 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
         if fits is not None:
             return replace(match(summaries, fits), clocks=fits)
         matched = replace(matched, agreed=one_program)
+    if sessions := by_sessions(summaries):
+        begun = match(summaries, sessions)
+        if hold(summaries, begun, sessions):
+            return replace(begun, clocks=sessions)
     aligned = align(summaries, matched if by_order.all() else matched.take(~by_order))
     fitted, (fingerprints, _) = aligned.clocks.by_fingerprint(), clocks_of(summaries)
     if not aligned.clocks.aligned or not fitted.keys() >= {*fingerprints}:

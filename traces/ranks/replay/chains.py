@@ -17,7 +17,7 @@ import numpy as np
 
 from traces.arrays import FOREVER, BoolArray, IntArray, order_of, summed
 from traces.frozen import frozen
-from traces.groups import begins, group_of
+from traces.groups import group_of
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.replay.beneath import EVERY_KIND, THROUGH, Slowed, comes_after
@@ -208,7 +208,7 @@ def programs_of(matched: Matched, step: IntArray) -> IntArray:
     (n,).
     """
     what = matched.purposes, families_of(matched), matched.operation, _in_step(matched, step)
-    return group_of(matched.sizes, *what)
+    return group_of(members_of(matched), *what)
 
 
 def _in_step(matched: Matched, step: IntArray) -> IntArray:
@@ -231,9 +231,8 @@ def families_of(matched: Matched) -> IntArray:
     taken part in equally often, nearly, and those of another more or less often.
     """
     instances = np.diff(parts.begins_of(matched.group))  # groups rise
-    some = begins(matched.group)
-    size, place = matched.sizes, matched.place[parts.spread(some, matched.first)]
-    count, of_size = np.repeat(instances, size[some]), np.repeat(size[some], size[some])
+    place, first = matched.members()
+    count, of_size = parts.spread(instances, first), parts.spread(np.diff(first), first)
     # those of a rank together, most first
     number = group_of(np.max(count, initial=0) - count, of_size, place)
     order = order_of(number)
@@ -241,7 +240,13 @@ def families_of(matched: Matched) -> IntArray:
     equal = parts.begins_of(number[order])
     more = np.empty(len(order), dtype=np.int64)
     more[order] = parts.spread(equal[:-1], equal) - parts.spread(mine[:-1], mine)
-    return np.repeat(more[np.cumsum(size[some]) - size[some]], instances)
+    return np.repeat(more[first[:-1]], instances)
+
+
+def members_of(matched: Matched) -> IntArray:
+    """How many ranks each instance's group has, shape (n,), whether they recorded it or not."""
+    _, first = matched.members()
+    return np.repeat(np.diff(first), np.diff(parts.begins_of(matched.group)))
 
 
 def usual(values: IntArray, role: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:

@@ -20,7 +20,7 @@ class Edit:
     (p,) each; `whole`: with what goes with it where it is the cause, if more than tells it from
     other causes. `by_step` names, of each step of the run, the place that was late; empty where it
     is the same in all; `group` is the number of the ranks with more layers. `skipped`: kinds that
-    hold nothing up beneath compute. `now_and_then`: any rank has some of it in some steps.
+    hold nothing up beneath compute. `ordinary`: healthy runs have some of it.
     """
 
     cause: Cause
@@ -31,7 +31,7 @@ class Edit:
     group: int = UNKNOWN
     skipped: Sequence[int] = EVERY_KIND
     whole: Callable[[Chains], tuple[IntArray, IntArray]] | None = None
-    now_and_then: bool = False
+    ordinary: bool = False
 
     @property
     def place(self) -> int:

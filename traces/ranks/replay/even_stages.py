@@ -12,7 +12,7 @@ from traces.groups import group_of
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
 from traces.ranks.replay.beneath import BESIDE
-from traces.ranks.replay.chains import Chains, families_of
+from traces.ranks.replay.chains import Chains, families_of, members_of
 from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN
@@ -85,7 +85,7 @@ def _stretches(matched: Matched, chains: Chains) -> IntArray:
     kind.
     """
     messages = messages_of(matched).astype(np.int64)
-    of_instance = group_of(families_of(matched), matched.sizes, messages, matched.operation)
+    of_instance = group_of(families_of(matched), members_of(matched), messages, matched.operation)
     what = of_instance.astype(np.int64)[matched.instance]
     return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(
         np.int64

@@ -69,7 +69,7 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
         rows, matched = parts.spread(possible, matched.first), matched.take(possible)
         aligned = changed(aligned, start_ns=aligned.start_ns[rows], end_ns=aligned.end_ns[rows])
         together = changed(together, matched=matched)
-    waits = measure_waits(matched, aligned, all_ranks_seen=together.all_ranks_seen)
+    waits = measure_waits(matched, aligned)
     grid = grid_of(used, matched)
     step = step_of(matched, grid)
     matched = counted_from_one_step(matched, grid, step)

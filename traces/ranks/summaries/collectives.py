@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from traces.account.host import input_copies
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import BoolArray, IntArray, distinct, ints, none_of, order_of
+from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints, none_of, order_of
 from traces.frozen import frozen
 from traces.groups import before_of, group_of, mask_of, passing, place_in_run, sums_of
-from traces.intervals import Spans, covered_ns, instants_of, ns_in, subtract
+from traces.intervals import Spans, covered_ns, instants_of, join, ns_in, subtract, union
 from traces.missing import Missing
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
 from traces.ranks.summaries.summary import (
@@ -44,8 +45,9 @@ _DATA: Final = REASONS.index("launch_starved.data")
 @frozen
 class Spent:
     """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without
-    either for which the host is the reason: `loader` before a step's first kernel, or in a range of
-    a loader, `host` all other. None where the recording does not tell why no compute ran.
+    either for which the host is the reason: `loader` before a step's first kernel and the copy of
+    its batch, or in a range of a loader, `host` all other. None where the recording does not tell
+    why no compute ran.
     """
 
     compute: Spans
@@ -66,14 +68,27 @@ def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -
     if not isinstance(absent, Missing):
         places, begins = np.flatnonzero(computes), [step.start_ns for step in steps.recorded]
         at = np.searchsorted(rows.start_ns[places], begins)
-        starved = _STARVED[absent.reason]
-        at_step = np.isin(absent.kernel, places[at[at < len(places)]]) | (absent.reason == _DATA)
-        host = subtract(instants_of(absent, starved & ~at_step), comm)
-        loader = subtract(instants_of(absent, starved & at_step), comm)
+        first = places[at[at < len(places)]]
+        starved, told = _STARVED[absent.reason], absent.reason == _DATA
+        early = instants_of(absent, starved & np.isin(absent.kernel, first) & ~told)
+        early = subtract(early, _after_batch(rank, ints(begins), rows.start_ns[first]))
+        loader = subtract(join(early, instants_of(absent, told)), comm)
+        host = subtract(subtract(instants_of(absent, starved), comm), loader)
     return Spent(compute, grouped, comm, subtract(comm, compute), host, loader)
 
 
+def _after_batch(rank: RankTimeline, begin_ns: IntArray, first_ns: IntArray) -> Spans:
+    """From where the copy of its batch begins until a step's first compute does, in steps that have
+    both in that order: what the host waits for there is no batch.
+    """
+    copies_ns = np.append(np.sort(rank.activities.start_ns[input_copies(rank)]), FOREVER)
+    copy_ns = copies_ns[np.searchsorted(copies_ns, begin_ns[: len(first_ns)])]
+    copied = copy_ns < first_ns
+    return union(copy_ns[copied], first_ns[copied])
+
+
 _MOST: Final = 64
+
 """Pairs of kind and peer that a summary lists: those with the most bytes."""
 
 

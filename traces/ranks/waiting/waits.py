@@ -32,7 +32,7 @@ class Waits:
 
     The transfer is the shortest participant's time. `last` is the participation, a row, that
     arrived last: all waiting of the instance is charged to it; `NOBODY` where nobody waited, clocks
-    are apart, or a rank of the group was not recorded, since that one may have been later.
+    are apart, or a rank of a group of known size was not recorded: that one may have been later.
     """
 
     transfer_ns: IntArray
@@ -44,11 +44,8 @@ class Waits:
         return parts.total(self.wait_ns, first)
 
 
-def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -> Waits:
+def measure_waits(matched: Matched, aligned: Aligned) -> Waits:
     """Split every participation into waiting and moving.
-
-    `all_ranks_seen`: no rank of the run is missing, so that groups of unknown size are complete
-    too.
 
     Where all ranks end together, waiting is what a participation takes beyond the shortest: no
     clock enters. An exchange ends on each rank by itself, so that there, on one clock, a rank waits
@@ -70,7 +67,7 @@ def measure_waits(matched: Matched, aligned: Aligned, *, all_ranks_seen: bool) -
     shortest = beyond_ns <= parts.spread(near_ns, first)
     latest = parts.first_most(np.where(shortest, aligned.start_ns, _NEVER), first)
     last = np.where(matched.ends_together, latest, last)
-    waited = (parts.total(wait_ns, first) > 0) & complete(matched, all_ranks_seen)
+    waited = (parts.total(wait_ns, first) > 0) & complete(matched, True)
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)
 
 

@@ -17,7 +17,7 @@ from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.ranks.clocks.rendezvous import Met, Sequences, _independent, sequences_of
 from traces.ranks.matching.match import match
-from traces.ranks.one_run.align import Aligned, Clocks, fits_of
+from traces.ranks.one_run.align import Aligned, Clocks, by_sessions, fits_of, hold
 from traces.ranks.one_run.together import put_together
 from traces.ranks.replay.even_stages import _rising
 from traces.ranks.summaries.summary import (
@@ -82,6 +82,16 @@ def test_clocks_meet_where_what_comes_once_a_step_agrees_and_what_comes_often(
     assert not _independent(Met(both, both, more.end_ns), more, ranks)
 
 
+@pytest.mark.parametrize(("steps", "several", "independent"), [(3, 3, True), (2, 3, False), (3, 2, False)])
+def test_clocks_meet_where_three_that_come_once_a_step_agree_in_three_steps(
+    steps: int, several: int, independent: bool
+) -> None:
+    kinds = (Operation.ALL_REDUCE, SCATTER, Operation.ALL_GATHER)[:several]
+    ranks = sequences(steps, *((operation, steps) for operation in kinds))
+    rows = np.arange(several * steps)
+    assert _independent(Met(rows, rows, ranks.end_ns), ranks, ranks) is independent
+
+
 def test_of_what_both_recorded_ends_are_counted_by_the_clock_of_each() -> None:
     """The other began 10 ms later on a clock that is 5 s ahead: of 20 sends 10 are in common."""
     own = sequences(4, (Operation.ALL_REDUCE, 4), (SEND, 20))
@@ -101,6 +111,22 @@ def test_starts_of_sessions_place_recordings_only_where_all_tell_theirs() -> Non
     assert [(one.ranks, one.offset_ns) for one in fits_of(ranks, apart)] == [((0,), -40), ((1,), 0)]
     ranks[1] = replace(ranks[1], identity=replace(ranks[1].identity, session_start_ns=None))
     assert list(fits_of(ranks, apart)) == []
+
+
+@pytest.mark.parametrize(("off_us", "holds"), [(10, True), (11, False)])
+def test_sessions_are_believed_where_what_ends_at_once_does_so_by_them_and_joins_all(
+    off_us: int, holds: bool
+) -> None:
+    """Of three ranks, each begins to record 7 ms later, and the session of one is off."""
+    ranks = []
+    for rank in range(3):
+        ends = [7_000 * rank + end + off_us * (rank == 1) for end in (300, 600, 900)]
+        parts = [Part(0, at, end - 50, end) for at, end in enumerate(ends)]
+        one = summary_of(rank, parts, [Group(GroupSource.ORDER, 9)])
+        start_ns = -7_000_000 * rank
+        ranks.append(replace(one, identity=replace(one.identity, clock=rank, session_start_ns=start_ns)))
+    matched, sessions = match(ranks, by_sessions(ranks)), by_sessions(ranks)
+    assert hold(ranks, matched, sessions) is holds
 
 
 def kernels(*rows: tuple[int, float, int], key: int = GEMM) -> KernelTimes:
@@ -272,7 +298,7 @@ def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
     ranks = together(works, per_step=2)
     matched = match(ranks)
     aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
-    waits, grid = measure_waits(matched, aligned, all_ranks_seen=True), grid_of(ranks, matched)
+    waits, grid = measure_waits(matched, aligned), grid_of(ranks, matched)
     charged = charge(matched, waits, grid, step_of(matched, grid))
     assert charged.waited_ns.tolist() == [120 * US, 10 * US]
     assert charged.caused_ns.tolist() == [10 * US, 120 * US]

@@ -111,13 +111,14 @@ def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
     assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
 
 
+@pytest.mark.parametrize("source", [GroupSource.COMMUNICATOR, GroupSource.PROCESS_GROUP])
 @pytest.mark.parametrize(("looked_at", "sizes"), [(6, [2, 3, 3, 3, 3]), (5, [3, 3, 3, 3, 3])])
 def test_where_a_recording_lost_the_first_its_ends_not_its_numbers_say_which_they_are(
-    monkeypatch: pytest.MonkeyPatch, looked_at: int, sizes: list[int]
+    monkeypatch: pytest.MonkeyPatch, looked_at: int, sizes: list[int], source: GroupSource
 ) -> None:
     """Of another group each has five, the second rank the last ones: that is seen where all are looked at."""
     monkeypatch.setattr(matching, "_LOOKED_AT", looked_at)
-    both = [Group(GroupSource.COMMUNICATOR, key, 3) for key in (7, 8)]
+    both = [Group(source, key, 3) for key in (7, 8)]
     ranks = []
     for rank, lost in enumerate((0, 1, 0)):
         parts = [Part(0, number, end - 10, end) for number, end in enumerate(ENDS[lost:])]

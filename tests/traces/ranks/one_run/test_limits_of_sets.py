@@ -318,7 +318,7 @@ def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:
     group = [Group(GroupSource.COMMUNICATOR, 7, len(parts))]
     used = [summary_of(rank, each, group) for rank, each in enumerate(parts)]
     matched = match(used)
-    waits = measure_waits(matched, Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK), all_ranks_seen=True)
+    waits = measure_waits(matched, Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK))
     return arrives_last(used, matched, waits, steps, all_ranks_seen=True)
 
 

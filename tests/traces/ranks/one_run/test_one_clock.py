@@ -10,7 +10,7 @@ import pytest
 from tests.recordings.ranks import MS, US, Part, Work, many, shifted, summary_of, together
 from traces.ranks.matching.match import match
 from traces.ranks.one_run import align as clocks
-from traces.ranks.one_run.align import agreed, align, share_a_clock, with_own_clocks
+from traces.ranks.one_run.align import agreed, align, with_own_clocks
 from traces.ranks.one_run.together import put_together
 from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
@@ -44,7 +44,6 @@ def clocks_of(ranks: list[RankSummary]) -> list[int]:
 
 def test_each_process_has_a_clock_and_two_gpus_of_one_process_share_it() -> None:
     ranks = ranks_of()
-    assert share_a_clock(ranks)
     assert clocks_of(with_own_clocks(ranks)) == [0, 1, 2, 3]
     ranks[1] = of_file(ranks[1], process=100)
     assert clocks_of(with_own_clocks(ranks)) == [0, 0, 1, 2]
@@ -65,15 +64,19 @@ def test_of_few_collectives_the_clock_of_the_recording_is_believed() -> None:
     assert not measure_run(ranks).aligned.clocks.aligned
 
 
-@pytest.mark.parametrize(("reductions", "own"), [(3, [0, 1]), (2, [0, 0])])
-def test_processes_have_clocks_of_their_own_where_three_collectives_of_each_end_on_all_at_once(
-    reductions: int, own: list[int]
+@pytest.mark.parametrize(("off_us", "clocks"), [(50, [7, 7]), (51, [0, 1])])
+def test_processes_have_clocks_of_their_own_where_most_that_ends_on_all_at_once_contradicts_one(
+    off_us: int, clocks: list[int]
 ) -> None:
-    """Of eight: each rank ends the others by itself, as it does exchanges."""
-    kinds = [Operation.ALL_REDUCE] * reductions + [Operation.EXCHANGE] * (8 - reductions)
-    parts = [Part(0, number, 99 * number, 99 * number + 20, kind) for number, kind in enumerate(kinds)]
-    ranks = [of_file(summary_of(rank, parts), process=100 + rank) for rank in range(2)]
-    assert clocks_of([*put_together(ranks).used]) == own
+    """Three reductions of five; each rank ends the exchanges by itself."""
+    kinds = [Operation.ALL_REDUCE] * 5 + [Operation.EXCHANGE] * 3
+    ranks = []
+    for rank in range(2):
+        later = [rank * (off_us if number < 3 else 7) for number in range(8)]
+        ends = [99 * number + 20 + later[number] for number in range(8)]
+        parts = [Part(0, number, 99 * number, ends[number], kind) for number, kind in enumerate(kinds)]
+        ranks.append(of_file(summary_of(rank, parts), process=100 + rank))
+    assert clocks_of([*put_together(ranks).used]) == clocks
 
 
 S = 1_000_000_000

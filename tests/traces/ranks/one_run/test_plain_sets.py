@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from tests.recordings.ranks import US, drawn, shifted
 from traces.ranks.matching.match import match
 from traces.ranks.one_run import align
-from traces.ranks.one_run.align import Aligned, Clocks, consistent, with_shared_clocks
+from traces.ranks.one_run.align import Aligned, Clocks, consistent, one_clock_holds
 from traces.ranks.one_run.problems import of_other_work, truncated
 
 
@@ -56,7 +55,7 @@ def test_clocks_are_held_together_by_enough_collectives_and_fitted_on_some_of_ma
         assert align._residual_ns(matched, matched.end_ns, which) == int(np.median(used))
 
 
-def test_processes_share_a_clock_by_which_each_is_there_before_the_other_ends() -> None:
+def test_processes_share_a_clock_by_which_half_of_what_ends_at_once_does() -> None:
     for seed in range(40):
         draw = np.random.default_rng(seed)
         ranks = [
@@ -72,17 +71,11 @@ def test_processes_share_a_clock_by_which_each_is_there_before_the_other_ends() 
         possible = []
         for one, rows in enumerate(map(range, matched.first[:-1].tolist(), matched.first[1:].tolist())):
             possible.append(max(start[rows]) <= min(end[rows]) + 50)
-            for several in ([row for row in rows if matched.place[row] < 2], *([row] for row in rows)):
-                there = several and max(start[several]) <= min(end[several]) + 50
-                if there and (not matched.ends_together[one] or np.ptp(end[several]) <= 50):
-                    of_one.append({int(matched.place[row]) for row in several})
+            if matched.ends_together[one] and max(matched.place[rows]) < 2:
+                of_one.append(np.ptp(end[rows]) <= 50)
         aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
         assert consistent(matched, aligned).tolist() == possible
-        island = joined(of_one, 4)
-        islands = [island[place] if (matched.place == place).any() else -1 for place in range(4)]
-        found = [one.identity.clock for one in with_shared_clocks(ranks, matched)]
-        for one, other in combinations(range(4), 2):
-            assert (found[one] == found[other]) is (other == 1 and islands[0] == islands[1])
+        assert one_clock_holds(ranks, matched) is bool(2 * sum(of_one) >= len(of_one))
 
 
 def test_a_rank_is_truncated_where_it_misses_a_tenth_of_what_its_groups_did_and_of_other_work_by_half() -> (

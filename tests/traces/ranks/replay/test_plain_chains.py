@@ -123,12 +123,18 @@ def test_families_and_places_in_a_step_are_counted_by_group() -> None:
     for seed in SEEDS:
         matched, _ = run(seed)
         groups, several = matched.group.tolist(), np.split(matched.place, matched.first[1:-1])
-        members = {group: each.tolist() for group, each in zip(groups[::-1], several[::-1], strict=True)}
+        members = {
+            group: sorted(
+                {*np.concatenate([b for a, b in zip(groups, several, strict=True) if a == group]).tolist()}
+            )
+            for group in groups
+        }
         above = dict.fromkeys(members, 0)
         for (group, mine), (other, theirs) in product(members.items(), repeat=2):
             more = groups.count(other) > groups.count(group)
             above[group] += more and len(theirs) == len(mine) and mine[0] in theirs
         assert way.families_of(matched).tolist() == [above[group] for group in groups]
+        assert way.members_of(matched).tolist() == [len(members[group]) for group in groups]
         step = matched.step[matched.first[:-1]]
         runs = [[*each] for _, each in groupby(range(len(groups)), key=lambda one: (groups[one], step[one]))]
         usual = {group: median(len(one) for one in runs if groups[one[0]] == group) // 1 for group in members}

@@ -223,6 +223,18 @@ def test_kernels_tell_of_a_gpu_by_name_and_shape_where_three_ran_alone_in_the_st
     assert len(summarised(two).kernels) == 0
 
 
+def test_what_a_host_waits_for_between_the_copy_of_a_batch_and_the_first_kernel_is_no_batch() -> None:
+    """The GPU is idle for 40; for 50 more no compute runs, the copy for 20 of them."""
+    run = Run(ahead_us=2)
+    for step in run.steps(4, every=200):
+        step.work("h2d", 40, 60)
+        for at in range(90, 200, 5):
+            step.work("gemm", at, at + 5)
+    found = summarised(run).steps
+    assert found.loader_ns.tolist()[1:] == [40 * US] * 3
+    assert found.host_starved_ns.tolist()[1:] == [50 * US] * 3
+
+
 def test_each_process_of_a_recording_is_a_rank_of_its_own_work_on_one_clock() -> None:
     run = Run()
     for process, us in ((0, 50), (1, 80)):

@@ -24,7 +24,7 @@ def measured(*ranks: Sequence[Part], groups: Sequence[Group] | None = None) -> t
     several = groups or [Group(GroupSource.COMMUNICATOR, 7, len(ranks))]
     matched = match([summary_of(rank, parts, several) for rank, parts in enumerate(ranks)])
     aligned = Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)
-    return matched, aligned, measure_waits(matched, aligned, all_ranks_seen=True)
+    return matched, aligned, measure_waits(matched, aligned)
 
 
 def grid_of(steps: int = 4, *, ranks: int = 4, step_us: float = 10_000, **tables: FloatArray) -> Grid:

@@ -28,12 +28,12 @@ TO_ALL = (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE)
 EACH_ENDS_ALONE = (Operation.EXCHANGE, Operation.DISPATCH, Operation.COMBINE)
 
 
-def run(seed: int, *, all_ranks_seen: bool = True) -> tuple[list[RankSummary], Matched, Waits]:
+def run(seed: int) -> tuple[list[RankSummary], Matched, Waits]:
     """Every fifth without one clock."""
     ranks = drawn(seed)
     matched = match(ranks)
     aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(seed % 5 > 0, 10_000, ()))
-    return ranks, matched, measure_waits(matched, aligned, all_ranks_seen=all_ranks_seen)
+    return ranks, matched, measure_waits(matched, aligned)
 
 
 def rows_of(matched: Matched) -> list[range]:
@@ -42,8 +42,7 @@ def rows_of(matched: Matched) -> list[range]:
 
 def test_waiting_is_charged_to_who_came_last_in_complete_groups_by_step() -> None:
     for seed in SEEDS:
-        seen = seed % 2 == 0
-        ranks, matched, waits = run(seed, all_ranks_seen=seen)
+        ranks, matched, waits = run(seed)
         start, end = matched.start_ns, matched.end_ns
         wait, last, whole = [], [], []
         for one, rows in enumerate(rows_of(matched)):
@@ -58,7 +57,7 @@ def test_waiting_is_charged_to_who_came_last_in_complete_groups_by_step() -> Non
             if seed % 5 == 0:
                 own = beyond
             size = matched.groups[matched.group[one]].size
-            whole.append(seen if size is None else len(rows) >= size)
+            whole.append(size is None or len(rows) >= size)
             wait += own
             last.append(latest if whole[-1] and sum(own) and seed % 5 else NOBODY)
         assert (waits.wait_ns.tolist(), waits.last.tolist()) == (wait, last)
@@ -100,7 +99,7 @@ def test_bytes_are_those_of_all_or_of_the_shortest_that_gives_or_gets_more() -> 
         assert _moved_bytes(ranks, matched).tolist() == expected
         aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
         counted = np.ones(len(matched), dtype=np.bool_)
-        waits = measure_waits(matched, aligned, all_ranks_seen=True)
+        waits = measure_waits(matched, aligned)
         found: Any = bytes_of(ranks, matched, waits, counted, all_ranks_seen=True)
         for rank, given in zip(ranks, found.by_rank, strict=True):
             mine = rank.instances.take(rank.instances.step != UNKNOWN)
