@@ -22,7 +22,8 @@ class Observed:
     `a2a_waiting_frac`: share of expert all-to-all that is like waiting. `short_kernel_frac`: share
     of kernels under 10 us. `absent_frac`: time without compute by cause, as part of the window.
     `recorder`: the kind of trace. `pageable_input`: input is copied from pageable memory;
-    `exposed_input_frac`: input copies that no compute hides, as part of the window. `wide_frac`:
+    `exposed_input_frac`: input copies that no compute hides, as part of the window.
+    `loader_workers`: that load batches, as far as names or the rhythm of waits tell. `wide_frac`:
     matrix work in FP32 or TF32 on a GPU that may have tensor cores for 16 bits, as part of the
     windows, `fp32_frac` the part of it that is not in TF32 yet. `tensor_cores`: the GPU has some
     for 16 bits. `layout_frac`: copies from one memory
@@ -73,6 +74,7 @@ class Observed:
     several_gpus: bool | None = None
     pageable_input: bool | None = None
     exposed_input_frac: float | None = None
+    loader_workers: int | None = None
     wide_frac: float | None = None
     fp32_frac: float | None = None
     tensor_cores: bool | None = None

@@ -301,6 +301,7 @@ def _observed(rank: RankMeasurements) -> Observed:
         tensor_cores=rank.tensor_cores.has_half,
         pageable_input=_pageable(rank.data_loading),
         exposed_input_frac=rank.data_loading.input_copies_exposed_ns / rank.budget.window_ns,
+        loader_workers=known(rank.data_loading.workers),
         in_use=detected.in_use or (),
         sendrecv_of_experts=_may_be_of_experts(rank),
         allocator_retries=None if foreign is UNSET else foreign < MOST.value,

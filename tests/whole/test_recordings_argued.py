@@ -203,8 +203,9 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     takes 12 more. First launches of 29 kernels, each over 1 ms and ten times the next of its kernel, add the
     19.4 ms that lie outside the profiler's rows, and the first cudaFree 1.6 (the next takes 2 us). Six pauses
     between calls, of 9 to 38 ms, come before half of the launches and none a tenth as long after: 79.7 ms
-    of them the profiler does not cover. That is a fault of the recording, said first, and the walls are
-    judged on the rest.
+    of them the profiler does not cover. Before the first of 26 sorts lie 28 ms more, before the first of 130
+    equal kernels 7, and before none of the later ones a tenth of that. That is a fault of the recording, said
+    first, and the walls are judged on the rest.
 
     The 1,443 GEMMs are all FP32 without tensor cores, `ffma` and `simt_sgemm`: 272.8 ms. At the TF32 peak of
     an H100 they would take 67 / 494.5 of it, so 235.9 ms less at most, 42 % of those 563; one thread feeds
@@ -213,7 +214,7 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     saves at most what is idle less start-up, 168.6 ms. Nothing is exchanged.
     """
     path = recordings / "added" / "h100_llm_1rank.sqlite"
-    document = concluded(path, ("compute", "no_tensor_cores", "compute", "low"), "ccff")
+    document = concluded(path, ("compute", "no_tensor_cores", "compute", "low"), "cccf")
     rank, work = one_window(path, document)
     assert document["fixes"][0]["id"] == "CMP-9"
     assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
@@ -225,7 +226,7 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     assert 0.9 * overhead_ns < starved["profiler"] <= overhead_ns
     startup_ns = document["verdict"]["startup_ns"]
     assert startup_ns == starved["profiler"] + starved["lazy_init"]
-    calls_ms = starved["lazy_init"] / 1_000_000 - 79.7
+    calls_ms = starved["lazy_init"] / 1_000_000 - 79.7 - 33.5
     assert 12.4 + 19.3 + 1.5 < calls_ms < 12.4 + 19.4 + 1.6 + 1.4  # and short ones
     simt = "(s.value LIKE '%ffma%' OR s.value LIKE '%simt_sgemm%')"
     count, gemm_ns = sql(path, f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE {simt}")[0]
@@ -318,7 +319,8 @@ def test_reports_of_programs_that_wait_for_the_system(
     jax compiles on other threads while its launching thread waits in futex, 0.79 of 0.95 s; the database on
     the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps or
     communication. `os_wait` is the largest reason, and nearly all of it are these calls: for over nine tenths
-    nothing runs and nothing is being launched. Of so few kernels no wall is judged.
+    nothing runs and nothing is being launched. 83 ms before jax's first conversion are start-up: before the
+    second lies nothing. Of so few kernels no wall is judged.
     """
     waits, least = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
@@ -335,7 +337,9 @@ def test_reports_of_programs_that_wait_for_the_system(
     )
     waited_ns = sql(path, query, end, begin, *waits, begin, end)[0][0]
     assert waited_ns >= least * (end - begin)
-    assert rank["absent_ns"]["launch_starved"]["os_wait"] == pytest.approx(waited_ns, rel=0.02)
+    starved = rank["absent_ns"]["launch_starved"]
+    early_ns = 69_000_000 if name.startswith("jax") else 0
+    assert starved["os_wait"] + early_ns == pytest.approx(waited_ns, rel=0.02)
 
 
 MOE = {

@@ -24,7 +24,6 @@ from traces.arrays import (
     codes_of,
     ints,
     last_at,
-    none_of,
     order_of,
     summed,
     zeros,
@@ -37,7 +36,7 @@ from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.names.frames import cause_of_frame
 from traces.names.ranges import HOST_RANGES, cause_of_range
-from traces.timeline import RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 from traces.training import judge_training, roles_of
 
 LARGE: Final = Limit(
@@ -87,6 +86,11 @@ def _sizes(rank: RankTimeline) -> IntArray:
     return size
 
 
+COLD: Final = Limit(
+    50_000,
+    "ns from the return of a synchronising call",
+    "measurement.md: its cold start; what the thread does beyond that is no matter of the call",
+)
 PAUSE: Final = Limit(
     2_000_000,
     "ns outside CUDA calls",
@@ -136,11 +140,11 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
 
 
 def single_pauses(rank: RankTimeline) -> HostSpans:
-    """Pauses outside CUDA calls before half of the launches, of which none comes later a tenth as
-    long.
+    """Pauses outside CUDA calls of first calls: what these compile or load does not recur.
 
-    What a first call compiles or loads in Python does not recur. Each is of the thread that calls
-    next.
+    Before half of the launches those of which none comes later a tenth as long; and what lies
+    before the first launch of a kernel that recurs, over ten times as long as before any later one.
+    Each is of the thread that calls next.
     """
     calls, rows = rank.columns.calls, rank.activities
     mine = np.flatnonzero(np.isin(calls.thread_gid, rows.launching_threads))
@@ -150,12 +154,34 @@ def single_pauses(rank: RankTimeline) -> HostSpans:
     length_ns = until_ns - since_ns
     later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
-    none = np.full(summed(single), NULL)
-    return HostSpans(since_ns[single], until_ns[single], thread[single], none, ())
+    columns = np.stack((since_ns, until_ns, thread))[:, single]
+    start_ns, end_ns, thread_gid = np.concatenate((columns, _before_first(rows)), axis=1)
+    return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
+
+
+def _before_first(rows: Activities) -> IntArray:
+    """Starts, ends and threads, shape (3, k), of times before first launches of kernels.
+
+    Each is over ten times as long as those before later launches of the same kernel.
+    """
+    named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
+    named = named[order_of(rows.launch_ns[named])]
+    until_ns = rows.launch_ns[named]
+    since_ns = np.append(until_ns[:1], np.maximum.accumulate(rows.launch_end_ns[named])[:-1])
+    by_name = order_of(rows.name[named])
+    first = begins(rows.name[named[by_name]])
+    length_ns = (until_ns - since_ns)[by_name]
+    place, later_ns = np.flatnonzero(first), np.where(first, 0, length_ns)
+    longest_ns = np.maximum.reduceat(later_ns, place)
+    several = np.diff(place, append=len(by_name)) > 1
+    single = length_ns[place] > np.maximum(PAUSE.value, AGAIN.value * longest_ns)
+    chosen = by_name[place[several & single]]
+    return np.stack((since_ns[chosen], until_ns[chosen], rows.launch_thread[named[chosen]]))
 
 
 def input_copies(rank: RankTimeline) -> IntArray:
-    """Places in the activities of copies to the GPU that recur with equal bytes, a pass apart.
+    """Places in the activities of copies to the GPU that helpers make, or that recur with equal
+    bytes, a pass apart.
 
     Input comes once a step or microbatch, weights and token counts with every layer. A step that is
     one graph, recorded whole, is a pass.
@@ -166,19 +192,14 @@ def input_copies(rank: RankTimeline) -> IntArray:
     kernels_ns = rows.launch_ns[rows.is_compute & rows.is_launched]
     passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
-    recurs = none_of(len(at))
+    recurs = np.isin(rows.launch_thread[at], helper_threads(rows))
     for _, same in places_of_each(size):
         apart = np.diff(np.sort(before[same]))  # a pass between most of one size
-        recurs[same] = len(apart) > 0 and float(np.median(apart)) >= ENOUGH.value
+        recurs[same] |= len(apart) > 0 and float(np.median(apart)) >= ENOUGH.value
     return at[recurs]
 
 
 _EVER: Final = int(FOREVER)
-COLD: Final = Limit(
-    50_000,
-    "ns from the return of a synchronising call",
-    "measurement.md: its cold start; what the thread does beyond that is no matter of the call",
-)
 
 
 def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray]:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import PAUSE, input_copies
-from traces.arrays import IntArray, ints, summed
+from traces.arrays import IntArray, distinct, ints, summed
 from traces.columns import NULL, Memory
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import FEWEST, NEARLY_ALL, Limit
@@ -29,6 +29,7 @@ RHYTHM: Final = Limit(
     "with two and four workers have 0.96 and 0.71",
 )
 _CURE: Final = "look up num_workers of the program's DataLoader"
+_WORKER: Final = "pt_data_worker"
 _ITERATORS: Final = {"_SingleProcessDataLoaderIter": False, "_MultiProcessingDataLoaderIter": True}
 """Ranges that PyTorch opens around the next batch, and whether worker processes load it."""
 _WAITS: Final = "idle.launch_starved.data"
@@ -50,11 +51,24 @@ def measure_data_loading(
     exposed_ns = intersect(subtract(moving, other), steps.windows).total_ns
     waits = waits_of(ledger, steps)
     waiting = len(_late(waits))
-    workers: int | Missing | None = workers_by_rhythm(waits)
+    named = workers_by_name(rank)
+    workers: int | Missing | None = named or workers_by_rhythm(waits)
     if waiting and workers is None:
         workers = gap("the waits for batches show no rhythm", _CURE)
     apart = loads_apart(rank.columns.range_texts)
-    return DataLoading(waiting, workers, len(copies), _pageable(rank, copies), exposed_ns, apart)
+    pageable = _pageable(rank, copies)
+    return DataLoading(
+        waiting, workers, len(copies), pageable, exposed_ns, apart, workers_named=named > 0
+    )
+
+
+def workers_by_name(rank: RankTimeline) -> int:
+    """Worker processes of PyTorch's loader by the name that they give their thread; 0 where several
+    processes of the recording use GPUs, as these may share them.
+    """
+    if len(distinct(rank.columns.kernels.rows.process_gid)) > 1:
+        return 0
+    return sum(name.startswith(_WORKER) for name in rank.columns.thread_names.values())
 
 
 def loads_apart(range_texts: Sequence[str]) -> bool | None:

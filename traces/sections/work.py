@@ -10,8 +10,8 @@ from traces.texts import Recorded
 
 
 class DataLoading(Section, frozen=True):
-    """Waits for the next batch. `workers`: of the loader, by the rhythm of the waits; 1 may be
-    none.
+    """Waits for the next batch. `workers`: of the loader, as many as bear its name
+    (`workers_named`), else by the rhythm of the waits; 1 may be none.
 
     `loads_apart`: whether processes of their own load; None where no range of a loader names it.
     """
@@ -22,6 +22,7 @@ class DataLoading(Section, frozen=True):
     input_copies_pageable: OrMissing[Count]
     input_copies_exposed_ns: Ns
     loads_apart: bool | None = None
+    workers_named: bool = False
 
 
 class InputCopies(Section, frozen=True):

@@ -71,12 +71,14 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
     count, steps, absent = known(loading.workers), len(rank.steps.used), rank.absent_ns
     if not loading.waiting_steps:
         return ""
-    if count is None or not absent:
-        return f"{loading.waiting_steps} of {steps} steps wait for their batch."
+    if count is None or not absent or loading.workers_named:
+        workers = f", which {count} workers load" if loading.workers_named else ""
+        return f"{loading.waiting_steps} of {steps} steps wait for their batch{workers}."
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
         of_torch = {*(rank.detected.in_use or ())}.isdisjoint(get_args(Loader))
-        workers = when(of_torch, ": one worker or none, by the rhythm")
+        few = of_torch and not loading.loads_apart
+        workers = when(few, ": one worker or none, by the rhythm")
         return f"Each step waits {waits} ms for its batch{workers}."
     ordinal, number = words_of("ordinal").get(f"{count}"), words_of("number").get(f"{count}", count)
     which = f"Every {ordinal} step" if ordinal else f"One step in {count}"

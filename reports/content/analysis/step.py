@@ -66,8 +66,9 @@ def _hiccups(steps: Steps) -> str:
 
 
 def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
+    early = "before the first, start-up" if rank.steps.warm_up else "before the first"
     parts = {
-        "before the first": found.before_ns,
+        early: found.before_ns,
         "between them": found.between_ns,
         "after the last": found.after_ns,
     }

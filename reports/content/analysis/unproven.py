@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
-from heuristics.result.result import Result
+from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
 from reports.content.analysis.times import all_windows_ns
 from reports.content.blocks import Code, Step, Words, filled, words
@@ -170,10 +170,12 @@ def find_out(result: Result) -> Iterator[Step]:
     """
     wall = result.verdict.wall
     part, judged = unused(result), not nothing_judged(result)
-    if wall:
-        yield _look(wall, result)
-    elif result.verdict.startup_ns and judged:
+    if result.verdict.startup_ns and judged and (not wall or _mostly_startup(result)):
         yield _look("startup", result)
+    elif wall == "host_overhead" and _launches_nothing_frac(result) >= WALL.value:
+        yield _look("launches_nothing", result)
+    elif wall:
+        yield _look(wall, result)
     elif part is not None and judged and part.bucket in words_of("look_of_part"):
         how = words_of("look_of_part")[part.bucket]
         if part.bucket == "idle" and _waits_for_unrecorded(result):
@@ -205,6 +207,10 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     """
     if not steps:
         return steps
+    if _mostly_startup(result):
+        return [_look("startup", result), *steps]
+    if (share := _launches_nothing_frac(result)) >= WALL.value:
+        steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
     if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
         steps = _placed(result, steps, most, words_of("look_of_part")[part.bucket], part.frac)
     planned = {*each(result.fixes, "wall")}
@@ -212,11 +218,39 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
         cost = known(wall.cost_frac)
         if wall.outcome != "finding" or cost is None or not planned:
             continue
+        if wall.id == "communication" and late_rank(result):
+            continue  # who the others wait for is told
         if wall.id not in planned:
             steps = _placed(result, steps, most, wall.id, cost)
         elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
             steps = _placed(result, steps, most, "long_pauses", share)
     return steps
+
+
+def _mostly_startup(result: Result) -> bool:
+    """Whether most of a recording without steps is start-up, so that nothing shows that the rest
+    recurs.
+    """
+    stepped = any(rank.steps.found for rank in result.ranks)
+    return not stepped and result.verdict.startup_ns > MOST.value * all_windows_ns(result)
+
+
+def _launches_nothing_frac(result: Result) -> float:
+    """How much of the windows hosts are late in the range in which they are late the most, where it
+    launches nothing and holds most of it: no graph and no larger launch makes that shorter.
+    """
+    late_ns = 0
+    for rank in result.ranks:
+        found, absent = rank.addresses, rank.absent_ns
+        if not found or not absent or not found.hosts or found.gpu_addresses_left_out.rows:
+            continue
+        first = found.hosts[0]
+        launching = {one.name for one in found.gpu_addresses if one.kind == first.kind}
+        whole_ns = found.host_starved_ns + found.host_blocking_ns
+        unnamed = absent.launch_starved.get("python", 0) >= first.starved_ns > MOST.value * whole_ns
+        if unnamed and first.kind == "range" and first.name not in launching:
+            late_ns += first.starved_ns
+    return late_ns / max(1, all_windows_ns(result))
 
 
 def _pauses_frac(wall: Wall, cost: float) -> float:

@@ -6,9 +6,12 @@ import msgspec
 import pytest
 
 from heuristics.result.result import Result
+from reports.content.analysis import unproven
 from reports.content.analysis.unproven import with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
+from tests.by_hand.run import Run
+from tests.doubles.pages import first_screen, flat
 from tests.recordings.simulated import scenario
 
 CHANGE = Step("HST-3", words("Launch as graphs"), "targets 10 %", (), high=0.1, replayed=False)
@@ -48,3 +51,28 @@ def test_long_pauses_that_are_most_of_a_hosts_wall_are_to_be_found(pauses: float
     )
     steps = titles(with_finds(msgspec.structs.replace(result, walls=walls), [CHANGE], 3))
     assert (steps[0] == "Find what the host does in its long pauses") == found
+
+
+@pytest.mark.parametrize(("until", "blocks", "found"), [(700, 132, True), (700, 1, True), (300, 132, False)])
+def test_a_range_in_which_the_host_launches_nothing_and_is_late_the_most_comes_first(
+    until: int, blocks: int, found: bool
+) -> None:
+    """Beside a change, for kernels of one block, and without any."""
+    run = Run()
+    for step in run.steps(8, every=1_000):
+        step.range("load layer 3", 0, until)
+        for at in range(720, 1_000, 14):
+            step.work("gemm", at, at + 7, blocks=blocks)
+    said = flat(first_screen(run.document()))
+    assert (" 1 Find what the host waits for in the range in which it launches nothing" in said) is found
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_who_the_others_wait_for_is_no_question_where_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    result = of("host_overhead")
+    wall = msgspec.structs.replace(result.walls[0], id="communication", outcome="finding", cost_frac=0.2)
+    monkeypatch.setattr(unproven, "late_rank", lambda _: told)
+    steps = titles(with_finds(msgspec.structs.replace(result, walls=(wall,)), [CHANGE], 3))
+    assert ("Find which rank the others wait for" in steps) is not told

@@ -388,6 +388,21 @@ def test_a_pause_of_a_first_call_that_never_comes_again_is_initialisation(
     assert found.get("python", 0) == sum(pauses) - single
 
 
+@pytest.mark.parametrize(("later", "first", "single"), [
+    (90, 5_000, 5_000), (500, 5_001, 5_001), (500, 5_000, 0), (0, 2_001, 2_001), (0, 2_000, 0),  # 2 ms
+])  # fmt: skip
+def test_what_lies_before_the_first_launch_of_a_kernel_and_before_no_later_one_is_initialisation(
+    later: int, first: int, single: int
+) -> None:
+    """A norm comes three times: after one pause, none, and another; a third kernel comes once."""
+    run, at = Run(), 0
+    several = [("gemm", 0), ("norm", first), ("gemm", 0), ("norm", 0), ("norm", later), ("attention", first)]
+    for name, pause in several:
+        run.work(name, at + pause + 10, at + pause + 20, launch=(at + pause, at + pause + 1))
+        at += pause + 1
+    assert starved(run).get("lazy_init", 0) == max(0, single - 19)  # the GEMM before runs 19 longer
+
+
 def test_a_range_of_a_first_call_says_what_its_pause_was() -> None:
     run = Run()
     for at in (0, 9_000, 9_020, 9_040, 9_060):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import diagnoser
@@ -12,7 +14,7 @@ from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
 from tests.by_hand.run import Run
 from tests.recordings.loading import MS, loading
-from traces.measure.data_loading import loads_apart
+from traces.measure.data_loading import loads_apart, workers_by_name
 
 
 @pytest.mark.parametrize(("pageable", "count"), [(True, 4), (False, 0)])
@@ -48,6 +50,15 @@ def test_the_iterator_of_pytorch_says_whether_worker_processes_load(
     texts: tuple[str, ...], expected: bool | None
 ) -> None:
     assert loads_apart(texts) is expected
+
+
+def test_workers_of_a_loader_are_counted_by_name_where_one_process_uses_gpus() -> None:
+    names = {1: "pt_data_worker", 2: "pt_data_worker", 3: "pt_data_pin", 4: "pt_autograd_0"}
+    for process, count in ((1, 2), (2, 0)):
+        gids = SimpleNamespace(process_gid=np.array([1, process]))
+        columns = SimpleNamespace(kernels=SimpleNamespace(rows=gids), thread_names=names)
+        rank: Any = SimpleNamespace(columns=columns)
+        assert workers_by_name(rank) == count
 
 
 def work_of(recording: Recording, path: Path) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from tests.recordings.drawn import recordings_told
 from tests.recordings.told import Teller, recorded, words
 from traces.account.account import measure_account
 from traces.account.device import calibrate, find_queueing
+from traces.account.host import single_pauses
 from traces.account.producers import find_producers
-from traces.columns import NULL, Columns
+from traces.columns import NULL
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.launches import join_launches
@@ -89,7 +90,7 @@ def story_of(rank: RankTimeline, steps: Steps) -> Story:
         ],
         [None if one < 0 else one for one in found.room.tolist()],
         dict(zip(syncs[mine].tolist(), columns.syncs.stream_id[mine].tolist(), strict=True)),
-        asides_of(columns),
+        asides_of(rank),
         usual.usual_gap_ns,
         usual.usual_arrival_ns,
         int(steps.windows.start_ns[0]),
@@ -115,9 +116,10 @@ def work_at(rank: RankTimeline, place: int) -> Work:
     )
 
 
-def asides_of(columns: Columns) -> list[Call]:
-    found = []
-    for name, spans in (("profiler", columns.overheads), ("os_wait", columns.os_calls)):
+def asides_of(rank: RankTimeline) -> list[Call]:
+    columns, found = rank.columns, list[Call]()
+    several = ("profiler", columns.overheads), ("os_wait", columns.os_calls), ("single", single_pauses(rank))
+    for name, spans in several:
         times = zip(spans.thread_gid.tolist(), spans.start_ns.tolist(), spans.end_ns.tolist(), strict=True)
         found += [Call(*one, name) for one in times]
     ranges = columns.ranges
@@ -166,7 +168,10 @@ def both_ways(subject: Subject, graph: Graph, told: Told) -> dict[str, tuple[Tim
         "launch": lambda: by_hand.without_calls_of(told, "launch", "copy", "other"),
         "sync": lambda: by_hand.without_syncs(told, "sync"),
         "token_count_sync": lambda: by_hand.without_syncs(told, "counts"),
-        "lazy_init": lambda: by_hand.without_calls_of(told, "init"),
+        "lazy_init": lambda: replace(
+            by_hand.without_calls_of(told, "init"),
+            pause=by_hand.without_pauses(told, ("lazy_init", "single")).pause,
+        ),
         "arrival": lambda: by_hand.without_arrival(told),
     }
     pairs |= {f"host: {kind}": (timing, without[kind]()) for kind, timing in edits.host_kinds().items()}
