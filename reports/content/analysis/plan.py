@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from heuristics.result.judged import Fix, Knobs, Precondition
-from heuristics.result.result import Result
+from heuristics.result.result import Result, late_rank
 from reports.content.analysis.alike import evidence, led, others
 from reports.content.analysis.late import leading
 from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
@@ -93,12 +93,10 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         late = leading(result)
         if late and not {*each(result.fixes[:1], "id")} & {*late.repair_fixes}:
             title = f"THEN {title}"
+    elif unproven:
+        title = "TO BE CONFIRMED, in this order"
     else:
-        title = (
-            "TO BE CONFIRMED, in this order"
-            if unproven
-            else "STILL FASTER, though nothing is wrong"
-        )
+        title = f"STILL FASTER{when(not late_rank(result), ', though nothing is wrong')}"
     return Plan(title, tuple(shown), unproven or _together(result, shown), len(steps) - len(shown))
 
 

@@ -174,6 +174,9 @@ def find_out(result: Result) -> Iterator[Step]:
         yield _look("startup", result)
     elif wall == "host_overhead" and _launches_nothing_frac(result) >= WALL.value:
         yield _look("launches_nothing", result)
+    elif wall == "communication" and (late := late_rank(result)):
+        repair = (words(sentence(late.repair)),)
+        yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif wall:
         yield _look(wall, result)
     elif part is not None and judged and part.bucket in words_of("look_of_part"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 
 from heuristics.result.result import Result
 from reports.content.analysis import unproven
-from reports.content.analysis.unproven import with_finds
+from reports.content.analysis.unproven import find_out, with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
 from tests.by_hand.run import Run
@@ -73,6 +75,10 @@ def test_who_the_others_wait_for_is_no_question_where_it_is_told(
 ) -> None:
     result = of("host_overhead")
     wall = msgspec.structs.replace(result.walls[0], id="communication", outcome="finding", cost_frac=0.2)
-    monkeypatch.setattr(unproven, "late_rank", lambda _: told)
+    late = SimpleNamespace(repair="check the GPU") if told else None
+    monkeypatch.setattr(unproven, "late_rank", lambda _: late)
     steps = titles(with_finds(msgspec.structs.replace(result, walls=(wall,)), [CHANGE], 3))
     assert ("Find which rank the others wait for" in steps) is not told
+    verdict = msgspec.structs.replace(result.verdict, wall="communication")
+    alone = titles([*find_out(msgspec.structs.replace(result, verdict=verdict))])
+    assert alone == ["Repair what makes the others wait" if told else "Find which rank the others wait for"]

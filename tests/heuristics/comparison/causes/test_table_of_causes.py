@@ -38,7 +38,8 @@ ep_overlap_host: sync 1>9; ep_a2a 10>8 overlap; + overlap_moe_expert_parallel_co
   => 8 ms | the host costs 8.00 ms a step, and 2.00 ms more are hidden
 gc_pauses: gc 1>9; gemm 40 => medium
 gc_pauses: gc 1>9; gemm 40; + train.manual_gc true>false => high
-loader_workers: data 3>30; loads workers=4 > workers=1 => medium | workers of the data loader: 4 -> 1
+loader_workers: data 3>30; loads workers=4 > workers=1
+  => medium | workers of the data loader (1 may be none): 4 -> 1
 loader_workers: data 3>30; loads loads_apart=true > loads_apart=false
   => batches are loaded by: worker processes -> the step's own process
 loader_workers: data 3>30; + dataset.num_workers 8>2;
