@@ -17,6 +17,7 @@ from bench.simulate.export import write_export
 from bench.speed.ranks import large_run
 from diagnoser.cli import run
 from diagnoser.history import store
+from diagnoser.running.work import processes
 from tests.configurations.check import BRIDGE, log_lines
 from tests.recordings.moe_pattern import moe_recording
 from traces.files import unpacked
@@ -35,8 +36,11 @@ NINE_MERGED = [f"  a{at + 1}: &a{at + 1}\n    <<: [{','.join([f'*a{at}'] * 9)}]"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a recording and a configuration; packed files are bombs from a megabyte on."""
+    """A folder with a recording and a configuration; packed files are bombs from a megabyte on, also
+    in processes, which inherit that limit only where they are forked.
+    """
     monkeypatch.setattr(unpacked, "MOST_TEXT", Limit(1 << 20, "bytes", "for a test"))
+    monkeypatch.setattr(processes, "_forks", lambda: True)
     monkeypatch.chdir(tmp_path)
     recording = moe_recording(steps=2, layers=1)
     recording.gpu()
