@@ -62,6 +62,11 @@ def in_time_of(times_ns: IntArray, of_ns: IntArray) -> int:
     return summed((times_ns >= of_ns[0] - MEET.value) & (times_ns <= of_ns[-1] + MEET.value))
 
 
+def in_common(one_ns: IntArray, other_ns: IntArray) -> int:
+    """How many times two sequences can have in common: of the time that both were recorded."""
+    return min(in_time_of(one_ns, other_ns), in_time_of(other_ns, one_ns))
+
+
 _NO_DRIFT: Final = 1_000.0 / (2 * 100e-6**2)
 """How much speaks for a clock without drift, where times scatter by a us and clocks drift by 100
 ppm or so: over a few ms scatter would look like drift. """

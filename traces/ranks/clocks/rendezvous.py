@@ -29,7 +29,7 @@ from traces.arrays import (
 from traces.frozen import frozen
 from traces.groups import begins, places_of_each
 from traces.limits import Limit
-from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, WHOLE, ClockFit, fit_clocks, in_time_of
+from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, WHOLE, ClockFit, fit_clocks, in_common
 from traces.ranks.summaries.summary import Operation
 
 PART: Final = Limit(
@@ -230,18 +230,19 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
     One alone says little: what comes once a step has one period everywhere, and of stages that work
     in turn many ends coincide at an offset that is none. Steps differ by more than ends that meet.
     """
-    rare, often = [], False
+    rare, often = list[int](), False
     several = np.stack((own.number[met.mine], other.number[met.theirs]))
     pairs, counts = np.unique(several, axis=1, return_counts=True)
     for (one, two), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         mine, theirs = met.expected_ns[own.of_number[one]], other.end_ns[other.of_number[two]]
-        in_common = min(in_time_of(mine, theirs), in_time_of(theirs, mine))
+        possible = in_common(mine, theirs)
         if max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps):
-            rare += [count] * (count >= max(_SEQUENCE, WHOLE.value * in_common))
+            if count >= max(_SEQUENCE, WHOLE.value * possible):
+                rare.append(count)
             continue
         sends = Operation.EXCHANGE in own.operation[own.of_number[one]]
         part = PART.value if sends else WHOLE.value
-        often |= count >= max(_LEAST, part * in_common)
+        often |= count >= max(_LEAST, part * possible)
     return bool(rare) and (often or sum(count >= ENDS.value for count in rare) >= ENDS.value)
 
 

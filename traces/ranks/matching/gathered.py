@@ -14,7 +14,7 @@ import numpy as np
 from traces.arrays import BoolArray, IntArray, distinct, order_of, row_by_row, zeros
 from traces.frozen import frozen
 from traces.groups import places_of_each
-from traces.ranks.clocks.clock_fit import MEET, in_time_of
+from traces.ranks.clocks.clock_fit import MEET, in_common
 
 LEAST: Final = 3
 """Collectives that two ranks must have in common: two lie on any line."""
@@ -93,7 +93,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
             continue
         if (found := _shift_at_once(own, led)) is not None:
             near[one, other] = found
-        elif _in_common(own.end_ns, led.end_ns) >= ON_CLOCK:
+        elif in_common(own.end_ns, led.end_ns) >= ON_CLOCK:
             continue
         may_join[one, other] = may_join[other, one] = True
     best = best_of(near, len(sequences))
@@ -114,11 +114,6 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
             if _of_one_size(together.groups()):
                 return together.groups()
     return chosen
-
-
-def _in_common(own_ns: IntArray, led_ns: IntArray) -> int:
-    """How many collectives two have of the time that both were recorded."""
-    return min(in_time_of(own_ns, led_ns), in_time_of(led_ns, own_ns))
 
 
 def _may_join(together: Gathered, pair: tuple[int, int], may_join: BoolArray) -> bool:

@@ -233,14 +233,19 @@ def agreed(
 
 def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolArray) -> bool:
     """Whether kinds of which most are possible hold all clocks together that took part."""
-    fingerprints, clock = clocks_of(summaries)
+    _, clock = clocks_of(summaries)
     kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
     often = np.bincount(kind)
     kept = matched.take(
         possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind]
     )
-    island = parts.joined(clock[kept.place], kept.first, len(fingerprints))
-    return len(distinct(island[distinct(clock[matched.place])])) <= 1
+    return _islands_of(kept, clock, matched.place) <= 1
+
+
+def _islands_of(kept: Matched, clock: IntArray, place: IntArray) -> int:
+    """Into how many islands these instances leave the clocks of such places."""
+    island = parts.joined(clock[kept.place], kept.first, int(clock.max(initial=0)) + 1)
+    return len(distinct(island[distinct(clock[place])]))
 
 
 def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
@@ -276,16 +281,13 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
     places: dict[int, list[int]] = defaultdict(list)
     for place, one in enumerate(summaries):
         places[one.identity.clock].append(place)
-    if clocks.aligned:
-        fits = clocks.by_fingerprint()
-        for clock, several in places.items():
-            if (fit := fits.get(clock)) is not None:
-                at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
-                yield sections.ClockFit(tuple(several), ClockSource.COLLECTIVES, *at)
-        return
-    for clock, fit in by_sessions(summaries).items():
-        at = fit.base_ns, fit.offset_ns, fit.drift_ppm
-        yield sections.ClockFit(tuple(places[clock]), ClockSource.SESSION_START, *at)
+    source, fits = ClockSource.COLLECTIVES, clocks.by_fingerprint()
+    if not clocks.aligned:
+        source, fits = ClockSource.SESSION_START, by_sessions(summaries)
+    for clock, several in places.items():
+        if (fit := fits.get(clock)) is not None:
+            at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
+            yield sections.ClockFit(tuple(several), source, *at)
 
 
 def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
@@ -313,6 +315,4 @@ def hold(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, 
     agreeing = apart_ns <= MEET.value
     if agreeing.sum() * 2 < len(several):
         return False
-    kept = several.take(agreeing)
-    island = parts.joined(clock[kept.place], kept.first, len(fingerprints))
-    return len(distinct(island[distinct(clock[matched.recorded.place])])) == 1
+    return _islands_of(several.take(agreeing), clock, matched.recorded.place) == 1

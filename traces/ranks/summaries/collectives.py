@@ -88,7 +88,6 @@ def _after_batch(rank: RankTimeline, begin_ns: IntArray, first_ns: IntArray) -> 
 
 
 _MOST: Final = 64
-
 """Pairs of kind and peer that a summary lists: those with the most bytes."""
 
 
