@@ -37,6 +37,8 @@ CLOSER: Final = Limit(
 )
 _EVEN_NS: Final = 100.0
 """Ends that lie nearer are as near as each other."""
+_MICROSECOND_NS: Final = 1_000
+"""How finely times in microseconds without a fraction are told."""
 
 
 @frozen
@@ -160,9 +162,15 @@ class Exchanges:
         apart_ns = np.array([self._mean_apart_ns(size, pairs[size]) for size in range(1, count)])
         best = np.where(count % sizes == 0, apart_ns, np.inf).argmin()
         others_ns = np.delete(apart_ns, best).min(initial=np.inf)
-        if others_ns >= CLOSER.value * max(apart_ns[best], _EVEN_NS):
+        if others_ns >= CLOSER.value * max(apart_ns[best], self._even_ns):
             return int(sizes[best])
         return None
+
+    @property
+    def _even_ns(self) -> float:
+        """How near ends are as near as each other: no nearer than the recordings tell times."""
+        between_ns = np.concatenate([np.diff(one.end_ns) for one in self.sequences])
+        return max(_EVEN_NS, min(int(np.gcd.reduce(between_ns)), _MICROSECOND_NS))
 
     def _mean_apart_ns(self, size: int, pairs: Sequence[tuple[int, int]]) -> float:
         """How far each end of all sequences is from the nearest that it meets in these pairs, in

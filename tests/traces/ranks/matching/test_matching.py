@@ -180,6 +180,14 @@ def test_without_stages_of_one_size_two_beside_each_other_send_each_other_nothin
     assert exchanges(apart).stage_size() is None
 
 
+def test_times_in_whole_microseconds_tell_no_stage_where_ends_are_a_microsecond_apart() -> None:
+    """What eight ranks exchange all with all, five times; which two ends are equal is chance."""
+    for seed in range(50):
+        draw = Random(seed)
+        group = exchanges([[1_000.0 * call + draw.choice((0, 1)) for call in range(5)] for _ in range(8)])
+        assert group.stage_size() is None
+
+
 PIPELINE, UNRESOLVED, TOKENS = map(COMM_KINDS.index, ("pp_p2p", "sendrecv_unresolved", "ep_a2a"))
 
 
