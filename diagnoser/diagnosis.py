@@ -16,6 +16,7 @@ from traces.errors import OutputNotWritable, UsageError
 from traces.files.aside import write_whole
 from traces.frozen import frozen
 from traces.missing import known
+from traces.texts import Texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +91,7 @@ class Diagnosis(Shown):
 
     result: Result
     """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
-    skipped: tuple[str, ...] = ()
+    skipped: Texts = ()
     """Why traces given beside the ones diagnosed were left out, one line each."""
     summaries: tuple[tuple[Path, RankSummary], ...] = field(default=(), compare=False)
     """Of each rank that was measured its trace, and what a run of many ranks needs of it."""

@@ -26,6 +26,7 @@ from traces.frozen import frozen
 from traces.limits import MESSAGE, Limit
 from traces.missing import of_known
 from traces.spelling import counted, one_line, printable
+from traces.texts import Texts
 
 WIDTH: Final = Limit(
     200, "characters", "ours: a line of a screen has 80; a longer one holds a foreign name"
@@ -49,7 +50,7 @@ def as_data(text: str) -> str:
     return "\n".join((FRAME, *(f"{DATA}{line}".rstrip() for line in text.rstrip("\n").split("\n"))))
 
 
-def answer_of(text: str, pointers: tuple[str, ...]) -> str:
+def answer_of(text: str, pointers: Texts) -> str:
     """A text with pointers below it, shorter than `MESSAGE`: where it is too long, its last lines
     go.
     """

@@ -26,6 +26,7 @@ from heuristics.rules.megatron.answer import FLEX_PACKAGES, PACKAGES, PYTORCH, T
 from heuristics.rules.megatron.request import Request
 from traces.settings.core_fields import core_fields
 from traces.settings.settings import Value
+from traces.texts import Texts
 
 NEWEST: Final = "99"
 """Newer than any release of a package: what is rejected even then is rejected whatever the run
@@ -93,7 +94,7 @@ class Library:
         self._plain, self._mla = config.TransformerConfig, config.MLATransformerConfig
         self._known = {one: frozenset(one.__dataclass_fields__) for one in (self._plain, self._mla)}
 
-    def unknown(self, request: Request) -> tuple[str, ...]:
+    def unknown(self, request: Request) -> Texts:
         """Fields of the request that this version lacks; those left as they are by default do not
         count.
         """
@@ -214,7 +215,7 @@ ONLY_IN_KERNELS: Final = ("fp8", "fp4", "moe_latent_size", "moe_permute_fusion")
 """What a layer can only be built with on a GPU; the configuration was checked with it."""
 
 
-def build_layer(torch: ModuleType, config: Any, world_size: int) -> tuple[str, ...]:
+def build_layer(torch: ModuleType, config: Any, world_size: int) -> Texts:
     """Build groups, stages and an MoE layer of a built configuration, and take all down again.
 
     Gives the names of `ONLY_IN_KERNELS` that were left out. `config` is changed. Raises what the

@@ -29,6 +29,7 @@ from heuristics.rules.megatron.answer import (
     rejected,
 )
 from heuristics.rules.megatron.request import Request
+from traces.texts import Texts
 
 _UNBUILT: Final = "nothing was laid out, since the configuration itself was not built"
 
@@ -51,11 +52,11 @@ def main() -> None:
 def answers(library: Library, request: Request) -> Iterator[Answer]:
     """Of both tiers, each as soon as it is there."""
 
-    def config() -> tuple[str, ...]:
+    def config() -> Texts:
         library.build(request)
         return ()
 
-    def layer() -> tuple[str, ...]:
+    def layer() -> Texts:
         return build_layer(library.torch, library.build(request), request.world_size)
 
     unknown = library.unknown(request)
@@ -70,16 +71,14 @@ def answers(library: Library, request: Request) -> Iterator[Answer]:
         yield not_checked("layer", _UNBUILT, library.version)
 
 
-def _answer(
-    library: Library, request: Request, tier: Tier, build: Callable[[], tuple[str, ...]]
-) -> Answer:
+def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], Texts]) -> Answer:
     """Build it; where that fails, once more as where all is there that this host may lack.
 
     What is refused even then is no matter of what is installed here. What is accepted then needs
     those of the packages without which it is not.
     """
 
-    def tried(there: Collection[str]) -> tuple[str, ...] | Raised:
+    def tried(there: Collection[str]) -> Texts | Raised:
         try:
             with library.assumed(there, request.te_version):
                 return build()
@@ -102,7 +101,7 @@ def _answer(
     return needs(request, tier, library.version, lacking)
 
 
-def _packages(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _packages(request: Request) -> tuple[Texts, Texts]:
     """What the run is known to have, and what else this host may lack of it."""
     told = FLEX_PACKAGES if request.flex_package else ()
     others = (

@@ -19,6 +19,7 @@ from heuristics.config.about import Guidance
 from reports.formats import FRAMEWORKS, Kind, named
 from traces.formats.readers import Reader
 from traces.patterns import compiled
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 Place = str | PathLike[str]
@@ -42,7 +43,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     help: str
     title: str = ""
     takes: str = ""
-    flags: tuple[str, ...] = ()
+    flags: Texts = ()
     kind: Literal["", "file", "files", "texts", "answer", "reader", "count", "forms"] = ""
     words: str = ""
     least: int | None = None

@@ -15,6 +15,7 @@ from traces.limits import MOST_RANKS, Limit
 from traces.nearest import nearest
 from traces.patterns import compiled
 from traces.spelling import printable
+from traces.texts import Texts
 
 if TYPE_CHECKING:
     from heuristics.comparison.expected import Prediction
@@ -53,7 +54,7 @@ def near_word(word: str, known: Iterable[str]) -> str:
     return nearest(word, known)
 
 
-def _variables(given: object) -> tuple[str, ...]:
+def _variables(given: object) -> Texts:
     """Variables as `NAME=VALUE`. Raises `UsageError` for what is none, or is read by nothing
     here.
     """

@@ -21,6 +21,7 @@ from traces.names.file_names import told_path
 from traces.sections.section import copied
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.spelling import counted
+from traces.texts import Texts
 
 if TYPE_CHECKING:
     from heuristics.config.about import Given
@@ -85,7 +86,7 @@ def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
     return LayoutsResult(with_whole_names(result, asked.redact, files))
 
 
-def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, tuple[str, ...]]:
+def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, Texts]:
     """Settings, the name that is shown, what its sizes leave out, and what of a file was not
     read.
     """

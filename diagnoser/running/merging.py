@@ -31,6 +31,7 @@ from traces.ranks.summaries.codec import MOST, SUFFIX
 from traces.ranks.summaries.codec import encode as summary_bytes
 from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.summary import RankSummary
+from traces.texts import Texts
 from traces.unlike import refuse_unlike_summaries
 
 
@@ -39,7 +40,7 @@ class MergedRun(Shown):
     """A run that was put together; `skipped`: why files were left out, one line each."""
 
     result: Merged
-    skipped: tuple[str, ...] = ()
+    skipped: Texts = ()
 
 
 def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> MergedRun:

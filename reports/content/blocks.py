@@ -13,6 +13,7 @@ from typing import Final
 from reports.content.plane import Plane
 from reports.rows import each
 from traces.frozen import frozen
+from traces.texts import Texts
 
 
 @frozen
@@ -247,7 +248,7 @@ class Bar:
 class CodeBlock:
     """Lines to copy: settings or a command. `language`: sh, yaml, python."""
 
-    lines: tuple[str, ...]
+    lines: Texts
     language: str = "sh"
 
 
@@ -257,7 +258,7 @@ class Drawing:
     draw.
     """
 
-    lines: tuple[str, ...]
+    lines: Texts
     plane: Plane | None = None
 
 
@@ -293,7 +294,7 @@ class Step:
     notes: Several = ()
     low: float | None = None
     high: float | None = None
-    after: tuple[str, ...] = ()
+    after: Texts = ()
     replayed: bool = True
 
     @property

@@ -17,6 +17,7 @@ from reports.content.page import Detail
 from reports.measures import words_of
 from reports.rows import each, those
 from traces.frozen import frozen
+from traces.texts import Texts
 
 
 class Weight(IntEnum):
@@ -108,7 +109,7 @@ def first_errors(result: Result) -> list[Defect]:
     return [one for one in defects(result) if one.weight <= Weight.NOT_AS_WRITTEN]
 
 
-def answer_words(answers: Sequence[Checked]) -> tuple[str, ...]:
+def answer_words(answers: Sequence[Checked]) -> Texts:
     """What each tier says of a configuration or a change, one sentence each; one reason is said
     once.
     """

@@ -30,6 +30,7 @@ from reports.redaction import redaction_words
 from reports.rows import each
 from traces.sizes.memory import MemoryEstimate
 from traces.spelling import billions, counted, gigabytes, percent
+from traces.texts import Texts
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
@@ -160,7 +161,7 @@ def lines_of(one: PlannedLayout, both: bool = False) -> Blocks:
         yield CodeBlock(knobs.megatron_bridge)
 
 
-def _packed(flags: tuple[str, ...]) -> Iterator[str]:
+def _packed(flags: Texts) -> Iterator[str]:
     """Several flags a line, as a command has them."""
     line = ""
     for flag in flags:

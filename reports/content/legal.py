@@ -29,6 +29,7 @@ from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables
 from traces.settings.settings import PROGRAMS
 from traces.spelling import counted
+from traces.texts import Texts
 
 _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 """Where settings come from that nobody wrote down."""
@@ -78,7 +79,7 @@ def conditions(result: Result, detail: Detail) -> Blocks:
     if not configuration or isinstance(configuration.legal, Missing):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
-    by_options = dict[tuple[str, ...], list[UndecidedRule]]()
+    by_options = dict[Texts, list[UndecidedRule]]()
     facts = []
     for one in _undecided(result):
         if one.waits_for and configuration.legal:
@@ -123,7 +124,7 @@ def _asking(result: Result, rules: Iterable[UndecidedRule], why_asked: str) -> S
     return tuple(_rule_words(result, one, one.asks, why_asked) for one in rules)
 
 
-def _rule_words(result: Result, one: UndecidedRule, asks: tuple[str, ...], why_asked: str) -> Words:
+def _rule_words(result: Result, one: UndecidedRule, asks: Texts, why_asked: str) -> Words:
     """With what would tell; of a GPU that was given, and of which no table has the figure, that
     none does.
     """

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from reports.content.blocks import Block, Words, words
 from traces.frozen import frozen
+from traces.texts import Texts
 
 SCREEN: Final = 40
 """Rows that a first screen may fill where it is not known how many there are, or fewer are."""
@@ -38,7 +39,7 @@ class Page:
     detail: Detail = Detail.FIRST
     more: str = ""
     """What the whole has beyond this page, in one line; empty where this is all."""
-    note: tuple[str, ...] = ()
+    note: Texts = ()
     """What a user wrote for the head of it, line by line."""
     picture: str = ""
     """The name of the file that a ticket shows on top; empty where none is attached."""
@@ -55,7 +56,7 @@ class Head:
     """
 
     title: str = ""
-    note: tuple[str, ...] = ()
+    note: Texts = ()
     picture: str = ""
 
     def over(self, page: Page) -> Page:

@@ -6,13 +6,14 @@ from functools import cache
 from msgspec import Struct
 
 from reports.content.blocks import ALL_BUT_FIRST, Entry, Row, Table, table
+from traces.texts import Texts
 from traces.toml_tables import read_table
 
 
 class Shape(Struct, frozen=True, forbid_unknown_fields=True):
     """A table without its rows. What stands in braces is filled in."""
 
-    heads: tuple[str, ...]
+    heads: Texts
     title: str = ""
     numbers: Sequence[int] = ALL_BUT_FIRST
     note: str = ""

@@ -20,6 +20,7 @@ from reports.rows import each
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.spelling import percent, printable
+from traces.texts import Texts
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000
@@ -35,7 +36,7 @@ def shown_line(line: str) -> str:
 Marked = Iterator[str]
 """Lines of a markup."""
 Said = Callable[[Sequence[Span]], str]
-Item = tuple[str, tuple[str, ...]]
+Item = tuple[str, Texts]
 """A marked line of a list, and marked lines under it."""
 
 

@@ -20,6 +20,7 @@ from traces.errors import InputError, UsageError
 from traces.files.plain_file import read_text
 from traces.nearest import nearest
 from traces.spelling import printable
+from traces.texts import Texts
 
 R = TypeVar("R")
 
@@ -146,7 +147,7 @@ def _value(path: Path, key: str, kind: type, value: object) -> object:
     return value
 
 
-def _near(name: str, known: tuple[str, ...]) -> str:
+def _near(name: str, known: Texts) -> str:
     near = nearest(name, known)
     if near:
         return f"Did you mean {near}?"

@@ -12,6 +12,7 @@ from traces.frozen import frozen
 from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.sections.hang import Hang, Witness
+from traces.texts import Texts
 
 
 @frozen
@@ -22,8 +23,8 @@ class Witnessed:
 
     witness: Witness | UnsetType = UNSET
     hang: Hang | None = None
-    warnings: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    warnings: Texts = ()
+    skipped: Texts = ()
 
 
 def read_all(given: Iterable[Place], profiled: Collection[int | None]) -> Witnessed:

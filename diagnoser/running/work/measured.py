@@ -42,6 +42,7 @@ from traces.replay.changes.change import Joint, Together
 from traces.sections.trace import Messages
 from traces.spelling import duration
 from traces.steps.selection import Selection
+from traces.texts import Texts
 from traces.timeline import RankTimeline
 
 MOST_RANKS: Final = Limit(
@@ -100,7 +101,7 @@ class MeasuredTrace:
 
     path: Path
     info: TraceInfo
-    warnings: tuple[str, ...]
+    warnings: Texts
     graph_launches: int
     opaque_graph_launches: int
     devices: tuple[int, ...]
@@ -234,7 +235,7 @@ def _measured(
 ) -> tuple[
     tuple[RankMeasurements, ...],
     tuple[Missed, ...],
-    tuple[str, ...],
+    Texts,
 ]:
     done, missed, warnings = [], [], list[str]()
     for rank in ranks:
@@ -269,7 +270,7 @@ def _number(rank: RankTimeline, task: TraceTask) -> int | None:
 
 def chosen_of(
     paths: Sequence[Path], found: Sequence[MeasuredTrace | InputError], selection: Selection
-) -> tuple[list[MeasuredTrace], tuple[str, ...], list[str]]:
+) -> tuple[list[MeasuredTrace], Texts, list[str]]:
     """The traces with chosen ranks, why others were skipped, and warnings.
 
     Raises the first error where no trace can be used. A rank the selection misses becomes a

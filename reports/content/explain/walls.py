@@ -21,6 +21,7 @@ from reports.content.names import name_of, optional
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.sections.tables import WallId
+from traces.texts import Texts
 
 _PLACE: Final = compiled(r"((?:traces|heuristics)(?:\.[a-z_0-9]+)+)[.:]([A-Z][A-Z_0-9]*)")
 
@@ -82,7 +83,7 @@ _EVERY_WALL: Final = (
     "heuristics.walls.verdict:NEAR",
 )
 """The limits that every wall is held against."""
-_MEASURED: Final[Mapping[WallId, tuple[str, ...]]] = {
+_MEASURED: Final[Mapping[WallId, Texts]] = {
     "memory": (
         "traces.account.host:LARGE",
         "traces.measure.host_copies:RECURS",

@@ -14,6 +14,7 @@ from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
 from reports.write.figures.lettering import MONO, fitted, harmless, inches, mono_inches, wrapped
 from reports.write.palette import HAIR, HUES, INK
 from traces.frozen import frozen
+from traces.texts import Texts
 
 _RANGE: Final = 0.05
 _APART: Final = 0.1
@@ -32,9 +33,9 @@ Of the others only the titles stand, as far as they have room.
 class _Texts:
     """A step as it is drawn: lines of its title, of what is to be typed, and of its conditions."""
 
-    title: tuple[str, ...]
-    code: tuple[str, ...]
-    notes: tuple[str, ...]
+    title: Texts
+    code: Texts
+    notes: Texts
 
     @property
     def height(self) -> float:

@@ -21,14 +21,15 @@ from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
 from traces.spelling import counted, in_ms, milliseconds, rounded
+from traces.texts import Texts
 
 
 @frozen
 class Squares:
     """A row: how dark each square is, empty where unknown, and what each says, or nothing."""
 
-    shades: tuple[str, ...]
-    said: tuple[str, ...]
+    shades: Texts
+    said: Texts
     name: str = ""
     late: bool = False
 
@@ -187,8 +188,8 @@ class Pair:
     first.
     """
 
-    names: tuple[str, ...]
-    figures: tuple[str, ...]
+    names: Texts
+    figures: Texts
     texts: Sequence[Sequence[str]]
     shares: Sequence[Sequence[float]]
     chosen: tuple[int, int]
