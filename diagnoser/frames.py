@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UnsetType
 from msgspec.structs import asdict
 
-from traces.missing import Missing, known
+from traces.missing import known
 from traces.toml_tables import read_table
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from traces.sections.tables import Timeline
 
 Row = Mapping[str, Any]
+Rows = Iterator[Row]
 
 
 def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
@@ -34,21 +35,15 @@ def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
     import pandas as pd
 
     types = read_table("diagnoser", "frames.toml", dict[str, dict[str, str]])[table]
-    made = [[*map(_plain, map(row.get, types))] for row in rows]
+    made = [[*map(known, map(row.get, types))] for row in rows]
     return pd.DataFrame(made, columns=list(types)).astype(types)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Missing | UnsetType):
-        return None
-    return value
 
 
 def _where(rank: Rank) -> Row:
     return {"trace": rank.trace, "process": rank.process, "device": rank.device, "rank": rank.rank}
 
 
-def parts(result: Result) -> Iterator[Row]:
+def parts(result: Result) -> Rows:
     """Each bucket, kind and class of every rank."""
     for rank in result.ranks:
         buckets = asdict(rank.budget_ns)
@@ -65,7 +60,7 @@ def parts(result: Result) -> Iterator[Row]:
                 yield {**_where(rank), "group": group, "key": key, "ns": ns, "frac": frac}
 
 
-def ranks(result: Result) -> Iterator[Row]:
+def ranks(result: Result) -> Rows:
     in_run = (
         {} if isinstance(result.run, UnsetType) else {one.index: one for one in result.run.ranks}
     )
@@ -78,7 +73,7 @@ def ranks(result: Result) -> Iterator[Row]:
         yield {**_where(rank), "gpu": rank.gpu, **steps, **buckets, **kept}
 
 
-def steps(result: Result) -> Iterator[Row]:
+def steps(result: Result) -> Rows:
     """Every recorded step of every rank, in order."""
     for rank in result.ranks:
         left_out = {one.index: one.reason for one in rank.steps.dropped}
@@ -94,7 +89,7 @@ def steps(result: Result) -> Iterator[Row]:
             }
 
 
-def kernels(result: Result) -> Iterator[Row]:
+def kernels(result: Result) -> Rows:
     """Kernels by name and grid, those with the most work of each rank first."""
     for rank in result.ranks:
         for one in rank.kernel_table.rows:
@@ -103,11 +98,11 @@ def kernels(result: Result) -> Iterator[Row]:
             yield {**_where(rank), **asdict(one), **dict(grid), "mean_ns": mean_ns}
 
 
-def walls(result: Result) -> Iterator[Row]:
+def walls(result: Result) -> Rows:
     return map(asdict, result.walls)
 
 
-def fixes(result: Result) -> Iterator[Row]:
+def fixes(result: Result) -> Rows:
     return map(_fix, result.fixes)
 
 
@@ -117,7 +112,7 @@ def _fix(fix: Fix) -> Row:
     return {**asdict(fix), **knobs, "gain_low_frac": least, "gain_high_frac": most}
 
 
-def timeline(result: Result) -> Iterator[Row]:
+def timeline(result: Result) -> Rows:
     """One step of each rank, and further steps where they are kept: what ran, and what called
     it.
     """
@@ -127,7 +122,7 @@ def timeline(result: Result) -> Iterator[Row]:
                 yield {**_where(rank), "step": one.step, **row}
 
 
-def _spans(one: Timeline) -> Iterator[Row]:
+def _spans(one: Timeline) -> Rows:
     def named(place: int) -> str | None:
         if place >= 0:
             return one.names[place]

@@ -25,7 +25,7 @@ from heuristics.config.versions import numbers
 from heuristics.rules.megatron.answer import FLEX_PACKAGES, PACKAGES, PYTORCH, TRANSFORMER_ENGINE
 from heuristics.rules.megatron.request import Request
 from traces.settings.core_fields import core_fields
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.texts import Texts
 
 NEWEST: Final = "99"
@@ -147,7 +147,7 @@ class Library:
             return self._mla
         return self._plain
 
-    def _spelled(self, request: Request) -> dict[str, Value]:
+    def _spelled(self, request: Request) -> Values:
         """The request's fields in this version's spelling.
 
         Before 0.18 CUDA graph modules were a scope, before 0.16 DeepEP had a switch of its own.

@@ -55,8 +55,8 @@ class Sizes(Features):
         """Virtual stages of a rank: by the layout string, else by number; 1 without, None where
         unknown.
         """
-        if self.word(STAGE_LAYOUT):
-            stages = stage_count(self.word(STAGE_LAYOUT) or "")
+        if self.pp_layout:
+            stages = stage_count(self.pp_layout)
             if stages and self.pp:
                 return max(1, stages // self.pp)
             return self.positive(VIRTUAL_STAGES)

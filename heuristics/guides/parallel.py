@@ -63,13 +63,9 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
     asked = run.config.ep_overlap  # with one queue it may be asked for and not be seen
     overlapped = (run.active.ep_overlap or asked) if ep_overlap is None else ep_overlap
     sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
-    if cut_by_sequence_or_tensor(run) and not overlapped and not sharded:
+    is_cut = run.config.tensor_parallel is True or run.tells("cp_cut") is True
+    if is_cut and not overlapped and not sharded:
         return RECIPES["one_queue"].whole
     return RECIPES[
         "many_queues" if run.active.dispatcher in ("deepep", "hybridep") else "some_queues"
     ].whole
-
-
-def cut_by_sequence_or_tensor(run: Run) -> bool:
-    """Whether TP or CP is known to be above 1."""
-    return run.config.tensor_parallel is True or run.tells("cp_cut") is True

@@ -13,6 +13,11 @@ from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN
 
+Places = tuple[int, ...]
+"""Ranks by their place in the run, in order; by step: the one of each, or none."""
+Times = tuple[IntArray, IntArray]
+"""What a change makes of the own and the moving times of every participation."""
+
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
 STANDS_OUT: Final = Limit(
     5.0,
@@ -23,7 +28,7 @@ _SCALED: Final = 1.4826
 """Median deviation -> standard deviation of a normal distribution."""
 
 
-def apart(cost_ns: FloatArray, unknown: float = 0.0) -> tuple[int, ...]:
+def apart(cost_ns: FloatArray, unknown: float = 0.0) -> Places:
     """The ranks that cost far more than all others: one, or up to half of them, as a host or a
     switch makes.
 
@@ -71,7 +76,7 @@ def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
     return result
 
 
-def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) -> tuple[int, ...]:
+def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) -> Places:
     """Of each step the one rank where it stands out, in two or more and not in all; else none."""
     if len(places) != 1:
         return ()

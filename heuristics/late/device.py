@@ -1,10 +1,13 @@
 """GPUs that are slow: always, in some of the steps, or all of a node."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from heuristics.late.beside import (
+    Places,
+    Times,
     apart,
     is_node,
     least_of,
@@ -12,7 +15,7 @@ from heuristics.late.beside import (
     standing_out,
     usual_work,
 )
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import FloatArray
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -87,24 +90,18 @@ def _in_some_steps(run: MeasuredRun) -> Iterator[Edit]:
 
 def _edit(
     run: MeasuredRun,
-    places: tuple[int, ...],
+    places: Places,
     cost_ns: FloatArray,
     factor: float,
-    by_step: tuple[int, ...] = (),
+    by_step: Places = (),
 ) -> Edit:
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
-        return _at_usual_speed(run, chains, places, by_step, factor), chains.moving_ns
-
+    edited = partial(_at_usual_speed, run, places, by_step, factor)
     return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, ordinary=bool(by_step))
 
 
 def _at_usual_speed(
-    run: MeasuredRun,
-    chains: Chains,
-    places: tuple[int, ...],
-    by_step: tuple[int, ...],
-    factor: float,
-) -> IntArray:
+    run: MeasuredRun, places: Places, by_step: Places, factor: float, chains: Chains
+) -> Times:
     """The late rank's work with kernels that are as fast as those of like ranks; experts' as other
     products.
 
@@ -120,6 +117,5 @@ def _at_usual_speed(
         matched.place
     ]
     less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
-    return np.where(
-        mine, own_ns - np.rint(less_ns).astype(np.int64), usual_work(run, chains, all_mine)
-    )
+    usual_ns = usual_work(run, chains, all_mine)
+    return np.where(mine, own_ns - np.rint(less_ns).astype(np.int64), usual_ns), chains.moving_ns

@@ -1,10 +1,12 @@
 """Experts that get more tokens than others, so that the ranks that hold the others wait."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
+from heuristics.late.beside import Times
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
@@ -30,15 +32,11 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     routing, steps = run.routing, run.grid.step_count
     if routing.imbalance is None or routing.imbalance < UNEVEN.value:
         return
-
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
-        return _balanced(run, chains)
-
-    cost_ns = np.full(steps, routing.cost_ns / steps)
+    cost_ns, edited = np.full(steps, routing.cost_ns / steps), partial(_balanced, run)
     yield Edit(Cause.ROUTING_IMBALANCE, routing.hot, cost_ns, edited, skipped=GRADIENTS)
 
 
-def _balanced(run: MeasuredRun, chains: Chains) -> tuple[IntArray, IntArray]:
+def _balanced(run: MeasuredRun, chains: Chains) -> Times:
     """Work before tokens are brought back, and what is moved, as even as a balancing loss makes
     it.
     """

@@ -6,6 +6,8 @@ from typing import Final
 import numpy as np
 
 from heuristics.late.beside import (
+    Places,
+    Times,
     apart,
     beyond_usual,
     in_some_steps,
@@ -31,7 +33,7 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     launches.
     """
     table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
-    slow: tuple[int, ...] = ()
+    slow: Places = ()
     if len(pace_ns) > _PAIR:
         slow = apart(ratio(pace_ns, run.alike), 1.0)
     if places := apart(means(table)):
@@ -48,20 +50,20 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
 
 def _edit(
     run: MeasuredRun,
-    places: tuple[int, ...],
+    places: Places,
     table: FloatArray,
-    slow: tuple[int, ...],
-    by_step: tuple[int, ...] = (),
+    slow: Places,
+    by_step: Places = (),
 ) -> Edit:
     """What its GPU had no work; a host that launches `slow` is late with all of its own work."""
     mine = participations(run, places, by_step)
 
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+    def edited(chains: Chains) -> Times:
         return chains.own_ns - beyond_usual(
             run, chains, _host_ns(run, chains), mine
         ), chains.moving_ns
 
-    def whole(chains: Chains) -> tuple[IntArray, IntArray]:
+    def whole(chains: Chains) -> Times:
         own_ns, moving_ns = edited(chains)
         return np.minimum(own_ns, usual_work(run, chains, mine)), moving_ns
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from heuristics.late.beside import apart, participations
+from heuristics.late.beside import Places, Times, apart, participations
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of, sorted_within
 from traces.limits import Limit
@@ -144,7 +144,7 @@ def slowness(seen: FloatArray, size: IntArray, behind: IntArray) -> FloatArray:
 
 def _edit(
     run: MeasuredRun,
-    places: tuple[int, ...],
+    places: Places,
     cost_ns: float,
     factor: float,
     spared: Sequence[int] | IntArray = (),
@@ -159,7 +159,7 @@ def _edit(
     behind = parts.total(mine.astype(np.int64), first)
     touched = parts.spread((behind > 0) & ~np.isin(matched.group, spared), first)
 
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+    def edited(chains: Chains) -> Times:
         moving_ns = chains.moving_ns
         middle, known = usual(moving_ns, run.role, ~touched)
         exchanges = (

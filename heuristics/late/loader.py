@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heuristics.late.beside import apart, in_some_steps, least_of, participations, usual_work
+from heuristics.late.beside import (
+    Places,
+    Times,
+    apart,
+    in_some_steps,
+    least_of,
+    participations,
+    usual_work,
+)
 from traces.arrays import IntArray
 from traces.ranks.replay.beneath import THROUGH
 from traces.ranks.replay.chains import Chains
@@ -25,10 +33,10 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
         yield _edit(run, places, by_step)
 
 
-def _edit(run: MeasuredRun, places: tuple[int, ...], by_step: tuple[int, ...] = ()) -> Edit:
+def _edit(run: MeasuredRun, places: Places, by_step: Places = ()) -> Edit:
     mine = participations(run, places, by_step)
 
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+    def edited(chains: Chains) -> Times:
         first = chains.after == NO_ROW
         sooner_ns = chains.own_ns - np.where(mine, _late_start_ns(run, chains.own_ns), 0)
         return np.where(first, usual_work(run, chains, mine), sooner_ns), chains.moving_ns

@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from heuristics.late.beside import STANDS_OUT, deviation, participations, standing_out, usual_work
+from heuristics.late.beside import (
+    STANDS_OUT,
+    Times,
+    deviation,
+    participations,
+    standing_out,
+    usual_work,
+)
 from heuristics.late.device import slowed
 from traces.arrays import BoolArray, IntArray
 from traces.groups import group_of
@@ -45,7 +52,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
         return
     mine = participations(run, (), by_step)
 
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
+    def edited(chains: Chains) -> Times:
         own_ns = np.minimum(chains.own_ns - pause_ns, usual_work(run, chains, mine))
         return own_ns, chains.moving_ns
 
@@ -53,7 +60,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
     yield Edit(Cause.ROTATING_JITTER, (), cost_ns, edited, by_step, ordinary=True)
 
 
-def _in_turn(run: MeasuredRun, without: Sequence[int]) -> tuple[IntArray, IntArray]:
+def _in_turn(run: MeasuredRun, without: Sequence[int]) -> Times:
     """In each step the rank that stands out the most, by its host or its kernels, and by how much;
     else 0.
     """

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from heuristics.late.beside import participations
-from traces.arrays import IntArray
+from heuristics.late.beside import Times, participations
 from traces.missing import known
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -31,10 +30,10 @@ def propose(run: MeasuredRun) -> Iterator[Edit]:
     cost_ns = own_ns[heavy] - np.delete(own_ns, heavy, axis=0).mean(axis=0)
     microbatches = _microbatches(run)
 
-    def even(chains: Chains) -> tuple[IntArray, IntArray]:
+    def even(chains: Chains) -> Times:
         return even_stages(run.together.matched, chains, run.alike, microbatches)
 
-    def as_others(chains: Chains) -> tuple[IntArray, IntArray]:
+    def as_others(chains: Chains) -> Times:
         keeps = 1 - float(np.nanmean(cost_ns)) / float(np.nanmean(own_ns[heavy]))
         mine = participations(run, run.alike[heavy].places) & (chains.after != NO_ROW)
         own = np.where(mine, np.rint(chains.own_ns * keeps).astype(np.int64), chains.own_ns)

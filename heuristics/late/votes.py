@@ -4,6 +4,7 @@ was.
 It says what its last rank did longer than the others since the group's collective before.
 """
 
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,6 @@ from traces.frozen import frozen
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
-from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows import parts
@@ -95,11 +95,8 @@ def judged_by_votes(run: MeasuredRun) -> Tried | None:
         votes.reason[mine], weights=votes.weight_ns[mine], minlength=len(REASONS)
     )
     cost_ns = float(by_place[place])
-
-    def edited(chains: Chains) -> tuple[IntArray, IntArray]:
-        return chains.own_ns, chains.moving_ns
-
-    edit = Edit(REASONS[int(np.argmax(by_reason))], (place,), np.array([cost_ns]), edited)
+    untouched = attrgetter("own_ns", "moving_ns")  # no replay asks: there are no steps
+    edit = Edit(REASONS[int(np.argmax(by_reason))], (place,), np.array([cost_ns]), untouched)
     return Tried(edit, None, cost_ns)
 
 

@@ -19,7 +19,7 @@ from heuristics.plan.variants import IDS
 from heuristics.rules.check import broken, errors
 from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import NotAsked, Request, request_of
-from heuristics.rules.rules import Rule
+from heuristics.rules.rules import Rules
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
@@ -36,7 +36,7 @@ class Allowed:
     """
 
     after: Texts
-    broken: tuple[Rule, ...]
+    broken: Rules
     beside: str = ""
 
 
@@ -92,7 +92,7 @@ class Permits:
                 return Allowed(after, rules, name)
         return Allowed(after, together, name)
 
-    def _broken_by(self, several: Sequence[Values]) -> tuple[Rule, ...]:
+    def _broken_by(self, several: Sequence[Values]) -> Rules:
         found = errors(changed(self._run, several))
         return tuple(one for one in found if one.id not in self._before)
 

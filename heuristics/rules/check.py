@@ -12,7 +12,7 @@ from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config, Trust
 from heuristics.facts.dictionary import fact
 from heuristics.result.configured import UndecidedRule
-from heuristics.rules.rules import Level, Releases, Rule, releases_of, rows, rules
+from heuristics.rules.rules import Level, Releases, Rule, Rules, releases_of, rows, rules
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
@@ -44,44 +44,42 @@ def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such
     a run.
     """
-    return tuple(_asked_by(run.changed(changes).view(Trust.CHECKED), frozenset(changes)))
-
-
-def _asked_by(config: Config, knobs: frozenset[str]) -> Iterator[Asked]:
+    config, found = run.changed(changes).view(Trust.CHECKED), list[Asked]()
     releases = releases_of(config)
-    for rule in _rules_about(knobs):
+    for rule in _rules_about(frozenset(changes)):
         asked = rule.asked(config)
         if asked is not False and rule.applies(releases) is not False:
-            yield Asked(rule, asked, negated(rule.verdict(config)))
+            found.append(Asked(rule, asked, negated(rule.verdict(config))))
+    return tuple(found)
 
 
 @cache
-def _binding() -> tuple[Rule, ...]:
+def _binding() -> Rules:
     """All but those that only a guide asks for."""
     return tuple(rule for rule in rules().values() if rule.level != "guide")
 
 
 @cache
-def _rules_about(knobs: frozenset[str]) -> tuple[Rule, ...]:
+def _rules_about(knobs: frozenset[str]) -> Rules:
     return tuple(rule for rule in _binding() if knobs & {*rule.knobs})
 
 
-def check_rules(run: Run) -> tuple[Rule, ...]:
+def check_rules(run: Run) -> Rules:
     """What a run's configuration breaks for certain: errors, then warnings, then what is
     ignored.
     """
-    found: tuple[Rule, ...] = run.tells("broken_rules")
+    found: Rules = run.tells("broken_rules")
     return found
 
 
 @fact
-def broken_rules(run: Run) -> tuple[Rule, ...]:
+def broken_rules(run: Run) -> Rules:
     """The same, looked up once a run."""
     config = run.view(Trust.CHECKED)
     return tuple(rule for rule in _rules_of(releases_of(config)) if rule.broken(config))
 
 
-def errors(run: Run) -> tuple[Rule, ...]:
+def errors(run: Run) -> Rules:
     """Of what it breaks for certain that for which it is refused."""
     return tuple(rule for rule in check_rules(run) if rule.level == "error")
 
@@ -92,7 +90,7 @@ def broken(run: Run) -> set[str]:
 
 
 @cache
-def _rules_of(releases: Releases) -> tuple[Rule, ...]:
+def _rules_of(releases: Releases) -> Rules:
     """Those that are certain to apply, by level."""
     found = [rule for rule in _binding() if rule.applies(releases)]
     return tuple(sorted(found, key=lambda rule: get_args(Level).index(rule.level)))
@@ -137,7 +135,7 @@ def _with_defaults(run: Run, asks: Texts) -> Config:
 
 
 @cache
-def limits(backend: str) -> tuple[Rule, ...]:
+def limits(backend: str) -> Rules:
     """Rules that forbid a backend: errors of the flex table whose feature names it."""
     found = []
     for rule in rows("flex").values():

@@ -103,9 +103,9 @@ class Condition:
 
     def _shown(self, term: Term, config: Config) -> str:
         name, value = term.name, term.of(config)
-        if value is None or value is NULL or value == "":
-            if value is None:
-                return "not known"
+        if value is None:
+            return "not known"
+        if value is NULL or value == "":
             return "not set"
         if isinstance(value, bool):
             if value:

@@ -5,7 +5,7 @@ new.
 from typing import Final
 
 from heuristics.rules.check import broken, errors
-from heuristics.rules.rules import Rule
+from heuristics.rules.rules import Rule, Rules
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.settings.settings import Value, Values
@@ -25,7 +25,7 @@ class Cure:
 
     set: Values
     beside: Values
-    then: tuple[Rule, ...] = ()
+    then: Rules = ()
 
 
 def cure_in(run: Run, rule: Rule) -> Cure:
@@ -40,7 +40,7 @@ def cure_in(run: Run, rule: Rule) -> Cure:
     return Cure(values, {knob: value for knob, value in values.items() if knob not in own})
 
 
-def _more(run: Run, one: Rule, rule: Rule, values: Values) -> dict[str, Value]:
+def _more(run: Run, one: Rule, rule: Rule, values: Values) -> Values:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
     asked: Values = _in_run(run, one.set)
     if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
@@ -55,7 +55,7 @@ def _more(run: Run, one: Rule, rule: Rule, values: Values) -> dict[str, Value]:
     return more
 
 
-def _in_run(run: Run, values: Values) -> dict[str, Value]:
+def _in_run(run: Run, values: Values) -> Values:
     """As the run's framework takes them: of a section that is written over the model, there."""
     if run.settings.framework == "megatron_bridge":
         return in_section(values, run.settings)

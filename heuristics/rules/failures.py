@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 from heuristics.config.view import Config, Trust
 from heuristics.result.configured import FailureState
 from heuristics.rules.condition import READERS, Condition, condition
-from heuristics.rules.rules import Rule, known_lines, rules
+from heuristics.rules.rules import Rule, Rules, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import QUARTER
 from traces.patterns import compiled
@@ -195,16 +195,16 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
 
 
 @cache
-def rules_by_line() -> Mapping[str, tuple[Rule, ...]]:
+def rules_by_line() -> Mapping[str, Rules]:
     """The rules that a known line may come from."""
-    found: dict[str, tuple[Rule, ...]] = {}
+    found: dict[str, Rules] = {}
     for rule in rules().values():
         for line in rule.all_lines:
             found[line] = (*found.get(line, ()), rule)
     return found
 
 
-def _cause(several: tuple[Rule, ...], config: Config) -> Rule:
+def _cause(several: Rules, config: Config) -> Rule:
     return min(several, key=lambda rule: (True, None, False).index(rule.verdict(config)))
 
 
@@ -221,15 +221,17 @@ def _caused(rule: Rule, config: Config, message: Message) -> Failure:
     )
 
 
+Corrected = tuple[Rule | Row, ...]
+"""What one correction mends."""
 CORRECTION: Final = compiled(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """What is corrected in the configuration, the environment or the recording, and is no fix."""
 
 
 @cache
-def corrections() -> Mapping[str, tuple[Rule | Row, ...]]:
+def corrections() -> Mapping[str, Corrected]:
     """What rules and failures ask for beside fixes, by id in order, with all that it is for."""
-    found: dict[str, tuple[Rule | Row, ...]] = {}
-    every: tuple[Rule | Row, ...] = (*rules().values(), *failures().values())
+    found: dict[str, Corrected] = {}
+    every: Corrected = (*rules().values(), *failures().values())
     for one in every:
         if CORRECTION.fullmatch(one.fix):
             found[one.fix] = (*found.get(one.fix, ()), one)

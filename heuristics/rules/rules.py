@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import Version
 
-from heuristics.config.logic import negated
+from heuristics.config.logic import all_of, negated
 from heuristics.config.versions import PACKAGE_NAMES, PACKAGES, Package
 from heuristics.config.view import Config
 from heuristics.facts.configuration import version
@@ -239,12 +239,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         asked = self.asked(config)
         if asked is False:  # of most rules, and the rest need not be asked
             return False
-        holds = self.holds(config)
-        if holds:
-            return False
-        if holds is None or asked is None:
-            return None
-        return True
+        return all_of(asked, negated(self.holds(config)))
 
     def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
@@ -291,6 +286,10 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if applies or broken is False:
             return broken
         return None
+
+
+Rules = tuple[Rule, ...]
+"""Several, in an order that means something."""
 
 
 def words_of(knob: str, value: Value, by: By) -> str:

@@ -70,9 +70,7 @@ def _layout(knob: Knob, raw: Raw) -> str | None:
     if isinstance(raw, list):
         stages = [[str(layer) for layer in stage] for stage in raw if isinstance(stage, list)]
         layout = layout_of(stages) if len(stages) == len(raw) else ""
-    else:
-        layout = value_of(knob, raw)
-    if layout is None and not isinstance(raw, list):
+    elif (layout := value_of(knob, raw)) is None:
         return None
     if not isinstance(layout, str) or stage_count(layout) is None:
         raise NotAValue("takes a text such as Et*3|(tt|)*29m|L, or a list of stages")

@@ -6,7 +6,7 @@ from functools import cache
 from msgspec import Struct
 
 from traces.frozen import frozen
-from traces.settings.settings import Value
+from traces.settings.settings import Value, Values
 from traces.toml_tables import read_table
 
 
@@ -26,10 +26,10 @@ class Field:
 class _Since(Struct, forbid_unknown_fields=True):
     off: str = ""
     unset: str = ""
-    others: dict[str, Value] = {}
+    others: Values = {}
 
     @property
-    def defaults(self) -> dict[str, Value]:
+    def defaults(self) -> Values:
         off, unset = dict.fromkeys(self.off.split(), False), dict.fromkeys(self.unset.split())
         return {**off, **unset, **self.others}
 

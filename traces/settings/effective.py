@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from traces.settings.knobs import FIRST, MAIN, PP, TP, VIRTUAL_STAGES, Release, knobs, release
-from traces.settings.settings import KnobView, Settings, Value, entries_of
+from traces.settings.settings import KnobView, Settings, Value, Values, entries_of
 from traces.texts import Texts
 from traces.toml_tables import read_table
 
@@ -25,6 +25,9 @@ class Change(NamedTuple):
     knob: str
     value: Value
     why: str
+
+
+Changes = Iterator[Change]
 
 
 class Facts(KnobView):
@@ -48,10 +51,10 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     default: Texts = ()
     asked: Texts = ()
     since: Release = FIRST
-    sets: dict[str, Value] = {}
+    sets: Values = {}
     copies: dict[str, str] = {}
 
-    def __call__(self, facts: Facts) -> Iterator[Change]:
+    def __call__(self, facts: Facts) -> Changes:
         holds = (
             facts.core >= self.since
             and all(facts.value(knob) in values for knob, values in self.when.items())
@@ -69,7 +72,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
                 yield Change(knob, value, self.why)
 
 
-Rule = Callable[[Facts], Iterator[Change]]
+Rule = Callable[[Facts], Changes]
 
 
 @cache
@@ -105,7 +108,7 @@ def _applied(names: Iterable[str], found: Settings, core_version: str | None) ->
     return found
 
 
-def _feed_forward(facts: Facts) -> Iterator[Change]:
+def _feed_forward(facts: Facts) -> Changes:
     """A gated layer is two thirds as wide, in steps of 64."""
     hidden = facts.count("hidden_size")
     is_gated = facts.value("gated_linear_unit") is True and facts.value("activation_func") == "silu"
@@ -119,7 +122,7 @@ def _feed_forward(facts: Facts) -> Iterator[Change]:
 _RENAMED: Final = "Megatron-Core, TransformerConfig.__post_init__"
 
 
-def _graph_of_all(facts: Facts) -> Iterator[Change]:
+def _graph_of_all(facts: Facts) -> Changes:
     """`full_iteration` is an implementation since 0.18."""
     modules = facts.value("cuda_graph_modules")
     why = "cuda_graph_modules, by Megatron-Core, cuda_graph_config.py"
@@ -130,7 +133,7 @@ def _graph_of_all(facts: Facts) -> Iterator[Change]:
         )
 
 
-def _layer_recompute(facts: Facts) -> Iterator[Change]:
+def _layer_recompute(facts: Facts) -> Changes:
     """The switch of before recompute_modules."""
     granularity, listed = "recompute_granularity", "recompute_modules"
     # what its script leaves out is the default
@@ -147,7 +150,7 @@ def _layer_recompute(facts: Facts) -> Iterator[Change]:
         yield Change(listed, tuple(dict.fromkeys((*before, "moe"))), why)
 
 
-def _sizes(facts: Facts) -> Iterator[Change]:
+def _sizes(facts: Facts) -> Changes:
     """Sizes that follow from others where they are said to be null."""
     hidden, heads = facts.count("hidden_size"), facts.count("num_attention_heads")
     if hidden and heads and hidden % heads == 0 and facts.null("kv_channels"):
@@ -165,13 +168,13 @@ BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
 
 
 class _Recipes(Struct, frozen=True, forbid_unknown_fields=True):
-    default: dict[str, Value]
-    base: dict[str, dict[str, Value]]
-    recipe: dict[str, dict[str, Value]]
+    default: Values
+    base: dict[str, Values]
+    recipe: dict[str, Values]
 
 
 @cache
-def recipe(name: str) -> dict[str, Value]:
+def recipe(name: str) -> Values:
     """Fields of a mixed-precision recipe; empty where there is none of that name."""
     table = read_table("traces.settings", "precision_recipes.toml", _Recipes)
     base = table.base["fp16" if name.startswith("fp16") else "bf16"]
@@ -180,7 +183,7 @@ def recipe(name: str) -> dict[str, Value]:
     return {}
 
 
-def of_precision(said: Settings) -> dict[str, Value]:
+def of_precision(said: Settings) -> Values:
     """Knobs that a precision, named or spelled out as `mixed_precision.FIELD`, writes over those of
     model, data-parallel wrapper and optimizer.
 
@@ -198,7 +201,7 @@ def of_precision(said: Settings) -> dict[str, Value]:
     return found
 
 
-def _precision(facts: Facts) -> Iterator[Change]:
+def _precision(facts: Facts) -> Changes:
     for knob, value in of_precision(facts.settings).items():
         yield Change(knob, value, "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup")
 
@@ -212,7 +215,7 @@ def _is_told(facts: Facts, name: str) -> bool:
     return _has_overlap(facts) and (facts.known(f"comm_overlap.{name}") or facts.known(name))
 
 
-def _tensor_parallel(facts: Facts) -> Iterator[Change]:
+def _tensor_parallel(facts: Facts) -> Changes:
     """Asked of comm_overlap, and dropped without tensor or sequence parallelism."""
     if not _is_told(facts, "tp_comm_overlap"):
         return
@@ -229,14 +232,14 @@ def _tensor_parallel(facts: Facts) -> Iterator[Change]:
         yield Change("tp_comm_overlap", True, _OVERLAP)
 
 
-def _expert_parallel(facts: Facts) -> Iterator[Change]:
+def _expert_parallel(facts: Facts) -> Changes:
     """comm_overlap's values, False where it has none, are written over the model's."""
     for name in OFF_UNLESS_SAID:
         if _is_told(facts, name):
             yield Change(name, facts.value(f"comm_overlap.{name}") is True, _OVERLAP)
 
 
-def _pipeline(facts: Facts) -> Iterator[Change]:
+def _pipeline(facts: Facts) -> Changes:
     """Between stages: overlapped with virtual stages, batched without."""
     stages = facts.count(PP)
     if (
@@ -251,7 +254,7 @@ def _pipeline(facts: Facts) -> Iterator[Change]:
         yield Change(name, stages > 1 and is_way if own is None else own, _OVERLAP)
 
 
-def _data_parallel(facts: Facts) -> Iterator[Change]:
+def _data_parallel(facts: Facts) -> Changes:
     """With the distributed optimizer: on where data-parallel ranks are more than one."""
     if not _has_overlap(facts) or facts.value("ddp.use_distributed_optimizer") is not True:
         return
@@ -264,7 +267,7 @@ def _data_parallel(facts: Facts) -> Iterator[Change]:
             yield Change(f"ddp.{name}", value if own is None else own, _OVERLAP)
 
 
-def _hierarchy(facts: Facts) -> Iterator[Change]:
+def _hierarchy(facts: Facts) -> Changes:
     """No recipe of Bridge sets it."""
     if "a2a+p2p" in entries_of(facts.value("cp_comm_type")) and not facts.known(_HIERARCHY):
         yield Change(_HIERARCHY, None, "default")

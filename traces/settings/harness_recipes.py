@@ -240,12 +240,9 @@ def _also(name: str, gpu: str, release: int) -> Values:
 
 
 def _stages(draft: Draft, name: str) -> Values:
-    stages = draft.view.count(PP)
-    if stages is None or VIRTUAL_STAGES not in draft.by_knob:
-        return {}
-    each = draft.view.count(VIRTUAL_STAGES) or 1
-    layout = _table().stages.get(name, {}).get(str(stages * each))
-    if layout is None:
+    stages = (draft.view.count(PP) or 0) * (draft.view.count(VIRTUAL_STAGES) or 1)
+    layout = _table().stages.get(name, {}).get(str(stages))
+    if layout is None or VIRTUAL_STAGES not in draft.by_knob:
         return {}
     return {STAGE_LAYOUT: layout}
 
@@ -285,7 +282,7 @@ def _table() -> _Table:
     return read_table("traces.settings", "harness_recipes.toml", _Table, readers)
 
 
-def _values(raw: Mapping[str, Raw]) -> dict[str, Value]:
+def _values(raw: Mapping[str, Raw]) -> Values:
     return {knob: value_of(knobs()[knob], one) for knob, one in raw.items()}
 
 

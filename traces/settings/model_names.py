@@ -40,7 +40,7 @@ class NamedModel(Struct, frozen=True):
     id: str
     name: str
     settings: Settings
-    caveat: str = ""
+    caveat: str
 
 
 @cache

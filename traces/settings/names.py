@@ -77,7 +77,7 @@ def bridge_paths() -> frozenset[str]:
 @cache
 def bridge_groups() -> frozenset[str]:
     """Top-level names of a Bridge configuration."""
-    return frozenset({path.partition(".")[0] for path in bridge_paths()} | open_groups())
+    return open_groups().union(path.partition(".")[0] for path in bridge_paths())
 
 
 def open_groups() -> frozenset[str]:

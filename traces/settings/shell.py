@@ -270,8 +270,7 @@ class _Reader:
     def _entries(self, part: Part) -> Words:
         if part.text in self.arrays:
             return self._counted(self.arrays[part.text])
-        pieces = self._part(Part("name", part.text, part.line, part.quoted, part.instead))
-        if pieces:
+        if pieces := self._part(part):
             return (_joined(pieces, part.line),)
         return ()
 
@@ -291,7 +290,7 @@ class _Reader:
         entries = self.arrays.get(part.text, ())
         if part.kind == "name" and entries:
             return self._counted(entries[:1])
-        if part.kind in ("all", "joined") and part.text in self.arrays:
+        if part.kind != "name" and part.text in self.arrays:
             apart = list[Word]()
             for entry in entries:
                 apart += (entry, Word(" ", part.line))

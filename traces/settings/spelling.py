@@ -34,7 +34,7 @@ def spelled(value: object) -> str:
     return str(value)
 
 
-def with_twins(changes: Values) -> dict[str, Value]:
+def with_twins(changes: Values) -> Values:
     """Changes with the knobs that the same flags of Megatron-LM set."""
     found: dict[str, Value] = {}
     for name, value in changes.items():
@@ -45,7 +45,7 @@ def with_twins(changes: Values) -> dict[str, Value]:
     return {**found, **changes}
 
 
-def in_section(changes: Values, settings: Settings) -> dict[str, Value]:
+def in_section(changes: Values, settings: Settings) -> Values:
     """Changes as Bridge takes them: overlaps go into comm_overlap, which writes them over the
     model's.
 

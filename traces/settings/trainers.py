@@ -21,9 +21,9 @@ from traces.settings.command import Flag, flags_of, take_environment, take_flag
 from traces.settings.corrections import is_alias, spellings
 from traces.settings.derive import DEFAULT, add_derived
 from traces.settings.draft import Draft
-from traces.settings.knobs import by_dest, by_flag, by_path, knobs
+from traces.settings.knobs import by_flag, by_path, knobs
 from traces.settings.model_names import model_named
-from traces.settings.settings import Framework, NotAConfiguration, Value, settings
+from traces.settings.settings import Framework, NotAConfiguration, Values, settings
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
 from traces.settings.yaml_files import DEEPEST, Document, take_argument
@@ -55,10 +55,10 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     written: Literal["yaml", "toml"] = "yaml"
     under: dict[str, str] = {}
     own: dict[str, str] = {}
-    sets: dict[str, dict[str, Value]] = {}
+    sets: dict[str, Values] = {}
     model: Texts = ()
-    of_model: dict[str, Value] = {}
-    defaults: dict[str, Value] = {}
+    of_model: Values = {}
+    defaults: Values = {}
     ranks: Texts = ()
     framework: Framework
 
@@ -257,8 +257,7 @@ def _take_one(draft: Draft, trainer: Trainer, one: Said) -> None:
     for knob, value in trainer.sets.get(f"{one.path}={str(one.raw).lower()}", {}).items():
         draft.put(knob, value, one.line)
     if trainer.form == "arguments":
-        if one.path in by_dest():
-            take_argument(draft, one.path, one.raw, one.line)
+        take_argument(draft, one.path, one.raw, one.line)
         return
     path = trainer.group_of(one.path)
     known = path in by_path() or path in spellings() or is_alias(path)

@@ -43,13 +43,13 @@ class Keeping:
     BF16 input that something else keeps; core 0.14 (commit 781e7658) keeps the BF16 one alone.
     """
 
-    linear_bytes: float = float(ACTIVATION_BYTES)
-    copies: bool = False
-    recompute: frozenset[str] = frozenset()
-    offload: frozenset[str] = frozenset()
-    offload_frac: float = 1.0
-    unfused_attention: bool = False
-    glu_input_bytes: int = ACTIVATION_BYTES
+    linear_bytes: float
+    copies: bool
+    recompute: frozenset[str]
+    offload: frozenset[str]
+    offload_frac: float
+    unfused_attention: bool
+    glu_input_bytes: int
 
 
 def keeping(settings: Settings, core_version: str | None, low: float | None) -> Keeping:

@@ -23,11 +23,11 @@ class Chunk:
     output.
     """
 
-    dense: int = 0
-    moe: int = 0
-    mtp: int = 0
-    embedding: bool = False
-    output: bool = False
+    dense: int
+    moe: int
+    mtp: int
+    embedding: bool
+    output: bool
 
     @property
     def layer_count(self) -> int:

@@ -172,11 +172,11 @@ def _chunk_bytes(
     dense = layer_bytes(model, layout, kept, moe=False)
     moe = layer_bytes(model, layout, kept, moe=True) if moe_count else {}
     held = _sums(((dense, chunk.layer_count - moe_count), (moe, moe_count)))
+    stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
     if settings.value("recompute_granularity") == "full":
-        held = _full_recompute(settings, model, layout, chunk, held)
+        held = _full_recompute(settings, chunk, held, stream)
     if settings.value("cpu_offloading") is True:
         held = _layers_offloaded(settings, chunk, held)
-    stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
     held["ends"] = stream * (4 * chunk.mtp + 2 * chunk.output)
     return held
 
@@ -191,7 +191,7 @@ def _sums(parts: Iterable[tuple[Mapping[Any, int], int]]) -> dict[str, int]:
 
 
 def _full_recompute(
-    settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk, held: dict[str, int]
+    settings: Settings, chunk: Chunk, held: dict[str, int], stream: int
 ) -> dict[str, int]:
     """Full recompute keeps a layer's input: of every n-th layer (uniform), or of the first n
     (block).
@@ -199,7 +199,6 @@ def _full_recompute(
     layers = chunk.layer_count
     said = settings.value("recompute_num_layers")
     each = said if isinstance(said, int) and said > 0 else 1
-    stream = round(shard_count(model, layout) * model.hidden_size * ACTIVATION_BYTES)
     if settings.value("recompute_method") != "block":
         return {"residual": -(-layers // each) * stream}
     saved = min(each, layers)

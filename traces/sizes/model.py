@@ -67,7 +67,7 @@ class Layers:
     is_moe: tuple[bool, ...]
     mtp_layers: int
     expert_count: int
-    assumed: Texts = ()
+    assumed: Texts
 
 
 @frozen
@@ -90,14 +90,14 @@ class ModelSize:
     tied_embeddings: bool
     mtp_layers: int
     seq_length: int
-    latent: Latent | None = None
-    experts: Experts | None = None
-    window: Window | None = None
-    norm_weights: int = 1
-    bias: bool = False
-    qk_norm: bool = False
-    output_gate: bool = False
-    assumed: Texts = ()
+    latent: Latent | None
+    experts: Experts | None
+    window: Window | None
+    norm_weights: int
+    bias: bool
+    qk_norm: bool
+    output_gate: bool
+    assumed: Texts
 
     @property
     def expert_count(self) -> int | None:
@@ -187,7 +187,7 @@ def model_size(settings: Settings, any_vocabulary: bool = False) -> ModelSize | 
         seq_length=knobs.need("seq_length"),
         latent=_latent(knobs),
         experts=experts,
-        window=_window(settings),
+        window=_window(knobs),
         norm_weights=2 if settings.value("normalization") == "LayerNorm" else 1,
         bias=settings.value("add_bias_linear") is True,
         qk_norm=settings.value("qk_layernorm") is True,
@@ -264,9 +264,9 @@ def _latent(knobs: Knobs) -> Latent | None:
     )
 
 
-def _window(settings: Settings) -> Window | None:
-    every = Knobs(settings).positive("window_attn_skip_freq")
-    match settings.value("window_size"):
+def _window(knobs: Knobs) -> Window | None:
+    every = knobs.positive("window_attn_skip_freq")
+    match knobs.value("window_size"):
         case (int(before), int(after)) if min(before, after) >= 0:
             return Window(before + after + 1, every)
         case int(whole) if whole > 0 and whole is not True:

@@ -156,7 +156,7 @@ class StateBytes:
     kept_frac: float
     sharded: bool
     instances: int
-    assumed: Texts = ()
+    assumed: Texts
 
 
 def state_bytes(settings: Settings, low: float | None) -> StateBytes:

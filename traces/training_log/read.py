@@ -227,8 +227,8 @@ class _Reading:
         self._sizes = own_lines.sizes_in(text, f"{self.name}:{number}") | self._sizes
         known = self._known_line(number, text)
         if self._first_error is None:
-            self._first_error = known if known and self._known.is_raised(known) else None
-            self._first_error = self._first_error or own_lines.error_in(number, text)
+            is_raised = known and self._known.is_raised(known)
+            self._first_error = known if is_raised else own_lines.error_in(number, text)
 
     def _known_line(self, number: int, text: str) -> Message | None:
         known = self._known.message(number, text)

@@ -39,7 +39,7 @@ def count(fields: Values, name: str, default: int = 1) -> int:
     return default
 
 
-def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
+def assumed_options(fields: Values, run: Run) -> Values:
     """Options nobody said; none for a command line of Megatron-LM, whose defaults are core's."""
     if run.settings.framework == "megatron_lm":
         return {}
@@ -52,11 +52,11 @@ def assumed_options(fields: Values, run: Run) -> dict[str, Value]:
     return _unsaid(options, fields)
 
 
-def _unsaid(values: Values, fields: Values) -> dict[str, Value]:
+def _unsaid(values: Values, fields: Values) -> Values:
     return {name: value for name, value in values.items() if name not in fields}
 
 
-def derived(fields: Values) -> dict[str, Value]:
+def derived(fields: Values) -> Values:
     """What both frameworks work out themselves from other knobs before they build the
     configuration.
     """
@@ -69,7 +69,7 @@ def derived(fields: Values) -> dict[str, Value]:
     }
 
 
-def assumed_sizes(fields: Values, run: Run) -> dict[str, Value]:
+def assumed_sizes(fields: Values, run: Run) -> Values:
     """Sizes nobody said, small and legal for the parallel layout that is."""
     heads = lcm(count(fields, TP), count(fields, "num_query_groups"))
     head_dim = count(fields, "kv_channels", RECIPES["head_size"].whole)
@@ -111,7 +111,7 @@ def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
     return {**said, **core, **_of_overlap(settings)}
 
 
-def _of_overlap(settings: Settings) -> dict[str, Value]:
+def _of_overlap(settings: Settings) -> Values:
     section = "comm_overlap."
     is_there = bool(KnobView(settings).group(section))
     found: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if is_there else {}
@@ -221,7 +221,7 @@ def _no_sizes(said: Values, run: Run) -> NotAsked | None:
     return None
 
 
-def _virtual_stages(said: Values, run: Run) -> dict[str, Value]:
+def _virtual_stages(said: Values, run: Run) -> Values:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
     each = run.config.value("num_layers_per_virtual_pipeline_stage")
     layers = said.get("num_layers")
