@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UnsetType
 from msgspec.structs import asdict
 
 from traces.missing import known
@@ -61,13 +60,10 @@ def parts(result: Result) -> Rows:
 
 
 def ranks(result: Result) -> Rows:
-    in_run = (
-        {} if isinstance(result.run, UnsetType) else {one.index: one for one in result.run.ranks}
-    )
+    in_run = {one.index: asdict(one) for one in result.run.ranks} if result.run else {}
     for place, rank in enumerate(result.ranks):
         buckets = {f"{name}_ns": ns for name, ns in asdict(rank.budget_ns).items()}
-        beside = in_run.get(place)
-        waits = {} if beside is None else asdict(beside)
+        waits = in_run.get(place, {})
         kept = {name: waits.get(name) for name in ("waited_ns", "caused_ns", "device_factor")}
         steps = {"steps": len(rank.steps.used), "step_mean_ns": rank.steps.mean_ns}
         yield {**_where(rank), "gpu": rank.gpu, **steps, **buckets, **kept}

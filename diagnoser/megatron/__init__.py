@@ -31,7 +31,6 @@ REQUEST_S: Final = Limit(20.0, "seconds", "ours: 0.2 s measured for 1,024 ranks,
 ALL_S: Final = Limit(600.0, "seconds", "ours: longer than 1,000 configurations of 1,024 ranks take")
 
 INSTALL: Final = "pip install 'moe-diag[megatron]'"
-_NOT_HERE: Final = f"megatron-core is not installed here: {INSTALL}"
 _TIERS: Final[tuple[Tier, Tier]] = ("config", "layer")
 _HOME: Final = str(Path(__file__).resolve().parents[2])
 _PROGRAM: Final = (
@@ -55,7 +54,7 @@ def check_with_megatron(
     if not requests:
         return []
     if python is None and (find_spec("megatron") is None or find_spec("torch") is None):
-        why = _NOT_HERE
+        why = f"megatron-core is not installed here: {INSTALL}"
     else:
         try:
             with _worker(requests, python or sys.executable) as lines:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, replace
-from typing import Final, TextIO
+from typing import TextIO
 
 from diagnoser.megatron.library import NEWEST, Library, build_layer
 from diagnoser.megatron.raised import Raised, raised
@@ -30,8 +30,6 @@ from heuristics.rules.megatron.answer import (
 )
 from heuristics.rules.megatron.request import Request
 from traces.texts import Texts
-
-_UNBUILT: Final = "nothing was laid out, since the configuration itself was not built"
 
 
 def main() -> None:
@@ -68,7 +66,11 @@ def answers(library: Library, request: Request) -> Iterator[Answer]:
         told = request if request.te_version else replace(request, te_version=NEWEST)
         yield _answer(library, told, "layer", layer)
     else:
-        yield not_checked("layer", _UNBUILT, library.version)
+        yield not_checked(
+            "layer",
+            "nothing was laid out, since the configuration itself was not built",
+            library.version,
+        )
 
 
 def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], Texts]) -> Answer:

@@ -18,7 +18,6 @@ from traces.patterns import compiled
 ABOUT: Final = "about_"
 """Before the names of what is said of the run: a command has `--gpu N` of its own."""
 
-_OF_THE_RUN: Final = "About the run"
 _FIRST: Final = frozenset({"about_gpu", "about_ep", "about_core_version"})
 """What is said of the run on the one screen; of all others their rows tell."""
 _EXAMPLES: Final = 5
@@ -114,7 +113,7 @@ def _title(param: Any) -> str:
     if param.param_type_name == "argument":
         return ARGUMENTS
     if param.name.startswith(ABOUT):
-        return _OF_THE_RUN
+        return "About the run"
     if param.name in _options():
         return _options()[param.name].title
     return "Help"

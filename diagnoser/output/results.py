@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from diagnoser.options import Flavor
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
@@ -28,9 +28,6 @@ from traces.spelling import counted, one_line
 if TYPE_CHECKING:
     from diagnoser.output.ticket import Ticket
     from reports.formats import Whole
-
-
-_OF_TWO: Final = (Kind.COMPARISON, Kind.FILES)
 
 
 @frozen
@@ -129,7 +126,7 @@ def plan_results(
         if kind not in FORMATS[form].kinds:
             there = ", ".join(sorted(named(kind)))
             raise UsageError(f"{words_of('kind')[kind]} has no {form}. Give one of {there}.")
-    if output.brief and kind in (*_OF_TWO, Kind.LAYOUTS):
+    if output.brief and kind in (Kind.COMPARISON, Kind.FILES, Kind.LAYOUTS):
         what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
         raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
     inputs = [*runs, *filter(None, beside)]

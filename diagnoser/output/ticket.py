@@ -33,7 +33,6 @@ PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
-_PICTURE: Final = "png"
 _MANIFEST: Final = "_manifest.json"
 
 
@@ -53,7 +52,7 @@ class Ticket:
     def head(self, form: str, head: Head) -> Head:
         """What stands over one of its files: its own page shows the picture beside it."""
         if form in PAGES:
-            return replace(head, picture=self.files[_PICTURE])
+            return replace(head, picture=self.files["png"])
         return head
 
     @property

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _ENDINGS: Final = frozenset(
     {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
 )
-_LOGS: Final = (".log", ".out")
 _OF_RECORDINGS: Final = ("expect", "steps", "nvtx", "base_gpu", "new_gpu", "more_base")
 """Options that choose in a recording, or judge one."""
 _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
@@ -156,7 +155,7 @@ def _read(
     config: Path | None, log: Path | None, asked: FilesComparison, given: Given
 ) -> tuple[Path | None, Path | None, Configured]:
     """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
-    if config is not None and log is None and config.suffix.lower() in _LOGS:
+    if config is not None and log is None and config.suffix.lower() in (".log", ".out"):
         return None, config, read_configured(None, config, given, asked.progress)
     try:
         return config, log, read_configured(config, log, given, asked.progress)

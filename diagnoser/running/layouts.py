@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from heuristics.layouts.choose import Found, Wanted
     from traces.settings.settings import Settings
 
-_LENGTH: Final = "seq_length"
 _TOKENS: Final = Limit(
     1 << 40, "tokens or sequences", "ours: a thousand times the longest there is"
 )
@@ -49,7 +48,7 @@ def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
     ):
         if size is not None:
             size_of(flag, size, most)
-    sizes = {_LENGTH: asked.seq_length, GLOBAL_BATCH: asked.global_batch}
+    sizes = {"seq_length": asked.seq_length, GLOBAL_BATCH: asked.global_batch}
     told = {knob: one for knob, one in sizes.items() if one is not None}
     settings = settings.changed(told, "option")
     wanted = _wanted(asked, given, settings, is_file)

@@ -18,7 +18,6 @@ from traces.texts import Texts
 
 FLEX: Final = ("deepep", "hybridep", "ncclep")
 """Backends of the flex dispatcher."""
-_NO_FLEX: Final = ("alltoall", "allgather")
 _SHAPE: Final = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads")
 GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
 """What graphs of a layer may hold by name; no name at all is the whole layer."""
@@ -139,7 +138,7 @@ class Features(KnobView):
         """alltoall, allgather, or the backend of flex; `flex` where its backend is unknown."""
         kind = self.word("moe_token_dispatcher_type")
         if kind != "flex":
-            if kind in _NO_FLEX:
+            if kind in ("alltoall", "allgather"):
                 return kind
             return None
         backend = self.word("moe_flex_dispatcher_backend")

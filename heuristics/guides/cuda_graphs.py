@@ -40,9 +40,6 @@ class Graphs(NamedTuple):
     modules: Texts
 
 
-NO_GRAPHS: Final = Graphs("none", ())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphChoice(Chosen):
     """What to capture first; `needs`: knobs to set with it."""
@@ -117,7 +114,7 @@ class _Asked:
                 kept = whole._replace(modules=modules)
                 if not self.broken(kept):
                     return kept, self._left_out(kept)
-        return NO_GRAPHS, [*map(partial(self._of_all, whole), broken)]
+        return Graphs("none", ()), [*map(partial(self._of_all, whole), broken)]
 
     def _left_out(self, kept: Graphs) -> list[Refusal]:
         """Why each other module of the row is left out."""

@@ -17,7 +17,7 @@ from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
-from traces.settings.knobs import STAGE_LAYOUT
+from traces.settings.knobs import STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Values
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import peak_memory, pieces_suffice
@@ -96,16 +96,12 @@ class Use:
     @property
     def least_frac(self) -> float:
         """The least that it may be: an estimate has its error."""
-        if self.is_estimated:
-            return self.used_frac * (1 - ERROR.value)
-        return self.used_frac
+        return self.used_frac * (1 - ERROR.value * self.is_estimated)
 
     @property
     def most_frac(self) -> float:
         """The most that it may be."""
-        if self.is_estimated:
-            return self.used_frac * (1 + ERROR.value)
-        return self.used_frac
+        return self.used_frac * (1 + ERROR.value * self.is_estimated)
 
 
 def peak_bytes(run: Run) -> int | None:
@@ -165,7 +161,6 @@ ASK_MEMORY: Final = say("guides.memory-report")
 
 
 _LAYER, _BORDER, _PREDICTION = "t", "|", "m"
-_OTHERS: Final[Values] = dict.fromkeys(("virtual_pipeline_model_parallel_size", *OTHER_LAYOUTS))
 
 
 @frozen
@@ -229,7 +224,14 @@ def _bytes(run: Run, changes: Values) -> tuple[int, ...] | None:
 
 
 def _with(run: Run, stages: Sequence[str]) -> tuple[int, ...] | None:
-    return _bytes(run, {**_OTHERS, STAGE_LAYOUT: _BORDER.join(stages)})
+    return _bytes(
+        run,
+        {
+            VIRTUAL_STAGES: None,
+            **dict.fromkeys(OTHER_LAYOUTS),
+            STAGE_LAYOUT: _BORDER.join(stages),
+        },
+    )
 
 
 def _moved(stages: list[str], held: Sequence[int]) -> list[str] | None:

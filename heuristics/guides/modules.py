@@ -19,9 +19,6 @@ INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
 OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
 """Labels that only a model with experts has."""
 
-_GDN: Final = ("qwen3_next",)
-_GDN_NAMES: Final = ("gdn", "gdn2", "gated_delta_net")
-
 
 class Module(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `modules.toml`, which says what its fields are."""
@@ -47,10 +44,10 @@ def latent_attention(run: Run) -> bool | None:
 def gated_delta_net(run: Run) -> bool | None:
     """Whether attention is a gated delta net: by the configuration, else by the family."""
     variant = run.config.first("experimental_attention_variant")
-    of_family = by_family(run.config.family, _GDN, (*MLA, *NO_SHARED))
+    of_family = by_family(run.config.family, ("qwen3_next",), (*MLA, *NO_SHARED))
     if variant is None:
         return of_family
-    return variant in _GDN_NAMES
+    return variant in ("gdn", "gdn2", "gated_delta_net")
 
 
 CORE_ATTENTION: Final = "core_attn"

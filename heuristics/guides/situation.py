@@ -20,7 +20,6 @@ from traces.training_log.own_lines import loading_frac
 
 EP_KINDS: Final = tuple(kind for kind in COMM_KINDS if kind.startswith("ep_"))
 SENDRECV: Final = "sendrecv_unresolved"
-PP_KINDS: Final = ("pp_p2p",)
 GRAPHED_KINDS: Final = ("launch", "python", "arrival")
 """Host overhead that replaying a graph takes away; not data loading, collection, or waits for the
 GPU."""
@@ -73,7 +72,7 @@ def waited_frac(run: Run) -> float | None:
 def pipeline_dominates(run: Run) -> bool | None:
     """Whether pipeline waiting costs more than expert all-to-all; None: unmeasured."""
     others = (SENDRECV,) if run.active.sendrecv_of_experts is False else ()
-    pipeline_ns = run.cost_ns("communication", (*PP_KINDS, *others))
+    pipeline_ns = run.cost_ns("communication", ("pp_p2p", *others))
     expert_ns = run.cost_ns("communication", EP_KINDS)
     if pipeline_ns is None or expert_ns is None:
         return None

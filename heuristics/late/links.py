@@ -32,9 +32,8 @@ _NEARLY: Final = 0.98
 
 
 def propose(run: MeasuredRun) -> Iterator[Edit]:
-    if run.aligned.clocks.aligned and len(run.together.matched):
-        yield from _of_groups(run)
-        yield from _of_exchanges(run)
+    yield from _of_groups(run)
+    yield from _of_exchanges(run)
 
 
 def _of_groups(run: MeasuredRun) -> Iterator[Edit]:

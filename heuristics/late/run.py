@@ -47,11 +47,6 @@ from traces.sections.run import (
 from traces.sections.section import copied
 from traces.spelling import percent
 
-_NO_WORLD: Final = gap(
-    "no recording names the number of ranks", "give --world-size N, or the run's --config or --log"
-)
-_NONE_KNOWN: Final = gap("no communication was recorded", "record ranks that communicate")
-
 
 @frozen
 class JudgedRun:
@@ -96,7 +91,12 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
     traffic = bytes_of(used, matched, waits, charged.counted, all_ranks_seen=seen)
     return Run(
         ranks_seen=len(used),
-        world_size=size.ranks if size else _NO_WORLD,
+        world_size=size.ranks
+        if size
+        else gap(
+            "no recording names the number of ranks",
+            "give --world-size N, or the run's --config or --log",
+        ),
         world_size_from=size.said if size else None,
         groups=tuple(_like(one, grid) for one in run.alike),
         late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
@@ -118,7 +118,8 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         experts=experts_of(used, matched, grid, run.routing, run.factor),
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
         complete_frac=or_gap(
-            complete_frac(matched, all_ranks_seen=seen and size is not None), _NONE_KNOWN
+            complete_frac(matched, all_ranks_seen=seen and size is not None),
+            gap("no communication was recorded", "record ranks that communicate"),
         ),
         late_exposed_by_kind_ns=late_exposed_ns,
         transfer_by_kind_ns=moving_ns,

@@ -26,7 +26,6 @@ EACH: Final = Limit(
 )
 MICRO_BATCHES: Final = (1, 2, 4, 8)
 """The sizes of Megatron-Bridge's presets."""
-_OTHER_STAGES: Final[Values] = dict.fromkeys(OTHER_LAYOUTS)
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Sizes:
             TP: self.tp, CP: self.cp, PP: self.pp, VIRTUAL_STAGES: virtual,
             EP: self.ep, ETP: self.etp, "sequence_parallel": self.tp > 1,
             MICRO_BATCH: self.micro_batch, "pipeline_model_parallel_layout": self.letters,
-            **_OTHER_STAGES,
+            **dict.fromkeys(OTHER_LAYOUTS),
         }  # fmt: skip
 
 

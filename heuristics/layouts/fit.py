@@ -21,7 +21,7 @@ from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
 from traces.missing import Missing
 from traces.settings.precision import low_bytes
-from traces.settings.settings import Settings, Values
+from traces.settings.settings import Settings, Value, Values
 from traces.sizes.activations import RECOMPUTED
 from traces.sizes.memory import MemoryEstimate, by_stage
 from traces.sizes.model import ModelSize
@@ -32,7 +32,6 @@ from traces.texts import Texts
 _PARTS: Final = {"mlp": "dense_mlp", "shared_experts": "shared_experts"}
 _FORWARD: Final = 1 / 3
 """What a forward pass is of a step's operations."""
-_NO_LAYERS: Final[Values] = {"recompute_method": None, "recompute_num_layers": None}
 
 
 @frozen
@@ -45,13 +44,17 @@ class Recompute:
 
     def changes(self) -> Values:
         """Knobs that set it."""
+        found: dict[str, Value] = {
+            "recompute_granularity": self.granularity,
+            "recompute_modules": self.modules or None,
+            "recompute_method": None,
+            "recompute_num_layers": None,
+        }
         if self.granularity == "full":
-            every: Values = {"recompute_method": "uniform", "recompute_num_layers": 1}
-            return {"recompute_granularity": "full", "recompute_modules": None, **every}
+            found |= {"recompute_method": "uniform", "recompute_num_layers": 1}
         if self.granularity == "none":
-            return {"recompute_granularity": None, "recompute_modules": None, **_NO_LAYERS}
-        selective = {"recompute_granularity": "selective"}
-        return {**selective, "recompute_modules": self.modules, **_NO_LAYERS}
+            found["recompute_granularity"] = None
+        return found
 
 
 NOTHING: Final = Recompute("none", (), 0.0)

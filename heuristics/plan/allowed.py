@@ -97,7 +97,9 @@ class Permits:
         return tuple(one for one in found if one.id not in self._before)
 
 
-Ask = Callable[[Sequence[Request]], Sequence[tuple[Answer, ...]]]
+Answers = tuple[Answer, ...]
+"""Of the library, by its tiers."""
+Ask = Callable[[Sequence[Request]], Sequence[Answers]]
 """Gives the answers of both tiers for each request, in order."""
 
 
@@ -112,7 +114,7 @@ class Asked:
     """
 
     plan: Plan
-    answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
+    answers: Mapping[str, Answers] = field(default_factory=dict)
 
 
 def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: Ask | None) -> Asked:
@@ -140,8 +142,8 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
     return Asked(plan, answers)
 
 
-def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
-    asked, answers, left = dict[str, Request](), dict[str, tuple[Answer, ...]](), {}
+def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, Answers]:
+    asked, answers, left = dict[str, Request](), dict[str, Answers](), {}
     for name, run in runs.items():
         one = request_of(run)
         if isinstance(one, NotAsked):
@@ -154,7 +156,7 @@ def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, tuple[Answer, ...]]:
     return answers | left
 
 
-def _not_asked(why: str) -> tuple[Answer, ...]:
+def _not_asked(why: str) -> Answers:
     return (Answer("config", "not_checked", why),)
 
 
@@ -179,7 +181,7 @@ def _is_same(run: Run, answer: Answer) -> bool:
     return own is not None and numbers(own)[:2] == numbers(answer.version)[:2]
 
 
-def _rejection(run: Run, name: str, answers: Mapping[str, tuple[Answer, ...]]) -> Rejection | None:
+def _rejection(run: Run, name: str, answers: Mapping[str, Answers]) -> Rejection | None:
     """Why a fix is rejected, in Megatron-Core's words.
 
     What it says of the configuration itself is not new. Where the run's release is unknown, a knob

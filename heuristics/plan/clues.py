@@ -94,8 +94,7 @@ def why_first(run: Run, wall: WallId, fix: str) -> str:
 
 
 def first_by_clue(run: Run, wall: WallId) -> str | None:
-    clue = _first(run, wall)
-    if clue:
+    if clue := _first(run, wall):
         return clue.fix
     return None
 

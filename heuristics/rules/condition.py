@@ -43,19 +43,19 @@ from heuristics.rules.terms import (
     tells,
     unknown_in,
 )
-from heuristics.rules.values import ARITHMETIC, NULL, comparison, computed, meet, truth
+from heuristics.rules.values import ARITHMETIC, NULL, comparison, computed, meet
 from heuristics.run.run import Run
 from heuristics.words import spelled
 from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.knobs import knobs
+from traces.settings.settings import truth
 from traces.spelling import chosen
 from traces.texts import Texts
 from traces.toml_tables import Readers
 
 ROOMS: Final = (configuration, groups, stages)
 """Where facts of a configuration stand; those of a view stand before the language that asks it."""
-_OF_RUN: Final = ("observed.", "run.")
 _FIELD: Final = compiled(r"\{(.+?)\}")
 
 
@@ -167,7 +167,7 @@ class Language:
         if name in DICTIONARY or name in knobs():
             whole, field = name, ""
         fact = DICTIONARY.get(whole)
-        view: type = Run if name.startswith(_OF_RUN) else Config
+        view: type = Run if name.startswith(("observed.", "run.")) else Config
         if fact:
             view = fact.view
         of: Evaluated = partial(_field, partial(answer, whole), field) if fact else _question(name)

@@ -11,7 +11,6 @@ from traces.frozen import frozen
 from traces.settings.settings import Value, Values
 from traces.settings.spelling import in_section, with_twins
 
-_LOW: Final = ("fp8", "fp4")
 _PLAIN_RECIPE: Final[Values] = {"mixed_precision": "bf16_mixed"}
 
 
@@ -44,7 +43,7 @@ def _more(run: Run, one: Rule, rule: Rule, values: Values) -> Values:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
     asked: Values = _in_run(run, one.set)
     if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
-        is_off = any(not values.get(knob, True) for knob in _LOW)
+        is_off = any(not values.get(knob, True) for knob in ("fp8", "fp4"))
         asked = _PLAIN_RECIPE if is_off and run.settings.value("mixed_precision") else {}
     more: dict[str, Value] = {}
     for knob, value in asked.items():

@@ -294,10 +294,10 @@ Rules = tuple[Rule, ...]
 
 def words_of(knob: str, value: Value, by: By) -> str:
     """What sets a knob: an override where Bridge refuses, else words."""
-    if by == "megatron_bridge" and "." in knob and not knob.startswith("env."):
-        return f"{knob}={'null' if value is None else str(value).lower()}"
     if knob.startswith("env."):
         return f"{knob.removeprefix('env.')}={value}"
+    if by == "megatron_bridge" and "." in knob:
+        return f"{knob}={'null' if value is None else str(value).lower()}"
     if value is None:
         return say("rules.left-out", knob=knob)
     return f"{knob} {spelled(value)}"

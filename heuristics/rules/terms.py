@@ -9,8 +9,9 @@ from typing import Any
 from heuristics.config.about import not_given
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import Asked, Fact
-from heuristics.rules.values import NULL, Compute, truth
+from heuristics.rules.values import NULL, Compute
 from heuristics.words import say
+from traces.settings.settings import truth
 from traces.texts import Texts
 
 Evaluated = Callable[[Any], object]
@@ -40,7 +41,10 @@ class Term:
         return (self.name,)
 
 
-def once(terms: Iterable[Term]) -> tuple[Term, ...]:
+Terms = tuple[Term, ...]
+
+
+def once(terms: Iterable[Term]) -> Terms:
     """Each name once, in its order."""
     found: dict[str, Term] = {}
     for one in terms:
@@ -79,7 +83,7 @@ def named_in(term: Term) -> Iterator[Term]:
         yield from named_in(part)
 
 
-def joined(terms: tuple[Term, ...], decides: bool) -> Evaluated:
+def joined(terms: Terms, decides: bool) -> Evaluated:
     """`or` is decided by what is true, `and` by what is not."""
 
     def of(asked: Any) -> bool | None:
@@ -107,11 +111,11 @@ def both(one: Term, other: Term, compute: Compute) -> Term:
     return Term(of, (one, other))
 
 
-def all_known(terms: tuple[Term, ...], asked: Any) -> bool:
+def all_known(terms: Terms, asked: Any) -> bool:
     return all(term.of(asked) is not None for term in terms)
 
 
-def first_of(terms: tuple[Term, ...], asked: Any) -> object:
+def first_of(terms: Terms, asked: Any) -> object:
     """The first that is known; null where none is and one is null."""
     null = None
     for term in terms:

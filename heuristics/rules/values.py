@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from packaging.version import Version
 
-from traces.settings.settings import OFF
-
 Compute = Callable[[Any, Any], object]
 """What two values come to."""
 
@@ -46,14 +44,6 @@ ARITHMETIC: Final[Mapping[type[ast.operator], Compute]] = {
     ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv,
 }
-
-
-def truth(value: object) -> bool | None:
-    if isinstance(value, str):
-        return value.lower() not in OFF
-    if value is None:
-        return None
-    return bool(value)
 
 
 def comparison(op: type[ast.cmpop], is_set: bool) -> Compute:

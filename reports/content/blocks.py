@@ -255,11 +255,12 @@ class CodeBlock:
 @frozen
 class Drawing:
     """Lines drawn in characters of one width, kept as they are; `plane`: the same for what can
-    draw.
+    draw. `language`: as of `CodeBlock`.
     """
 
     lines: Texts
-    plane: Plane | None = None
+    plane: Plane | None
+    language: str = "text"
 
 
 @frozen

@@ -18,7 +18,6 @@ from reports.rows import those
 from traces.spelling import counted
 
 State = Literal["violated", "differs", "unknown", "met", "not_applicable"]
-_STATES: Final[tuple[State, ...]] = get_args(State)
 OPEN: Final[tuple[State, ...]] = ("violated", "differs")
 """States of rules that the run does not follow."""
 _INPUTS: Final = 4
@@ -37,7 +36,7 @@ Rules = Mapping[State, list[WorkflowStep]]
 
 def _rules(result: Result) -> Rules:
     """Rules that are no defect as well, by their state: those stand above."""
-    found: dict[State, list[WorkflowStep]] = {state: [] for state in _STATES}
+    found: dict[State, list[WorkflowStep]] = {state: [] for state in get_args(State)}
     for one in those(result.workflow, same_as=""):
         found[_state(one)].append(one)
     return found

@@ -37,7 +37,6 @@ _FIRST: Final = 6
 _FEW: Final = 3
 """Of what is assumed and not known there."""
 _OWN: Final = " (the configuration's own)"
-_HEADS: Final = ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory")
 _NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9)
 _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
@@ -128,7 +127,12 @@ def _table(found: Layouts, everything: bool) -> Table:
             tight |= one.room == "tight"
     left_out = len(found.layouts) - len(rows)
     return table(
-        "Layouts", _HEADS, rows, _NUMBERS, when(tight, "!: nearly full."), left_out=left_out
+        "Layouts",
+        ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory"),
+        rows,
+        _NUMBERS,
+        when(tight, "!: nearly full."),
+        left_out=left_out,
     )
 
 

@@ -33,7 +33,6 @@ from traces.texts import Texts
 
 _OF_THE_RUN: Final = frozenset({"trace", DEFAULT})
 """Where settings come from that nobody wrote down."""
-_RECIPE_KNOWN: Final = "launcher.recipe_values_known"
 _FACTS: Final = {
     **{option_of(f"{package}_version"): name for package, name in PACKAGE_NAMES.items()},
     option_of("container"): "the container",
@@ -197,7 +196,7 @@ def _errors(result: Result, of: str) -> str:
 
 def recipe_known(result: Result) -> bool:
     """Whether the values of the recipe that a command names are known; so where it names none."""
-    one = settings_of(result).get(_RECIPE_KNOWN)
+    one = settings_of(result).get("launcher.recipe_values_known")
     return one is None or one.value is not False
 
 

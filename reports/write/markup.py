@@ -140,8 +140,7 @@ class Writer:
             case blocks.Bar():
                 yield from self._bar(block)
             case blocks.CodeBlock() | blocks.Drawing():
-                language = block.language if isinstance(block, blocks.CodeBlock) else "text"
-                yield from self.markup.copied(block.lines, language)
+                yield from self.markup.copied(block.lines, block.language)
             case blocks.Plan():
                 yield from self._plan(block)
             case blocks.Command():

@@ -26,7 +26,6 @@ _ARGUMENT: Final = compiled(r"""(?:'[^']*'|"[^"]*"|\$\(\([^)]*\)\)|[^\s'"])+""")
 """A word of a command; what is quoted or computed stays whole."""
 _MARKS: Final = compiled(r"[(){}\[\]\"]|(?P<end>; |[.?] (?:[A-Z0-9]))")
 """What opens or closes brackets and quotes, and the end of a sentence or of an item of a list."""
-_DOTS: Final = " ..."
 _ON: Final = " \\"
 """The command goes on in the next line."""
 _ASIDE: Final = ("(", "#")
@@ -90,7 +89,7 @@ def shortened(
             ends.append(mark.start() + 1)
     lines = wrapped(line, width, first, hanging)
     while most and len(lines) > most and ends:
-        lines = wrapped(line[: ends.pop()] + plain(_DOTS), width, first, hanging)
+        lines = wrapped(line[: ends.pop()] + plain(" ..."), width, first, hanging)
     return lines
 
 

@@ -57,9 +57,6 @@ class Room(Struct, frozen=True, forbid_unknown_fields=True):
     spellings: bool = False
 
 
-_WHOLE: Final = Room(spellings=True)
-
-
 @cache
 def _rooms() -> Mapping[str, tuple[Room, ...]]:
     return read_table("reports.write", "rooms.toml", dict[str, tuple[Room, ...]])
@@ -175,7 +172,7 @@ def block_lines(block: Block, view: View, room: Room) -> Lines:
         case blocks.Part():
             lines = [plain(block.title.upper(), "bold underline")]
             for one in block.blocks:
-                lines += [plain(""), *block_lines(one, view, _WHOLE)]
+                lines += [plain(""), *block_lines(one, view, Room(spellings=True))]
             return lines
         case blocks.Plan():
             return _plan_lines(block, view, room)

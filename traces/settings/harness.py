@@ -3,7 +3,7 @@ overrides.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from traces.settings.harness_recipes import (
     PRECISION,
     PRECISIONS,
     RECIPE,
+    Flags,
     precision_asked,
     precisions_ever,
     take_recipe,
@@ -40,11 +41,9 @@ _BY_HELPER: Final = (
     "moe_shared_expert_overlap",
 )
 _FALLS_BACK: Final = Release((0, 19, 0))
-_OF_DATA: Final = "dataset.sequence_length"
 _OWN_LENGTH: Final = ("rp2", "c4")
 """Data whose length an override may set: for all else the scripts make a dataset of the model's
 length (scripts/performance/utils/overrides.py, set_user_overrides)."""
-_ENVIRONMENT: Final = ("--env", "--custom_env_vars")
 
 
 def harness_count(names: Iterable[str]) -> int:
@@ -83,13 +82,13 @@ def take_harness(draft: Draft, words: Words, is_script: bool = True) -> None:
             unclear(draft, hidden, hidden.bridge, word.line)
     if is_script:
         if "--seq_length" in plain or plain.get("--data", "mock") not in _OWN_LENGTH:
-            draft.by_knob.pop(_OF_DATA, None)
+            draft.by_knob.pop("dataset.sequence_length", None)
         _without_deepep(draft, plain)
         take_recipe(draft, plain)
         _check_preset(draft, plain, words)
 
 
-def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word]) -> None:
+def _check_preset(draft: Draft, flags: Flags, words: Iterable[Word]) -> None:
     """The scripts stop where no preset has the precision; of an unknown release, where none ever
     had it.
 
@@ -111,7 +110,7 @@ def _check_preset(draft: Draft, flags: Mapping[str, str], words: Iterable[Word])
     draft.problem(line, text, others, "stops")
 
 
-def _without_deepep(draft: Draft, flags: Mapping[str, str]) -> None:
+def _without_deepep(draft: Draft, flags: Flags) -> None:
     """What the flag for DeepEP sets on a GPU without it: alltoall since 0.6, before it nothing.
 
     Source: training/flex_dispatcher_backend.py, apply_flex_dispatcher_backend, of v0.4.0 to
@@ -155,7 +154,7 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
             knob = knobs()["mixed_precision"]
         if knob is not None:
             unclear(draft, knob, flag, word.line)
-    elif flag in _ENVIRONMENT:
+    elif flag in ("--env", "--custom_env_vars"):
         _take_environment(draft, text, word.line)
     elif is_alias(flag):
         _take_alias(draft, flag, text, word.line)

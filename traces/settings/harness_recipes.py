@@ -42,6 +42,10 @@ _ONE_FOR_BOTH: Final = 6
 """The first with one preset for variants v1 and v2, and the last that the table knows."""
 
 
+Flags = Mapping[str, str]
+"""Flags of the scripts with their words."""
+
+
 class _Words(tuple[str, ...]):
     """In the table one text, with blanks between them."""
 
@@ -76,7 +80,7 @@ class _Preset(NamedTuple):
     batch: float
 
 
-def take_recipe(draft: Draft, flags: Mapping[str, str]) -> None:
+def take_recipe(draft: Draft, flags: Flags) -> None:
     """Take what a preset sets, where neither a flag nor an override says it.
 
     `flags`: those of Bridge's performance scripts, by their long names. Up to v0.2 they name family
@@ -127,13 +131,13 @@ def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def precision_asked(flags: Mapping[str, str]) -> str:
+def precision_asked(flags: Flags) -> str:
     """The precision of a command by the scripts' own names."""
     return flags.get(PRECISION, "bf16").lower()
 
 
 def _found(
-    draft: Draft, name: str, flags: Mapping[str, str], release: int
+    draft: Draft, name: str, flags: Flags, release: int
 ) -> Mapping[str, list[_Preset]] | None:
     """Presets by precision, of the GPU, release and variant; None where the table may lack some."""
     variant = flags.get("--config_variant", "v2").lower()

@@ -21,7 +21,6 @@ _BETWEEN: Final = compiled(r"[-_/ ]+")
 _SAYS_NOTHING: Final = compiled(
     r"base|exp|instruct|chat|it|hf|thinking|think|zero|original|bf16|fp8|fp4|nvfp4|mxfp4|\d{4,9}|v\d{1,9}(\.\d{1,9})?|16e|128e"
 )
-OTHER_LAYERS: Final = "experimental_attention_variant"
 
 
 class _Names(Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +101,7 @@ def model_named(text: str) -> NamedModel:
 
 def _model(id: str) -> NamedModel:
     counted, caveat, name = dict(models()[id]), _names().as_attention.get(id, ""), name_of(id)
-    counted.pop(OTHER_LAYERS, None)  # which are counted as attention
+    counted.pop("experimental_attention_variant", None)  # which are counted as attention
     return NamedModel(id, name, settings(counted, f"the model {name}"), caveat)
 
 

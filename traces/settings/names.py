@@ -22,7 +22,6 @@ NEAR: Final = Limit(
     "ours: one letter or one word of four wrong is near, another knob of the same family mostly is "
     "not",
 )
-GROUP_WORDS: Final = frozenset({"cfg", "config", "env", "env_vars", "launcher"})
 
 
 class Names(frozenset[str]):
@@ -97,7 +96,13 @@ def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NE
 
 @cache
 def _words() -> frozenset[str]:
-    names = lm_flags() | harness_flags() | bridge_paths() | open_groups() | GROUP_WORDS
+    names = (
+        lm_flags()
+        | harness_flags()
+        | bridge_paths()
+        | open_groups()
+        | {"cfg", "config", "env", "env_vars", "launcher"}
+    )
     return frozenset(compiled(r"[^A-Za-z0-9]+").split(" ".join(names)))
 
 

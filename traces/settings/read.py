@@ -43,7 +43,6 @@ LARGEST: Final = Limit(
 GIVE: Final = (
     "give a YAML or overrides of Megatron-Bridge, a command line or script, or a log's arguments"
 )
-_YAML_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _MAPPING_LINE: Final = compiled(rf"[\"']?[{LETTERS}_.-]+[\"']?\s*:(\s|$)")
 _CONTROL: Final = compiled(r"[\x00-\x08\x0e-\x1f]")
 
@@ -112,7 +111,7 @@ def _text(path: Path) -> str:
 
 
 def _is_yaml(text: str, name: str) -> bool:
-    if Path(name).suffix.lower() in _YAML_SUFFIXES or text.lstrip().startswith(
+    if Path(name).suffix.lower() in (".yaml", ".yml", ".json") or text.lstrip().startswith(
         ("{", "---", "%YAML")
     ):
         return True

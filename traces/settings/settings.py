@@ -93,6 +93,15 @@ OFF: Final = ("", "0", "false", "no", "off", "none", "null")
 """Texts that switch something off."""
 
 
+def truth(value: object) -> bool | None:
+    """Whether a value switches something on; None where there is none."""
+    if isinstance(value, str):
+        return value.lower() not in OFF
+    if value is None:
+        return None
+    return bool(value)
+
+
 class KnobView:
     """Settings that are asked. None: unknown, null, or not of the kind asked for.
 
@@ -124,13 +133,9 @@ class KnobView:
         A number is on unless it is 0, a text unless it says so, as variables of the environment do.
         """
         value = self.first(*knobs)
-        if value is None:
-            if any(map(self.known, knobs)):
-                return False
-            return None
-        if isinstance(value, str):
-            return value.lower() not in OFF
-        return bool(value)
+        if value is None and any(map(self.known, knobs)):
+            return False
+        return truth(value)
 
     def any_on(self, *knobs: str) -> bool | None:
         """True where one is on, False where all that are known are off and one is known."""
@@ -140,9 +145,7 @@ class KnobView:
         return None
 
     def null(self, knob: str) -> bool | None:
-        if self.known(knob):
-            return self.value(knob) is None
-        return None
+        return self.one_of(knob, None)
 
     def one_of(self, knob: str, *values: Value) -> bool | None:
         if self.known(knob):

@@ -79,6 +79,10 @@ Pieces = Words
 """A text in pieces, each with its line."""
 
 
+Variables = dict[str, Word]
+"""By name."""
+
+
 @frozen
 class Command:
     """A command, its words with variables put in, and what stands before it as `A=B`.
@@ -87,7 +91,7 @@ class Command:
     """
 
     words: Words
-    environment: dict[str, Word]
+    environment: Variables
     around: Words = ()
 
 
@@ -96,8 +100,8 @@ class Script:
     """All commands of a script in order, what it assigns and exports, and its `#SBATCH` words."""
 
     commands: list[Command] = field(default_factory=list)
-    assigned: dict[str, Word] = field(default_factory=dict)
-    exported: dict[str, Word] = field(default_factory=dict)
+    assigned: Variables = field(default_factory=dict)
+    exported: Variables = field(default_factory=dict)
     directives: list[Word] = field(default_factory=list)
 
 
@@ -106,8 +110,6 @@ _CLOSING: Final = frozenset({"fi", "esac"})
 _SKIPPED: Final = frozenset(
     {"then", "else", "do", "{", "}", "!", "time", "exec", "done", "while", "until"}
 )
-_DECLARING: Final = frozenset({"export", "declare", "local", "readonly", "typeset"})
-_TESTS: Final = frozenset({"[", "[[", "test"})
 
 
 def read_script(text: str) -> Script:
@@ -149,7 +151,7 @@ class _Reader:
                 statement.append(token)
             elif token.operator not in ("#", "<>"):
                 self._statement(statement)
-                is_test = bool(statement) and statement[0].plain in _TESTS
+                is_test = bool(statement) and statement[0].plain in ("[", "[[", "test")
                 self.after_test = token.operator in ("&&", "||") and (self.after_test or is_test)
                 statement = []
         self._statement(statement)
@@ -169,11 +171,11 @@ class _Reader:
             tokens = tokens[1:]
         if not tokens:
             return
-        if tokens[0].plain in _DECLARING:
+        if tokens[0].plain in ("export", "declare", "local", "readonly", "typeset"):
             self._declare(tokens[0].plain, tokens[1:])
             return
         rest = [*dropwhile(_is_assignment, tokens)]
-        environment: dict[str, Word] = {}
+        environment: Variables = {}
         for token in tokens[: len(tokens) - len(rest)]:
             if rest:
                 environment[token.assigns[0]] = _joined(self._value(token), token.line)
@@ -219,7 +221,7 @@ class _Reader:
             if pieces:  # none where a condition may have emptied it
                 self.script.exported[name] = _joined(pieces, pieces[0].line)
 
-    def _command(self, tokens: list[Token], before: dict[str, Word]) -> None:
+    def _command(self, tokens: list[Token], before: Variables) -> None:
         words = self._words(tokens)
         nested = _nested(words)
         if nested is not None and self.depth < DEEPEST.value:

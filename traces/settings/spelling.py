@@ -125,11 +125,9 @@ def _line(knob: Knob, value: Value, framework: Framework, core: Release | None) 
             return f"(leave out {name})"
         return f"{name}={_word(value)}"
     if framework == "megatron_bridge":
-        group, _, newest = knob.bridge.rpartition(".")
+        group, dot, newest = knob.bridge.rpartition(".")
         name = knob.name_in(core) if knob.older else newest
-        if group:
-            return f"{group}.{name}={_override(value)}"
-        return f"{newest}={_override(value)}"
+        return f"{group}{dot}{name}={_override(value)}"
     return _flag_line(knob, value, core)
 
 

@@ -35,6 +35,10 @@ RECOMPUTED: Final = _MODULES["recomputed"]
 OFFLOADED: Final = _MODULES["offloaded"]
 
 
+Held = dict[Part, float]
+"""Bytes of each part that a layer keeps."""
+
+
 @frozen
 class Keeping:
     """How activations are kept.
@@ -123,7 +127,7 @@ def _acts_on(module: str, part: Part, model: ModelSize, moe: bool) -> bool:
     return module != "mlp" or not moe
 
 
-def _offload(parts: dict[Part, float], kept: Keeping, moe: bool) -> None:
+def _offload(parts: Held, kept: Keeping, moe: bool) -> None:
     norms = {"attn_norm", "mlp_norm"} & kept.offload
     for module in kept.offload - norms:
         for part in OFFLOADED.get(module, ()):
@@ -133,13 +137,13 @@ def _offload(parts: dict[Part, float], kept: Keeping, moe: bool) -> None:
         parts["residual"] *= 1 - kept.offload_frac * len(norms if moe else norms - {"mlp_norm"}) / 2
 
 
-def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
+def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> Held:
     tokens = token_count(model, layout)
     shard = shard_count(model, layout)
     hidden = model.hidden_size
     low = kept.linear_bytes
     row_bytes = model.seq_length * ACTIVATION_BYTES if kept.unfused_attention else 4
-    parts: dict[Part, float] = {
+    parts: Held = {
         "residual": 2 * shard * hidden * ACTIVATION_BYTES,
         "softmax": tokens * model.heads / layout.tp * row_bytes,
         "attention_output": tokens
@@ -165,19 +169,19 @@ def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, fl
     return parts
 
 
-def _dense(model: ModelSize, layout: Layout, kept: Keeping) -> dict[Part, float]:
+def _dense(model: ModelSize, layout: Layout, kept: Keeping) -> Held:
     return {
         "mlp_norm": shard_count(model, layout) * model.hidden_size * kept.linear_bytes,
         "dense_mlp": token_count(model, layout) * _mlp(model, model.ffn_size, kept) / layout.tp,
     }
 
 
-def _moe(model: ModelSize, experts: Experts, layout: Layout, kept: Keeping) -> dict[Part, float]:
+def _moe(model: ModelSize, experts: Experts, layout: Layout, kept: Keeping) -> Held:
     shard, low = shard_count(model, layout), kept.linear_bytes
     copies = shard * experts.topk * layout.etp
     fc1 = experts.ffn_size * (2 if model.gated else 1)
     shared_copy = low * (kept.copies and experts.shared_ffn_size > 0)
-    parts: dict[Part, float] = {
+    parts: Held = {
         "mlp_norm": shard * model.hidden_size * (ACTIVATION_BYTES + shared_copy),
         "router": shard * experts.count * _ROUTER_BYTES,
         "expert_input": copies * experts.hidden_size * low,

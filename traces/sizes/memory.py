@@ -40,10 +40,10 @@ ERROR: Final = Limit(
     "without PEFT, none is estimated at more than 1.13 times what its GPU has",
 )
 _PATH: Final = "sizes.memory"
-_FSDP: Final = ("ddp.use_megatron_fsdp", "use_torch_fsdp2")
 
 
-_UNMEASURED: Final = gap("no log reports the peak of memory", "give the training log: --log FILE")
+ByPart = dict[str, int]
+"""Bytes by part of a model or of its activations."""
 
 
 class MemoryEstimate(Section, frozen=True):
@@ -91,7 +91,7 @@ def by_stage(
     if isinstance(model, Missing):
         return model
     untrained = settings.value("peft.dim") is not None
-    sharded = True in map(settings.value, _FSDP)
+    sharded = True in map(settings.value, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))
     if untrained or sharded:
         what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
         return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")
@@ -155,19 +155,21 @@ def _of_rank(
         logits_bytes=logits,
         by_part=by_part,
         layer_microbatches=layers,
-        assumed=(*model.assumed, *layout.assumed, *state.assumed, *_ASSUMED),
-        rest_bytes=_UNMEASURED,
+        assumed=(
+            *model.assumed,
+            *layout.assumed,
+            *state.assumed,
+            "every expert gets equally many tokens and none is dropped",
+        ),
+        rest_bytes=gap("no log reports the peak of memory", "give the training log: --log FILE"),
         calibrated_by="",
         total_bytes=parameters + gradients + optimizer + activations + logits,
     )
 
 
-_ASSUMED: Final = ("every expert gets equally many tokens and none is dropped",)
-
-
 def _chunk_bytes(
     settings: Settings, model: ModelSize, layout: Layout, kept: Keeping, chunk: Chunk
-) -> dict[str, int]:
+) -> ByPart:
     moe_count = chunk.moe + chunk.mtp * model.mtp_is_moe
     dense = layer_bytes(model, layout, kept, moe=False)
     moe = layer_bytes(model, layout, kept, moe=True) if moe_count else {}
@@ -181,18 +183,16 @@ def _chunk_bytes(
     return held
 
 
-def _sums(parts: Iterable[tuple[Mapping[Any, int], int]]) -> dict[str, int]:
+def _sums(parts: Iterable[tuple[Mapping[Any, int], int]]) -> ByPart:
     """Bytes by part of several, each so many times."""
-    held: dict[str, int] = {}
+    held: ByPart = {}
     for one, count in parts:
         for name, size in one.items():
             held[name] = held.get(name, 0) + count * size
     return held
 
 
-def _full_recompute(
-    settings: Settings, chunk: Chunk, held: dict[str, int], stream: int
-) -> dict[str, int]:
+def _full_recompute(settings: Settings, chunk: Chunk, held: ByPart, stream: int) -> ByPart:
     """Full recompute keeps a layer's input: of every n-th layer (uniform), or of the first n
     (block).
     """
@@ -206,14 +206,14 @@ def _full_recompute(
     return rest | {"residual": rest["residual"] + saved * stream}
 
 
-def _layers_offloaded(settings: Settings, chunk: Chunk, held: dict[str, int]) -> dict[str, int]:
+def _layers_offloaded(settings: Settings, chunk: Chunk, held: ByPart) -> ByPart:
     said = settings.value("cpu_offloading_num_layers")
     if settings.value("cpu_offloading_activations") is False or not isinstance(said, int):
         return held
     return _without_layers(chunk, min(said, chunk.layer_count), held)
 
 
-def _without_layers(chunk: Chunk, gone: int, held: dict[str, int]) -> dict[str, int]:
+def _without_layers(chunk: Chunk, gone: int, held: ByPart) -> ByPart:
     layers = chunk.layer_count
     return {name: whole * (layers - gone) // max(1, layers) for name, whole in held.items()}
 

@@ -139,9 +139,6 @@ _STATES: Final = (
 )
 
 
-_GATHERED: Final = ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
-
-
 @frozen
 class StateBytes:
     """Bytes of one parameter's state. `moments`: both of Adam's; `kept_frac`: what the GPU keeps of
@@ -170,7 +167,9 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     """
     knobs = Knobs(settings)
     aware = settings.value("optimizer.use_precision_aware_optimizer") is True
-    gathered = True in map(settings.value, _GATHERED)
+    gathered = True in map(
+        settings.value, ("ddp.fp8_param_gather", "mixed_precision.fp8_param_gather")
+    )
     main, *moments = map(knobs.dtype_bytes, _STATES) if aware else (4.0,) * 3
     remainders = aware and settings.value("optimizer.store_param_remainders") is not False
     if remainders and main == 4.0 and low is None:

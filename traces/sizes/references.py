@@ -38,7 +38,6 @@ _LAYOUT: Final[Mapping[Aspect, str]] = {
     "vpp": "virtual_pipeline_model_parallel_size",
     "ep": "expert_model_parallel_size",
 }
-_FORCE: Final = "moe_router_force_load_balancing"
 _ROUTINGS: Final[Mapping[Value, str]] = {True: "balanced", False: "natural"}
 Aspects = Mapping[Aspect, str | int | None]
 
@@ -183,7 +182,7 @@ def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspec
     return {
         "gpu": gpu,
         "precision": precision,
-        "routing": _ROUTINGS.get(settings.value(_FORCE)),
+        "routing": _ROUTINGS.get(settings.value("moe_router_force_load_balancing")),
         "sequence_length": knobs.positive("seq_length"),
         "gpu_count": knobs.positive("world_size"),
         "global_batch_size": knobs.positive("train.global_batch_size"),

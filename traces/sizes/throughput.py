@@ -90,11 +90,6 @@ def _passes(settings: Settings) -> int | None:
     return 3
 
 
-def flops_per_step(model: ModelSize, global_batch: int) -> float:
-    """Floating-point operations of a whole step over all GPUs, for sequences of full length."""
-    return sum(flops_per_token(model).values()) * global_batch * model.seq_length
-
-
 def _projections(model: ModelSize) -> int:
     hidden, heads = model.hidden_size, model.heads
     if model.latent is None:
@@ -163,7 +158,8 @@ def throughput(
     if step_ns <= 0:
         return Missing("throughput", "no step was measured", "record at least one whole step")
     gpu_s = world * step_ns / 1e9
-    tflops = flops_per_step(model, batch) / gpu_s / 1e12
+    flop = sum(flops_per_token(model).values()) * batch * model.seq_length
+    tflops = flop / gpu_s / 1e12
     ceiling = peak(gpu, peak_precision(precision))
     highest = ceiling or fastest(gpu)  # no precision makes a GPU faster than its fastest
     if highest and tflops > highest.tflops:

@@ -144,8 +144,9 @@ def _pattern(text: str) -> Pattern:
     return compiled(text.replace("VERSION", _VERSION))
 
 
-_TABLE: Final = ("traces.training_log", "versions.toml")
-_SAID: Final = read_table(*_TABLE, dict[str, tuple[_Row, ...]], {Pattern: _pattern})["said"]
+_SAID: Final = read_table(
+    "traces.training_log", "versions.toml", dict[str, tuple[_Row, ...]], {Pattern: _pattern}
+)["said"]
 
 
 def versions_in(text: str) -> dict[str, str]:

@@ -25,8 +25,6 @@ from traces.texts import Texts
 R = TypeVar("R")
 
 OWN: Final = "moe-diag.toml"
-_SHARED: Final = "pyproject.toml"
-_TABLE: Final = "[tool.moe-diag]"
 _FILES: Final = ("config", "log")
 """Facts that are files, by a path from the folder of the file that names them."""
 
@@ -74,8 +72,12 @@ def facts_near(folder: Path) -> Facts | None:
     for place in places:
         if (own := place / OWN).is_file():
             return _facts(own, _table(own, _read(own, top)), top)
-        shared = place / _SHARED
-        if shared.is_file() and is_within(shared, top) and _TABLE in (text := _read(shared, top)):
+        shared = place / "pyproject.toml"
+        if (
+            shared.is_file()
+            and is_within(shared, top)
+            and "[tool.moe-diag]" in (text := _read(shared, top))
+        ):
             return _facts(shared, _table(shared, text).get("tool", {}).get("moe-diag", {}), top)
     return None
 

@@ -46,6 +46,10 @@ _RELAY_S: Final = 0.1
 """How often a process says how far it is."""
 
 
+Results = dict[int, Any]
+"""What work gave, by the place of its task."""
+
+
 @frozen
 class Job:
     """One of several things to do: `work`, or with a `question` its answer to what that gives."""
@@ -56,7 +60,7 @@ class Job:
     given: Any
     question: Callable[[Any], Any] | None = None
 
-    def done(self, kept: dict[int, Any]) -> Any:
+    def done(self, kept: Results) -> Any:
         """Do it. `kept`: results by place, to which this one is added where it is not there."""
         if self.place not in kept:
             kept[self.place] = self.work(self.given)
@@ -71,7 +75,7 @@ class Gathered:
     """What jobs gave or raised, by place. From place `end` on none counts, as one before failed."""
 
     count: int
-    results: dict[int, Any] = field(default_factory=dict)
+    results: Results = field(default_factory=dict)
     failed: dict[int, Exception] = field(default_factory=dict)
 
     @property
@@ -162,7 +166,7 @@ class Workers(Engine):
         self._most, self._progress = jobs or cores, progress
         self._workers: list[_Worker] = []
         self._made: dict[int, _Worker] = {}
-        self._kept: dict[int, Any] = {}
+        self._kept: Results = {}
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
@@ -266,7 +270,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    kept = dict[int, Any]()
+    kept = Results()
     said_s = 0.0
 
     def say(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
@@ -285,7 +289,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection]) -> None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def attempt(job: Job, kept: dict[int, Any]) -> tuple[Any, Exception | None]:
+def attempt(job: Job, kept: Results) -> tuple[Any, Exception | None]:
     """What a job gives, and what it raised, of which one is None."""
     try:
         return job.done(kept), None

@@ -28,7 +28,6 @@ from traces.texts import Texts
 from traces.toml_tables import written
 
 _TABLE: Final[Mapping[str, Any]] = written("heuristics.rules.megatron", "request.toml")
-_FULL_PRECISION: Final = ("fp32", "tf32")
 
 
 def count(fields: Values, name: str, default: int = 1) -> int:
@@ -43,7 +42,7 @@ def assumed_options(fields: Values, run: Run) -> Values:
     """Options nobody said; none for a command line of Megatron-LM, whose defaults are core's."""
     if run.settings.framework == "megatron_lm":
         return {}
-    is_known = {"bf16", "fp16"} & set(fields) or run.precision in _FULL_PRECISION
+    is_known = {"bf16", "fp16"} & set(fields) or run.precision in ("fp32", "tf32")
     options: dict[str, Value] = {
         **_TABLE["of_all_recipes"],
         **(_TABLE["of_moe_recipes"] if _is_moe(fields, run) else {}),

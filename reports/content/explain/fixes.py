@@ -28,7 +28,6 @@ from reports.content.names import around, codes, ended, issue_sentence, joined, 
 from reports.measures import words_of
 from reports.rows import each
 
-_GPUS: Final = ("H100", "GB200")
 _EP: Final = 64
 """An example that every row of the tables on all-to-all allows."""
 _SMALL_EXPERTS: Final = (
@@ -176,7 +175,7 @@ def _fix(fix: Fix, edition: Guidance) -> Blocks:
 def _knobs(fix: Fix, run: Run) -> Blocks:
     """As a plan types them, where the GPU decides; else as for a run of which nothing is known."""
     if words_of("table_of_fix").get(fix.id) in ("dispatcher", "precision"):
-        for gpu in _GPUS:
+        for gpu in ("H100", "GB200"):
             given = Given(gpu=gpu, ep=_EP, etp=1, stage="tuned", flex_package=True)
             yield from items(f"Knobs, as on {gpu} with EP {_EP}", _spelled(fix, Run(given=given)))
         return

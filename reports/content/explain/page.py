@@ -25,7 +25,6 @@ from traces.spelling import printable
 _NEAREST: Final = 3
 _PHRASE: Final = compiled("[ /]")
 """What a name has not, and a line of a page has."""
-_LIST: Final = "Type moe-diag explain to list all."
 _NUMBERED: Final = compiled(r"_\d+$")
 _FIRST: Final = ("wall", "fix")
 """Kinds of topics that are listed apart, before measures."""
@@ -62,7 +61,9 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
     word = _joined(whole.rpartition(".")[2])
     nearest = [known[one] for one in nearest_names(word, known, _NEAREST)]
     near = optional(" The nearest: {}.", nearest, ", ".join)
-    raise UsageError(f"nothing is named {printable(topic, 60)!r}.{near} {_LIST}")
+    raise UsageError(
+        f"nothing is named {printable(topic, 60)!r}.{near} Type moe-diag explain to list all."
+    )
 
 
 def _names(whole: str) -> Iterator[str]:

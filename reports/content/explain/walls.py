@@ -71,10 +71,6 @@ def _value(limit: Limit) -> str:
 
 
 _JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
-_ORDER: Final = ["traces.limits:MOST", "traces.limits:HALF_A_WALL"]
-_FIRST: Final = (
-    "First what acts on most of the wall's cost; not what acts on less than half a wall of it"
-)
 _EVERY_WALL: Final = (
     "traces.limits:WALL",
     "traces.limits:HALF_A_WALL",
@@ -113,4 +109,7 @@ def _wall(wall: WallId) -> Blocks:
         optional("Where there is no wall, {} may still help: levers.", levers, ", ".join)
     )
     yield from limit_items([*_EVERY_WALL, *limits_in(judge.__name__), *_MEASURED[wall]])
-    yield from limit_items(_ORDER, _FIRST)
+    yield from limit_items(
+        ["traces.limits:MOST", "traces.limits:HALF_A_WALL"],
+        "First what acts on most of the wall's cost; not what acts on less than half a wall of it",
+    )

@@ -100,7 +100,6 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-_NOTHING: Final[Mapping[str, Several]] = {}
 _LABELLED: Final = 0.11
 """Narrower pieces of a bar have no room for their share; each stands in the legend."""
 _LETTER: Final = 0.0145
@@ -112,7 +111,7 @@ class Marks:
     use.
     """
 
-    def __init__(self, view: View, more_of: Mapping[str, Several] = _NOTHING) -> None:
+    def __init__(self, view: View, more_of: Mapping[str, Several] = {}) -> None:
         """`more_of`: what is folded in the card of a step, by its id."""
         self.keys = view.keys
         self._terms: dict[str, Measure] = {}

@@ -219,7 +219,6 @@ def _harmless(value: Any) -> Any:
 
 _NAME_WIDTH: Final = 120
 """Names are cut in the middle here: a step has them thousands of times."""
-_UNNAMED: Final = "range (its text may be private)"
 
 
 def step_tracks(
@@ -280,7 +279,7 @@ def _host(
 ) -> Iterator[Slice]:
     """Calls take the arrows that begin at their start; of two at one instant the first."""
     category, arrows = lane.kind.removesuffix("s"), tuple[int, ...]()
-    unnamed = "call" if lane.kind == "calls" else _UNNAMED
+    unnamed = "call" if lane.kind == "calls" else "range (its text may be private)"
     for offset_ns, length_ns, name in zip(lane.at_ns, lane.length_ns, lane.name, strict=True):
         if lane.kind == "calls":
             arrows = tuple(launched.pop(offset_ns, ()))
