@@ -314,7 +314,7 @@ def command_line(
     return shlex.join(printable(word, max(len(word), 3)) for word in words)
 
 
-def path_words(path: Path, redact: bool = True) -> str:
+def path_words(path: Path, redact: bool) -> str:
     """A path as a document may name it: its base name as far as that may be told, or whole.
 
     Bytes that are no UTF-8 are replaced.

@@ -54,7 +54,7 @@ def plan_targets(
     output: str,
     traces: Sequence[Path],
     force: bool,
-    ending: str = "_moe-diag",
+    ending: str,
 ) -> list[Target]:
     """Where each format goes, checked before any work.
 

@@ -60,8 +60,7 @@ def read_configured(
         if logged is None and not has_more:
             raise
         reason = f"not read as a configuration ({error}); everything else is judged"
-        unread = Problem(told_path(config), reason)
-        return Configured(log=logged, problems=(*problems, unread))
+        return Configured(log=logged, problems=(*problems, Problem(told_path(config), reason)))
     return Configured(read.settings, logged, (*read.problems, *problems), read.versions)
 
 

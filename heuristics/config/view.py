@@ -192,11 +192,11 @@ class Config(Sizes):
         ep, etp, domain = self.ep, self.expert_tensor_size, self.nvlink_domain
         if domain is None:
             return None
-        if ep is not None and ep * (etp or 1) > domain:
+        if ep is None:
+            return (domain == 8 and self.observed.internode) or None
+        if ep * (etp or 1) > domain:
             return True
-        if ep is None and domain == 8 and self.observed.internode:
-            return True
-        if ep is not None and etp is not None:
+        if etp is not None:
             return False
         return None
 

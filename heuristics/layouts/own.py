@@ -38,8 +38,7 @@ def own_layout(
     kept = fullest(fitting.stages(sizes, NOTHING) or held).total_bytes
     own = Fitted(sizes, recompute, fullest(held), fitting.capacity, kept)
     broken = tuple(rule.id for rule in errors(run))
-    dispatcher = run.active.dispatcher
-    return shown(own, run, ranking, dispatcher, "", broken, own=True)
+    return shown(own, run, ranking, run.active.dispatcher, "", broken, own=True)
 
 
 def _sizes(run: Run, model: ModelSize, layout: Layout) -> Sizes:

@@ -77,8 +77,7 @@ def experts_overlap(run: Run) -> bool | None:
 @cache
 def clues() -> Mapping[WallId, tuple[Clue, ...]]:
     """Those of each wall, in order."""
-    kind = dict[WallId, tuple[Clue, ...]]
-    return read_table("heuristics.plan", "clues.toml", kind, RUNS.readers)
+    return read_table("heuristics.plan", "clues.toml", dict[WallId, tuple[Clue, ...]], RUNS.readers)
 
 
 def _first(run: Run, wall: WallId) -> Clue | None:

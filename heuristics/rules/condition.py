@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cached_property, partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final
@@ -90,10 +90,10 @@ class Condition:
         """Names of knobs and facts in it."""
         return tuple(one.name for one in self.named)
 
-    @property
+    @cached_property
     def knobs(self) -> Texts:
         """Knobs that it speaks of, those of its facts included."""
-        return _knobs(self)
+        return tuple(dict.fromkeys(knob for one in self.named for knob in one.knobs))
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known
@@ -136,7 +136,7 @@ class Language:
         self._ways: dict[type, Callable[[Any], Any]] = {view: _itself}
         for other, path in (ways or {}).items():
             self._ways[other] = attrgetter(path)
-        self._conditions: dict[str, Condition] = {}
+        self._conditions = dict[str, Condition]()
         self.readers: Readers = {Condition: self.condition, Version: Version}
         """For tables whose rows have conditions and releases."""
         for name, cases in written_facts().get(view.__name__, {}).items():
@@ -260,7 +260,6 @@ CONFIGURED: Final = Language(Config)
 RUNS: Final = Language(Run, {Config: "config"})
 """Conditions that tables ask of a run: of guides, fixes, clues and the workflow."""
 condition: Final = CONFIGURED.condition
-named: Final = CONFIGURED.named
 READERS: Final = CONFIGURED.readers
 
 
@@ -315,8 +314,3 @@ def _limit(name: str) -> Limit | None:
         return None
     limit: Limit = getattr(import_module(f"heuristics.{room}" if room else "traces.limits"), own)
     return limit
-
-
-@cache
-def _knobs(condition: Condition) -> Texts:
-    return tuple(dict.fromkeys(knob for one in condition.named for knob in one.knobs))

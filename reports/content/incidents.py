@@ -76,5 +76,4 @@ def _words(settings: Settings, detail: Detail, one: Incident) -> Words:
 
 
 def _condition(one: Incident) -> str:
-    names = ", ".join(map(spoken, one.only_if))
-    return optional("if it fits (not known here: {}): ", names)
+    return optional("if it fits (not known here: {}): ", ", ".join(map(spoken, one.only_if)))

@@ -194,8 +194,7 @@ class Writer:
                 numbers.insert(place + 1, False)
                 break
         yield from self.markup.table(titles, numbers, drawn)
-        more = beyond(table.left_out, 0, "{} left out. ", "more row")
-        if note := words(more, table.note):
+        if note := words(beyond(table.left_out, 0, "{} left out. ", "more row"), table.note):
             yield from ("", self.said(note))
 
     def _row(self, row: blocks.Row, said: Said) -> list[str]:
@@ -220,8 +219,7 @@ class Writer:
     def _plan(self, plan: blocks.Plan) -> Marked:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
-        more = beyond(plan.left_out, 0, " {} left out.", "more step")
-        if said := words(plan.together, more):
+        if said := words(plan.together, beyond(plan.left_out, 0, " {} left out.", "more step")):
             yield from ("", self.said(said))
 
     def _step(self, step: blocks.Step) -> Item:

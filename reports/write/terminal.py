@@ -138,7 +138,7 @@ _MOST_ROWS: Final = 40
 """Rows of one table at most: nobody reads a thousand kernels on a terminal."""
 
 
-def bar_lines(bar: Bar, view: View, most: int = 0) -> Lines:
+def bar_lines(bar: Bar, view: View, most: int) -> Lines:
     width = (view.width or 80) - 1
     label = f"{bar.title}  "
     # each piece at least one character, the largest takes what rounding leaves
@@ -161,7 +161,7 @@ def bar_lines(bar: Bar, view: View, most: int = 0) -> Lines:
     return lines
 
 
-def table_lines(table: Table, view: View, longest: int = 0) -> Lines:
+def table_lines(table: Table, view: View, longest: int) -> Lines:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
     width = view.width or 200
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))

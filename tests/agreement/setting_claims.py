@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from heuristics.config.about import Given
 from heuristics.config.view import Config, Trust
-from heuristics.rules.condition import named
+from heuristics.rules.condition import CONFIGURED
 from heuristics.rules.values import NULL
 from heuristics.run.run import Run
 from heuristics.words import sentences
@@ -324,7 +324,7 @@ def _figures(text: str, run: Run) -> Found:
 
 def _state(name: str, stated: str, config: Config) -> str:
     """A knob or fact in the words of a figure; of a list, those of its names that are stated."""
-    value = named(name).of(config)
+    value = CONFIGURED.named(name).of(config)
     if value is None or value is NULL or value == "":
         return UNKNOWN if value is None else "not set"
     if isinstance(value, bool):

@@ -84,7 +84,7 @@ def estimate(
 
 
 def by_stage(
-    settings: Settings, core_version: str | None = None, precision: str | None = None
+    settings: Settings, core_version: str | None, precision: str | None = None
 ) -> tuple[MemoryEstimate, ...] | Missing:
     """The memory of every pipeline rank, in their order; Missing names the knobs needed."""
     model = model_size(settings, any_vocabulary=True)

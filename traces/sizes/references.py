@@ -112,7 +112,7 @@ def references() -> tuple[Reference, ...]:
 
 
 def nearest_references(
-    settings: Settings, gpu: str | None = None, precision: str | None = None
+    settings: Settings, gpu: str | None, precision: str | None = None
 ) -> tuple[Reference, ...]:
     """Published rows of the same model, nearest first: those that differ in what moves throughput
     most last.

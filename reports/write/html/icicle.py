@@ -14,8 +14,6 @@ from traces.sections.addresses import HostStack
 from traces.sections.rank import Rank
 from traces.spelling import printable
 
-HIGH: Final = 30
-"""Pixels of a row."""
 _LEAST: Final = 0.003
 """Of the host's time: what is narrower is not drawn."""
 _LETTER: Final = 0.0075

@@ -70,10 +70,6 @@ _LEAST: Final = 40_000
 """Bytes for the timelines, however much else there is."""
 _ROWS: Final = {"exposed_comm": "comm", "exposed_copy": "copy"}
 """Rows of the ledger, and what a timeline calls the same kernels."""
-Replayed = list[tuple[list[str], float | None, float, str]]
-"""Ids of changes, what they save at least and at most as shares of the step, and that in words."""
-
-
 Tab = tuple[str, str, list[Block]]
 """Its anchor, its title, what stands in it."""
 
@@ -98,7 +94,7 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
             refused.append(block)
     places = [*map(partial(called, result), result.ranks)]
     page = head.over(Page(title(result), facts(result), (), Detail.FULL))
-    run, replayed = known(result.run), []
+    run, replayed = known(result.run), []  # ids of changes; what they save; that in words
     for step in steps.steps:
         if step.replayed and step.high is not None:
             replayed.append(([step.id], step.low, step.high, saving(step.low, step.high)))
@@ -131,7 +127,7 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     return written(timelines(found, walls_of(result.ranks), grids_of(result.ranks), room))
 
 
-def write_run_html(merged: Merged, view: View, head: Head = PLAIN) -> str:
+def write_run_html(merged: Merged, view: View, head: Head) -> str:
     """The page of a run that was put together: who is late, every rank as a column, and each by
     step.
     """
