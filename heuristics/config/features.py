@@ -48,9 +48,9 @@ class Features(KnobView):
     def __init__(self, settings: Settings, written: Settings, observed: Observed) -> None:
         super().__init__(settings)
         self.written, self.observed = written, observed
-        self.told: dict[str, object] = {}
+        self.told = dict[str, object]()
         """Facts that were asked for before, by name: hundreds of rules ask for the same few."""
-        self.held: dict[str, bool | None] = {}
+        self.held = dict[str, bool | None]()
         """Conditions that were, by text."""
 
     @cached_property

@@ -78,7 +78,7 @@ def _without_later_knobs(core_version: str | None) -> Settings:
 
 
 def given_settings(given: Given) -> Settings:
-    found: dict[str, Setting] = {}
+    found = dict[str, Setting]()
     for field, row in OPTIONS.items():
         value = getattr(given, field)
         if row.is_knob and value is not None:

@@ -52,7 +52,7 @@ def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
     """The rows of each edition, from the table of that name beside this file. Raises `WrongRow`."""
     package, file = "heuristics.guides", f"{name}.toml"
     document = written(package, file)
-    found: dict[Guidance, tuple[Row, ...]] = {}
+    found = dict[Guidance, tuple[Row, ...]]()
     for edition in EDITIONS:
         rows = keyed(_of_edition(edition, document["row"], document["source"][edition]))
         read = read_rows(rows, dict[str, Row], place(package, file), RUNS.readers)
@@ -142,7 +142,7 @@ def fire(
     fact, as the next question may not be needed any more. What has no option only a trace can tell.
     `outcome` tells whether two rows say the same. The last row of a table has no conditions.
     """
-    passed: list[tuple[Row, str]] = []
+    passed = list[tuple[Row, str]]()
     for row in table(name)[edition or run.config.guidance]:
         holds = row.when.holds(run) if row.when else True
         if holds:

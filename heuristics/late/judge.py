@@ -55,7 +55,7 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
     """
     if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
         return None
-    found: list[Tried] = []
+    found = list[Tried]()
     for propose in _STEADY:
         found += _worth(run, propose(run))
     worst = _most(run, filter(_is_replayed, found))

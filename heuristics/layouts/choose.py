@@ -173,7 +173,7 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
 
 def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
     """The best of each set of parallel sizes that fits, and how many sets divide."""
-    best: dict[tuple[int, ...], tuple[float, Fitted]] = {}
+    best = dict[tuple[int, ...], tuple[float, Fitted]]()
     seen = set()
     done = set()
     for sizes in candidates(asked):
@@ -207,7 +207,7 @@ def _legal(
     ordered: Sequence[Fitted], run: Run, ranking: Ranking, typed: Typed
 ) -> tuple[list[PlannedLayout], int]:
     """The first that no rule of the releases refuses, and how many of those looked at one does."""
-    listed: list[PlannedLayout] = []
+    listed = list[PlannedLayout]()
     refused = 0
     for one in ordered:
         if len(listed) == LISTED.value:

@@ -115,7 +115,7 @@ def published() -> tuple[Published, ...]:
     """Every layout of a model whose sizes are known; a layout that several sources have stands
     once.
     """
-    found: dict[Published, Published] = {}
+    found = dict[Published, Published]()
     for one in (*_of_references(), *_of_table(), *_of_scripts()):
         if one.model in _weights():
             found.setdefault(replace(one, micro_batch=1, source=""), one)

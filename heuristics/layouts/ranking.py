@@ -61,7 +61,7 @@ class Ranking:
 
     def closest(self, one: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
         """Published layouts that speak most for this one, each layout once."""
-        once: dict[tuple[str, str, str], tuple[Near, float]] = {}
+        once = dict[tuple[str, str, str], tuple[Near, float]]()
         for of in sorted(self.near, key=partial(nearness, one.sizes), reverse=True):
             if (value := nearness(one.sizes, of)) > 0:
                 once.setdefault((of.of.model, of.of.gpu, of.of.layout), (of, value))

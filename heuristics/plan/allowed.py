@@ -123,9 +123,9 @@ def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: A
     if ask is None or not run.settings.by_knob:
         return Asked(plan)
     answers = _ask(ask, {OWN: run})
-    rejected: dict[str, Rejection] = {}
+    rejected = dict[str, Rejection]()
     while new := [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]:
-        runs: dict[str, Run] = {}
+        runs = dict[str, Run]()
         for one in new:
             if {one.fix.id, *one.after} & {*IDS.values()}:
                 answers[one.fix.id] = _not_asked(say("plan.for-another-release"))

@@ -98,8 +98,8 @@ def _plan(
 ) -> Plan:
     """`never`: ids of fixes that are not made, for whose turn nothing waits."""
     permits = Permits(run)
-    chosen: list[Planned] = []
-    refused: list[Refused] = []
+    chosen = list[Planned]()
+    refused = list[Refused]()
     for wall in walls:
         seen = ids_of((*chosen, *refused))
         dominated = any(is_direct(run, fix) for fix in _ordered(run, wall, catalogue))

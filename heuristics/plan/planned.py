@@ -103,7 +103,7 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
     defended saving, in the order they have, then those that gain little at most, then those that a
     recipe may have already. One that others wait for stands before them.
     """
-    result: list[Planned] = []
+    result = list[Planned]()
     lead = codes_of(dict.fromkeys(first))
     for one in sorted(fixes, key=lambda one: (lead.get(one.fix.id, len(lead)), *_place(one))):
         _put(one, fixes, result)

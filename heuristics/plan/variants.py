@@ -84,7 +84,7 @@ def _joined(
     is.
     """
     kept = {one.fix.id: one for one in later.fixes}
-    before: dict[str, Planned] = {}
+    before = dict[str, Planned]()
     for one in now.fixes:
         if one.fix.id in kept and kept[one.fix.id].knobs == one.knobs and {*one.after} <= {*before}:
             before[one.fix.id] = replace(one, shares_with=kept[one.fix.id].shares_with)
@@ -99,7 +99,7 @@ def _joined(
 
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
     """The releases that would meet what stops a fix; none where anything else stops it as well."""
-    newest: dict[str, Release] = {}
+    newest = dict[str, Release]()
     for one in needs:
         if not one.stops:
             continue

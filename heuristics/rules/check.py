@@ -123,7 +123,7 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
 def _with_defaults(run: Run, asks: Texts) -> Config:
     """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
-    off: dict[str, Value] = {}
+    off = dict[str, Value]()
     for knob in asks:
         row = knobs().get(knob)
         default = row.default_in(core) if row is not None else ()

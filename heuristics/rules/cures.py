@@ -45,7 +45,7 @@ def _more(run: Run, one: Rule, rule: Rule, values: Values) -> Values:
     if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
         is_off = any(not values.get(knob, True) for knob in ("fp8", "fp4"))
         asked = _PLAIN_RECIPE if is_off and run.settings.value("mixed_precision") else {}
-    more: dict[str, Value] = {}
+    more = dict[str, Value]()
     for knob, value in asked.items():
         if knob not in values:
             more[knob] = value

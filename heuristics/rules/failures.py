@@ -181,12 +181,12 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     if run.log is None:
         return ()
     log, config = run.log, run.view(Trust.CHECKED)
-    of_rules: dict[str, Failure] = {}
+    of_rules = dict[str, Failure]()
     for message in log.messages:
         if message.id in rules_by_line():
             rule = _cause(rules_by_line()[message.id], config)
             of_rules.setdefault(rule.id, _caused(rule, config, message))
-    seen: dict[str, Row] = {}
+    seen = dict[str, Row]()
     for row in failures().values():
         if (at := row.seen(log, config)) is not None:
             seen[row.id] = replace(row, line=at[0])
@@ -197,7 +197,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
 @cache
 def rules_by_line() -> Mapping[str, Rules]:
     """The rules that a known line may come from."""
-    found: dict[str, Rules] = {}
+    found = dict[str, Rules]()
     for rule in rules().values():
         for line in rule.all_lines:
             found[line] = (*found.get(line, ()), rule)
@@ -230,7 +230,7 @@ CORRECTION: Final = compiled(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 @cache
 def corrections() -> Mapping[str, Corrected]:
     """What rules and failures ask for beside fixes, by id in order, with all that it is for."""
-    found: dict[str, Corrected] = {}
+    found = dict[str, Corrected]()
     every: Corrected = (*rules().values(), *failures().values())
     for one in every:
         if CORRECTION.fullmatch(one.fix):

@@ -305,7 +305,7 @@ def words_of(knob: str, value: Value, by: By) -> str:
 
 def added_rules(ours: Mapping[str, Rule]) -> dict[str, Rule]:
     """By id, in the order of plug-ins and of the names of their tables."""
-    found: dict[str, Rule] = {}
+    found = dict[str, Rule]()
     for entry in offered("moe_diag.rules"):
         with left_out_if_wrong(entry):
             found |= _of_plugin(entry, {**ours, **found})
@@ -316,7 +316,7 @@ def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
     tables = [one for one in files(entry.load()).iterdir() if one.name.endswith(".toml")]
     if not tables:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
-    found: dict[str, Rule] = {}
+    found = dict[str, Rule]()
     for table in sorted(tables, key=lambda one: one.name):
         written = keyed(tomli.loads(table.read_text(encoding="utf-8")))
         for id, row in written.items():
@@ -355,7 +355,7 @@ SUBJECTS: Final = (
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`."""
-    ours: dict[str, Rule] = {}
+    ours = dict[str, Rule]()
     for subject in SUBJECTS:
         ours |= rows(subject)
     return {**ours, **added_rules(ours)}

@@ -46,7 +46,7 @@ Terms = tuple[Term, ...]
 
 def once(terms: Iterable[Term]) -> Terms:
     """Each name once, in its order."""
-    found: dict[str, Term] = {}
+    found = dict[str, Term]()
     for one in terms:
         found[one.name] = one
     return tuple(found.values())

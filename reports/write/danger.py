@@ -32,7 +32,7 @@ class Dangers:
     """The characters that a markup would take for its own."""
 
     def __init__(self, rows: Iterable[Where]) -> None:
-        self._beside: dict[str, list[tuple[Pattern, Pattern]]] = {}
+        self._beside = dict[str, list[tuple[Pattern, Pattern]]]()
         for row in rows:
             beside = compiled(f"(?:{row.before})$"), compiled(row.after)
             for character in row.characters:

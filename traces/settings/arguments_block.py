@@ -21,7 +21,7 @@ def has_arguments(text: str) -> bool:
 
 def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
     """Take the last block of a log's lines. Whether it was read to its end."""
-    found: list[tuple[int, str, str]] = []
+    found = list[tuple[int, str, str]]()
     is_inside = is_whole = False
     for number, line in enumerate(lines, 1):
         if HEADER.search(line):

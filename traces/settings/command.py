@@ -49,7 +49,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     """The last number after flags of a launcher, as `--nodes=4`, `--nodes 4`, `-N4`; None: none is
     plain.
     """
-    found: dict[str, int | None] = {}
+    found = dict[str, int | None]()
     for word, after in pairwise((*words, _NO_WORD)):
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):

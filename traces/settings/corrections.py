@@ -62,7 +62,7 @@ def _table() -> _Table:
 @cache
 def spellings() -> Mapping[str, Correction]:
     """Flags and paths that are no longer right, each with its correction."""
-    found: dict[str, Correction] = {}
+    found = dict[str, Correction]()
     for row in _table().spelling:
         for name, right in row.right.items():
             found[name] = _correction(row, name, right)

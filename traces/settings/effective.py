@@ -193,7 +193,7 @@ def of_precision(said: Settings) -> Values:
     for knob in said.by_knob:
         if knob.startswith("mixed_precision."):
             fields[knob.removeprefix("mixed_precision.")] = said.value(knob)
-    found: dict[str, Value] = {}
+    found = dict[str, Value]()
     for field, value in fields.items():
         for target in (field, f"ddp.{field}", f"optimizer.{field}"):
             if target in knobs():

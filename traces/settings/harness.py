@@ -64,7 +64,7 @@ def take_harness(draft: Draft, words: Words, is_script: bool = True) -> None:
 
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
     """
-    plain: dict[str, str] = {}
+    plain = dict[str, str]()
     pairs = list(_pairs(words))
     if is_script:  # run_script.py sets overrides first, so that a flag wins wherever it stands
         pairs.sort(key=lambda pair: pair[0].is_flag)

@@ -157,9 +157,9 @@ def _found(
         return None
     if release == _ONE_FOR_BOTH:
         variant = "v2"
-    found: dict[str, list[_Preset]] = {}
+    found = dict[str, list[_Preset]]()
     for one in ("v1", variant):  # which stands in where the variant has none
-        presets: dict[str, list[_Preset]] = {}
+        presets = dict[str, list[_Preset]]()
         for row in rows:
             batch = getattr(row, one).get(release)
             for precision in row.precisions if gpu in row.gpus and batch is not None else ():
@@ -232,7 +232,7 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Values:
 
 
 def _also(name: str, gpu: str, release: int) -> Values:
-    given: dict[str, Raw] = {}
+    given = dict[str, Raw]()
     for recipes, gpus, releases, values in _table().also:
         if (
             name in (recipes or (name,))

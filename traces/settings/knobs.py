@@ -205,7 +205,7 @@ def by_flag() -> Mapping[str, Sequence[tuple[Knob, bool]]]:
     """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names
     included.
     """
-    found: dict[str, list[tuple[Knob, bool]]] = {}
+    found = dict[str, list[tuple[Knob, bool]]]()
     for knob in knobs().values():
         for flag in filter(None, (knob.flag, knob.off, *map(flag_named, knob.older))):
             found.setdefault(flag, []).append((knob, flag == knob.off))
@@ -215,7 +215,7 @@ def by_flag() -> Mapping[str, Sequence[tuple[Knob, bool]]]:
 @cache
 def by_dest() -> Mapping[str, Sequence[Knob]]:
     """Each name of Megatron-LM's printed arguments: the knobs it tells. Older names included."""
-    found: dict[str, list[Knob]] = {}
+    found = dict[str, list[Knob]]()
     for knob in knobs().values():
         for name in filter(None, (knob.dest, *knob.older)):
             found.setdefault(name, []).append(knob)
@@ -225,7 +225,7 @@ def by_dest() -> Mapping[str, Sequence[Knob]]:
 @cache
 def by_path() -> Mapping[str, Knob]:
     """Each path of a Megatron-Bridge configuration: its knob. Older names included."""
-    found: dict[str, Knob] = {}
+    found = dict[str, Knob]()
     for knob in knobs().values():
         group, _, name = knob.bridge.rpartition(".")
         if name:

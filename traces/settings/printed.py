@@ -23,7 +23,7 @@ def change_of(lines: Sequence[str], framework: Framework) -> Values:
     `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else
     null.
     """
-    found: dict[str, Value] = {}
+    found = dict[str, Value]()
     for line in lines:
         draft = Draft("")
         _take_line(draft, line.strip(), framework)

@@ -131,7 +131,7 @@ def _take_overrides(draft: Draft, text: str) -> bool:
     """Take a text of overrides alone, without comments, list marks and continuations; False where
     one of its lines is something else.
     """
-    words: dict[int, str] = {}
+    words = dict[int, str]()
     for number, line in enumerate(text.splitlines(), 1):
         cut = compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
         words[number] = cut.removeprefix("- ").strip()

@@ -130,8 +130,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.script = Script()
-        self.texts: dict[str, Pieces] = {}
-        self.arrays: dict[str, Words] = {}
+        self.texts = dict[str, Pieces]()
+        self.arrays = dict[str, Words]()
         self.to_export: set[str] = set()
         self.conditions = 0
         self.depth = 0
@@ -141,7 +141,7 @@ class _Reader:
 
     def follow(self, text: str, line: int) -> None:
         self.depth += 1
-        statement: list[Token] = []
+        statement = list[Token]()
         for token in Lexer(text, line).tokens():
             if token.comment.startswith("#SBATCH"):
                 words = token.comment.removeprefix("#SBATCH").partition(" #")[0].split()
@@ -241,7 +241,7 @@ class _Reader:
 
     def _cut(self, token: Token) -> Iterator[Word]:
         """A token's words: unquoted variables are cut at blanks, arrays at their entries."""
-        current: list[Word] = []
+        current = list[Word]()
         is_word = False
         is_bare = _is_bare(token.parts)
         for part in token.parts:

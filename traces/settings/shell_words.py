@@ -88,7 +88,7 @@ class Lexer:
 
     def __init__(self, text: str, line: int) -> None:
         self.text, self.at, self.line = text, 0, line
-        self.heredocs: list[str] = []
+        self.heredocs = list[str]()
         self.in_array = False
 
     def tokens(self, until: str = "") -> Iterator[Token]:

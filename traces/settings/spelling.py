@@ -36,7 +36,7 @@ def spelled(value: object) -> str:
 
 def with_twins(changes: Values) -> Values:
     """Changes with the knobs that the same flags of Megatron-LM set."""
-    found: dict[str, Value] = {}
+    found = dict[str, Value]()
     for name, value in changes.items():
         if (knob := knobs().get(name)) is None:
             continue
@@ -55,7 +55,7 @@ def in_section(changes: Values, settings: Settings) -> Values:
     view = KnobView(settings)
     is_new = not view.group("comm_overlap.")
     reduces = any(f"comm_overlap.{name}" in settings for name in _REDUCTIONS)
-    found: dict[str, Value] = {}
+    found = dict[str, Value]()
     for knob, value in changes.items():
         found[_in_section(knob, reduces)] = value
     if is_new and not found.keys().isdisjoint(_SECTION.values()):
@@ -110,7 +110,7 @@ def spell(changes: Values, framework: Framework, core_version: str | None = None
         ValueError: a knob that `can_spell` says cannot be.
     """
     core = release(core_version)
-    lines: dict[str, None] = {}
+    lines = dict[str, None]()
     for knob_id, value in changes.items():
         if not can_spell(knob_id, framework, core_version):
             raise ValueError(f"{knob_id} has no spelling there")

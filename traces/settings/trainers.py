@@ -104,7 +104,7 @@ def take_toml(draft: Draft, text: str) -> bool:
 
 
 def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[Said]:
-    lines: dict[str, int] = {}
+    lines = dict[str, int]()
     for found in _ASSIGNED.finditer(text):
         lines.setdefault(found[1], _line_at(text, found.end()))
     for path in trainer.own:
@@ -132,7 +132,7 @@ def take_trainer_document(draft: Draft, document: Document) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
-    said: dict[str, Said] = {}
+    said = dict[str, Said]()
     for entry in document.entries(int(DEEPEST.value)):
         said[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":

@@ -207,7 +207,7 @@ def _scalar(raw: Raw) -> Scalar:
 
 def _entries(raw: Raw) -> list[Raw]:
     """Entries of a list, of `[a, b]`, of Python's `['a', 'b']` or `(a, b)`, or of `a,b`."""
-    found: list[Raw] = []
+    found = list[Raw]()
     if isinstance(raw, list):
         for entry in raw:
             found += _entries(entry) if isinstance(entry, str) else [entry]

@@ -130,7 +130,7 @@ def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
     """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the
     others.
     """
-    found: list[yaml.MappingNode] = []
+    found = list[yaml.MappingNode]()
     for key, value in node.value:
         if key.tag == _MERGE:
             several = value.value if isinstance(value, yaml.SequenceNode) else [value]
@@ -223,7 +223,7 @@ def _words(raw: Raw) -> list[str]:
 
     Source: Megatron-LM, tests/functional_tests/shell_test_utils/_run_training.sh.
     """
-    words: list[str] = []
+    words = list[str]()
     for entry in raw if isinstance(raw, list) else [raw]:
         found = _BRACKETS.fullmatch(str(entry).strip())
         words += (found[1] if found else str(entry)).split()

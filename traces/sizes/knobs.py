@@ -14,8 +14,8 @@ class Knobs(KnobView):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.missing: list[str] = []
-        self.assumed: list[str] = []
+        self.missing = list[str]()
+        self.assumed = list[str]()
 
     def need(self, knob: str) -> int:
         """A whole number above zero without a default; 1 and an entry in `missing` where it is not

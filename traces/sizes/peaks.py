@@ -42,7 +42,7 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 def peaks() -> Mapping[tuple[str, Precision], Peak]:
     """Every peak by its GPU family and precision."""
     rows = read_table("traces.sizes", "peaks.toml", dict[str, _Row])
-    found: dict[tuple[str, Precision], Peak] = {}
+    found = dict[tuple[str, Precision], Peak]()
     for gpu, row in rows.items():
         for precision, tflops in row.tflops.items():
             found[gpu, precision] = Peak(gpu, precision, tflops, row.source)

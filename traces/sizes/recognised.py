@@ -24,7 +24,7 @@ _CHOSEN: Final = ("mtp_num_layers",)
 @cache
 def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Values]]:
     """Models by layers, hidden size and experts; none of which there are two."""
-    found: dict[tuple[Value, ...], tuple[str, Values]] = {}
+    found = dict[tuple[Value, ...], tuple[str, Values]]()
     for name, values in models().items():
         found[tuple(map(values.get, _SHAPE))] = (name, values)
     return found

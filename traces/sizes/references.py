@@ -104,7 +104,7 @@ def _table() -> _Table:
 @cache
 def references() -> tuple[Reference, ...]:
     """Every published row, the newest source first."""
-    found: list[Reference] = []
+    found = list[Reference]()
     for group in _table().published:
         for row in group.rows:
             found.append(Reference(*row, group.source, group.routing))

@@ -59,8 +59,8 @@ class Blocks:
     def __init__(self, name: str) -> None:
         self.open = False
         self._name = name
-        self._arguments: list[tuple[int, str]] = []
-        self._summary: list[tuple[int, str]] = []
+        self._arguments = list[tuple[int, str]]()
+        self._summary = list[tuple[int, str]]()
         self._lines = self._arguments
         self._prefix = ""
         self._rules = 0
@@ -151,7 +151,7 @@ _SAID: Final = read_table(
 
 def versions_in(text: str) -> dict[str, str]:
     """Versions that a line says, by package."""
-    told: dict[str, str] = {}
+    told = dict[str, str]()
     for literal, package, says in _SAID:
         if literal in text and (found := says.search(text)):
             version = found[1]

@@ -96,7 +96,7 @@ class IterationLines:
         if not self._iterations:
             return tuple(self._step_times)
         waiting = deque(self._step_times)
-        told: list[Iteration] = []
+        told = list[Iteration]()
         for iteration in self._iterations:
             while (
                 len(waiting) > 1
@@ -189,8 +189,8 @@ def steady_step(log: TrainingLog | None) -> SteadyStep | None:
         return None
     longest_ns = median(kept_ns) * FAR_ABOVE.value
     checkpoints = _lines(log, "checkpoint")
-    used: list[Iteration] = []
-    left_out: list[LeftOut] = []
+    used = list[Iteration]()
+    left_out = list[LeftOut]()
     before = 0
     for iteration, reason in told:
         if reason is None and iteration.length_ns > longest_ns:

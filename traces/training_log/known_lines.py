@@ -44,7 +44,7 @@ class KnownLines:
 
     def __init__(self, lines: Iterable[KnownLine]) -> None:
         self.by_id: Mapping[str, KnownLine] = {line.id: line for line in lines}
-        self._by_key: dict[str, list[tuple[str, KnownLine]]] = {}
+        self._by_key = dict[str, list[tuple[str, KnownLine]]]()
         for line in self.by_id.values():
             for text in line.texts:
                 self._by_key.setdefault(line.key, []).append((text, line))

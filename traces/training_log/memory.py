@@ -64,7 +64,7 @@ class Tracebacks:
     """The stages passed through by each rank's latest traceback."""
 
     def __init__(self) -> None:
-        self._passed: dict[int | None, set[Stage]] = {}
+        self._passed = dict[int | None, set[Stage]]()
 
     def begin(self, text: str) -> None:
         self._passed.pop(rank_of(text), None)
@@ -182,7 +182,7 @@ def is_out_of_memory(text: str) -> bool:
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
-    said: dict[str, str] = {}
+    said = dict[str, str]()
     for pattern in _SIZES:
         if found := pattern.search(text):
             said |= found.groupdict()

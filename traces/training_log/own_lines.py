@@ -51,7 +51,7 @@ _TORCH: Final = frozenset(
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
     """Ranks in all and of each parallel group, as one line says them; `where`: such as
     `run.log:7`."""
-    found: dict[str, Setting] = {}
+    found = dict[str, Setting]()
     if holds_one(text, _OF_SIZES):
         own = _OF_ENCODER.sub("", text)
         for knob, pattern in _SIZES.items():
@@ -112,7 +112,7 @@ def overlaps_on(log: TrainingLog) -> dict[str, int]:
     (all calls that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py,
     2026-08).
     """
-    found: dict[str, int] = {}
+    found = dict[str, int]()
     if wrapped := log.first("ddp-config"):
         for knob, state in wrapped.said.items():
             if state == "True":

@@ -121,7 +121,7 @@ class _Reading:
 
     def __init__(self, name: str, known: KnownLines) -> None:
         self.name, self.line_count, self.skipped_count = name, 0, 0
-        self.versions: dict[str, str] = {}
+        self.versions = dict[str, str]()
         self.loading_fracs: deque[float] = deque(maxlen=int(iterations.KEPT.value))
         self.batch_ns: deque[int] = deque(maxlen=int(iterations.KEPT.value))
         self._kept: dict[str, list[Any]] = defaultdict(list)
@@ -130,7 +130,7 @@ class _Reading:
         self._titan = titan.TitanLines()
         self._count: Counter[str] = Counter()
         self._failed = False
-        self._sizes: dict[str, Setting] = {}
+        self._sizes = dict[str, Setting]()
         self._first_error: Message | None = None
 
     def _keep(self, field: str, one: object) -> bool:

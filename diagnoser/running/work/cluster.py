@@ -80,7 +80,7 @@ class Kept:
 
     def __init__(self, job: Job, versions: Mapping[str, str]) -> None:
         self._job, self._versions = job, versions
-        self._results: dict[int, Any] = {}
+        self._results = dict[int, Any]()
 
     def __reduce__(self) -> tuple[object, ...]:
         return Kept, (self._job, self._versions)
@@ -124,7 +124,7 @@ class Cluster(Engine):
         self._address, self._progress = address, progress
         self._until_exit = ExitStack()
         self._client: Any = None
-        self._kept: dict[int, Any] = {}
+        self._kept = dict[int, Any]()
 
     def __enter__(self) -> Self:
         if find_spec("distributed") is None:

@@ -164,8 +164,8 @@ class Workers(Engine):
     def __init__(self, jobs: int | None, progress: Progress) -> None:
         cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
         self._most, self._progress = jobs or cores, progress
-        self._workers: list[_Worker] = []
-        self._made: dict[int, _Worker] = {}
+        self._workers = list[_Worker]()
+        self._made = dict[int, _Worker]()
         self._kept: Results = {}
 
     def __exit__(self, *_: object) -> None:

@@ -114,7 +114,7 @@ class Marks:
     def __init__(self, view: View, more_of: Mapping[str, Several] = {}) -> None:
         """`more_of`: what is folded in the card of a step, by its id."""
         self.keys = view.keys
-        self._terms: dict[str, Measure] = {}
+        self._terms = dict[str, Measure]()
         names = {"said": self.said, "show": self.show, "more_of": more_of.get}
         self._macros = environment().get_template("blocks.html.j2").make_module(names)
 
