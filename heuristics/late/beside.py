@@ -1,6 +1,6 @@
 """Late ranks beside those like them: which stand apart, and what they would do as the others do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -9,6 +9,7 @@ from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks.replay.chains import Chains, usual
+from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN
@@ -17,6 +18,8 @@ Places = tuple[int, ...]
 """Ranks by their place in the run, in order; by step: the one of each, or none."""
 Times = tuple[IntArray, IntArray]
 """What a change makes of the own and the moving times of every participation."""
+
+Edits = Iterator[Edit]
 
 COST: Final = Limit(0.01, "fraction of the step", "ours: nobody changes a machine for less")
 STANDS_OUT: Final = Limit(
@@ -64,7 +67,7 @@ def standing_out(run: MeasuredRun, table: FloatArray) -> FloatArray:
     return np.where(known >= least_ns, known, 0.0)
 
 
-def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
+def least_of(table: FloatArray, places: Places) -> FloatArray:
     """The least of these ranks in each step, shape (steps,), NaN where none is known.
 
     Several are late for one reason where they are so together.
@@ -76,7 +79,7 @@ def least_of(table: FloatArray, places: Sequence[int]) -> FloatArray:
     return result
 
 
-def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) -> Places:
+def in_some_steps(run: MeasuredRun, table: FloatArray, places: Places) -> Places:
     """Of each step the one rank where it stands out, in two or more and not in all; else none."""
     if len(places) != 1:
         return ()
@@ -86,7 +89,7 @@ def in_some_steps(run: MeasuredRun, table: FloatArray, places: Sequence[int]) ->
     return tuple(np.where(late, places[0], UNKNOWN).tolist())
 
 
-def is_node(run: MeasuredRun, places: Sequence[int]) -> bool:
+def is_node(run: MeasuredRun, places: Places) -> bool:
     """Whether these are all ranks of a node, of which there are several."""
     if len(places) < 2:
         return False
@@ -94,9 +97,7 @@ def is_node(run: MeasuredRun, places: Sequence[int]) -> bool:
     return bool(not node.all() and (node == np.isin(np.arange(len(node)), places)).all())
 
 
-def participations(
-    run: MeasuredRun, places: Sequence[int], by_step: Sequence[int] = ()
-) -> BoolArray:
+def participations(run: MeasuredRun, places: Places, by_step: Places = ()) -> BoolArray:
     """Those of the ranks that are late, in each step of the one that is; shape (p,)."""
     matched = run.together.matched
     if not by_step:

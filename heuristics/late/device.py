@@ -1,11 +1,11 @@
 """GPUs that are slow: always, in some of the steps, or all of a node."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from heuristics.late.beside import (
+    Edits,
     Places,
     Times,
     apart,
@@ -25,12 +25,12 @@ from traces.ranks.waiting.side_by_side import Alike, device_factors, means, time
 from traces.sections.cause import Cause
 
 
-def propose(run: MeasuredRun) -> Iterator[Edit]:
+def propose(run: MeasuredRun) -> Edits:
     yield from _always(run)
     yield from _in_some_steps(run)
 
 
-def _always(run: MeasuredRun) -> Iterator[Edit]:
+def _always(run: MeasuredRun) -> Edits:
     """By the kernels of like ranks, whose steps then take as much longer; by those of all ranks
     where there are nodes: one may be a stage.
     """
@@ -75,7 +75,7 @@ def slowed(run: MeasuredRun) -> FloatArray:
     return np.where(slow, np.nan_to_num(excess.dense_ns) + np.nan_to_num(excess.grouped_ns), 0.0)
 
 
-def _in_some_steps(run: MeasuredRun) -> Iterator[Edit]:
+def _in_some_steps(run: MeasuredRun) -> Edits:
     """One GPU that is slow in some of the steps: its clock falls under heat or a limit of power."""
     slowed_ns = slowed(run)
     by_rank = slowed_ns.sum(axis=1)

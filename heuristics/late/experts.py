@@ -1,12 +1,11 @@
 """Experts that get more tokens than others, so that the ranks that hold the others wait."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from heuristics.late.beside import Times
+from heuristics.late.beside import Edits, Times
 from traces.arrays import BoolArray, FloatArray, IntArray
 from traces.groups import group_of
 from traces.limits import Limit
@@ -28,7 +27,7 @@ BALANCED: Final = Limit(
 )
 
 
-def propose(run: MeasuredRun) -> Iterator[Edit]:
+def propose(run: MeasuredRun) -> Edits:
     routing, steps = run.routing, run.grid.step_count
     if routing.imbalance is None or routing.imbalance < UNEVEN.value:
         return

@@ -1,11 +1,11 @@
 """Hosts that launch late: their GPUs have no work where those of like ranks have."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from heuristics.late.beside import (
+    Edits,
     Places,
     Times,
     apart,
@@ -28,7 +28,7 @@ _PAIR: Final = 2
 """Hosts of which the slower is no slow one: how much such hosts differ is not known."""
 
 
-def propose(run: MeasuredRun) -> Iterator[Edit]:
+def propose(run: MeasuredRun) -> Edits:
     """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between
     launches.
     """

@@ -1,12 +1,12 @@
 """Links that are slow: what moves by them takes longer than the same between other ranks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
 import numpy as np
 
-from heuristics.late.beside import Places, Times, apart, participations
+from heuristics.late.beside import Edits, Places, Times, apart, participations
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct
 from traces.groups import group_of, sorted_within
 from traces.limits import Limit
@@ -31,12 +31,12 @@ _NEARLY: Final = 0.98
 """Of the time of slow groups: ranks that have as much of it are told from no other."""
 
 
-def propose(run: MeasuredRun) -> Iterator[Edit]:
+def propose(run: MeasuredRun) -> Edits:
     yield from _of_groups(run)
     yield from _of_exchanges(run)
 
 
-def _of_groups(run: MeasuredRun) -> Iterator[Edit]:
+def _of_groups(run: MeasuredRun) -> Edits:
     """Ranks of groups that take longer than like ones: those with the most of that time, all of
     them, and nodes that are in each such group. What is not slow beside groups without these ranks
     is spared.
@@ -99,7 +99,7 @@ def _usual(values: IntArray, like: IntArray) -> tuple[IntArray, BoolArray]:
     return middle[like], np.diff(first)[like] > 1
 
 
-def _of_exchanges(run: MeasuredRun) -> Iterator[Edit]:
+def _of_exchanges(run: MeasuredRun) -> Edits:
     """Ranks whose part of exchanges takes longer than that of the others in it."""
     matched, moving_ns = run.together.matched, run.waits.moving_ns
     exchanges = _apart_exchanges(matched, moving_ns)

@@ -1,10 +1,9 @@
 """Ranks that begin their steps late, as where a host waits for a batch."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from heuristics.late.beside import (
+    Edits,
     Places,
     Times,
     apart,
@@ -23,7 +22,7 @@ from traces.ranks.waiting.side_by_side import means, own_step_of
 from traces.sections.cause import Cause
 
 
-def propose(run: MeasuredRun) -> Iterator[Edit]:
+def propose(run: MeasuredRun) -> Edits:
     table = run.excess.loader_ns
     places = apart(means(table))
     if not places:

@@ -6,12 +6,13 @@ collective beside what like ranks do there, in its group's step. No clock but ea
 enters.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from heuristics.late.beside import (
     STANDS_OUT,
+    Edits,
     Times,
     deviation,
     participations,
@@ -36,7 +37,7 @@ _OFTEN = 3
 """Stretches of a rank, from which on it is told that they are equally long."""
 
 
-def propose(run: MeasuredRun, without: Sequence[int]) -> Iterator[Edit]:
+def propose(run: MeasuredRun, without: Sequence[int]) -> Edits:
     """All pauses, and in each step the work of the rank that stands out; `without` those of some
     places.
     """

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from heuristics.late.beside import COST, is_node
+from heuristics.late.beside import COST, Places, is_node
 from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
 from traces.arrays import BoolArray, FloatArray, distinct
@@ -284,7 +284,7 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     return gap(reason, "record NCCL's ranges, or the process groups beside kernels")
 
 
-def _host(run: MeasuredRun, places: Sequence[int]) -> str | None:
+def _host(run: MeasuredRun, places: Places) -> str | None:
     """The node whose ranks these are, all of them and no other, counted by the devices of the
     ranks.
     """

@@ -1,10 +1,8 @@
 """A stage of a pipeline with more layers than the others, or with more to do beside them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from heuristics.late.beside import Times, participations
+from heuristics.late.beside import Edits, Times, participations
 from traces.missing import known
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -17,7 +15,7 @@ from traces.sections.cause import Cause
 from traces.sections.run import Pipeline
 
 
-def propose(run: MeasuredRun) -> Iterator[Edit]:
+def propose(run: MeasuredRun) -> Edits:
     """The ranks that do the most work: of most layers, or of as many with the embedding or the
     loss.
     """

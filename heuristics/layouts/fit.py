@@ -34,6 +34,10 @@ _FORWARD: Final = 1 / 3
 """What a forward pass is of a step's operations."""
 
 
+Costs = Mapping[str, float]
+"""Parts of a step, by what costs them."""
+
+
 @frozen
 class Recompute:
     """Modules that run twice, or whole layers, and the part of a step that it costs."""
@@ -78,7 +82,7 @@ class Fitted:
         return self.memory.total_bytes / self.capacity_bytes
 
 
-def module_costs(model: ModelSize, run: Run) -> Mapping[str, float]:
+def module_costs(model: ModelSize, run: Run) -> Costs:
     """What each module that may be recomputed costs, the cheapest first; doubtful ones are out."""
     parts = flops_per_token(model)
     whole = sum(parts.values())
@@ -102,7 +106,7 @@ class Fitting:
         settings: Settings,
         model: ModelSize,
         capacity: int,
-        costs: Mapping[str, float],
+        costs: Costs,
         core: str | None,
         precision: str,
     ) -> None:
@@ -180,7 +184,7 @@ def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
     return max(stages, key=lambda one: one.total_bytes)
 
 
-def _ladder(costs: Mapping[str, float]) -> tuple[Recompute, ...]:
+def _ladder(costs: Costs) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
     found = []
     for count in range(1, len(costs) + 1):

@@ -4,7 +4,7 @@ A cost is a part of the time that the compute alone would need. It orders layout
 step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import log2
@@ -12,7 +12,7 @@ from typing import Final
 
 from heuristics.config.hardware import family_named
 from heuristics.layouts.candidates import EACH, MICRO_BATCHES
-from heuristics.layouts.fit import Fitted
+from heuristics.layouts.fit import Costs, Fitted
 from heuristics.layouts.published import Machine, Near, Published, near, nearness
 from heuristics.layouts.rules import rules
 from heuristics.recipes import RECIPES
@@ -29,7 +29,7 @@ REACHED: Final = Limit(
 COLLECTIVES: Final = Limit(
     0.7, "of NVLink's rate", "ours: what NCCL's rings reach of 450 (H100) and 900 GB/s (B200)"
 )
-LINK: Final[Mapping[str, float]] = {
+LINK: Final[Costs] = {
     "ampere": 300.0,
     "hopper": 450.0,
     "blackwell_nvl8": 900.0,
@@ -51,7 +51,7 @@ class Ranking:
     compute_s: float
     near: tuple[Near, ...]
 
-    def costs(self, one: Fitted) -> Mapping[str, float]:
+    def costs(self, one: Fitted) -> Costs:
         """What each rule asks of a layout: its figure by its weight."""
         found = _figures(self, one)
         return {id: rule.weight * found[id] for id, rule in rules().items()}

@@ -14,7 +14,7 @@ from typing import Final
 
 from heuristics.config.given import is_whole
 from heuristics.config.versions import numbers
-from heuristics.plan.planned import Plan, Rejection
+from heuristics.plan.planned import Plan, Rejection, Rejections
 from heuristics.plan.variants import IDS
 from heuristics.rules.check import broken, errors
 from heuristics.rules.megatron.answer import Answer
@@ -117,7 +117,7 @@ class Asked:
     answers: Mapping[str, Answers] = field(default_factory=dict)
 
 
-def plan_asked(run: Run, make: Callable[[Mapping[str, Rejection]], Plan], ask: Ask | None) -> Asked:
+def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) -> Asked:
     """Make the plan, ask about each change set, and make it again without what is rejected."""
     plan = make({})
     if ask is None or not run.settings.by_knob:

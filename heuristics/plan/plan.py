@@ -23,7 +23,14 @@ from heuristics.plan.gains import (
     unmet,
     wins_of,
 )
-from heuristics.plan.planned import Plan, Planned, Refused, Rejection, ids_of, in_paying_order
+from heuristics.plan.planned import (
+    Plan,
+    Planned,
+    Refused,
+    Rejections,
+    ids_of,
+    in_paying_order,
+)
 from heuristics.plan.refusals import Considered, refusals
 from heuristics.plan.variants import levers_of, unlocked
 from heuristics.run.run import Run
@@ -38,7 +45,7 @@ def make_plan(
     catalogue: Catalogue,
     levers: Mapping[WallId, Missing] | None = None,
     gains: Gains | None = None,
-    rejected: Mapping[str, Rejection] | None = None,
+    rejected: Rejections | None = None,
 ) -> Plan:
     """Plan for the walls that were found; without any, the levers: fixes whose gain nothing proves.
 
@@ -73,7 +80,7 @@ def _in_order(
     walls: Sequence[WallId],
     catalogue: Catalogue,
     gains: Gains,
-    rejected: Mapping[str, Rejection],
+    rejected: Rejections,
 ) -> Plan:
     """A plan in which nothing waits for its turn behind a fix that is never made."""
     plan = _plan(run, walls, catalogue, gains, rejected)
@@ -93,7 +100,7 @@ def _plan(
     walls: Sequence[WallId],
     catalogue: Catalogue,
     gains: Gains,
-    rejected: Mapping[str, Rejection],
+    rejected: Rejections,
     never: Collection[str] = (),
 ) -> Plan:
     """`never`: ids of fixes that are not made, for whose turn nothing waits."""

@@ -1,6 +1,6 @@
 """What a plan is made of: fixes to try, those refused and why, in the order that pays."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from heuristics.fixes.change import Change
@@ -76,6 +76,10 @@ class Rejection:
 
     text: str
     source: str
+
+
+Rejections = Mapping[str, Rejection]
+"""By the id of a fix."""
 
 
 @frozen

@@ -288,6 +288,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return None
 
 
+ById = Mapping[str, Rule]
 Rules = tuple[Rule, ...]
 """Several, in an order that means something."""
 
@@ -303,7 +304,7 @@ def words_of(knob: str, value: Value, by: By) -> str:
     return f"{knob} {spelled(value)}"
 
 
-def added_rules(ours: Mapping[str, Rule]) -> dict[str, Rule]:
+def added_rules(ours: ById) -> ById:
     """By id, in the order of plug-ins and of the names of their tables."""
     found = dict[str, Rule]()
     for entry in offered("moe_diag.rules"):
@@ -312,7 +313,7 @@ def added_rules(ours: Mapping[str, Rule]) -> dict[str, Rule]:
     return found
 
 
-def _of_plugin(entry: EntryPoint, taken: Mapping[str, Rule]) -> dict[str, Rule]:
+def _of_plugin(entry: EntryPoint, taken: ById) -> ById:
     tables = [one for one in files(entry.load()).iterdir() if one.name.endswith(".toml")]
     if not tables:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
@@ -353,7 +354,7 @@ SUBJECTS: Final = (
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
+def rules() -> ById:
     """Every rule by its id: ours, then those of plug-ins. Raises `WrongRow`."""
     ours = dict[str, Rule]()
     for subject in SUBJECTS:
@@ -362,7 +363,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 @cache
-def rows(subject: str) -> Mapping[str, Rule]:
+def rows(subject: str) -> ById:
     """The rules of one table, by id. Raises `WrongRow`."""
     return read_keyed("heuristics.rules", f"{subject}.toml", Rule, READERS)
 

@@ -53,14 +53,18 @@ _SUMMARY_RULES: Final = 2
 """Rules of `=` after the title: one under it, one at the end."""
 
 
+Lines = list[tuple[int, str]]
+"""Each with its number."""
+
+
 class Blocks:
     """Collects the blocks of one log. `open`: the next line belongs to one."""
 
     def __init__(self, name: str) -> None:
         self.open = False
         self._name = name
-        self._arguments = list[tuple[int, str]]()
-        self._summary = list[tuple[int, str]]()
+        self._arguments = Lines()
+        self._summary = Lines()
         self._lines = self._arguments
         self._prefix = ""
         self._rules = 0
@@ -118,7 +122,7 @@ def _moved(settings: Settings, name: str, lines_before: int) -> Settings:
     return Settings(moved, settings.framework)
 
 
-def _read_summary(lines: list[tuple[int, str]], name: str) -> Settings:
+def _read_summary(lines: Lines, name: str) -> Settings:
     """Known knobs of the summary: only what differs from Megatron-Core's defaults is in it."""
     draft = Draft(name, "megatron_bridge")
     group = ""

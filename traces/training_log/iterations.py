@@ -22,7 +22,7 @@ from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import Match, compiled
 from traces.settings.settings import Settings
-from traces.training_log.log import Iteration, TrainingLog
+from traces.training_log.log import Iteration, Iterations, TrainingLog
 
 WORDS: Final = (b"elapsed time per iteration", b"Step Time :")
 KEPT: Final = Limit(
@@ -88,7 +88,7 @@ class IterationLines:
         """An iteration that another reader found."""
         self._iterations.append(iteration)
 
-    def result(self) -> tuple[Iteration, ...]:
+    def result(self) -> Iterations:
         """Numbered iterations, with the throughput that a `Step Time` line of the same length adds.
 
         The two kinds come from different ranks, so that either may be first; both are in order.
@@ -156,14 +156,14 @@ class SteadyStep:
     shortest.
     """
 
-    used: tuple[Iteration, ...]
+    used: Iterations
     left_out: tuple[LeftOut, ...]
     median_ns: int
     mean_ns: int
     spread_ns: int
 
     @property
-    def with_far_above(self) -> tuple[Iteration, ...]:
+    def with_far_above(self) -> Iterations:
         """The used ones and those far above them, in order: a mean that leaves out pauses is no
         mean.
         """

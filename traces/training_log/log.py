@@ -37,6 +37,9 @@ class Iteration:
     global_batch_size: int | None = None
 
 
+Iterations = tuple[Iteration, ...]
+
+
 @frozen
 class LoggedMemory:
     """Memory that a rank reports (`rank` None: not said), in bytes; a figure it does not say is
@@ -105,7 +108,7 @@ class TrainingLog:
 
     name: str
     line_count: int
-    iterations: tuple[Iteration, ...] = ()
+    iterations: Iterations = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     settings: Settings | None = field(default=None, repr=False)
     memory: tuple[LoggedMemory, ...] = ()

@@ -32,7 +32,6 @@ LONGEST_LINE: Final = Limit(
     65_536, "bytes", "ours: far above any line of a trainer; progress bars go above it"
 )
 _CHUNK_BYTES: Final = 1 << 20
-_GZIP: Final = b"\x1f\x8b"
 
 
 class LogNotFound(InputError):
@@ -83,7 +82,7 @@ def _blocks(path: Path, progress: Progress) -> Iterator[bytes]:
     try:
         with opened(path) as file:
             size = max(os.fstat(file.fileno()).st_size, 1)
-            unpacked = file.peek(2)[:2] == _GZIP
+            unpacked = file.peek(2)[:2] == b"\x1f\x8b"  # gzip
             source = cast(BinaryIO, Unpacked(file, path) if unpacked else file)
             first = source.read(_CHUNK_BYTES)
             if not first or b"\0" in first[:4096]:
