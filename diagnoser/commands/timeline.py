@@ -1,7 +1,6 @@
 """From a finding to its moment in a timeline (`open`)."""
 
 from pathlib import Path
-from typing import Final
 
 import diagnoser
 from diagnoser.options import Place
@@ -15,14 +14,12 @@ from heuristics.result.result import Result
 from reports.result.read import is_result
 from traces.errors import NothingToDiagnose, UsageError
 
-UI: Final = "https://ui.perfetto.dev"
-
 
 @command()
 def open(
     source: Path,
     at: str = "",
-    ui: str = UI,
+    ui: str = "https://ui.perfetto.dev",
     browser: bool = True,
     nsys: str | None = None,
     cache_dir: Place | None = None,

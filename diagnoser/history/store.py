@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 APPLICATION_ID: Final = 0x6D6F4844
 """In the header of every history file, so that no other SQLite file is taken for one: `moHD`."""
-_MAGIC: Final = b"SQLite format 3\0"
 _APPLICATION_ID_AT: Final = 68  # https://www.sqlite.org/fileformat.html, the database header
 
 LAYOUT: Final = 1
@@ -106,7 +105,9 @@ def _is_there(path: Path) -> bool:
             raise _unusable(path, why)
         with path.open("rb") as file:
             header = file.read(_APPLICATION_ID_AT + 4)
-        ours = header.startswith(_MAGIC) and header.endswith(APPLICATION_ID.to_bytes(4, "big"))
+        ours = header.startswith(b"SQLite format 3\0") and header.endswith(
+            APPLICATION_ID.to_bytes(4, "big")
+        )
     except FileNotFoundError:
         return False
     except OSError as error:

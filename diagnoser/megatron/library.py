@@ -73,7 +73,6 @@ _DTYPE_FIELDS: Final = (
     "autocast_dtype",
     "mamba_training_ssm_states_dtype",
 )
-_ACTIVATIONS: Final = ("silu", "gelu", "relu")
 _OFF: Final[tuple[object, ...]] = (None, False, (), [], "")
 
 
@@ -179,7 +178,7 @@ class Library:
             return getattr(self.torch, _DTYPES.get(last, last))
         if name == "activation_func":
             functional = self.torch.nn.functional
-            if last in _ACTIVATIONS:
+            if last in ("silu", "gelu", "relu"):
                 return getattr(functional, last)
             return functional.gelu
         if name == "attention_backend":

@@ -11,7 +11,6 @@ from typing import Final
 
 from traces.frozen import frozen
 
-_REFUSALS: Final = (AssertionError, ValueError)
 _SET_UP_HERE: Final = ("megatron.core.parallel_state", "megatron.core.process_groups_config")
 _OURS: Final = ("diagnoser", "heuristics", "traces")
 
@@ -39,7 +38,7 @@ def raised(error: Exception) -> Raised:
             own, is_import = at, False
     of_core = modules[-1].partition(".")[0] == "megatron" and modules[-1] not in _SET_UP_HERE
     return Raised(
-        refuses=isinstance(error, _REFUSALS) and of_core and not is_import,
+        refuses=isinstance(error, AssertionError | ValueError) and of_core and not is_import,
         error=type(error).__name__,
         message=str(error),
         statement=traceback.extract_tb(error.__traceback__)[-1].line or "",

@@ -24,7 +24,6 @@ from traces.patterns import compiled
 from traces.spelling import one_line
 
 _TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
-_RESULTS: Final = (".json", ".json.gz")
 _ENDINGS: Final = ("_moe-diag", "_compared", "_report")
 """What the names of our own results end with, so that a report of one is not named twice."""
 _FOR_PEOPLE: Final = frozenset({"text", "markdown", "jira"})
@@ -101,7 +100,7 @@ def base_name(trace: Path) -> str:
     name = _without(told, _TRACES)
     if name != told:
         return name
-    name = _without(told, _RESULTS)
+    name = _without(told, (".json", ".json.gz"))
     if name == told:
         return name
     return _without(name, _ENDINGS)

@@ -30,9 +30,6 @@ SWITCHES: Final = {"enable_cuda_graph": "local", "external_cuda_graph": "transfo
 """Switch before Megatron-Core 0.15 -> its implementation."""
 
 
-_OF_MODULES: Final = frozenset(("graph_modules", "graph_parts", "captured", "graphed_wgrad"))
-
-
 class Graphs(NamedTuple):
     """`modules` by `impl`."""
 
@@ -131,7 +128,7 @@ class _Asked:
         names, alone = set[str](), []
         for condition in broken.conditions:
             names.update(condition.names)
-        if names & _OF_MODULES:
+        if names & {"graph_modules", "graph_parts", "captured", "graphed_wgrad"}:
             for one in whole.modules:
                 if broken in self.broken(whole._replace(modules=(one,))):
                     alone.append(one)

@@ -39,7 +39,6 @@ ERROR: Final = Limit(
     "ours: published parts and savings come out within 15 %; of 264 recipes of Megatron-Bridge "
     "without PEFT, none is estimated at more than 1.13 times what its GPU has",
 )
-_PATH: Final = "sizes.memory"
 
 
 ByPart = dict[str, int]
@@ -94,7 +93,7 @@ def by_stage(
     sharded = True in map(settings.value, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))
     if untrained or sharded:
         what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"
-        return Missing(_PATH, f"{what} are not counted", "nothing: not counted yet")
+        return Missing("sizes.memory", f"{what} are not counted", "nothing: not counted yet")
     layout = layout_of(settings, model)
     if isinstance(layout, Missing):
         return layout
