@@ -51,8 +51,6 @@ def check_with_megatron(
     reason.
     """
     answers = list[Answer]()
-    if not requests:
-        return []
     if python is None and (find_spec("megatron") is None or find_spec("torch") is None):
         why = f"megatron-core is not installed here: {INSTALL}"
     else:

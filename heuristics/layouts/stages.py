@@ -77,11 +77,9 @@ def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
     each = round((count + extra) / stages)
     written = [each] * (stages - 1)
     last = count - sum(written)
-    if last < 0:
-        for place in range(-last):
-            written[place % (stages - 1)] -= 1
-        last = 0
-    counts = [*written, last]
+    for place in range(-last):
+        written[place % (stages - 1)] -= 1
+    counts = [*written, max(0, last)]
     if min(written) < 1:
         if equal is None:
             return None

@@ -133,8 +133,7 @@ def _offload(parts: Held, kept: Keeping, moe: bool) -> None:
         for part in OFFLOADED.get(module, ()):
             if part in parts:
                 parts[part] *= 1 - kept.offload_frac
-    if norms:
-        parts["residual"] *= 1 - kept.offload_frac * len(norms if moe else norms - {"mlp_norm"}) / 2
+    parts["residual"] *= 1 - kept.offload_frac * len(norms if moe else norms - {"mlp_norm"}) / 2
 
 
 def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> Held:
