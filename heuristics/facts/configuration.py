@@ -26,8 +26,6 @@ RECIPES: Final = {
 }
 """Recipes that a platform's guides name: the first is where the older edition starts, one scale per
 tensor is a candidate of the newer one on all."""
-_EXPANDABLE: Final = "expandable_segments:true"
-_RECOMPUTE: Final = ("recompute_granularity", "recompute_modules", "moe_layer_recompute")
 _GATHER_RECIPE: Final = "mixed_precision.fp8_recipe"
 _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OPTIMIZER: Final = "optimizer.optimizer"
@@ -106,7 +104,7 @@ def expandable_segments(config: Config) -> bool | None:
     is_on = None
     for text in map(config.env, ALLOCATOR):
         if text is not None:
-            is_on = is_on or _EXPANDABLE in text.lower().replace(" ", "")
+            is_on = is_on or "expandable_segments:true" in text.lower().replace(" ", "")
     return is_on
 
 
@@ -148,7 +146,7 @@ for _name in ("full_iteration", "graph_parts", "captured"):
 # ---- lists, as the framework understands them ----
 
 
-@told_by(*_RECOMPUTE)
+@told_by(*("recompute_granularity", "recompute_modules", "moe_layer_recompute"))
 def recompute_list(config: Config) -> Texts | None:
     """The list as it stands, whatever the granularity; else what the granularity means.
 
@@ -156,10 +154,7 @@ def recompute_list(config: Config) -> Texts | None:
     """
     knob = "recompute_modules"
     listed = config.names(knob) if config.known(knob) else config.recompute_modules()
-    is_added = (
-        listed is not None and "moe" not in listed and config.on("moe_layer_recompute") is True
-    )
-    if listed is not None and is_added:
+    if listed is not None and "moe" not in listed and config.on("moe_layer_recompute"):
         return (*listed, "moe")
     return listed
 

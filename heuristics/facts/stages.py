@@ -5,7 +5,7 @@ counts.
 from collections.abc import Callable
 from typing import Final
 
-from heuristics.config.logic import all_of, any_of
+from heuristics.config.logic import all_of
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, told_by
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
@@ -92,7 +92,7 @@ def pattern_virtual_fits(config: Config) -> bool | None:
     segments = pattern_segments(config)
     if segments is None or not config.pp or not config.known(VIRTUAL_STAGES):
         return None
-    return (config.count(VIRTUAL_STAGES) or 1) == (max(segments // config.pp, 1))
+    return (config.count(VIRTUAL_STAGES) or 1) == max(segments // config.pp, 1)
 
 
 @told_by(STAGE_LAYOUT, _FIRST, _LAST)
@@ -105,17 +105,11 @@ def even_stages(config: Config) -> bool | None:
 @told_by(PP, STAGE_LAYOUT)
 def plain_ends(config: Config) -> bool | None:
     """Stages of equal layers, while the first also embeds and the last also has the loss."""
-    if config.pp_layout:
+    if config.pp_layout or config.on(_EMBEDDING) or config.on(_LOSS):
         return False
-    if config.on(_EMBEDDING) or config.on(_LOSS):
-        return False
-    uneven = any_of(
-        config.positive(_FIRST) is not None,
-        config.positive(_LAST) is not None,
-    )
     if config.pp is None:
         return None
-    return not uneven and config.pp > 1
+    return config.positive(_FIRST) is None and config.positive(_LAST) is None and config.pp > 1
 
 
 @told_by("num_layers", _EMBEDDING, _LOSS)

@@ -138,7 +138,7 @@ class Figures:
     @property
     def unfilled_ns(self) -> int:
         """Time that is neither compute, nor exposed communication, nor the host's."""
-        filled_ns = sum(self.budget_ns.get(bucket, 0) for bucket in ("compute", "exposed_comm"))
+        filled_ns = self.budget_ns.get("compute", 0) + self.budget_ns.get("exposed_comm", 0)
         return max(0, self.window_ns - filled_ns - sum((self.host_by_cause_ns or {}).values()))
 
     @property
@@ -330,7 +330,7 @@ def _capability(text: str | None) -> tuple[int, int] | None:
     major, minor = map(whole_number, (text or "").partition(".")[::2])
     if major is None or minor is None:
         return None
-    return (major, minor)
+    return major, minor
 
 
 def _pageable(loading: DataLoading) -> bool | None:

@@ -36,11 +36,7 @@ class Case(Remembering):
         message = self.run.log.first(id) if self.run.log else None
         if message is None:
             return "the log"
-        return _line(message.line)
-
-
-def _line(number: int) -> str:
-    return say("findings.line", number=number)
+        return say("findings.line", number=message.line)
 
 
 @fact

@@ -64,8 +64,6 @@ FACTOR: Final = Limit(
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _MARGINS: Final = ("env.NVTE_FWD_LAYERNORM_SM_MARGIN", "env.NVTE_BWD_LAYERNORM_SM_MARGIN")
 _WORLD: Final = "world_size"
-_OPTIMIZER: Final = "optimizer.optimizer"
-_PRECISION: Final = ("mixed_precision", "fp4", "fp8", "bf16", "fp16")
 
 
 def _traffic(case: Case) -> Iterator[Found]:
@@ -79,7 +77,8 @@ def _traffic(case: Case) -> Iterator[Found]:
     if shown.dp_active and asked.dp == asked.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}
-    is_alone = {*map(asked.size, (*pairs, ETP))} == {1} and asked.word(_OPTIMIZER) != "dist_muon"
+    muon = asked.word("optimizer.optimizer") == "dist_muon"
+    is_alone = {*map(asked.size, (*pairs, ETP))} == {1} and not muon
     if shown.sendrecv_unresolved and is_alone:
         yield _size_of_one(case, "sendrecv", pairs, "send and receive between ranks")
 
@@ -230,9 +229,8 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
     for name in ROOM_ORDER:
         fix = CATALOGUE[name]
         changes = fix.change(now).in_run(now)
-        if total >= needed or not changes:
-            continue
-        if taken & {*fix.excludes} or name in excluded:
+        is_excluded = taken & {*fix.excludes} or name in excluded
+        if total >= needed or not changes or is_excluded:
             continue
         then = now.changed(changes)
         added = delta(estimated(now), estimated(then))
@@ -329,7 +327,7 @@ def _drifting(case: Case) -> Iterator[Found]:
         return
     if drift.change < WALL.value * drift.first:
         return
-    moe = case.run.config.moe() is not False
+    dense = case.run.config.moe() is False
     yield {
         "first": in_ms(round(drift.first)),
         "last": in_ms(round(drift.last)),
@@ -337,7 +335,7 @@ def _drifting(case: Case) -> Iterator[Found]:
         "until": steady.used[-1].index,
         "growth": percent(drift.change / drift.first),
         "logged_at": case.run.log.name,
-        "fix": say("findings.drifting-moe" if moe else "findings.drifting"),
+        "fix": say("findings.drifting" if dense else "findings.drifting-moe"),
     }
 
 
@@ -348,7 +346,7 @@ def _logged(run: Run) -> Settings:
 
 
 def _precision_at(settings: Settings) -> str:
-    knob = next(filter(settings.value, _PRECISION), "")
+    knob = next(filter(settings.value, ("mixed_precision", "fp4", "fp8", "bf16", "fp16")), "")
     if knob:
         return f"{knob} in {settings.said(knob)}"
     return say("findings.default-precision")

@@ -30,7 +30,6 @@ from traces.toml_tables import read_table
 
 T = TypeVar("T")
 KINDS: Final[tuple[DefectKind, ...]] = get_args(DefectKind)
-_REFUSED: Final = KINDS[:2]
 
 
 class _Leads(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,10 +65,8 @@ def defects_of(
     findings.
     """
     entries = _with_cures(run, list(map(partial(_of_rule, run), broken)))
-    for finding in findings:
-        _add(entries, _of_finding(finding), finding.id)
-    for failure in failures:
-        _add(entries, _of_failure(failure), failure.rule or failure.id)
+    for new in (*map(_of_finding, findings), *map(_of_failure, failures)):
+        _add(entries, new, new.id)
     for answer in answers:
         if answer.answer == "rejected":
             refusing = next(filter(partial(_is_refusing, answer), entries), None)
@@ -83,7 +80,7 @@ def _place(one: Defect, order: Mapping[str, int]) -> int:
     found.
     """
     places = [order[id] for id in one.of if id in order]
-    if one.kind in _REFUSED or not places:
+    if one.kind in KINDS[:2] or not places:
         return -1
     return min(places)
 

@@ -11,7 +11,6 @@ from heuristics.words import say
 
 DEFAULT_BACKEND: Final = "deepep"
 """Of `moe_flex_dispatcher_backend` in Megatron-Core 0.16 to main (transformer_config.py)."""
-_TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
 
 
@@ -42,7 +41,7 @@ def flex_of_nothing(case: Case) -> bool:
     is_null = (
         _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
     )
-    return said.value(_TYPE) == "flex" and is_null
+    return said.value("moe_token_dispatcher_type") == "flex" and is_null
 
 
 def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:

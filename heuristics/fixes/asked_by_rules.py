@@ -18,7 +18,10 @@ from traces.settings.settings import Values
 
 def asked_by_rules(run: Run, fix: str, change: Change) -> Needs:
     values = change.in_run(run)
-    return (*_unseen_recipe(run, values), *_of_releases(run, fix, change, values))
+    on = frozenset(knob for knob, value in values.items() if value not in (None, False, ()))
+    of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
+    known = _known_since(run, of_knobs, change.since)
+    return (*_unseen_recipe(run, values), *_judged(run, fix, values, _rules_about(on)), *known)
 
 
 def _unseen_recipe(run: Run, values: Values) -> Needs:
@@ -31,16 +34,6 @@ def _unseen_recipe(run: Run, values: Values) -> Needs:
     if len(known) == len(values) or any(run.config.value(knob) != values[knob] for knob in known):
         return ()
     return tuple(replace(one, late=True) for one in needed("recipe_has_it_off", run))
-
-
-def _of_releases(run: Run, fix: str, change: Change, values: Values) -> Needs:
-    on = frozenset(knob for knob, value in values.items() if value not in (None, False, ()))
-    of_knobs = frozenset[str]() if change.by_release and run.config.core is None else on
-    known = _known_since(run, of_knobs, change.since)
-    about = _rules_about(on)
-    if about:
-        return (*_judged(run, fix, values, about), *known)
-    return known
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> Needs:

@@ -177,9 +177,8 @@ def _spelled(values: Values, core: str | None, framework: Framework = "megatron_
     found: Lines = {}
     for knob, value in values.items():
         is_bridge = framework == "megatron_bridge"
-        if is_open(value) or (knob.startswith("env.") and is_bridge):
-            continue
-        if not can_spell(knob, framework):
+        of_shell = knob.startswith("env.") and is_bridge
+        if is_open(value) or of_shell or not can_spell(knob, framework):
             continue
         spelled = {knob: value} if is_bridge else with_twins({knob: value})
         release = core if can_spell(knob, framework, core) else None

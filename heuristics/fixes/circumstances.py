@@ -137,8 +137,8 @@ def exchange(run: Run) -> tuple[str, tuple[int, ...]]:
     inner = _inside(run, run.config.cp)
     outer = run.config.cp // inner
     if inner > 1 and outer > 1:
-        return ("a2a+p2p", (inner, outer))
-    return ("a2a", ())
+        return "a2a+p2p", (inner, outer)
+    return "a2a", ()
 
 
 def _inside(run: Run, cp: int) -> int:

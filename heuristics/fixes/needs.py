@@ -111,11 +111,8 @@ def release(run: Run, package: Package, version: str, beside: str = "") -> Preco
     """A package from a version such as "2.8.0" on; letters after the numbers do not count."""
     known = run.config.version_text(package)
     fact = None if known is None else numbers(known) >= numbers(version)
-    words = {
-        "package": PACKAGE_NAMES[package],
-        "beside": beside,
-        "version": version,
-        "option": package,
-    }
-    (need,) = needed("release", run, fact, **words)
+    name = PACKAGE_NAMES[package]
+    (need,) = needed(
+        "release", run, fact, package=name, beside=beside, version=version, option=package
+    )
     return replace(need, release=Release(package, version))

@@ -105,8 +105,8 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def unknown(self, run: Run) -> Texts:
         """What would decide it and is not known of the run."""
-        release = ("release",) if self.releases and self.released(run) is None else ()
-        gpu = ("gpu",) if self.gpus and self.on_gpu(run) is None else ()
+        release = ("release",) if self.released(run) is None else ()
+        gpu = ("gpu",) if self.on_gpu(run) is None else ()
         asked = self.when.unknown(run) if self.when.holds(run) is None else ()
         return (*release, *gpu, *dict.fromkeys(map(attrgetter("name"), asked)))
 
