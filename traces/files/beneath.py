@@ -170,7 +170,7 @@ def _identity(number: int) -> tuple[int, int] | None:
     except OSError:
         return None
     if stat.S_ISREG(found.st_mode):
-        return (found.st_dev, found.st_ino)
+        return found.st_dev, found.st_ino
     return None
 
 

@@ -70,7 +70,9 @@ def move_together(own: Folder, place: Folder, names: Sequence[str], force: bool)
         try:
             for name in names:
                 if name in moves.replaced:
-                    _set_aside(name, place, replaced, moves)
+                    place.move(name, replaced, name)
+                    if _file(replaced.found(name)) != moves.replaced[name]:
+                        raise OSError(f"{name} was changed meanwhile")
                 move_to_new(name, made, place, name)
             own.remove(_LIST)
         except BaseException as error:  # Ctrl-C as well
@@ -109,12 +111,6 @@ def _undo(moves: _Moves, place: Folder, replaced: Folder) -> None:
     for name in moves.replaced:
         if replaced.found(name) is not None:
             replaced.move(name, place, name)
-
-
-def _set_aside(name: str, place: Folder, replaced: Folder, moves: _Moves) -> None:
-    place.move(name, replaced, name)
-    if _file(replaced.found(name)) != moves.replaced[name]:
-        raise OSError(f"{name} was changed meanwhile")
 
 
 def _is_as_listed(

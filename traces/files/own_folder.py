@@ -79,13 +79,10 @@ def _above(path: Path) -> Iterator[Path]:
     for start in {Path(os.path.abspath(path)), path.resolve()}:  # noqa: PTH100 - links are kept
         above = start.parents
         for one in start.parents:
-            if _is_closed(one.stat()):
+            found = one.stat()
+            if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IXGRP | stat.S_IXOTH):
                 above = one.parents
         yield from above
-
-
-def _is_closed(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IXGRP | stat.S_IXOTH)
 
 
 def _is_shared(found: os.stat_result) -> bool:

@@ -187,7 +187,6 @@ _READ: Final[dict[int, Callable[[_Reading], None]]] = {
     ord("h"): _get("<B"),
     ord("j"): _get("<I"),
 }
-_STOP: Final = ord(".")
 
 
 def _skip(one: _Reading, count: int) -> None:
@@ -201,7 +200,7 @@ def read_plain(data: bytes) -> Any:
     one = _Reading(data)
     while True:
         code = one.take(1)[0]
-        if code == _STOP:
+        if code == ord("."):
             break
         step = _READ.get(code)
         if step is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Final
 
 import numpy as np
 
@@ -28,9 +27,6 @@ from traces.replay.without import (
 )
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
-
-_LAUNCHING: Final = (CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
-_ALLOCATING: Final = (CallKind.FREE, CallKind.ALLOCATE)
 
 
 @frozen
@@ -126,7 +122,7 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     call that frees. A mask of shape (m,). Without steps, all.
     """
     calls, used = graph.calls, subject.steps.used
-    allocating = is_kind(calls, *_ALLOCATING)
+    allocating = is_kind(calls, *(CallKind.FREE, CallKind.ALLOCATE))
     if not used:
         return allocating
     later = [step.start_ns for step in used if step.index > 0]
@@ -198,7 +194,12 @@ class Edits:
         long = self._long_pauses(timing.pause_ns - said)
         edits = {
             "python": without_host(graph, timing, np.where(long, timing.pause_ns, said), none),
-            "launch": without_host(graph, timing, timing.pause_ns, is_kind(calls, *_LAUNCHING)),
+            "launch": without_host(
+                graph,
+                timing,
+                timing.pause_ns,
+                is_kind(calls, *(CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)),
+            ),
             "sync": without_host(
                 graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts
             ),
@@ -248,12 +249,14 @@ class Edits:
         """Of each class of compute filled grids alone, and each faster format alone."""
         rows = self.graph.rows
         filled = self.subject.filled_share()
-        tensor = self.subject.tensor_share()
         kinds = {}
         for code in distinct(rows.key[filled < 1]).tolist():
             share = np.where(rows.key == code, filled, 1.0)
             kinds[KEYS[Bucket.COMPUTE][code]] = with_shares(self.timing, share)
-        faster = {"no_tensor_cores": tensor, "low_precision_unused": self.subject.narrow_share()}
+        faster = {
+            "no_tensor_cores": self.subject.tensor_share(),
+            "low_precision_unused": self.subject.narrow_share(),
+        }
         for kind, share in faster.items():
             if (share < 1).any():
                 kinds[kind] = with_shares(self.timing, share)

@@ -79,12 +79,10 @@ def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolAr
     them.
     """
     by_end = order_of(rows.end_ns).astype(PLACE)
-    launched_ns = rows.launched_ns[by_end]
     ended_ns = rows.end_ns[by_end]
     last = last_at(ended_ns, ends_ns)
-    found = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value))
-    found &= launched_ns[last] < begins_ns
-    return found
+    ends = (last >= 0) & (ended_ns[last] > np.maximum(begins_ns, ends_ns - RETURNS.value))
+    return ends & (rows.launched_ns[by_end[last]] < begins_ns)
 
 
 ELASTIC: Final = Limit(

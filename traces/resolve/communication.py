@@ -120,7 +120,7 @@ class Communication:
         return mask
 
     def operation_by_name(self) -> IntArray:
-        found = self._by_name([_operation(one.subclass) for one in self.classes])
+        found = ints([_operation(one.subclass) for one in self.classes])[self.rows.name]
         told, by_range = self._told_by(_operation)
         found[told] = by_range
         return found
@@ -135,15 +135,13 @@ class Communication:
         return found
 
     def phase_by_name(self) -> IntArray:
-        return self._by_name([*map(_phase, (*self.rank.columns.kernel_names, ""), self.classes)])
+        names = (*self.rank.columns.kernel_names, "")
+        return ints([*map(_phase, names, self.classes)])[self.rows.name]
 
     def _told_by(self, code: Callable[[str], int]) -> tuple[BoolArray, IntArray]:
         """Which kernels a range tells of, shape (m,), and the code of each one's subclass."""
         told: BoolArray = self.told != UNTOLD
         return told, ints([code(name) for name, _ in COLLECTIVES])[self.told[told]]
-
-    def _by_name(self, codes: list[int]) -> IntArray:
-        return ints(codes)[self.rows.name]
 
 
 def communication_of(rank: RankTimeline) -> Communication:

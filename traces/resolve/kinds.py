@@ -1,6 +1,7 @@
 """Resolve what each communication activity is for, from all kinds of evidence in their order."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from traces.resolve.resolution import (
     CONFIDENCES,
     EVIDENCE,
     OPERATIONS,
+    PAYLOAD_KINDS,
     UNTOLD,
     Draft,
     Resolution,
@@ -69,7 +71,6 @@ _WHY_GATHERS: Final = (
     "optimizer "
     "beside their stream"
 )
-_NO_EXPERTS: Final = ", and no router, permute or grouped GEMM ran"
 
 
 def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Resolution:
@@ -91,7 +92,6 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
     told_by = np.where(comm.told == UNTOLD, EVIDENCE.index("name"), EVIDENCE.index("nvtx_range"))
     unresolved = kind == COMM_KINDS.index("sendrecv_unresolved")
     gathers = draft.open & comm.of_subclass("all_gather", "reduce_scatter")
-    trace_kind = rank.columns.info.kind
     unsure = comm.of_subclass(*_OF_SEVERAL_USES) | (comm.rows.source == Source.COPY)
     return Resolution(
         index=comm.index,
@@ -104,12 +104,7 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
         ),
         moe_kernels=near.moe_kernels,
         unresolved=(
-            *_still_open(
-                found,
-                unresolved,
-                "sendrecv_unresolved",
-                lambda mine: _reason(found, mine, trace_kind),
-            ),
+            *_still_open(found, unresolved, "sendrecv_unresolved", partial(_reason, found)),
             *_still_open(found, gathers, "other_comm", lambda _: (_WHY_GATHERS, _CURE_OF_GATHER)),
         ),
     )
@@ -131,7 +126,7 @@ def _operations(draft: Draft, found: Evidence) -> IntArray:
     operation[sendrecv & draft.of("pp")] = code["p2p"]
     experts = sendrecv & draft.of("ep")
     gathers = draft.of("ep") & comm.of_subclass("all_gather")
-    tokens = experts | comm.of_subclass("ep_dispatch", "ep_combine", "ep_a2a", "ep_fused")
+    tokens = experts | comm.of_subclass(*PAYLOAD_KINDS, "ep_fused")
     counts = gathers & tokens.any()  # tokens travel another way
     told = experts & (ranges.operation != UNTOLD)
     operation[told] = ranges.operation[told]
@@ -172,7 +167,7 @@ def _still_open(
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
 
 
-def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str]:
+def _reason(found: Evidence, mine: BoolArray) -> tuple[str, str]:
     reason, how = "its NCCL groups fit more than one use", _CURE_OF_SHAPE
     if found.all_to_all[mine].any():
         reason = "its name shows how it exchanges, not what for"
@@ -183,5 +178,9 @@ def _reason(found: Evidence, mine: BoolArray, trace_kind: str) -> tuple[str, str
         reason = "its range shows how it exchanges, not what for"
     elif not found.groups.known[mine].any():
         reason = "no NCCL ranges, no named range around it, no expert work on both sides"
-        how = cure("collectives", trace_kind)
-    return (reason if found.near.moe_kernels else f"{reason}{_NO_EXPERTS}"), how
+        how = cure("collectives", found.comm.rank.columns.info.kind)
+    return (
+        reason
+        if found.near.moe_kernels
+        else f"{reason}{', and no router, permute or grouped GEMM ran'}"
+    ), how

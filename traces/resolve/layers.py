@@ -6,8 +6,6 @@ by its range, else by its place in the step.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of, order_of
@@ -21,8 +19,6 @@ from traces.steps.found import Steps
 from traces.timeline import RankTimeline
 from traces.training import autograd_threads
 
-_EXPERT: Final = ("dispatch", "combine", "a2a", "notify", "sync", "layout", "fused")
-
 
 def phases_of(
     comm: Communication, operation: IntArray, ranges: Enclosing, near: Neighbours
@@ -33,9 +29,16 @@ def phases_of(
     forward.
     """
     code = codes_of(OPERATIONS)
-    expert = np.isin(operation, [*map(OPERATIONS.index, _EXPERT)])
-    phase = comm.phase_by_name()
-    phase = _first_told(phase, ranges.phase)
+    expert = np.isin(
+        operation,
+        [
+            *map(
+                OPERATIONS.index,
+                ("dispatch", "combine", "a2a", "notify", "sync", "layout", "fused"),
+            )
+        ],
+    )
+    phase = _first_told(comm.phase_by_name(), ranges.phase)
     phase = _first_told(phase, _of_notify(comm, phase, operation == code["dispatch"]))
     phase = _first_told(phase, np.where(operation == code["dispatch"], near.next_phase, UNTOLD))
     phase = _first_told(phase, np.where(operation == code["combine"], near.previous_phase, UNTOLD))

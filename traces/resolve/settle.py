@@ -23,12 +23,8 @@ from traces.resolve.communicators import (
 from traces.resolve.nccl_calls import ALL_TO_ALL, EITHER, POINT_TO_POINT, UNKNOWN, Groups, groups_of
 from traces.resolve.neighbours import MOE_ROLES, Neighbours, Role, neighbours_of
 from traces.resolve.ranges import Enclosing, enclosing_ranges
-from traces.resolve.resolution import PHASES, UNTOLD, Draft, of_purpose
+from traces.resolve.resolution import PAYLOAD_KINDS, PHASES, UNTOLD, Draft, of_purpose
 from traces.timeline import Source
-
-_OF_GATHER: Final = ("ep", "dp", "cp", "tp")
-_OF_SENDRECV: Final = ("ep", "pp", "cp", "tp")
-_OF_ALL_REDUCE: Final = ("tp",)
 
 
 @frozen
@@ -65,9 +61,9 @@ class Evidence:
         gather = self.comm.of_subclass("all_gather", "reduce_scatter")
         result = np.full(len(purpose), UNTOLD)
         for which, purposes in (
-            (gather, _OF_GATHER),
-            (self.sendrecv, _OF_SENDRECV),
-            (self.comm.of_subclass("all_reduce"), _OF_ALL_REDUCE),
+            (gather, ("ep", "dp", "cp", "tp")),
+            (self.sendrecv, ("ep", "pp", "cp", "tp")),
+            (self.comm.of_subclass("all_reduce"), ("tp",)),
         ):
             fits = which & of_purpose(purpose, *purposes)
             result[fits] = purpose[fits]
@@ -265,9 +261,7 @@ def _settle_gather_dispatcher(
     to_experts = (Role.PERMUTE,) if sorts else (Role.ROUTER, Role.EXPERT)
     before = draft.open & gather & np.isin(near.next, to_experts)
     after = draft.open & scatter & (near.previous == (Role.UNPERMUTE if sorts else Role.EXPERT))
-    other_payload = draft.of("ep") | comm.of_subclass(
-        "ep_dispatch", "ep_combine", "ep_a2a", "ep_fused"
-    )
+    other_payload = draft.of("ep") | comm.of_subclass(*PAYLOAD_KINDS, "ep_fused")
     if other_payload.any():
         leaves = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
         counts = draft.open & gather & (near.previous == Role.ROUTER) & leaves

@@ -195,10 +195,6 @@ def _candidates(
             yield code, by_turn[turn]
 
 
-_PIPELINE: Final = COMM_KINDS.index("pp_p2p")
-_UNRESOLVED: Final = COMM_KINDS.index("sendrecv_unresolved")
-
-
 _OFTEN: Final = 16
 """Collectives of a group, from which on chance does not put ranks of two stages into it."""
 
@@ -286,8 +282,8 @@ def _without_messages(
         settled.kind_of(np.concatenate(several)),
         parts.borders(ints([*map(len, several)])),
     )
-    known = parts.least(kind == _PIPELINE, first)
-    may = known | parts.most(kind == _UNRESOLVED, first)
+    known = parts.least(kind == COMM_KINDS.index("pp_p2p"), first)
+    may = known | parts.most(kind == COMM_KINDS.index("sendrecv_unresolved"), first)
     asked = [*compress(several, may)]
     among = Exchanges.of([*compress(on_clock, may)])
     stage = among.stage_size()

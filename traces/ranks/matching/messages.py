@@ -130,19 +130,16 @@ class Exchanges:
         number = parts.numbers(self.first)
         closest, with_whole = np.full(len(number), np.inf), none_of(len(number))
         for pair, met in self.meetings.items():
-            whole = self._meet_whole(pair)
+            # whether nearly all ends of two meet, of the time that both were recorded
+            lower_ns, higher_ns = (self.sequences[one].end_ns for one in pair)
+            most = max(in_time_of(higher_ns, lower_ns), in_time_of(lower_ns, higher_ns))
+            whole = len(met.apart_ns) >= WHOLE.value * most
             for ends in self._among_all(pair):
                 nearer = ends[closest[ends] > met.farness]
                 closest[nearer], with_whole[nearer] = met.farness, whole
         count = len(self.sequences)
         wholes = np.bincount(number[with_whole], minlength=count)
         return wholes * 2 > np.bincount(number[np.isfinite(closest)], minlength=count)
-
-    def _meet_whole(self, pair: tuple[int, int]) -> bool:
-        """Whether nearly all ends of two meet, of the time that both were recorded."""
-        lower_ns, higher_ns = (self.sequences[one].end_ns for one in pair)
-        most = max(in_time_of(higher_ns, lower_ns), in_time_of(lower_ns, higher_ns))
-        return len(self.meetings[pair].apart_ns) >= WHOLE.value * most
 
     def stage_size(self) -> int | None:
         """How many places a stage has: ends of ranks so far apart meet more closely than any others
@@ -217,9 +214,8 @@ class Exchanges:
                 continue
             mine, theirs = left[lower], left[higher]
             met = _meet(self.sequences[lower].end_ns[mine], self.sequences[higher].end_ns[theirs])
-            if met is None or not self._meet_often(pair, met):
-                continue
-            if partners[[*pair]].max() == _NEIGHBOURS:
+            is_taken = partners[[*pair]].max() == _NEIGHBOURS
+            if met is None or not self._meet_often(pair, met) or is_taken:
                 continue
             left[lower] = np.delete(mine, met.lower_ends)
             left[higher] = np.delete(theirs, met.higher_ends)

@@ -25,7 +25,7 @@ from traces.missing import Missing, gap
 from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import RankSummary, Recorded, clocks_of
+from traces.ranks.summaries.summary import RankSummary, clocks_of
 from traces.sections import run as sections
 from traces.sections.cause import ClockSource
 from traces.spelling import duration
@@ -86,11 +86,13 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     if matched.clocks is not None:
         begun = _by_these(summaries, matched, matched.clocks)
         again = align(summaries, replace(matched, clocks=None))
-        near = again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value
-        if near:
+        if again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value:
             return again
         return begun
-    base_ns = _bases(matched.recorded, of_place, len(fingerprints))
+    # each clock's times begin at its first collective, so that fractions stay exact
+    base_ns = np.full(len(fingerprints), FOREVER)
+    np.minimum.at(base_ns, of_place[matched.recorded.place], matched.recorded.rows.start_ns)
+    base_ns = np.where(base_ns == FOREVER, 0, base_ns)
     of_row = of_place[matched.place]
     begun_ns = base_ns[of_row]
     start = (matched.start_ns - begun_ns).astype(np.float64)
@@ -194,13 +196,6 @@ def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 
 
-def _bases(recorded: Recorded, of_place: IntArray, count: int) -> IntArray:
-    """Where each clock's times begin: at its first collective, so that fractions stay exact."""
-    base_ns = np.full(count, FOREVER)
-    np.minimum.at(base_ns, of_place[recorded.place], recorded.rows.start_ns)
-    return np.where(base_ns == FOREVER, 0, base_ns)
-
-
 def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
     """Of instances these: all of groups and clocks that have few, else some in regular
     distances.
@@ -226,20 +221,16 @@ def agreed(
 
     `possible`: those that do not.
     """
-    if _in_one(summaries, matched, possible):
-        return aligned
-    return unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
-
-
-def _in_one(summaries: Sequence[RankSummary], matched: Matched, possible: BoolArray) -> bool:
-    """Whether kinds of which most are possible hold all clocks together that took part."""
     _, clock = clocks_of(summaries)
+    # of kinds of which most are possible
     kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
     often = np.bincount(kind)
     kept = matched.take(
         possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind]
     )
-    return _islands_of(kept, clock, matched.place) <= 1
+    if _islands_of(kept, clock, matched.place) <= 1:
+        return aligned
+    return unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
 
 
 def _islands_of(kept: Matched, clock: IntArray, place: IntArray) -> int:

@@ -122,9 +122,7 @@ def _matched(summaries: Sequence[RankSummary]) -> Matched:
     if not aligned.clocks.aligned or not fitted.keys() >= {*fingerprints}:
         return matched
     again = match(summaries, fitted)
-    if not by_order.all():
-        return again
-    if _held(again, align(summaries, again)) >= _held(matched, aligned):
+    if not by_order.all() or _held(again, align(summaries, again)) >= _held(matched, aligned):
         return again
     return matched
 

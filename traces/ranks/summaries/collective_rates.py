@@ -29,6 +29,7 @@ from traces.ranks.summaries.summary import (
     of_source,
     sizes_of,
 )
+from traces.resolve.resolution import PAYLOAD_KINDS
 from traces.sections.rates import CollectiveName, CollectiveRate
 from traces.timeline import RankTimeline
 
@@ -42,7 +43,7 @@ _NAMES: Final[Mapping[Operation, CollectiveName]] = {
     Operation.REDUCE_SCATTER: "reduce_scatter",
     Operation.BROADCAST: "broadcast",
 }
-_AMONG_ALL: Final = kinds_of("ep_dispatch", "ep_combine", "ep_a2a", "cp")
+_AMONG_ALL: Final = kinds_of(*PAYLOAD_KINDS, "cp")
 """Kinds whose exchanges go from each rank to each other one; the others may be messages."""
 
 
@@ -62,10 +63,9 @@ def measure_collectives(
         of_one = told & (found.operation == operation)
         for count in sorted(set(sizes[of_one].tolist())):
             rates.append(_rate(name, count, found.take(of_one & (sizes == count)), link))
-    return tuple(sorted(rates, key=lambda one: -one.work_ns)) or gap(_UNTOLD, how)
-
-
-_UNTOLD: Final = "sizes of collectives and of their groups were not recorded"
+    return tuple(sorted(rates, key=lambda one: -one.work_ns)) or gap(
+        "sizes of collectives and of their groups were not recorded", how
+    )
 
 
 def _whole(summary: RankSummary) -> BoolArray:

@@ -39,7 +39,6 @@ from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
 
 _STARVED: Final = passing(lambda reason: reason.startswith("launch_starved."), REASONS)
-_DATA: Final = REASONS.index("launch_starved.data")
 
 
 @frozen
@@ -69,7 +68,10 @@ def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -
         places, begins = np.flatnonzero(computes), [step.start_ns for step in steps.recorded]
         at = np.searchsorted(rows.start_ns[places], begins)
         first = places[at[at < len(places)]]
-        starved, told = _STARVED[absent.reason], absent.reason == _DATA
+        starved, told = (
+            _STARVED[absent.reason],
+            absent.reason == REASONS.index("launch_starved.data"),
+        )
         early = instants_of(absent, starved & np.isin(absent.kernel, first) & ~told)
         early = subtract(early, _after_batch(rank, ints(begins), rows.start_ns[first]))
         loader = subtract(join(early, instants_of(absent, told)), comm)

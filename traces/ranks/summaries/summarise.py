@@ -247,7 +247,12 @@ def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
     keys = rows.key[rows.bucket == Bucket.COMPUTE]
 
     def per_step(name: str) -> int:
-        return _median_count(starts[keys == _CLASSES.index(name)], steps)
+        """How many begin in the median used step, or in the window where there are no steps."""
+        own_ns = starts[keys == _CLASSES.index(name)]
+        if not steps.used:
+            return summed(steps.windows.hold(own_ns))
+        begin_ns, end_ns = steps.borders_ns
+        return int(np.median(np.searchsorted(own_ns, end_ns) - np.searchsorted(own_ns, begin_ns)))
 
     inside = {*keys[steps.windows.hold(starts)].tolist()}
     return Fingerprint(
@@ -257,14 +262,6 @@ def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
         has_embedding=_CLASSES.index("embedding") in inside,
         has_loss=_CLASSES.index("loss") in inside,
     )
-
-
-def _median_count(starts_ns: IntArray, steps: Steps) -> int:
-    """How many begin in the median used step, or in the window where there are no steps."""
-    if not steps.used:
-        return summed(steps.windows.hold(starts_ns))
-    begin_ns, end_ns = steps.borders_ns
-    return int(np.median(np.searchsorted(starts_ns, end_ns) - np.searchsorted(starts_ns, begin_ns)))
 
 
 def _step_parts(rank: RankTimeline, steps: Steps, spent: Spent) -> StepParts:

@@ -33,10 +33,6 @@ _FEW: Final = 12
 """Collectives, below which one odd stretch decides."""
 _LIKE: Final = 3
 """Ranks, from which on a shortest one says something."""
-_NOBODY: Final = gap("no rank arrives last more than the others do", "nothing is wrong with that")
-_NOTHING: Final = gap(
-    "no collective is known to be one of all these ranks", "record the same steps on all ranks"
-)
 
 
 def arrives_last(
@@ -56,14 +52,17 @@ def arrives_last(
         )
         table = _waited(matched, waits, told, len(used))
     if table is None:
-        return _NOTHING
+        return gap(
+            "no collective is known to be one of all these ranks",
+            "record the same steps on all ranks",
+        )
     waited_ns, lasts_ns = table
     caused_ns = _caused(waited_ns)
     places = _few(caused_ns)
     mine_ns, whole_ns = float(caused_ns[list(places)].sum()), float(caused_ns.sum())
     above = mine_ns - len(places) / len(used) * whole_ns
     if not places or above < ABOVE.value * whole_ns or mine_ns < WALL.value * lasts_ns:
-        return _NOBODY
+        return gap("no rank arrives last more than the others do", "nothing is wrong with that")
     return ArrivesLast(
         indices=places,
         host=None,

@@ -31,8 +31,6 @@ from traces.ranks.waiting.side_by_side import NO_STEPS, Grid, means, own_step_of
 from traces.ranks.waiting.waits import Waits
 from traces.sections.run import Pipeline, PipelineStage, VirtualStages
 
-_UNRESOLVED_KIND: Final = COMM_KINDS.index("sendrecv_unresolved")
-_COOL_DOWN: Final = PHASES.index("cool_down")
 _NO_WHOLE: Final = gap("of no step are all messages within it", "record more steps")
 _MORE_CHUNKS: Final = (2, 4)
 """Times as many virtual stages, of which the formula says what they leave."""
@@ -50,7 +48,7 @@ def pipeline_of(
     """
     messages = messages_of(matched)
     if not messages.any():
-        if (matched.kind == _UNRESOLVED_KIND).any():
+        if (matched.kind == COMM_KINDS.index("sendrecv_unresolved")).any():
             return UNRESOLVED
         return None
     pipelines = pipelines_of(summaries, matched, messages)
@@ -226,6 +224,6 @@ def _stage(
     if isinstance(phase, Missing):
         return made((summed(waited_ns[mine]) + drained) // count, *(phase,) * len(PHASES))
     sums = sums_of(waited_ns[mine], phase[mine], len(PHASES))
-    sums[_COOL_DOWN] += drained
+    sums[PHASES.index("cool_down")] += drained
     each = (sums // count).tolist()
     return made(sum(each), *each)

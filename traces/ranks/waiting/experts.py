@@ -31,10 +31,10 @@ from traces.ranks.summaries.summary import (
 )
 from traces.ranks.waiting.routing import HOT, UNEVEN, Routing
 from traces.ranks.waiting.side_by_side import Grid
+from traces.resolve.resolution import PAYLOAD_KINDS
 from traces.sections.cause import HotRank
 from traces.sections.run import ExpertGroups, LayerOfExperts, WorstOfExperts
 
-_KINDS: Final = kinds_of("ep_dispatch", "ep_combine", "ep_a2a")
 _LAYERS: Final = 64
 """Layers that are listed, the most uneven ones."""
 _CURE: Final = "record whole steps of all ranks that exchange tokens"
@@ -78,14 +78,13 @@ def experts_of(
         return None
     tables = [one.experts for one in summaries]
     if not any(map(len, tables)):
-        reason = "of no rank is it known to which MoE layer its experts' GEMMs belong"
-        return gap(reason, _CURE)
-    exchanges = np.isin(matched.kind[matched.first[:-1]], _KINDS) | routing.of_experts
+        return gap("of no rank is it known to which MoE layer its experts' GEMMs belong", _CURE)
+    exchanges = np.isin(matched.kind[matched.first[:-1]], kinds_of(*PAYLOAD_KINDS))
+    exchanges |= routing.of_experts
     label = _groups(matched, exchanges)
     cells = _cells(tables, grid, label, factor)
     if not len(cells):
-        reason = "no layer and step was recorded by all ranks that exchange tokens"
-        return gap(reason, _CURE)
+        return gap("no layer and step was recorded by all ranks that exchange tokens", _CURE)
     by_label = dict(places_of_each(label))
     by_label.pop(UNKNOWN, None)
     of_label = codes_of(by_label)

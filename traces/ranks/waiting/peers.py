@@ -32,15 +32,10 @@ from traces.sections.run import CollectiveSpeed, PeerBytes, Traffic
 _PAIRS: Final = 32
 """Pairs of ranks that are listed: those with the most bytes."""
 _NS: Final = 1_000_000_000
-_NO_TIME: Final = gap("their transfers took no time that was recorded", "none")
 NO_SIZES: Final = gap(
     "no sizes of collectives are recorded",
     "nsys: NCCL 2.25 or later, export with --include-blobs=true; or record with the PyTorch "
     "profiler",
-)
-_NO_SPEED: Final = gap(
-    "no collective of known size was recorded by all ranks of its group",
-    "record every rank of the groups",
 )
 
 
@@ -117,11 +112,15 @@ def _speeds(
     for code in distinct(kind[told]).tolist():
         mine = told & (kind == code)
         size, ns = summed(moved[mine]), summed(waits.transfer_ns[mine])
-        speed = size * _NS / ns if ns else _NO_TIME
+        no_time = gap("their transfers took no time that was recorded", "none")
+        speed = size * _NS / ns if ns else no_time
         found.append(CollectiveSpeed(COMM_KINDS[code], summed(mine), size, ns, speed))
     if found:
         return tuple(found)
-    return _NO_SPEED
+    return gap(
+        "no collective of known size was recorded by all ranks of its group",
+        "record every rank of the groups",
+    )
 
 
 def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:

@@ -25,12 +25,10 @@ from traces.ranks.matching.match import Matched, together
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import UNKNOWN, RankSummary
 
-_PIPELINE: Final = COMM_KINDS.index("pp_p2p")
-
 
 def messages_of(matched: Matched) -> BoolArray:
     """Which instances are messages of the pipeline, shape (n,)."""
-    return parts.least(matched.kind == _PIPELINE, matched.first)
+    return parts.least(matched.kind == COMM_KINDS.index("pp_p2p"), matched.first)
 
 
 def stages_of(matched: Matched) -> IntArray:
@@ -78,9 +76,8 @@ def pipelines_of(
     if matched.by_order[messages].any():
         return _BY_ORDER
     votes = _votes(summaries, matched, messages)
-    known = all(votes.values())
     edges = [(one, other) if vote >= 0 else (other, one) for (one, other), vote in votes.items()]
-    stage = _by_longest_way(edges) if known else _by_ends(edges, summaries)
+    stage = _by_longest_way(edges) if all(votes.values()) else _by_ends(edges, summaries)
     if isinstance(stage, Missing):
         return stage
     count = max(stage.values()) + 1
@@ -250,8 +247,7 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
         return _VARY
     of_first, of_second = got
     if count == 2:
-        batched = ((sent.sends > 0) & (sent.receives > 0)).any() or of_second == 1
-        if batched:
+        if ((sent.sends > 0) & (sent.receives > 0)).any() or of_second == 1:
             return Schedule(of_second, 1, brings)
         return _OF_TWO
     microbatches = of_second - of_first
@@ -275,10 +271,9 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
     """One kernel for each call of the schedule without virtual stages, or one for each way of
     it.
     """
-    wraps = np.abs(sent.peer - sent.stage) == count - 1
     if count == 2:
         return _OF_TWO
-    if wraps.any():
+    if (np.abs(sent.peer - sent.stage) == count - 1).any():
         return _UNTOLD
     numbers = _per_step(sent, (~before).astype(np.int64), count - 1)
     if numbers is None:
@@ -339,6 +334,3 @@ def bubble_frac(stages: int, microbatches: int, chunks: int) -> float:
     2104.04473, section 2.2), which gives it as a part of the time without it, (p - 1) / (v m).
     """
     return (stages - 1) / (chunks * microbatches + stages - 1)
-
-
-__all__ = ["PHASES", "Schedule", "Sent", "bubble_frac", "phases_of", "schedule_of"]

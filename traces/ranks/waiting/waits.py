@@ -14,7 +14,6 @@ from traces.ranks.one_run.align import Aligned
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import Operation
 
-_NEVER: Final = ~FOREVER
 _ALIKE: Final = Limit(
     0.01,
     "fraction of the transfer",
@@ -65,7 +64,7 @@ def measure_waits(matched: Matched, aligned: Aligned) -> Waits:
     last = parts.first_most(aligned.start_ns, first)
     near_ns = np.maximum(aligned.clocks.residual_ns or 0, _ALIKE.value * transfer_ns)
     shortest = beyond_ns <= parts.spread(near_ns, first)
-    latest = parts.first_most(np.where(shortest, aligned.start_ns, _NEVER), first)
+    latest = parts.first_most(np.where(shortest, aligned.start_ns, ~FOREVER), first)
     last = np.where(matched.ends_together, latest, last)
     waited = (parts.total(wait_ns, first) > 0) & complete(matched, True)
     return Waits(transfer_ns, np.where(waited, last, NOBODY), wait_ns, lasts_ns - wait_ns)

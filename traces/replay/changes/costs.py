@@ -173,8 +173,11 @@ class _Pricing:
             worth -= {"host_overhead"}  # what is left is not what was replayed
         found["host_overhead"] = capped
         changed, without = self._changes(found), dict[str, Without]()
-        for wall in (one for one in found if one in worth):
-            without[wall] = self._without(wall, walls[wall][0](), left[wall])
+        for wall in found:
+            if wall in worth:
+                without[wall] = self._without(wall, walls[wall][0](), left[wall])
+        kind = self._subject.rank.columns.info.kind
+        busy_ns = instants_in(self._windows, self._graph.rows).total_ns
         return Costs(
             found["communication"],
             found["host_overhead"],
@@ -183,8 +186,8 @@ class _Pricing:
             without,
             self._windows.total_ns,
             proofs,
-            refusal(proofs, self._subject.rank.columns.info.kind),
-            self._doubt(proofs),
+            refusal(proofs, kind),
+            doubt(proofs, busy_ns / self._windows.total_ns, kind),
             changed.changes,
             changed.together,
         )
@@ -206,20 +209,17 @@ class _Pricing:
             return cost
         by_kind_ns = {}
         for kind, timing in kinds().items():
-            if alone_ns := self._cost_of(timing, self._lasting).ns:
+            if alone_ns := self._cost(self._lasting, self._lengths_ns(timing)).ns:
                 by_kind_ns[kind] = min(alone_ns, cost.ns)
         return replace(cost, by_kind_ns=by_kind_ns)
 
     def _without(self, wall: str, timing: Timing, left: IntArray) -> Without:
         others = {
-            other: self._cost_of(whole(), left)
+            other: self._cost(left, self._lengths_ns(whole()))
             for other, (whole, _) in replace(self._edits, timing=timing).walls().items()
             if other != wall
         }
         return Without(summed(left), others)
-
-    def _cost_of(self, timing: Timing, before: IntArray) -> Cost:
-        return self._cost(before, self._lengths_ns(timing))
 
     def _cost(self, before: IntArray, after: IntArray) -> Cost:
         saved = before - after
@@ -257,8 +257,3 @@ class _Pricing:
             unexplained / self._windows.total_ns,
             may_wait_ns(self._subject.rank, self._graph, self._windows) / self._windows.total_ns,
         )
-
-    def _doubt(self, proofs: Proofs) -> Missing | None:
-        busy_ns = instants_in(self._windows, self._graph.rows).total_ns
-        kind = self._subject.rank.columns.info.kind
-        return doubt(proofs, busy_ns / self._windows.total_ns, kind)

@@ -22,34 +22,28 @@ _INSIDE: Final = frozenset(
     {"gemm", "rope", "elementwise", "quantize", "attention", "rng", "softmax"}
 )
 _BEHIND: Final = ("gemm", "quantize", "elementwise")
-_CHOICE: Final = frozenset({"router", "softmax"})
-_AFTER_NORM: Final = frozenset({"norm", "elementwise", "quantize"})
 
 
 def find_scopes(recorded: Recorded) -> Mapping[str, list[list[int]]]:
     """Places of each scope's kernels, one list for each time it runs with at least two of them."""
     found: dict[str, list[list[int]]] = {scope: [] for scope in SCOPES}
-    classes = recorded.classes
     for places in uninterrupted(recorded):
-        if len(places) < 2:
-            continue
-        kinds = [classes[one] for one in places]
+        kinds = [recorded.classes[one] for one in places]
         for scope, begin, end in _scopes_of(kinds):
             if end - begin > 1:
                 found[scope].append(places[begin:end])
     return found
 
 
-def _scopes_of(kinds: Sequence[KernelClass]) -> list[tuple[str, int, int]]:
-    found, at, free = [], 0, 0
+def _scopes_of(kinds: Sequence[KernelClass]) -> Iterator[tuple[str, int, int]]:
+    at = free = 0
     while at < len(kinds):
         scope = _begun(kinds, at, free)
-        if scope is None:
+        if scope:
+            yield scope
+            at = free = scope[2]
+        else:
             at += 1
-            continue
-        found.append(scope)
-        at = free = scope[2]
-    return found
 
 
 def scope_of(kind: KernelClass) -> str | None:
@@ -98,7 +92,7 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
             begin += 1
         end = _while(kinds, at, _INSIDE, ("attention", "bwd"))
         if begin < at:
-            return ("attn", begin, end)
+            return "attn", begin, end
         return None
     while begin > free and kinds[begin - 1].class_ in ("gemm", "quantize", "attention"):
         if _is(kinds[begin - 1], "attention", "fwd"):
@@ -107,13 +101,13 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
     inside = _while(kinds, at, _INSIDE, ("attention", "fwd"))
     end = _norm_backward(kinds, inside)
     if end > inside:
-        return ("attn", begin, end)
+        return "attn", begin, end
     return None
 
 
 def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
     """Forward from the norm before the gate; backward to that norm's gradient."""
-    end = _while(kinds, at, _CHOICE, ("router", "map"))
+    end = _while(kinds, at, {"router", "softmax"}, ("router", "map"))
     behind = _while(kinds, end, _BEHIND)
     last = _norm_backward(kinds, behind)
     if last > behind:
@@ -131,7 +125,7 @@ def _norm_backward(kinds: Sequence[KernelClass], at: int) -> int:
     place.
     """
     if at < len(kinds) and _is(kinds[at], "norm", "bwd"):
-        return _while(kinds, at, _AFTER_NORM, ("norm", "fwd"))
+        return _while(kinds, at, {"norm", "elementwise", "quantize"}, ("norm", "fwd"))
     return at
 
 

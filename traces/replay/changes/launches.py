@@ -25,7 +25,6 @@ from traces.replay.graph import Timing
 from traces.replay.without import without_waits
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)
-_EVENTS: Final = ("EventRecord", "WaitEvent", "Memset")
 LAUNCH_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
 
 
@@ -38,12 +37,11 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
     """
     calls = recorded.graph.calls
     found: list[list[int]] = [[]]
-    launches = _single(recorded)
     apart = np.isin(calls.kind, _APART).tolist()
     names = recorded.call_names
     stream = recorded.rows.stream_id.tolist()
     thread = calls.thread.tolist()
-    for call, work in enumerate(launches):
+    for call, work in enumerate(_single(recorded)):
         last = found[-1][-1] if found[-1] else None
         if work != NONE:
             by = recorded.graph.launched_by
@@ -53,7 +51,9 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
                 found.append([])
             found[-1].append(work)
         elif last is not None and (
-            apart[call] or recorded.launch_count[call] or any(one in names[call] for one in _EVENTS)
+            apart[call]
+            or recorded.launch_count[call]
+            or any(one in names[call] for one in ("EventRecord", "WaitEvent", "Memset"))
         ):
             found.append([])
     return [*filter(None, found)]
@@ -185,9 +185,6 @@ def _quantised(recorded: Recorded, places: Sequence[int]) -> Iterator[list[int]]
             yield list(places[at:end])
 
 
-_GROUPED_KINDS: Final = {"compute": ("gemm", "quantize"), **LAUNCH_KINDS}
-
-
 @frozen
 class _Experts:
     """GEMMs of one kernel that follow each other, and the quantisation before each of them."""
@@ -226,7 +223,8 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
         once = back_to_back(launched_at_once(recorded, timing, merged), merged)
         return replace(once, duration_ns=_filled(timing.duration_ns, blocks, runs, count, fixed_ns))
 
-    yield Draft("grouped_experts", _GROUPED_KINDS, low, high)
+    acts_on = {"compute": ("gemm", "quantize"), **LAUNCH_KINDS}
+    yield Draft("grouped_experts", acts_on, low, high)
 
 
 def _by_waves(
