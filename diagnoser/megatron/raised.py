@@ -12,7 +12,6 @@ from typing import Final
 from traces.frozen import frozen
 
 _SET_UP_HERE: Final = ("megatron.core.parallel_state", "megatron.core.process_groups_config")
-_OURS: Final = ("diagnoser", "heuristics", "traces")
 
 
 @frozen
@@ -34,7 +33,7 @@ def raised(error: Exception) -> Raised:
     for at, (frame, _) in enumerate(steps):
         modules.append(str(frame.f_globals.get("__name__")))
         is_import |= frame.f_code.co_name == "<module>"
-        if modules[at].partition(".")[0] in _OURS:
+        if modules[at].partition(".")[0] in ("diagnoser", "heuristics", "traces"):
             own, is_import = at, False
     of_core = modules[-1].partition(".")[0] == "megatron" and modules[-1] not in _SET_UP_HERE
     return Raised(

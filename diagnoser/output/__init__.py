@@ -23,10 +23,8 @@ from traces.names.file_names import told_path
 from traces.patterns import compiled
 from traces.spelling import one_line
 
-_TRACES: Final = (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db")
 _ENDINGS: Final = ("_moe-diag", "_compared", "_report")
 """What the names of our own results end with, so that a report of one is not named twice."""
-_FOR_PEOPLE: Final = frozenset({"text", "markdown", "jira"})
 _COLOURED: Final = "text"
 """The one format that is written with colours."""
 _COLOUR: Final = compiled(r"(\x1b\[[0-9;]*m)")
@@ -97,7 +95,7 @@ def base_name(trace: Path) -> str:
     what ours end with.
     """
     told = told_path(trace)
-    name = _without(told, _TRACES)
+    name = _without(told, (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db"))
     if name != told:
         return name
     name = _without(told, (".json", ".json.gz"))
@@ -209,7 +207,7 @@ def _print(text: str, form: str) -> None:
         pieces[::2] = map(_harmless, pieces[::2])
         text = "".join(pieces)
     try:
-        if is_screen or form in _FOR_PEOPLE:
+        if is_screen or form in {"text", "markdown", "jira"}:
             encoding = sys.stdout.encoding or "utf-8"
             sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         else:

@@ -33,7 +33,6 @@ PAGES: Final = frozenset({"markdown", "jira"})
 """What the page of a ticket may be written in: a first screen, as the rest is attached."""
 _FORMS: Final = ("html", "json", "png")
 """Of a ticket, beside its page in markdown or for Jira."""
-_MANIFEST: Final = "_manifest.json"
 
 
 Render = Callable[[str], str | bytes]
@@ -67,7 +66,7 @@ def plan_ticket(folder: Path, base: str, page: str, force: bool) -> Ticket:
     place.
     """
     files = {form: f"{base}_report.{FORMATS[form].extension}" for form in (page, *_FORMS)}
-    ticket = Ticket(folder, files, f"{base}{_MANIFEST}", force)
+    ticket = Ticket(folder, files, f"{base}_manifest.json", force)
     check_place(folder, "--ticket")
     for place in (folder.parent, folder):
         sweep(place)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from reports.result.codec import Document
 
-_INDENT: Final = "  "
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _NESTED: Final = frozenset({dict, list})
 _WHOLE: Final = frozenset({int})
@@ -40,7 +39,7 @@ def render_json(document: Document) -> str:
 def _text(value: Any, line: str) -> str:
     """The text of a value; `line`: a line break and the indent it stands at."""
     kind = type(value)
-    inner = line + _INDENT
+    inner = line + "  "
     if kind is dict and value:
         rows = [
             _key(inner, key) + (repr(one) if type(one) is int else _text(one, inner))

@@ -20,7 +20,6 @@ _KNOWN_WORDS: Final = frozenset(
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or
 path."""
-_ALLOCATOR: Final = "expandable_segments:True,graph_capture_record_stream_reuse:True"
 _PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
 
@@ -31,12 +30,13 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
         return [shown(knob, one, redact) for one in value]
     if not isinstance(value, str) or not redact:
         return value
-    is_ours = (
+    if (
         (knob in knobs() and value in knobs()[knob].choices)
         or (knob == STAGE_LAYOUT and stage_count(value) is not None)
         or (knob == RECIPE and is_known_recipe(value))
-    )
-    if is_ours or value in _KNOWN_WORDS or value.isdecimal():
+        or value in _KNOWN_WORDS
+        or value.isdecimal()
+    ):
         return value
     return None
 
@@ -61,7 +61,7 @@ def is_public(text: str) -> bool:
 @cache
 def _every_word() -> frozenset[str]:
     """Every text that a knob may have and that may be shown."""
-    words = {*_KNOWN_WORDS, _ALLOCATOR}
+    words = {*_KNOWN_WORDS, "expandable_segments:True,graph_capture_record_stream_reuse:True"}
     for knob in knobs().values():
         words |= {*knob.choices, *knob.harness_choices}
     return frozenset(words)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Struct)
 
 
-def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo] = ()) -> R:
+def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo]) -> R:
     """The result with recorded names as they may be told, in its sentences too; `infos`: of its
     traces.
     """

@@ -38,8 +38,6 @@ _CUT: Final = (60, 40)
 """To how many characters sentences cut a name of a kernel."""
 _SHORTEST: Final = 12
 """Shorter names are words."""
-_KERNEL: Final = "kernel"
-_HELP: Final = "moe-diag --help"
 
 
 def kept(result: R) -> R:
@@ -94,7 +92,7 @@ class _Asked:
                 text = self._told(text)
                 if is_command(text):
                     return text
-                return self._strange(_HELP)
+                return self._strange("moe-diag --help")
             case TextKind.GPU if not gpu_name(text):
                 return self._strange()
             case TextKind.FILE:
@@ -129,7 +127,7 @@ class _Asked:
             return told
         if len(plain) <= LONGEST.value:  # with a word of ours for each name of the recording in it
             for name in self._recorded_names:
-                plain = plain.replace(name, _KERNEL)
+                plain = plain.replace(name, "kernel")
         if self._says(plain):
             return told
         return self._strange()

@@ -23,7 +23,6 @@ from traces.patterns import compiled
 
 GAP: Final = "\0"
 """Stands for what is filled in; no text has it."""
-_TABLES: Final = ("traces", "heuristics")
 _LISTS: Final = ("said_in_code.txt", "said_before.txt")
 """Sentences of the code, and those of earlier releases that are said no more; `{}` is a gap."""
 _OF_STEPS: Final = ("execute_context_N", "generation_N")
@@ -31,7 +30,6 @@ _OF_STEPS: Final = ("execute_context_N", "generation_N")
 _FIELD: Final = compiled(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|<schedule>")
 _OF_ONE_FRAMEWORK: Final = compiled(r" \(Megatron-LM: [^()]*\)")
 """What is left out for the runs of others."""
-_JOINING: Final = ";,: "
 
 
 def phrases() -> Iterator[str]:
@@ -44,11 +42,11 @@ def phrases() -> Iterator[str]:
 
 def _bare(text: str) -> str:
     """With gaps for its fields, and without what joins it to another."""
-    return _FIELD.sub(GAP, text).strip(_JOINING).removeprefix("and ")
+    return _FIELD.sub(GAP, text).strip(";,: ").removeprefix("and ")
 
 
 def _written() -> Iterator[str]:
-    for package in _TABLES:
+    for package in ("traces", "heuristics"):
         for table in _tables(files(package)):
             yield from _texts(tomli.loads(table.read_text(encoding="utf-8")))
     # sources are spelled out in these, and plug-ins add some

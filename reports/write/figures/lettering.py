@@ -22,7 +22,6 @@ _MEASURED: Final = 100
 _FIXED: Final = 65_536
 """FreeType gives advances in parts of a pixel."""
 _LONGEST: Final = 400
-_UNKNOWN: Final = "\ufffd"
 _UNIT: Final = compiled(r"%|ms(?:[^A-Za-z]|$)")
 """What begins so stays behind its number."""
 
@@ -32,7 +31,7 @@ def harmless(text: str, width: int = _LONGEST) -> str:
     mark.
     """
     known = _glyphs()
-    return "".join(char if ord(char) in known else _UNKNOWN for char in printable(text, width))
+    return "".join(char if ord(char) in known else "\ufffd" for char in printable(text, width))
 
 
 def inches(text: str, size: float, *, bold: bool = False) -> float:
