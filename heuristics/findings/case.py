@@ -96,8 +96,8 @@ def allocator_calls(run: Run) -> str | None:
 @fact
 def other_gpu(case: Case) -> str | None:
     """The trace's GPU against the one that is given, by family, where both are known and differ."""
-    seen, asked = case.run.observed.gpu, case.run.given.gpu or case.files.word("launcher.gpu")
-    own, other = gpu_family(seen or ""), gpu_family(asked or "")
+    asked = case.run.given.gpu or case.files.word("launcher.gpu")
+    own, other = gpu_family(case.run.observed.gpu or ""), gpu_family(asked or "")
     if own is None or other is None or own == other:
         return None
     return say("findings.other-gpu", seen=own, asked=other)

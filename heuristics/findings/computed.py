@@ -8,7 +8,6 @@ hardware queue); Megatron-Bridge at 067f987d, training/comm_overlap.py and docs/
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import starmap
 from statistics import median
 from typing import Final
 
@@ -206,7 +205,7 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     if found is None:
         return
     needed = found.estimate_bytes - round(found.capacity_bytes * _USED)
-    named = ", ".join(starmap(_frees, _freed(run, needed)))
+    named = ", ".join(_freed(run, needed))
     yield {
         "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
         "estimate": gigabytes(found.estimate_bytes),
@@ -218,7 +217,7 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     }
 
 
-def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
+def _freed(run: Run, needed: int) -> Iterator[str]:
     """Memory fixes in their order until the estimate fits: what each sets and frees on top of those
     before.
 
@@ -243,13 +242,10 @@ def _freed(run: Run, needed: int) -> Iterator[tuple[str, str, int]]:
         now, total = then, total - added
         taken.add(name)
         excluded.update(fix.excludes)
-        yield name, _in_short(changes), -added
-
-
-def _frees(fix: str, what: str, freed: int) -> str:
-    if what:
-        return say("findings.frees-with", fix=fix, what=what, freed_bytes=freed)
-    return say("findings.frees-one", fix=fix, freed_bytes=freed)
+        if what := _in_short(changes):
+            yield say("findings.frees-with", fix=name, what=what, freed_bytes=-added)
+        else:
+            yield say("findings.frees-one", fix=name, freed_bytes=-added)
 
 
 def _in_short(changes: Values) -> str:

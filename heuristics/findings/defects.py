@@ -88,23 +88,19 @@ def _place(one: Defect, order: Mapping[str, int]) -> int:
 def _add(entries: list[Defect], new: Defect, told: str | None) -> None:
     for at, old in enumerate(entries):
         if told is not None and old.tells(told):
-            entries[at] = _as_one(old, new)
+            is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
+            words = new if is_better else old
+            entries[at] = replace(
+                old,
+                what=words.what,
+                cure=words.cure,
+                cost=words.cost,
+                kind=min(old.kind, new.kind, key=KINDS.index),
+                seen=_once((*old.seen, *new.seen)),
+                of=_once((*old.of, *new.of)),
+            )
             return
     entries.append(new)
-
-
-def _as_one(old: Defect, new: Defect) -> Defect:
-    is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
-    words = new if is_better else old
-    return replace(
-        old,
-        what=words.what,
-        cure=words.cure,
-        cost=words.cost,
-        kind=min(old.kind, new.kind, key=KINDS.index),
-        seen=_once((*old.seen, *new.seen)),
-        of=_once((*old.of, *new.of)),
-    )
 
 
 def _once(several: Iterable[T]) -> tuple[T, ...]:

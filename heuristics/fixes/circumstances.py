@@ -53,12 +53,8 @@ _SEEN: Final[Mapping[str, WallId]] = {
 """Kinds of which tables ask what they cost, and their walls."""
 
 
-def _seen_ns(kind: str, run: Run) -> int | None:
-    return run.seen_ns(_SEEN[kind], (kind,))
-
-
-for _kind in _SEEN:
-    enter(f"{_kind}_ns", partial(_seen_ns, _kind), Run)
+for _kind, _wall in _SEEN.items():
+    enter(f"{_kind}_ns", methodcaller("seen_ns", _wall, (_kind,)), Run)
 
 
 @fact

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from heuristics.late.beside import Edits, Places, Times, apart, participations
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, sums_before
 from traces.groups import group_of, sorted_within
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
@@ -94,7 +94,7 @@ def _of_groups(run: MeasuredRun) -> Edits:
 
 def _usual(values: IntArray, like: IntArray) -> tuple[IntArray, BoolArray]:
     """Of each what the faster half of those like it take, and where there are several of them."""
-    first = parts.borders(np.bincount(like))
+    first = sums_before(np.bincount(like))
     middle = sorted_within(like, values)[(first[:-1] + first[1:] - 1) // 2]
     return middle[like], np.diff(first)[like] > 1
 

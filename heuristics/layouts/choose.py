@@ -174,8 +174,7 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
 def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
     """The best of each set of parallel sizes that fits, and how many sets divide."""
     best = dict[tuple[int, ...], tuple[float, Fitted]]()
-    seen = set()
-    done = set()
+    seen, done = set(), set()
     for sizes in candidates(asked):
         seen.add(sizes.key)
         if sizes.key in done:

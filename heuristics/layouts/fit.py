@@ -189,6 +189,5 @@ def _ladder(costs: Costs) -> tuple[Recompute, ...]:
     found = []
     for count in range(1, len(costs) + 1):
         for modules in combinations(costs, count):
-            cost_frac = sum(costs[one] for one in modules)
-            found.append(Recompute("selective", modules, cost_frac))
+            found.append(Recompute("selective", modules, sum(costs[one] for one in modules)))
     return tuple(sorted(found, key=attrgetter("cost_frac")))

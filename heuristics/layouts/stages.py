@@ -74,8 +74,7 @@ def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
     if equal is not None and (found := uneven_of(work, equal, pp)) <= WALL.value:
         return Stages(None, found)
     extra = (work.prediction + work.loss) * count / sum(work.layers)
-    each = round((count + extra) / stages)
-    written = [each] * (stages - 1)
+    written = [round((count + extra) / stages)] * (stages - 1)
     last = count - sum(written)
     for place in range(-last):
         written[place % (stages - 1)] -= 1

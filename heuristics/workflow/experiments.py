@@ -44,8 +44,27 @@ def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
         (of_wall if one.fix.wall == wall else others).append(one)
     same = tuple(_experiments(run, of_wall))
     later = tuple(_experiments(run, (*others, *plan.levers)))
-    last = (_winner(run),) if same or later else ()
-    return Experiments((_baseline(run, wall), *same[:1]), same[1:], (*later, *last))
+    title = say("workflow.baseline-that-fits" if run.does_not_fit else "workflow.baseline")
+    baseline = Experiment(
+        say("workflow.baseline-corrected") if _refused_knobs(run) else title,
+        "",
+        "nothing",
+        held_fixed(run),
+        MEASURE,
+        int(STEPS.value),
+        say("workflow.next-change" if wall else "workflow.next-levers"),
+    )
+    winner = Experiment(
+        say("workflow.winner"),
+        "",
+        say("workflow.winner-varies"),
+        held_fixed(run),
+        (*MEASURE, say("workflow.measure-ran")),
+        int(STEPS.value),
+        say("workflow.next-wall"),
+    )
+    last = (winner,) if same or later else ()
+    return Experiments((baseline, *same[:1]), same[1:], (*later, *last))
 
 
 def held_fixed(run: Run, varied: Collection[Variable] = ()) -> Texts:
@@ -83,44 +102,28 @@ def _graphs(run: Run) -> str:
     return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
 
 
-def _baseline(run: Run, wall: WallId | None) -> Experiment:
-    title = say("workflow.baseline-that-fits" if run.does_not_fit else "workflow.baseline")
-    return Experiment(
-        say("workflow.baseline-corrected") if _refused_knobs(run) else title,
-        "",
-        "nothing",
-        held_fixed(run),
-        MEASURE,
-        int(STEPS.value),
-        say("workflow.next-change" if wall else "workflow.next-levers"),
-    )
-
-
 def _experiments(run: Run, several: Iterable[Planned]) -> Iterator[Experiment]:
     """One experiment of each, or one for each arm where no guide names a winner."""
     for planned in several:
-        made, arms = _experiment(run, planned), tuple(planned.fix.arms(run))
+        fix = planned.fix
+        then, others = _after(run, fix.wall), ", ".join(planned.shares_with)
+        made = Experiment(
+            fix.title,
+            fix.id,
+            " and ".join(fix.varies) or f"{fix.id} alone",
+            held_fixed(run, fix.varies),
+            (*MEASURE, fix.verify),
+            int(STEPS.value),
+            say("workflow.keep-of-shared", after=then, others=others)
+            if others
+            else say("workflow.keep", after=then),
+        )
+        arms = tuple(fix.arms(run))
         if not arms:
             yield made
         for arm in arms:
             after = say("workflow.compare-arms", arms=" and ".join(arms), then=made.next)
             yield replace(made, title=f"{made.title}: {arm}", next=after)
-
-
-def _experiment(run: Run, planned: Planned) -> Experiment:
-    fix = planned.fix
-    after, others = _after(run, fix.wall), ", ".join(planned.shares_with)
-    return Experiment(
-        fix.title,
-        fix.id,
-        " and ".join(fix.varies) or f"{fix.id} alone",
-        held_fixed(run, fix.varies),
-        (*MEASURE, fix.verify),
-        int(STEPS.value),
-        say("workflow.keep-of-shared", after=after, others=others)
-        if others
-        else say("workflow.keep", after=after),
-    )
 
 
 def _after(run: Run, wall: WallId) -> str:
@@ -133,15 +136,3 @@ def _after(run: Run, wall: WallId) -> str:
     if following:
         return say("workflow.usual-next", wall=spoken(following[0]))
     return say("workflow.no-larger")
-
-
-def _winner(run: Run) -> Experiment:
-    return Experiment(
-        say("workflow.winner"),
-        "",
-        say("workflow.winner-varies"),
-        held_fixed(run),
-        (*MEASURE, say("workflow.measure-ran")),
-        int(STEPS.value),
-        say("workflow.next-wall"),
-    )
