@@ -29,7 +29,7 @@ def one_at_a_time(place: Folder, name: str, waiting: Callable[[], None]) -> Iter
     while True:
         lock = os.open(own, _FLAGS | os.O_CREAT, 0o600, dir_fd=place.fd)
         try:
-            if not _is_ours(os.fstat(lock)):
+            if not _is_ours(lock):
                 raise OSError(f"{own} in it is no lock of yours: remove it")
             _wait_for(lock, waiting)
             if place.is_still(own, lock):  # else it went with the run that held it
@@ -58,16 +58,17 @@ def _clear(place: Folder, name: str) -> None:
     lock = os.open(name, _FLAGS, dir_fd=place.fd)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_ours(os.fstat(lock)) and place.is_still(name, lock):
+        if _is_ours(lock) and place.is_still(name, lock):
             place.remove(name)
     finally:
         os.close(lock)
 
 
-def _is_ours(found: os.stat_result) -> bool:
+def _is_ours(lock: int) -> bool:
     """A plain file of ours, empty, without a second name; it has none where its run has just
     removed it.
     """
+    found = os.fstat(lock)
     is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
     return is_plain and found.st_uid == os.geteuid() and not found.st_size
 

@@ -96,21 +96,17 @@ def put_back(place: Folder, left: Folder) -> bool:
             if not _is_as_listed(moves, left, made, replaced, place):
                 return False
             if not _is_at(place, moves.last, moves.made[moves.last]):
-                _undo(moves, place, replaced)
+                # the last to come goes first, so that no half of them looks whole
+                for name in sorted(moves.made, key=lambda name: name != moves.last):
+                    if _is_at(place, name, moves.made[name]):
+                        place.remove(name)
+                for name in moves.replaced:
+                    if replaced.found(name) is not None:
+                        replaced.move(name, place, name)
     except (OSError, ValidationError, ValueError):
         return False
     left.remove(_LIST)
     return True
-
-
-def _undo(moves: _Moves, place: Folder, replaced: Folder) -> None:
-    """The last to come goes first, so that no half of them looks whole."""
-    for name in sorted(moves.made, key=lambda name: name != moves.last):
-        if _is_at(place, name, moves.made[name]):
-            place.remove(name)
-    for name in moves.replaced:
-        if replaced.found(name) is not None:
-            replaced.move(name, place, name)
 
 
 def _is_as_listed(
@@ -124,7 +120,13 @@ def _is_as_listed(
         and _holds_only(made, moves.made)
         and _holds_only(replaced, moves.replaced)
         and all(_may_go(place, name, one) for name, one in moves.made.items())
-        and all(_may_return(name, moves, place, replaced) for name in moves.replaced)
+        # what was replaced, if it is here, can go back to its name
+        and all(
+            place.found(name) is None
+            or _is_at(place, name, moves.made.get(name))
+            or replaced.found(name) is None
+            for name in moves.replaced
+        )
     )
 
 
@@ -140,12 +142,6 @@ def _may_go(place: Folder, name: str, made: _File) -> bool:
     if found is None or (found.st_dev, found.st_ino) != made[:2]:
         return True
     return _file(found) == made and stat.S_ISREG(found.st_mode) and found.st_nlink <= _MOST_NAMES
-
-
-def _may_return(name: str, moves: _Moves, place: Folder, replaced: Folder) -> bool:
-    """Whether what was replaced, if it is here, can go back to its name."""
-    is_free = place.found(name) is None or _is_at(place, name, moves.made.get(name))
-    return is_free or replaced.found(name) is None
 
 
 def _is_at(folder: Folder, name: str, one: _File | None) -> bool:

@@ -155,9 +155,9 @@ def _get(form: str) -> Callable[[_Reading], None]:
     return read
 
 
-_READ: Final[dict[int, Callable[[_Reading], None]]] = {
-    0x80: lambda one: _skip(one, 1),  # PROTO
-    0x95: lambda one: _skip(one, 8),  # FRAME
+_READ: Final[dict[int, Callable[[_Reading], object]]] = {
+    0x80: lambda one: one.take(1),  # PROTO
+    0x95: lambda one: one.take(8),  # FRAME
     ord("("): _value(lambda: _MARK),
     ord("N"): _value(lambda: None),
     0x88: _value(lambda: True),
@@ -187,10 +187,6 @@ _READ: Final[dict[int, Callable[[_Reading], None]]] = {
     ord("h"): _get("<B"),
     ord("j"): _get("<I"),
 }
-
-
-def _skip(one: _Reading, count: int) -> None:
-    one.take(count)
 
 
 def read_plain(data: bytes) -> Any:

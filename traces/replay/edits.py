@@ -159,8 +159,9 @@ class Edits:
             "host_overhead": (self.host, self.host_kinds),
             "memory": (self.memory, self.memory_kinds),
         }
-        priced = self.subject.prices_compute
-        return found | ({"compute": (self.compute, self.compute_kinds)} if priced else {})
+        if self.subject.prices_compute:
+            found["compute"] = self.compute, self.compute_kinds
+        return found
 
     def communication(self) -> Timing:
         """Communication takes no time on the GPU, and compute beside it is no longer stretched."""

@@ -197,9 +197,18 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         polled=polled,
     )
     events = _events(calls, begins, happens, happens_in(calls, since))
-    feeds, pauses = waits.feeds_host, measure_pauses(rank, calls)
     return Graph(
-        rows, calls, launched_by, within_ns, anchor, place, room, feeds, events, timing, pauses
+        rows,
+        calls,
+        launched_by,
+        within_ns,
+        anchor,
+        place,
+        room,
+        waits.feeds_host,
+        events,
+        timing,
+        measure_pauses(rank, calls),
     )
 
 

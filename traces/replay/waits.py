@@ -127,9 +127,8 @@ class Finder:
         self._feeds = none_of(len(rows))
 
     def find(self) -> HostWaits:
-        calls = self._calls
         self._synchronising()
-        for call in np.flatnonzero(calls.kind == CallKind.FREE).tolist():
+        for call in np.flatnonzero(self._calls.kind == CallKind.FREE).tolist():
             self._set(call, self._latest_of(self._streams.values(), call))
         self._blocking_copies()
         return HostWaits(self._with_queue(), self._own, self._feeds)

@@ -158,10 +158,10 @@ def _still_open(
     found: Evidence, which: BoolArray, kind: str, why: Callable[[BoolArray], tuple[str, str]]
 ) -> tuple[Unresolved, ...]:
     """What stays open, by stream, longest first; `why`: the reason, and what would settle it."""
-    result, rows, of_row = [], found.comm.rows, found.streams.of_row
+    result, of_row = [], found.streams.of_row
     for number in distinct(of_row[which]):
         mine = which & (of_row == number)
-        duration_ns, stream = rows.length_ns[mine], int(found.streams.ids[number])
+        duration_ns, stream = found.comm.rows.length_ns[mine], int(found.streams.ids[number])
         work_ns, spread = summed(duration_ns), spread_frac(duration_ns)
         result.append(Unresolved(kind, stream, summed(mine), work_ns, spread, *why(mine)))
     return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))

@@ -202,7 +202,7 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
 
     `only_data_parallel`: the configuration leaves gathers and scatters no other use.
     """
-    comm, near = found.comm, found.near
+    comm = found.comm
     collective = comm.of_subclass("all_gather", "reduce_scatter")
     named = collective | comm.of_subclass("all_reduce")
     described = np.where(named, found.fitting(found.processes.purpose), UNTOLD)
@@ -218,7 +218,7 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
     settle_by_communicator(draft, found, collective)
     draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
     _settle_data_parallel(draft, found)
-    _settle_gather_dispatcher(draft, comm, near, found.streams)
+    _settle_gather_dispatcher(draft, comm, found.near, found.streams)
 
 
 def _settle_data_parallel(draft: Draft, found: Evidence) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of
+from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of, sums_before
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
@@ -149,9 +149,7 @@ _CLEARLY: Final = 2.0
 """How many times better a shift must fit than none."""
 
 
-def settled_order(
-    flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit] | None = None
-) -> Flat:
+def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit] | None) -> Flat:
     """The rows, with groups known only by order split into those whose ranks end together.
 
     With `fits` all is on one clock, by which a rank never ends what another of its group has not
@@ -280,7 +278,7 @@ def _without_messages(
     """
     kind, first = (
         settled.kind_of(np.concatenate(several)),
-        parts.borders(ints([*map(len, several)])),
+        sums_before(ints([*map(len, several)])),
     )
     known = parts.least(kind == COMM_KINDS.index("pp_p2p"), first)
     may = known | parts.most(kind == COMM_KINDS.index("sendrecv_unresolved"), first)

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct, ints, order_of
+from traces.arrays import BoolArray, IntArray, Lasting, distinct, ints, order_of, sums_before
 from traces.frozen import frozen
 from traces.groups import begins
 from traces.ranks.clocks.clock_fit import ClockFit
@@ -87,7 +87,7 @@ _SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
 
 
 @frozen
-class Matched:
+class Matched(Lasting):
     """Instances that at least two of the ranks recorded, n of them, and their participations, p of
     them.
 
@@ -122,7 +122,7 @@ class Matched:
         return len(self.first) - 1
 
     def take(self, instances: BoolArray) -> Matched:
-        rows, first = parts.spread(instances, self.first), parts.borders(self.sizes[instances])
+        rows, first = parts.spread(instances, self.first), sums_before(self.sizes[instances])
         return replace(
             self,
             first=first,
@@ -142,10 +142,6 @@ class Matched:
     def ranks(self) -> int:
         """Those of all summaries, whether they took part in any or not."""
         return len(self.disagreeing)
-
-    @property
-    def length_ns(self) -> IntArray:
-        return self.end_ns - self.start_ns
 
     @property
     def exposed_ns(self) -> IntArray:
@@ -209,7 +205,7 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
     taking_part = parts.total(agrees.astype(np.int64), first)
     several = taking_part > 1
-    rows, first = rows[agrees & parts.spread(several, first)], parts.borders(taking_part[several])
+    rows, first = rows[agrees & parts.spread(several, first)], sums_before(taking_part[several])
     leaders = rows[first[:-1]]
     return Matched(
         first=first,

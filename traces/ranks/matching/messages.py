@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, none_of, zeros
+from traces.arrays import BoolArray, IntArray, ints, none_of, sums_before, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.clocks.clock_fit import MEET, WHOLE, in_time_of
@@ -114,7 +114,7 @@ class Exchanges:
             if mine.place != theirs.place and (met := _meet(mine.end_ns, theirs.end_ns)):
                 meetings[lower, higher] = met
         lengths = ints([len(one.end_ns) for one in sequences])
-        return Exchanges(sequences, meetings, parts.borders(lengths))
+        return Exchanges(sequences, meetings, sums_before(lengths))
 
     def _among_all(self, pair: tuple[int, int]) -> tuple[IntArray, IntArray]:
         """Where the ends of two that meet each other stand among those of all, of either."""

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints
+from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints, sums_before
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import Limit
@@ -161,7 +161,7 @@ def _fitted(
     for which in (together | joining, several):
         used = which & _some(matched, clock, which)
         rows = parts.spread(used, matched.first)
-        fits = fit_clocks(end[rows], clock[rows], parts.borders(matched.sizes[used]), count)
+        fits = fit_clocks(end[rows], clock[rows], sums_before(matched.sizes[used]), count)
         if fits.known[distinct(clock)].all():
             break
     return fits, used

@@ -128,8 +128,13 @@ def versions(left: Left) -> list[Problem]:
     )
     if not others:
         return []
-    reason = "they were made by another recorder, or another version of it, than most"
-    return [Problem(ProblemKind.MIXED_VERSIONS, tuple(sorted(others)), reason)]
+    return [
+        Problem(
+            ProblemKind.MIXED_VERSIONS,
+            tuple(sorted(others)),
+            "they were made by another recorder, or another version of it, than most",
+        )
+    ]
 
 
 def _unlike(values: Mapping[int, T | None]) -> tuple[T | None, list[int]]:
@@ -184,8 +189,11 @@ def other_runs(left: Left) -> list[Problem]:
             gone += sets[number]
         else:
             kept.add(number)
-    reason = "other recordings are of the same ranks, with other communicators"
-    return _told(ProblemKind.MIXED_RUNS, gone, reason)
+    return _told(
+        ProblemKind.MIXED_RUNS,
+        gone,
+        "other recordings are of the same ranks, with other communicators",
+    )
 
 
 def same_processes(left: Left) -> list[Problem]:
@@ -200,8 +208,11 @@ def same_processes(left: Left) -> list[Problem]:
     for one, other in _same_process(left):
         if leader[one] != leader[other] and not {one, other} & gone:
             gone.add(other if beside[one] >= beside[other] else one)
-    reason = "another recording is of the same process on the same GPU, at another time"
-    return _told(ProblemKind.MIXED_RUNS, gone, reason)
+    return _told(
+        ProblemKind.MIXED_RUNS,
+        gone,
+        "another recording is of the same process on the same GPU, at another time",
+    )
 
 
 def _by_communicators(left: Left) -> dict[int, int]:

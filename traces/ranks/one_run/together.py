@@ -33,7 +33,7 @@ from traces.ranks.one_run.problems import (
     without,
 )
 from traces.ranks.summaries.identity import WorldSize, recorded_size, with_numbers, world_size_of
-from traces.ranks.summaries.summary import GroupSource, Identity, RankSummary, clocks_of
+from traces.ranks.summaries.summary import GroupSource, RankSummary, clocks_of
 from traces.sections.cause import ProblemKind
 
 
@@ -181,17 +181,18 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
         traces.add(one.identity.trace)
         sizes.add(recorded_size(one.identity))
     sizes.discard(None)
-    ours = bools([_is_of(one.identity, traces, sizes) for one in left.values()])
+    ours = bools(
+        [
+            one.identity.trace in traces or recorded_size(one.identity) in sizes
+            for one in left.values()
+        ]
+    )
     found = []
     for which, left_out in ((apart & (several | ~ours), True), (apart & ~several & ours, False)):
         if which.any():
             places = np.flatnonzero(which)
             found.append(_about(ProblemKind.APART, places, left, reason, left_out=left_out))
     return found
-
-
-def _is_of(one: Identity, traces: Set[str], sizes: Set[int | None]) -> bool:
-    return one.trace in traces or recorded_size(one) in sizes
 
 
 def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:

@@ -88,7 +88,7 @@ def comes_after(
 
     Only where that is so on most of like ranks. With what slowed the work since, if anything.
     """
-    start_ns, end_ns = aligned.start_ns, aligned.end_ns
+    end_ns = aligned.end_ns
     own = matched.exposed_ns <= BENEATH.value * matched.length_ns
     beneath = own | _mostly(own, role)
     beneath &= np.isin(matched.kind, skipped)
@@ -96,7 +96,7 @@ def comes_after(
     if not len(rows):
         return last, None
     first, held = behind[rows], _held_up(matched, aligned, rows, behind, ~beneath)
-    since_ns = start_ns[rows] - end_ns[held]
+    since_ns = aligned.start_ns[rows] - end_ns[held]
     apart_ns = np.where(held == first, 0, end_ns[held] - end_ns[first] - matched.exposed_ns[held])
     # at least so much of it since then
     compute_ns = matched.compute_ns[rows] - np.maximum(apart_ns, 0)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, IntArray, order_of, summed
+from traces.arrays import FOREVER, BoolArray, IntArray, order_of, summed, sums_before
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.ranks.matching.match import Matched
@@ -79,8 +79,7 @@ def chains_of(
     own_ns = start_ns - since_ns
     if slowed is not None:
         own_ns = own_ns - slowed.longer_ns(np.arange(len(after)), since_ns, end_ns, own_ns)
-    arrived_ns = parts.spread(parts.most(start_ns, matched.first), matched.first)
-    moving_ns = end_ns - arrived_ns
+    moving_ns = end_ns - parts.spread(parts.most(start_ns, matched.first), matched.first)
     return Chains(matched.first, ends, after, behind, own_ns, moving_ns, start_ns, slowed)
 
 
@@ -147,7 +146,7 @@ def replayed(
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before)  # those who wait, by the instance that they wait for
     followers = instance[follower[order]]
-    begins = parts.borders(np.bincount(before, minlength=count))
+    begins = sums_before(np.bincount(before, minlength=count))
     end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)
     while len(ready):
@@ -163,8 +162,7 @@ def replayed(
             here_ns = here_ns - np.where(
                 free[rows], _sooner(here_ns, was_ns[rows], free[rows], begin), 0
             )
-        arrived_ns = np.maximum.reduceat(here_ns, begin)
-        end_ns[rows] = np.repeat(arrived_ns, lengths) + moving_ns[rows]
+        end_ns[rows] = np.repeat(np.maximum.reduceat(here_ns, begin), lengths) + moving_ns[rows]
         later = np.sort(followers[_ranges(begins[ready], begins[ready + 1])])
         each = parts.begins_of(later)
         later = later[each[:-1]]
@@ -186,8 +184,7 @@ def _sooner(here_ns: IntArray, was_ns: IntArray, free: BoolArray, begin: IntArra
 def _ranges(begin: IntArray, end: IntArray) -> IntArray:
     """The numbers of several ranges, one after the other."""
     lengths = end - begin
-    whole = summed(lengths)
-    return np.arange(whole) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
+    return np.arange(summed(lengths)) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
 
 
 def roles_of(matched: Matched, alike: Sequence[Alike], step: IntArray) -> IntArray:

@@ -123,8 +123,7 @@ def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
     most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
     units = [most]
     for each in microbatches:
-        several = (one * each for one in range(_A_LAYER, most // each + 1))
-        units += [one for one in several if most % one == 0]
+        units += [one for one in range(_A_LAYER * each, most + 1, each) if most % one == 0]
     if any(all_kernels % (ranks * unit) == 0 for unit in units):
         return np.where(known, all_kernels // ranks - layers, 0)
     shared = all_kernels // (ranks * most) * most

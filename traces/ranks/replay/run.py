@@ -79,10 +79,19 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
     excess = excess_of(grid, alike)
     routing = routing_of(matched, slowness_before(matched, grid, excess, factor), alike)
     role = roles_of(matched, alike, step)
-    chains = chains_of(matched, aligned, role)
-    nodes = nodes_of(used)
     return MeasuredRun(
-        together, aligned, waits, grid, step, alike, factor, excess, routing, role, chains, nodes
+        together,
+        aligned,
+        waits,
+        grid,
+        step,
+        alike,
+        factor,
+        excess,
+        routing,
+        role,
+        chains_of(matched, aligned, role),
+        nodes_of(used),
     )
 
 

@@ -96,10 +96,10 @@ def _queued(run: MeasuredRun) -> BoolArray:
     """Gradients and parameters that waited in their stream, shape (p,): ready while those before
     moved.
     """
-    matched, chains, aligned = run.together.matched, run.chains, run.aligned
-    behind_ns = chains.start_ns - aligned.end_ns[chains.behind]
+    chains = run.chains
+    behind_ns = chains.start_ns - run.aligned.end_ns[chains.behind]
     queued = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
-    return queued & np.isin(matched.kind, BESIDE)
+    return queued & np.isin(run.together.matched.kind, BESIDE)
 
 
 def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:

@@ -18,11 +18,6 @@ def begins_of(*key: IntArray) -> IntArray:
     return np.append(np.flatnonzero(begins(*key)), len(key[0]))
 
 
-def borders(lengths: IntArray) -> IntArray:
-    """Where each part of these lengths begins, and the end of the last, shape (parts + 1,)."""
-    return sums_before(lengths)
-
-
 def numbers(first: IntArray) -> IntArray:
     """The number of each row's part."""
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
@@ -97,7 +92,7 @@ def medians(values: IntArray, part: IntArray, count: int) -> tuple[IntArray, Boo
     lengths = np.bincount(part, minlength=count)
     has = lengths > 0
     result = zeros(count)
-    result[has] = _middle(sorted_within(part, values), borders(lengths[has]))
+    result[has] = _middle(sorted_within(part, values), sums_before(lengths[has]))
     return result, has
 
 

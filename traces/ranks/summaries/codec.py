@@ -160,8 +160,7 @@ def _without_middle(summary: RankSummary) -> RankSummary:
     places = np.concatenate((np.arange(keep), np.arange(len(rows) - keep, len(rows))))
     # whole steps, unless one alone is too much
     if len(distinct(rows.step[places])) > 2:
-        cut = rows.step[[keep - 1, len(rows) - keep]]
-        places = places[~np.isin(rows.step[places], cut)]
+        places = places[~np.isin(rows.step[places], rows.step[[keep - 1, len(rows) - keep]])]
     left = rows.take(places)
     gone = len(np.setdiff1d(rows.step, left.step))
     dropped = replace(

@@ -82,8 +82,7 @@ def complete_frac(matched: Matched, *, all_ranks_seen: bool) -> float | None:
 
     None where no communication was recorded.
     """
-    rows = matched.recorded.rows
-    whole_ns = summed(rows.length_ns)
+    whole_ns = summed(matched.recorded.rows.length_ns)
     if not whole_ns:
         return None
     whole = parts.spread(all_ranks_seen | complete(matched, False), matched.first)

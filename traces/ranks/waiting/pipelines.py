@@ -9,7 +9,7 @@ messages that only send or only receive (megatron/training/arguments.py).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Final
 
@@ -152,7 +152,9 @@ def _by_ends(
     for end in sorted(beside):
         if len(beside[end]) > 1 or end in stage:
             continue
-        way = _way(end, beside)
+        way = [end]
+        while following := {*beside[way[-1]]}.difference(way[-2:]):  # one at most
+            way += following
         turned = _first_is_last(summaries[way[0]], summaries[way[-1]])
         if turned is None:
             return _NO_ENDS
@@ -160,13 +162,6 @@ def _by_ends(
     if len(stage) == len(beside):
         return stage
     return _NO_ENDS
-
-
-def _way(end: int, beside: Mapping[int, Sequence[int]]) -> list[int]:
-    way = [end]
-    while following := {*beside[way[-1]]}.difference(way[-2:]):  # one at most
-        way += following
-    return way
 
 
 def _first_is_last(one: RankSummary, other: RankSummary) -> bool | None:

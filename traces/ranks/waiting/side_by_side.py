@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray, distinct, ints, none_of, zeros
+from traces.arrays import FloatArray, IntArray, distinct, ints, none_of, sums_before, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import gap
@@ -136,7 +136,7 @@ def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
     later = _later(matched, lengths)
     count = int((lengths + later).max(initial=0))
     place = places_of(tables)
-    cell = place, parts.turns(parts.borders(lengths)) + later[place]
+    cell = place, parts.turns(sums_before(lengths)) + later[place]
 
     def laid(values: IntArray) -> FloatArray:
         table = np.full((len(summaries), count), np.nan)
@@ -245,8 +245,7 @@ def _begun_alike(grid: Grid) -> FloatArray:
     if not grid.loader_ns.size or (grid.later == grid.later[0]).all():
         return grid.loader_ns
     known = ~np.isnan(grid.length_ns)
-    first = known & (np.cumsum(known, axis=1) == 1)
-    return np.where(first, np.nan, grid.loader_ns)
+    return np.where(known & (np.cumsum(known, axis=1) == 1), np.nan, grid.loader_ns)
 
 
 _BY_TOKENS: Final = tuple(
@@ -263,9 +262,6 @@ FEW_ALIKE: Final = Limit(
 """Of fewer the kernels are held beside those of all ranks, as other stages run the same."""
 
 
-_PRODUCTS: Final = compute_classes().index("gemm")
-
-
 def device_factors(
     summaries: Sequence[RankSummary], groups: Sequence[Alike], *, products: bool = False
 ) -> FloatArray:
@@ -278,7 +274,7 @@ def device_factors(
     """
     kernels = [one.kernels for one in summaries]
     if products:
-        kernels = [one.take(one.key == _PRODUCTS) for one in kernels]
+        kernels = [one.take(one.key == compute_classes().index("gemm")) for one in kernels]
     factor = np.full(len(summaries), np.nan)
     few = [place for one in groups if 1 < len(one.places) < FEW_ALIKE.value for place in one.places]
     if few:

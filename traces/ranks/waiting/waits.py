@@ -56,8 +56,7 @@ def measure_waits(matched: Matched, aligned: Aligned) -> Waits:
     transfer_ns = parts.least(lasts_ns, first)
     beyond_ns = lasts_ns - parts.spread(transfer_ns, first)
     if not aligned.clocks.aligned:
-        nobody = np.full(len(matched), NOBODY)
-        return Waits(transfer_ns, nobody, beyond_ns, lasts_ns - beyond_ns)
+        return Waits(transfer_ns, np.full(len(matched), NOBODY), beyond_ns, lasts_ns - beyond_ns)
     together = parts.spread(matched.ends_together, first)
     arrived_ns = parts.spread(parts.most(aligned.start_ns, first), first)
     wait_ns = np.where(together, beyond_ns, np.minimum(arrived_ns - aligned.start_ns, lasts_ns))

@@ -162,8 +162,8 @@ class _Pricing:
         return self._borders.lengths_ns(replay(self._graph, timing))
 
     def costs(self) -> Costs:
-        edits, proofs = self._edits, self._proofs()
-        walls, left, found = edits.walls(), dict[str, IntArray](), dict[str, Cost]()
+        proofs = self._proofs()
+        walls, left, found = self._edits.walls(), dict[str, IntArray](), dict[str, Cost]()
         for wall, (whole, kinds) in walls.items():
             left[wall] = self._lengths_ns(whole())
             found[wall] = self._split(left[wall], kinds)

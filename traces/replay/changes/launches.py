@@ -39,12 +39,12 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
     found: list[list[int]] = [[]]
     apart = np.isin(calls.kind, _APART).tolist()
     names = recorded.call_names
+    by = recorded.graph.launched_by
     stream = recorded.rows.stream_id.tolist()
     thread = calls.thread.tolist()
     for call, work in enumerate(_single(recorded)):
         last = found[-1][-1] if found[-1] else None
         if work != NONE:
-            by = recorded.graph.launched_by
             if last is not None and (
                 stream[last] != stream[work] or thread[by[last]] != thread[call]
             ):
@@ -284,11 +284,11 @@ def _expert_runs(recorded: Recorded) -> list[_Experts]:
 
 def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Experts]:
     """GEMMs of one kernel's name with at most quantisation between them."""
-    rows, classes = recorded.rows, recorded.classes
+    rows = recorded.rows
     run = _Experts([], [])
     waiting: list[int] = []
     for place in places:
-        one = classes[place]
+        one = recorded.classes[place]
         if one.class_ == "quantize":
             waiting.append(place)
             continue

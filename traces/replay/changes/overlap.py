@@ -175,7 +175,7 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
     before; none where forward reads no token counts.
     """
     reading, polling = reads_counts(recorded)
-    graph, rows = recorded.graph, recorded.rows
+    graph = recorded.graph
     if not (reading.any() or polling.any()):
         return NOWHERE, NOWHERE
     of_backward, _ = autograd_compute(recorded)
@@ -190,7 +190,7 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
             before = int(np.searchsorted(by, call)) - 1
             if call == NONE or before < 0:
                 continue
-            ahead = int(rows.end_ns[launched[before]] - graph.calls.start_ns[call]) - waited
+            ahead = int(graph.rows.end_ns[launched[before]] - graph.calls.start_ns[call]) - waited
             if ahead > 0:
                 found.append((call, ahead))
                 waited += ahead

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.recordings.ranks import ALIKE, array
-from traces.arrays import IntArray
+from traces.arrays import IntArray, sums_before
 from traces.ranks.clocks.clock_fit import ClockFit, Fits, fit_clocks, scatter_ns
 from traces.ranks.matching.gathered import Gathered, best_of
 from traces.ranks.rows import parts
@@ -32,7 +32,7 @@ PARTS = st.lists(st.lists(VALUES, min_size=1, max_size=5), min_size=1, max_size=
 
 
 def flat(several: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
-    return array([one for each in several for one in each]), parts.borders(array(list(map(len, several))))
+    return array([one for each in several for one in each]), sums_before(array(list(map(len, several))))
 
 
 def middle(values: Sequence[int]) -> int:
