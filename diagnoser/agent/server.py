@@ -58,14 +58,14 @@ def server(tools: Tools, calls: "Calls") -> Any:
 
     async def call_tool(context: Any, asked: Any) -> Any:
         answer = await calls.answer(asked.name, asked.arguments or {})
-        text = types.TextContent(type="text", text=answer.text)
-        return types.CallToolResult(content=[text], is_error=answer.is_error)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
+        )
 
-    about = skill().partition("---\n")[2].partition("---\n")[2].strip()
     return Server(
         "moe-diag",
         version=VERSION,
-        instructions=about,
+        instructions=skill().partition("---\n")[2].partition("---\n")[2].strip(),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )

@@ -56,8 +56,8 @@ def open(
     start_ns, end_ns = place_in(written, result, found)
     rank = result.ranks[found.place]
     where = f"{rank.trace}, GPU {rank.device}"
-    title, said = f"{base_name(source)}: {found.said}", f"{found.said} ({where})"
-    given = Handover(written, title, said, start_ns, end_ns, ui)
+    title = f"{base_name(source)}: {found.said}"
+    given = Handover(written, title, f"{found.said} ({where})", start_ns, end_ns, ui)
     given.page()  # what is wrong with it is said before anything opens
     is_nsys = any(one.name == rank.trace and recorded_by(one.kind) is NSYS for one in result.traces)
     clock = "as nsys' GUI counts it" if is_nsys else "on the recording's own clock"

@@ -87,7 +87,9 @@ def is_of_tables(
     index = f"idx_{table}_{column}"
     wanted: set[tuple[str, str, str, str | None]] = set()
     for name, columns in tables.items():
-        wanted.add(("table", name, name, _created(name, columns)))
+        first, *others = (f"{one} {_TYPES[kind]}" for one, kind in columns.items())
+        created = f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})"
+        wanted.add(("table", name, name, _plain(created)))
         if next(iter(columns.values())) is not int:
             wanted.add(("index", f"sqlite_autoindex_{name}_1", name, None))
     wanted.add(
@@ -121,11 +123,6 @@ def _is_foreign(folder: Folder, journal: str) -> bool:
         return False
     except OSError:
         return True
-
-
-def _created(name: str, columns: Mapping[str, type]) -> str:
-    first, *others = (f"{one} {_TYPES[kind]}" for one, kind in columns.items())
-    return _plain(f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})")
 
 
 def _plain(sql: str) -> str:

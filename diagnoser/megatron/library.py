@@ -132,8 +132,8 @@ class Library:
                     for name in names:
                         undo.enter_context(_named(module, name, found))
             if PYTORCH in there and hasattr(self._utils, "_torch_version"):
-                version = self._versions.Version(NEWEST)
-                undo.enter_context(mock.patch.object(self._utils, "_torch_version", version))
+                newest = self._versions.Version(NEWEST)
+                undo.enter_context(mock.patch.object(self._utils, "_torch_version", newest))
             for package in {*FLEX_PACKAGES} & {*there}:
                 for name in _OF_FLEX[package]:
                     undo.enter_context(_named(_DISPATCHER, name, _never_called))
@@ -275,10 +275,9 @@ def _no_gpu(torch: ModuleType) -> Iterator[None]:
     """
     # a layer being built only wants one to keep
     meta = torch.device("meta")
-    kept = SimpleNamespace()
     stand_ins = {
         "current_device": meta,
-        **dict.fromkeys(("current_stream", "Stream", "Event"), kept),
+        **dict.fromkeys(("current_stream", "Stream", "Event"), SimpleNamespace()),
     }
     mode = import_module("torch.overrides").TorchFunctionMode
 

@@ -117,8 +117,12 @@ def _packages(request: Request) -> tuple[Texts, Texts]:
 
 def _failed(request: Request, tier: Tier, version: str, by: Raised) -> Answer:
     if by.refuses:
-        said = refusal(by.error, by.message, by.statement, request.fields)
-        return rejected(request, tier, version, said)
+        return rejected(
+            request,
+            tier,
+            version,
+            refusal(by.error, by.message, by.statement, request.fields),
+        )
     return not_checked(tier, failure(by.error, by.message, by.place, request.fields), version)
 
 

@@ -89,9 +89,19 @@ def _read_log(
     from traces.training_log.read import read_log
 
     log = read_log(path, known_lines(), progress)
-    said = (log.iterations, log.versions, log.settings, log.memory, log.out_of_memory, log.messages)
-    waits = (log.loading_fracs, log.batch_ns)
-    if not any((*said, *waits, log.theoretical, log.unknown_error)):
+    said = (
+        log.iterations,
+        log.versions,
+        log.settings,
+        log.memory,
+        log.out_of_memory,
+        log.messages,
+        log.loading_fracs,
+        log.batch_ns,
+        log.theoretical,
+        log.unknown_error,
+    )
+    if not any(said):
         reason = f"{told_path(path)} holds no line that we know of a training run."
         if is_all:
             raise InputError(f"{reason} Give the text that the run printed, or leave the log out.")
@@ -141,8 +151,8 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
         seen = replace(seen, observed=replace(seen.observed, peak_bytes=peak_of(snapshot)))
     observed = with_fit(seen, given, configured.log)
     judgement = judge_observed(observed, given, configured, ask or asker(asked.ask_megatron))
-    outcomes = {*each(judgement.walls, "outcome")}
-    judged = symptoms is not None or not outcomes <= {"unmeasurable"}
+    is_unmeasured = {*each(judgement.walls, "outcome")} <= {"unmeasurable"}
+    judged = symptoms is not None or not is_unmeasured
     result = result_of_run(
         VERSION,
         judgement,

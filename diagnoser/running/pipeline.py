@@ -95,8 +95,7 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         sources += [trace.path] * len(trace.ranks)
         missing += recording_gaps(index, trace)
         path = None if asked.redact else path_words(trace.path, redact=False)
-        launched = _launched_frac(trace.ranks)
-        traces.append(ReadTrace(trace.info, launched, trace.messages, path))
+        traces.append(ReadTrace(trace.info, _launched_frac(trace.ranks), trace.messages, path))
     result = result_of_run(
         VERSION,
         judged,

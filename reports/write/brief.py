@@ -80,12 +80,18 @@ def write_run_brief(merged: Merged) -> str:
         )
     if hang:
         missing = hang.ranks_missing or ()
-        text = _cut(hang_words(hang))
-        brief_hang = copied(BriefHang, hang, ranks_missing=missing[:_RANKS], text=text)
-    first = tuple(faults[:FAULTS])
+        brief_hang = copied(
+            BriefHang, hang, ranks_missing=missing[:_RANKS], text=_cut(hang_words(hang))
+        )
     return _short(
         copied(
-            BriefRun, run, merged, kind="brief_run", late=brief_late, hang=brief_hang, faults=first
+            BriefRun,
+            run,
+            merged,
+            kind="brief_run",
+            late=brief_late,
+            hang=brief_hang,
+            faults=tuple(faults[:FAULTS]),
         )
     )
 
@@ -117,8 +123,7 @@ def _faults(result: Result) -> Iterator[Fault]:
     yield from map(_fault, (*result.warnings, *noted))
     for wall in unjudged(result):
         why = optional(": {}", "".join(wall.missing[:1]))
-        cure = when(is_cure(wall.cure), wall.cure)
-        yield _fault(f"{name_of(wall.id)} is not judged{why}", cure)
+        yield _fault(f"{name_of(wall.id)} is not judged{why}", when(is_cure(wall.cure), wall.cure))
 
 
 def _fault(what: str, cure: str = "") -> Fault:

@@ -43,18 +43,16 @@ class Dangers:
         """The text with each of them escaped."""
 
         def replaced(found: Match) -> str:
-            if self._is_one(text, found.start()):
+            at = found.start()
+            before, after = text[max(0, at - _ROOM) : at], text[at + 1 : at + 1 + _ROOM]
+            if any(
+                behind.search(before) is not None and ahead.match(after) is not None
+                for behind, ahead in self._beside[text[at]]
+            ):
                 return escaped(found[0])
             return found[0]
 
         return self._any.sub(replaced, text)
-
-    def _is_one(self, text: str, at: int) -> bool:
-        before, after = text[max(0, at - _ROOM) : at], text[at + 1 : at + 1 + _ROOM]
-        return any(
-            behind.search(before) is not None and ahead.match(after) is not None
-            for behind, ahead in self._beside[text[at]]
-        )
 
 
 @cache

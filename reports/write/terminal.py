@@ -111,8 +111,7 @@ def continued(line: str, width: int, indent: str) -> Lines:
             rows[-1] += f" {word}" if rows[-1] else word
     lines = []
     for row in rows:
-        on = when(row is not rows[-1], _ON)
-        lines.append(plain(indent + row + on, "cyan"))
+        lines.append(plain(indent + row + when(row is not rows[-1], _ON), "cyan"))
     return lines
 
 
@@ -256,13 +255,12 @@ def _row_lines(row: Row, cells: Lines, grid: _Grid, longest: int) -> Lines:
     head.stylize(words_of("tone_style")[row.tone])
     if shares and grid.bar:
         length = round(min(1.0, shares[0].share or 0.0) * grid.bar)
-        style = words_of("hue_style")[shares[0].hue]
-        head += plain("#" * length, style) + plain(" " * (grid.bar - length) + _GAP)
+        head += plain("#" * length, words_of("hue_style")[shares[0].hue])
+        head += plain(" " * (grid.bar - length) + _GAP)
     if not tail or not tail[0].plain:
         head.rstrip()
         return [head]
-    room = max(_LEAST_CELL, grid.width - start)
-    parts = shortened(tail[0], room, longest)
+    parts = shortened(tail[0], max(_LEAST_CELL, grid.width - start), longest)
     return [head + parts[0], *map(plain(" " * start).__add__, parts[1:])]
 
 

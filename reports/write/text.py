@@ -194,11 +194,8 @@ def _items_lines(block: blocks.Items, view: View, room: Room) -> Lines:
 
 
 def _headline_lines(block: blocks.Headline, view: View, room: Room) -> Lines:
-    label, said = (
-        plain(block.label, words_of("tone_style")[block.tone]),
-        text_of(block.whole, view, "bold"),
-    )
-    indent = " " * _LABEL
+    label = plain(block.label, words_of("tone_style")[block.tone])
+    said, indent = text_of(block.whole, view, "bold"), " " * _LABEL
     space = plain(" " * max(2, _LABEL - label.cell_len))
     lines = wrapped(label + space + said, view.width, "", indent)
     if len(lines) > 1 and label.cell_len + 2 > _LABEL:

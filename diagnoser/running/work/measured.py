@@ -191,7 +191,12 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         timeline = build(columns)
     except InputError as error:
         return error
-    chosen = [rank for rank in timeline.ranks if _is_chosen(rank, task)]
+    wanted = task.selection
+    chosen = [
+        rank
+        for rank in timeline.ranks
+        if wanted.gpu in (None, rank.device) and wanted.rank in (None, _number(rank, task))
+    ]
     if len(chosen) > MOST_RANKS.value:
         return errors.NotATrace(
             f"{task.file} has work of {len(chosen):,} pairs of a process and a GPU; no machine has "
@@ -251,11 +256,6 @@ def _measured(
             replace(one, rank=identity.rank, summary=replace(one.summary, identity=identity))
         )
     return tuple(done), tuple(missed), tuple(warnings)
-
-
-def _is_chosen(rank: RankTimeline, task: TraceTask) -> bool:
-    wanted = task.selection
-    return wanted.gpu in (None, rank.device) and wanted.rank in (None, _number(rank, task))
 
 
 def _number(rank: RankTimeline, task: TraceTask) -> int | None:

@@ -76,8 +76,10 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
     unsteady = gap("it holds no steady iterations", "give a longer log")
     unnumbered = gap("it numbers no iterations", "give a longer log")
-    how = "give the log from its start, where trainers report it"
-    unreported = gap("no report of memory in it has that", how)
+    unreported = gap(
+        "no report of memory in it has that",
+        "give the log from its start, where trainers report it",
+    )
     return copied(
         typed.Log,
         found,

@@ -84,8 +84,8 @@ def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...
             f"the change{after} breaks no rule by itself; the errors of the configuration are "
             f"corrected first"
         )
-    asked = told.answers.get(planned.fix.id, ())
-    return (typed.Checked("rules", "ok", said), *map(partial(copied, typed.Checked), asked))
+    answers = map(partial(copied, typed.Checked), told.answers.get(planned.fix.id, ()))
+    return (typed.Checked("rules", "ok", said), *answers)
 
 
 def refused(judgement: Judgement) -> tuple[typed.Refused, ...]:

@@ -163,9 +163,9 @@ class Reading:
         self._tried += 1
         if text.startswith(_BRACKET) and text.endswith(")"):
             return self._may_fill(text[len(_BRACKET) : -1])
-        whole = self._book.whole
+        book = self._book
         for form in _forms(text):
-            if form in whole or is_setting(form) or self._book.fits(form, self._may_fill):
+            if form in book.whole or is_setting(form) or book.fits(form, self._may_fill):
                 return True
         return self._is_said_of_a_name(text) or self._are_terms(text)
 

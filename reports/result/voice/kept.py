@@ -148,8 +148,7 @@ class _Asked:
         at = _AT.fullmatch(text)
         if at is None or len(text) > _LONGEST_PLACE:
             return self._strange()
-        is_known = text in self._names or _IN_DOCUMENT.fullmatch(text) or self._says(text)
-        if is_known:
+        if text in self._names or _IN_DOCUMENT.fullmatch(text) or self._says(text):
             return text
         return f"{self._file(at['file'])}{at['line'] or ''}"
 

@@ -48,7 +48,7 @@ def fills(text: str, words: Collection[str], names: Collection[str] = ()) -> boo
     return all(_is_known(token, words, names) for token in tokens(text))
 
 
-def is_term(word: str, words: Collection[str], names: Collection[str] = ()) -> bool:
+def is_term(word: str, words: Collection[str], names: Collection[str]) -> bool:
     """Whether a word is a figure, a setting, a file, or is built as settings are called."""
     if LOADS.search(word) or "://" in word:
         return False

@@ -53,8 +53,11 @@ def hero_of(result: Result) -> tuple[str, str, str]:
     """
     confidence, run = result.verdict.confidence or "", result.run
     if run and leading(result) and (repaired := run.without):
-        said = "of the step is saved by the repair (replayed)"
-        return percent(repaired.saved_frac), said, confidence
+        return (
+            percent(repaired.saved_frac),
+            "of the step is saved by the repair (replayed)",
+            confidence,
+        )
     costs = known_of(those(result.walls, id=result.verdict.wall), "cost_frac")
     if not costs and len(every := known_of(result.walls, "cost_frac")) == len(result.walls):
         costs = every

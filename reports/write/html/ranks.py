@@ -145,14 +145,12 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
     hue = Hue.COMMUNICATION
     if late is not None:
         hue = Hue(words_of("late_hue").get(late.cause, hue))
-    waited = each(shown, "waited_by_step_ns")
-    maps = [_by_step("waited", Hue.COMMUNICATION, ranks, waited)]
+    maps = [_by_step("waited", Hue.COMMUNICATION, ranks, each(shown, "waited_by_step_ns"))]
     caused = known_of(shown, "caused_by_step_ns")
     if len(caused) == len(shown):
         name = f"caused waiting ({words_of('busy_with')[hue]})"
         maps.append(_by_step(name, hue, ranks, caused))
-    lengths = each(shown, "step_lengths_ns")
-    maps.append(_by_step("step", Hue.OTHER, ranks, lengths, from_least=True))
+    maps.append(_by_step("step", Hue.OTHER, ranks, each(shown, "step_lengths_ns"), from_least=True))
     of = (
         f"means of {run.steps_per_column} steps"
         if run.steps_per_column > 1

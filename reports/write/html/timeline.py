@@ -106,10 +106,12 @@ class _Shared:
         for key in self.looks:
             named = (printable(title_of(key), _NAME), printable(key, _NAME))
             looks.append((*named, *look(key), self.walls.get(key, "")))
-        names = [printable(name, _NAME) for name in self.names]
-        grids = [self.grids.get(name, "") for name in self.names]
-        short = [*map(kernel_name, self.names)]
-        return {"looks": looks, "names": names, "short": short, "grids": grids}
+        return {
+            "looks": looks,
+            "names": [printable(name, _NAME) for name in self.names],
+            "short": [*map(kernel_name, self.names)],
+            "grids": [self.grids.get(name, "") for name in self.names],
+        }
 
 
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
@@ -117,8 +119,9 @@ def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stre
     for rank in ranks:
         for one in rank.timelines:
             if one.lanes:
-                several = firsts if one is rank.timeline else others
-                several.append(Stretch(called(rank), step_words(one), one, rank.timeline))
+                (firsts if one is rank.timeline else others).append(
+                    Stretch(called(rank), step_words(one), one, rank.timeline)
+                )
     return firsts + others
 
 
@@ -208,14 +211,13 @@ def _size(drawn: list[Data], shared: _Shared) -> int:
 
 def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
     timeline = one.timeline
-    whole = sum(map(len, each(lanes_of(one), "at_ns")))
-    kept = sum(map(len, each(lanes, "at_ns")))
+    left_out = sum(map(len, each(lanes_of(one), "at_ns"))) - sum(map(len, each(lanes, "at_ns")))
     return {
         "place": one.place,
         "step": one.step,
         "start_ns": str(timeline.start_ns),
         "length_ns": timeline.end_ns - timeline.start_ns,
-        "left_out": timeline.left_out + whole - kept,
+        "left_out": timeline.left_out + left_out,
         "lanes": [_lane(lane, shared) for lane in lanes],
     }
 
@@ -254,7 +256,7 @@ def _tables(one: Stretch) -> Iterator[Table]:
                 lengths.setdefault(key, []).append(length_ns)
         rows = []
         for key, several in sorted(lengths.items(), key=lambda item: -sum(item[1])):
-            times = (milliseconds(sum(several)), milliseconds(max(several)))
-            rows.append((Term(key.rpartition(".")[2]), f"{len(several):,}", *times))
+            most, whole = milliseconds(max(several)), milliseconds(sum(several))
+            rows.append((Term(key.rpartition(".")[2]), f"{len(several):,}", whole, most))
         if rows:
             yield shaped("activities", rows, title=f"{title}: {one.step}")

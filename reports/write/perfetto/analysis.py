@@ -70,8 +70,13 @@ def about_clocks(result: Result) -> Args:
     source = "".join(each(run.clocks.by_rank[:1], "source")) or "own"
     fits = []
     for one in run.clocks.by_rank:
-        offset_ns = f"{one.offset_ns}"
-        fits.append({"ranks": [*one.ranks], "offset_ns": offset_ns, "drift_ppm": one.drift_ppm})
+        fits.append(
+            {
+                "ranks": [*one.ranks],
+                "offset_ns": str(one.offset_ns),
+                "drift_ppm": one.drift_ppm,
+            }
+        )
     return {"clock": source, "clock_residual_ns": known(run.clocks.residual_ns), "clock_fits": fits}
 
 

@@ -63,5 +63,4 @@ def _step(name: str, side: Side) -> Track:
         "mean_ns_by_row": {one.row: one.mean_ns for one in side.budget_rows},
     }
     said = f"{optional('step {}', timeline.step) or 'window'} of {name}"
-    length_ns = timeline.end_ns - timeline.start_ns
-    return Track("step", [Slice(0, length_ns, said, "step", where)])
+    return Track("step", [Slice(0, timeline.end_ns - timeline.start_ns, said, "step", where)])
