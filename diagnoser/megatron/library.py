@@ -73,7 +73,6 @@ _DTYPE_FIELDS: Final = (
     "autocast_dtype",
     "mamba_training_ssm_states_dtype",
 )
-_OFF: Final[tuple[object, ...]] = (None, False, (), [], "")
 
 
 class Library:
@@ -102,7 +101,7 @@ class Library:
         found = []
         for name, value in fields.items():
             is_default = name in sometimes and value == sometimes[name].default
-            if name not in known and value not in _OFF and not is_default:
+            if name not in known and value not in (None, False, (), [], "") and not is_default:
                 found.append(name)
         return tuple(found)
 

@@ -35,7 +35,6 @@ from traces.spelling import gigabytes, in_ms, percent, rounded
 from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
-_USED: Final = 1 - HEAD_ROOM.value
 _SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
 _SENT: Final = {
     EP: "expert all-to-all",
@@ -204,7 +203,7 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     found = None if run.tells("ran_out") else too_large(run)
     if found is None:
         return
-    needed = found.estimate_bytes - round(found.capacity_bytes * _USED)
+    needed = found.estimate_bytes - round(found.capacity_bytes * (1 - HEAD_ROOM.value))
     named = ", ".join(_freed(run, needed))
     yield {
         "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",

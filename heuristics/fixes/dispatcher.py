@@ -22,7 +22,6 @@ from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
 
-_ADDED_IN: Final = {"deepep": "0.12.0", "hybridep": "0.16.0"}
 _TUNED: Final = {
     "deepep": RECIPES["deepep_sms_b200_dsv3"].whole,
     "hybridep": RECIPES["hybridep_sms_harness"].whole,
@@ -64,7 +63,7 @@ def set_to(run: Run, backend: str) -> Change:
             **backend_variables(run, backend),
         },
         harness=(f"--moe_flex_dispatcher_backend {backend}",),
-        since=_ADDED_IN.get(backend, ""),
+        since={"deepep": "0.12.0", "hybridep": "0.16.0"}.get(backend, ""),
     )
 
 

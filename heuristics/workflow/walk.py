@@ -26,7 +26,6 @@ ROOMS: Final = (situation,)
 """Where facts of a run stand that the workflow asks, beside circumstances.py."""
 Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
-_OF_EXPERTS: Final = ("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_")
 
 
 class Judged(Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,7 +124,10 @@ def _rules() -> Iterator[WorkflowRule]:
     for phase, rows in _ROWS.items():
         for rule in rules().values() if phase == "prerequisites" else ():
             if rule.guide:
-                of_experts = any(knob.startswith(_OF_EXPERTS) for knob in rule.knobs)
+                of_experts = any(
+                    knob.startswith(("moe_", "expert_", "num_moe_", "overlap_moe_", "delay_wgrad_"))
+                    for knob in rule.knobs
+                )
                 is_guide, judge = rule.level == "guide", partial(_by_rule, rule)
                 yield WorkflowRule(
                     rule.id, phase, rule.text, rule.guide, judge, is_guide, of_experts

@@ -72,18 +72,22 @@ class _Reading:
         return value
 
 
-def _text(form: str) -> Callable[[_Reading], None]:
+Operation = Callable[[_Reading], object]
+"""What is done for one byte of a pickle."""
+
+
+def _text(form: str) -> Operation:
     def read(one: _Reading) -> None:
         one.stack.append(one.take(one.number(form)).decode("utf-8", "replace"))
 
     return read
 
 
-def _number(form: str) -> Callable[[_Reading], None]:
+def _number(form: str) -> Operation:
     return lambda one: one.stack.append(one.number(form))
 
 
-def _value(make: Callable[[], Any]) -> Callable[[_Reading], None]:
+def _value(make: Callable[[], Any]) -> Operation:
     return lambda one: one.stack.append(make())
 
 
@@ -91,7 +95,7 @@ def _long(one: _Reading) -> None:
     one.stack.append(int.from_bytes(one.take(one.number("<B")), "little", signed=True))
 
 
-def _tuple_of(count: int) -> Callable[[_Reading], None]:
+def _tuple_of(count: int) -> Operation:
     def read(one: _Reading) -> None:
         parts = [one.pop() for _ in range(count)]
         one.stack.append(tuple(reversed(parts)))
@@ -134,7 +138,7 @@ def _is_number(key: object) -> bool:
     return isinstance(key, int) and -_LARGEST_KEY <= key < _LARGEST_KEY
 
 
-def _put(form: str) -> Callable[[_Reading], None]:
+def _put(form: str) -> Operation:
     def read(one: _Reading) -> None:
         key = one.number(form)
         one.memo[key] = one.stack[-1] if one.stack else None
@@ -146,7 +150,7 @@ def _memoize(one: _Reading) -> None:
     one.memo[len(one.memo)] = one.stack[-1] if one.stack else None
 
 
-def _get(form: str) -> Callable[[_Reading], None]:
+def _get(form: str) -> Operation:
     def read(one: _Reading) -> None:
         if (key := one.number(form)) not in one.memo:
             raise NotPlain("its parts do not fit together")
@@ -155,7 +159,7 @@ def _get(form: str) -> Callable[[_Reading], None]:
     return read
 
 
-_READ: Final[dict[int, Callable[[_Reading], object]]] = {
+_READ: Final[dict[int, Operation]] = {
     0x80: lambda one: one.take(1),  # PROTO
     0x95: lambda one: one.take(8),  # FRAME
     ord("("): _value(lambda: _MARK),

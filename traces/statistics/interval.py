@@ -32,7 +32,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import ints
+from traces.arrays import FloatArray, ints
 from traces.frozen import frozen
 from traces.limits import MOST, Limit
 from traces.statistics.permutation import DRAWN_VALUES, least_p, raw_bits, shifts_of
@@ -137,7 +137,7 @@ def _delta_ns(base_ns: Sequence[int], new_ns: Sequence[int]) -> Fraction:
     return Fraction(sum(new_ns), len(new_ns)) - Fraction(sum(base_ns), len(base_ns))
 
 
-def _shifted(values_ns: Sequence[int]) -> NDArray[np.float64]:
+def _shifted(values_ns: Sequence[int]) -> FloatArray:
     """Deviations from the mean; the first value is taken off before, so that long times stay
     exact.
     """
@@ -146,7 +146,7 @@ def _shifted(values_ns: Sequence[int]) -> NDArray[np.float64]:
     return shifted
 
 
-def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArray[np.float64]:
+def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> FloatArray:
     """Per block, what it adds to the deviation from the mean, widened for few blocks; they add up
     to 0.
     """
@@ -160,7 +160,7 @@ def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> NDArra
     return sums * (blocks / count * widened)
 
 
-def _half_width(first: NDArray[np.float64], second: NDArray[np.float64], level: float) -> float:
+def _half_width(first: FloatArray, second: FloatArray, level: float) -> float:
     """What `level` of the drawn differences stay below, whichever sign they have."""
     both = np.concatenate((first, second))
     resamples = int(min(RESAMPLES.value, DRAWN_VALUES.value // both.size))
@@ -172,14 +172,14 @@ def _half_width(first: NDArray[np.float64], second: NDArray[np.float64], level: 
     return float(np.partition(np.abs((own, together)), place)[:, place].max())
 
 
-def _means(values: NDArray[np.float64], bits: NDArray[np.uint64]) -> NDArray[np.float64]:
+def _means(values: FloatArray, bits: NDArray[np.uint64]) -> FloatArray:
     """Means of values drawn with replacement, one per column of `bits`, of 32 random bits each."""
     places = ((bits * np.uint64(values.size)) >> np.uint64(32)).astype(np.intp)
-    means: NDArray[np.float64] = values[places].mean(axis=0)
+    means: FloatArray = values[places].mean(axis=0)
     return means
 
 
-def round_of(deviations: NDArray[np.float64], least: int = int(MANY.value)) -> int:
+def round_of(deviations: FloatArray, least: int = int(MANY.value)) -> int:
     """How many values a round has, 1 without a rhythm; `least` rounds or more are recorded.
 
     The first distance at which values are alike as nowhere nearer: slow drifts are alike next door.

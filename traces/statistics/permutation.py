@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import ints
+from traces.arrays import IntArray, ints
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.statistics.student import welch
@@ -38,8 +38,6 @@ DRAWN: Final = Limit(
     20_000, "ways drawn", "ours: where there are more than that; 5 % is then 5 +- 0.3 %"
 )
 SEED: Final = 0
-
-Ints = NDArray[np.int64]
 
 
 @frozen
@@ -90,7 +88,7 @@ def shifts_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Sh
     return Shift(*ends, p, ways, is_exact, by_spread)
 
 
-def _ends(moved_ns: Ints, exchanged: Ints, left_out: int) -> tuple[Fraction, Fraction]:
+def _ends(moved_ns: IntArray, exchanged: IntArray, left_out: int) -> tuple[Fraction, Fraction]:
     """The `left_out`-th mean difference from below and from above, exactly."""
     mean_ns = moved_ns / exchanged
     places = np.argpartition(mean_ns, (left_out - 1, len(mean_ns) - left_out))
@@ -100,14 +98,14 @@ def _ends(moved_ns: Ints, exchanged: Ints, left_out: int) -> tuple[Fraction, Fra
     )
 
 
-def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[Ints, Ints, bool]:
+def _exchanges(few_ns: Sequence[int], many_ns: Sequence[int]) -> tuple[IntArray, IntArray, bool]:
     """Per way but the recorded one: how much more the exchanged of the few take, and how many those
     are.
     """
     few = len(few_ns)
     ways, is_exact = _ways(few, few + len(many_ns))
     values_ns = ints((*few_ns, *many_ns)) - few_ns[0]
-    moved_ns: Ints = values_ns[:few].sum() - values_ns[ways].sum(axis=1)
+    moved_ns: IntArray = values_ns[:few].sum() - values_ns[ways].sum(axis=1)
     return moved_ns, (ways >= few).sum(axis=1), is_exact
 
 

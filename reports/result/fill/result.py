@@ -31,9 +31,6 @@ from traces.sections.section import copied
 from traces.spelling import in_ms, percent
 from traces.witness.watchdog import hang_of_log
 
-_NOT_GIVEN: Final = Missing(
-    "", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace"
-)
 _NO_FILES: Final = SimpleNamespace(
     workflow=(), rules=NOT_GIVEN, experiments=NOT_GIVEN, throughput=NOT_GIVEN, findings=()
 )
@@ -123,7 +120,9 @@ def _said(section: S, names: Iterable[str], judged: bool) -> S:
     gaps = {}
     for name in names:
         if known(getattr(section, name)) is None:
-            gaps[name] = _NOT_GIVEN
+            gaps[name] = Missing(
+                "", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace"
+            )
     return replace(section, **gaps)
 
 

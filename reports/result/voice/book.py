@@ -30,7 +30,6 @@ _BETWEEN: Final = compiled(
 )
 """What joins sentences of ours, or names and values, to one text."""
 _PROSE: Final = compiled(r"[a-z]{3,}")
-_JOINS: Final = frozenset(("and", "or"))
 _UNIT: Final = compiled(r"(\d) (%|(?:ns|us|ms|KiB|MB|MiB|GB|GiB)\b)")
 _FEW: Final = 3
 """As many words in a row say nothing that a sentence of ours does not."""
@@ -225,6 +224,6 @@ def _prose(text: str) -> int:
     count = 0
     for shown in text.split():
         for word in tokens(shown) if not shown.startswith("-") else ():
-            if word not in _JOINS and _PROSE.fullmatch(word.strip(_AROUND)):
+            if word not in ("and", "or") and _PROSE.fullmatch(word.strip(_AROUND)):
                 count += 1
     return count

@@ -6,7 +6,6 @@ from itertools import groupby
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reports.content.blocks import Hue
 from reports.content.names import beyond, hue_of, optional, when
@@ -16,6 +15,7 @@ from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.lanes import Drawn, Stretch, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
+from traces.arrays import FloatArray
 from traces.columns import COPY_KINDS
 from traces.sections.tables import Timeline
 from traces.spelling import duration, milliseconds
@@ -97,7 +97,7 @@ def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
         place += count
 
 
-def pixels(lane: Drawn, length_ns: int, count: int) -> NDArray[np.float64]:
+def pixels(lane: Drawn, length_ns: int, count: int) -> FloatArray:
     """How much of each pixel each hue fills, shape (hues, count), hues in the order of `Hue`."""
     hue_at = {key: _HUES.index(_hue(lane, key)) for key in set(lane.key)}
     scale = count / length_ns

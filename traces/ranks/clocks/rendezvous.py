@@ -62,7 +62,6 @@ _WINDOW_NS: Final = 200_000_000
 _STEADY: Final = (MEET.value / 2 / 100e-6) ** 2
 """How much speaks for a clock without drift: what ends may be apart, over the drift that clocks
 have."""
-_ELSEWHERE: Final = 2 * MEET.value
 _WHERE: Final = (0.5, 0.2, 0.8)
 """Where in a recording offsets are tried: it may overlap with the other in a part only."""
 
@@ -161,7 +160,7 @@ def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
             break
         best = int(np.argmax(crowd))
         found.append(int(np.median(apart[best : until[best]])))
-        crowd[np.abs(apart - found[-1]) <= _ELSEWHERE] = 0
+        crowd[np.abs(apart - found[-1]) <= 2 * MEET.value] = 0
     return found
 
 

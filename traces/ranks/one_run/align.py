@@ -82,7 +82,12 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
         why = "no two ranks recorded one collective, so their clocks cannot be put together"
         return unaligned(matched, None, why)
     if not matched.agreed:
-        return unaligned(matched, None, _WHY_DOUBT)
+        return unaligned(
+            matched,
+            None,
+            "ranks of other stages have collectives that look alike, and no two kinds of them "
+            "agree on how far the clocks are apart",
+        )
     if matched.clocks is not None:
         begun = _by_these(summaries, matched, matched.clocks)
         again = align(summaries, replace(matched, clocks=None))
@@ -180,19 +185,15 @@ _WHY_APART: Final = (
     f"shares with "
     "clocks already fitted"
 )
-_WHY_DOUBT: Final = (
-    "ranks of other stages have collectives that look alike, and no two kinds of them agree on how "
-    "far the "
-    "clocks are apart"
-)
-_CURE: Final = (
-    "record the same steps on all ranks, with NCCL's ranges or the process groups beside kernels"
-)
 
 
 def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
     """Times as recorded, and why there is no one clock."""
-    missing = gap(why, _CURE)
+    missing = gap(
+        why,
+        "record the same steps on all ranks, with NCCL's ranges or the process groups beside "
+        "kernels",
+    )
     return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
 
 
@@ -206,12 +207,6 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
     few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
     return few | (parts.turns(of_group) % parts.spread(apart, of_group) == 0)
-
-
-_WHY_CONTRADICTED: Final = (
-    "collectives contradict the clocks that fit most of them: ranks would "
-    "be in one after others had left it"
-)
 
 
 def agreed(
@@ -230,7 +225,12 @@ def agreed(
     )
     if _islands_of(kept, clock, matched.place) <= 1:
         return aligned
-    return unaligned(matched, aligned.clocks.residual_ns, _WHY_CONTRADICTED)
+    return unaligned(
+        matched,
+        aligned.clocks.residual_ns,
+        "collectives contradict the clocks that fit most of them: ranks would "
+        "be in one after others had left it",
+    )
 
 
 def _islands_of(kept: Matched, clock: IntArray, place: IntArray) -> int:

@@ -48,10 +48,6 @@ _CURE_OF_STAGES: Final = (
 )
 UNRESOLVED: Final = gap("messages of unknown purpose may be those of a pipeline", _CURE_OF_STAGES)
 _NO_ENDS: Final = gap("the messages do not show which stage is the first", _CURE_OF_STAGES)
-_BY_ORDER: Final = gap(
-    "no communicator is recorded beside the messages, so who sends to whom is not certain",
-    _CURE_OF_STAGES,
-)
 _UNEVEN: Final = gap(
     "the messages do not join the ranks to pipelines of one length", _CURE_OF_STAGES
 )
@@ -74,7 +70,10 @@ def pipelines_of(
     stage, else by who runs the embedding or the loss, else by rank number.
     """
     if matched.by_order[messages].any():
-        return _BY_ORDER
+        return gap(
+            "no communicator is recorded beside the messages, so who sends to whom is not certain",
+            _CURE_OF_STAGES,
+        )
     votes = _votes(summaries, matched, messages)
     edges = [(one, other) if vote >= 0 else (other, one) for (one, other), vote in votes.items()]
     stage = _by_longest_way(edges) if all(votes.values()) else _by_ends(edges, summaries)

@@ -29,7 +29,6 @@ HOT: Final = Limit(
 )
 _NO_EXPERTS: Final = (Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE)
 """Operations of which none brings tokens back from experts, nor waits for that."""
-_GRADIENTS: Final = kinds_of("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
 
 
 @frozen
@@ -97,7 +96,7 @@ def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
     like = ~parts.varies(kind, first)
     worked = parts.least(matched.grouped_ns, first) > 0
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
-        matched.kind[first[:-1]], _GRADIENTS
+        matched.kind[first[:-1]], kinds_of("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
     )
     result = like & worked & tokens
     exchanges = result & np.isin(matched.operation, EXCHANGES)
