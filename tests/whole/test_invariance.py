@@ -1,12 +1,11 @@
-"""What a document must not depend on: where time begins, order of rows, ids, files, and spelling of names."""
+"""What a document must not depend on: where time begins, order of rows, ids and files."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +14,8 @@ from hypothesis import strategies as st
 import diagnoser
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording, Row
-from tests.places import DATA
 from tests.recordings.drawn import KERNELS, US, recordings_told, seeds
 
-CORPUS: Final = DATA / "kernel_names.csv"
 Document = dict[str, Any]
 
 quick = settings(max_examples=25, deadline=None)
@@ -244,60 +241,3 @@ def test_two_processes_in_one_file_are_two_processes_in_two_files(
     apart = document_of(folder, of_process(recording, 1_000), of_process(recording, 2_000))
     assert len(apart["traces"]) == 2
     assert as_one_file(apart) == as_one_file(document_of(folder, recording))
-
-
-# spelling
-
-_CASTS: Final = {"int": "", "unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll"}
-
-
-def in_kineto(name: str) -> str:
-    """A kernel's name as the PyTorch profiler spells what nsys spells so."""
-    name = name.replace("<unnamed>", "(anonymous namespace)")
-    name = re.sub(r"\(bool\)([01])", lambda found: ("false", "true")[int(found[1])], name)
-    casts = "|".join(_CASTS)
-    return re.sub(rf"\(({casts})\)(-?\d+)", lambda found: found[2] + _CASTS[found[1]], name)
-
-
-def respelled(recording: Recording) -> Recording:
-    def respell(row: Row) -> Row:
-        name = row.get("demangledName")
-        return {**row, "demangledName": in_kineto(name)} if isinstance(name, str) else row
-
-    return changed(recording, respell)
-
-
-def with_names_in_kineto(document: Document) -> Document:
-    """The document with the only names it quotes respelled, and of equal shares in their new order."""
-    for rank in document["ranks"]:
-        for kernel in rank["unknown_kernels"]:
-            kernel["name"] = in_kineto(kernel["name"])
-        rank["unknown_kernels"].sort(key=lambda kernel: (-kernel["frac"], kernel["name"]))
-    return without_names_of_all_kernels(document)
-
-
-def without_names_of_all_kernels(document: Document) -> Document:
-    """The document with no name in the list of all kernels, where long ones are cut, in an order without."""
-    for rank in document["ranks"]:
-        for kernel in rank["kernel_table"]["rows"]:
-            del kernel["name"]
-        rank["kernel_table"]["rows"].sort(key=str)
-        rank["timeline"]["names"].clear()
-        for kind in (rank["sequence"] or {"kinds": ()})["kinds"]:
-            del kind["name"]
-    return document
-
-
-def test_every_known_name_is_the_same_kernel_in_either_spelling(tmp_path: Path) -> None:
-    """Each name of the corpus with a spelling of its own runs for 10 µs, in the order of the corpus."""
-    with CORPUS.open(encoding="utf-8", newline="") as file:
-        names = [row["name"] for row in csv.DictReader(file)]
-    apart = [name for name in names if in_kineto(name) != name]
-    assert len(apart) > 50
-    recording = Recording()
-    recording.gpu()
-    for place, name in enumerate(apart):
-        begin_ns = (place + 1) * 20 * US
-        recording.kernel(name, begin_ns, begin_ns + 10 * US, launch_ns=begin_ns - 5 * US)
-    document = with_names_in_kineto(document_of(tmp_path, recording))
-    assert without_names_of_all_kernels(document_of(tmp_path, respelled(recording))) == document

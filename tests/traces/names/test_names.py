@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import csv
+import re
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.places import DATA
-from traces.names.kernels import classify_kernel, comm_kind
+from traces.names.kernels import (
+    classify_kernel,
+    comm_kind,
+    gemm_format,
+    is_matrix_work,
+    is_one_of_a_pass,
+    is_polled_kernel,
+    is_simt_gemm,
+    may_be_persistent,
+    pass_of,
+    quantize_format,
+    wide_format,
+)
 from traces.names.mangled import readable
 from traces.names.ranges import family, is_step_name
 
@@ -28,6 +42,32 @@ def test_every_labelled_name_gets_its_class_and_all_but_one_its_subclass() -> No
     assert [row["name"] for row in rows if classify_kernel(row["name"]).class_ != row["class"]] == []
     wrong = [row["name"] for row in rows if classify_kernel(row["name"]).subclass != row["subclass"]]
     assert wrong == [TRUNCATED]
+
+
+_CASTS: Final = {"int": "", "unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll"}
+
+
+def in_kineto(name: str) -> str:
+    """A kernel's name as the PyTorch profiler spells what nsys spells so."""
+    name = name.replace("<unnamed>", "(anonymous namespace)")
+    name = re.sub(r"\(bool\)([01])", lambda found: ("false", "true")[int(found[1])], name)
+    casts = "|".join(_CASTS)
+    return re.sub(rf"\(({casts})\)(-?\d+)", lambda found: found[2] + _CASTS[found[1]], name)
+
+
+def read(name: str) -> tuple[object, ...]:
+    """All that a name alone tells of a kernel."""
+    kernel = classify_kernel(name)
+    ways = (pass_of, wide_format, is_simt_gemm, is_matrix_work)
+    alone = (gemm_format, quantize_format, is_one_of_a_pass, is_polled_kernel, may_be_persistent)
+    return kernel, *(way(name, kernel) for way in ways), *(way(name) for way in alone)
+
+
+def test_every_known_name_is_the_same_kernel_in_either_spelling() -> None:
+    names = [row["name"] for row in labelled()]
+    apart = [name for name in names if in_kineto(name) != name]
+    assert len(apart) > 50
+    assert [name for name in apart if read(in_kineto(name)) != read(name)] == []
 
 
 @pytest.mark.parametrize(
