@@ -10,7 +10,7 @@ import pytest
 
 from diagnoser.cli import run
 from tests.recordings.kineto import one_run, write
-from tests.recordings.memory_snapshot import MIB, Runs, one_step
+from tests.recordings.memory_snapshot import MIB, one_step
 
 
 def snapshot(path: Path) -> Path:
@@ -35,15 +35,3 @@ def test_a_snapshot_beside_a_recording_gives_its_peak(
     page = tmp_path / "page.html"
     assert run(["analyze", str(trace), "--memory-snapshot", str(dump), "-o", str(page)]) == 0
     assert 'class="plane filled"' in page.read_text(encoding="utf-8")
-
-
-def test_a_hostile_snapshot_ends_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    trace, dump = write(tmp_path / "run.json", one_run()), tmp_path / "hostile.pickle"
-    dump.write_bytes(pickle.dumps({"segments": [Runs(Path("ran"))]}))
-    assert run(["analyze", str(trace), "--memory-snapshot", str(dump)]) == 3
-    said = capsys.readouterr().err.strip().splitlines()
-    assert "asks for more than plain values" in said[-1]
-    assert not Path("ran").exists()

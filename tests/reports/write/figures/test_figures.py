@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import zlib
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
@@ -220,17 +219,3 @@ def test_a_pixel_of_the_timeline_is_as_full_as_its_activities(activities: list[t
 def test_a_text_takes_no_more_room_than_it_is_given(text: str, width: float, size: float, bold: bool) -> None:
     assert inches(fitted(text, width, size, bold=bold), size, bold=bold) <= width
     assert all(inches(line, size, bold=bold) <= width for line in wrapped(text, width, size, bold=bold))
-
-
-def test_the_pdf_holds_no_link_and_no_action(document: Callable[[str], Document]) -> None:
-    drawn = _drawn(document("hostile"), "pdf")
-    streams = re.findall(rb"stream\r?\n(.*?)endstream", drawn, re.DOTALL)
-    opened = b"\n".join([drawn, *map(_inflated, streams)])
-    assert not re.search(rb"/(JavaScript|JS|URI|OpenAction|Launch|AA)\b", opened)
-
-
-def _inflated(stream: bytes) -> bytes:
-    try:
-        return zlib.decompressobj().decompress(stream)
-    except zlib.error:
-        return stream

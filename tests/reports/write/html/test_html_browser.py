@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reports.result.codec import Document
-from tests.doubles.html import HOSTILE, foreign, page_of
+from tests.doubles.html import foreign, page_of
 from tests.read_back.browser import Browser
 
 _READY = """return new Promise(done => {
@@ -39,20 +39,6 @@ def view(browser: Browser) -> tuple[int, int]:
 
 def says(browser: Browser) -> str:
     return str(browser.run(f"return {_FIGURE}.querySelector('.says').textContent"))
-
-
-def test_nothing_fails_and_nothing_is_asked_for_whatever_is_clicked(
-    browser: Browser, document: Document
-) -> None:
-    for one in (document, foreign(document, HOSTILE)):
-        opened(browser, one)
-        browser.run(
-            "document.querySelectorAll('button, [data-wall], [data-tick]').forEach(one => one.click())"
-        )
-        browser.run(f"return {_FRAMES}")
-        assert browser.console() == []
-        assert len(browser.requests()) == 1
-        assert browser.run("return document.title").startswith("moe-diag: ")
 
 
 def test_ticks_shrink_the_bar_by_what_was_replayed_together_and_never_add(
