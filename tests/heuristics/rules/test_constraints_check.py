@@ -164,51 +164,6 @@ def test_what_a_framework_mends_itself_breaks_no_rule() -> None:
     assert [one.id for one in check_rules(before) if one.level == "error"] == ["sequence-parallel-tp"]
 
 
-def test_what_megatron_bridge_fills_in_breaks_no_rule() -> None:
-    stages: dict[str, Value] = {"pipeline_model_parallel_size": 2, "pipeline_dtype": None}
-    experts: dict[str, Value] = {
-        **{"tensor_model_parallel_size": 2, "sequence_parallel": True, "expert_model_parallel_size": 4},
-        **{"expert_tensor_parallel_size": None, "num_moe_experts": 8, "world_size": 4},
-        "pipeline_model_parallel_size": 1,
-    }
-    of_core = Run(settings=settings(stages, "config.yaml"))
-    assert [one.id for one in check_rules(of_core)] == ["pipeline-dtype"]
-    for knobs in (stages, experts):
-        run = Run(settings=settings(knobs, "config.yaml", "megatron_bridge"))
-        assert [one.id for one in check_rules(run) if one.level == "error"] == []
-    before = Run(
-        given=Given(core_version="0.18.2"), settings=settings(experts, "config.yaml", "megatron_bridge")
-    )
-    assert [one.id for one in check_rules(before) if one.level == "error"] == ["world-expert-mesh"]
-
-
-def test_mxfp8_parameters_are_gathered_by_fsdp_without_the_shared_buffer() -> None:
-    section = "mixed_precision."
-    gather: dict[str, Value] = {
-        **{f"{section}fp8_param_gather": True, f"{section}fp8_recipe": "mxfp8"},
-        f"{section}reuse_grad_buf_for_mxfp8_param_ag": False,
-    }
-    for fsdp in (True, False):
-        run = Run(settings=settings({**gather, "ddp.use_megatron_fsdp": fsdp}, "c.yaml", "megatron_bridge"))
-        found = [one.id for one in check_rules(run) if one.id == "mxfp8-param-gather-bridge"]
-        assert found == ([] if fsdp else ["mxfp8-param-gather-bridge"])
-
-
-def test_one_pipeline_stage_asks_for_no_layout() -> None:
-    known = {"num_layers": 48, "tensor_model_parallel_size": 1}
-    asked = [
-        {
-            one.id
-            for one in undecided(
-                Run(settings=settings({**known, "pipeline_model_parallel_size": pp}, "file"))
-            )
-        }
-        for pp in (1, 4)
-    ]
-    assert not {"layers-per-stage", "layout-stages"} & asked[0]
-    assert {"layers-per-stage", "layout-stages"} <= asked[1]
-
-
 def refused(backend: str, **given: object) -> list[str]:
     return [one.reason for one in refusals(Run(given=Given(**given)), backend)]  # type: ignore[arg-type]
 
