@@ -47,9 +47,3 @@ def test_what_a_link_leads_to_stays_as_it_is(
     assert all((place / "out" / name).is_symlink() for name in names)
     assert run([*command, "--force-overwrite"]) == 0
     assert not any((place / "out" / name).is_symlink() for name in names)
-
-
-def test_the_history_and_a_kept_recording_follow_no_link(place: Path) -> None:
-    (place / "link").symlink_to(place / "other")
-    assert run(["demo", "communication", "--keep", "link"]) == 2
-    assert run(["history", "add", "run.sqlite", "--store", "link"]) == 3

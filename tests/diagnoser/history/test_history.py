@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.simulate.export import write_export
-from bench.simulate.recording import Recording
 from diagnoser.history import store as layouts
 from diagnoser.history.commands import history_app
 from diagnoser.history.kept import baseline_document
@@ -134,12 +132,6 @@ def test_a_newer_layout_is_refused_in_one_line_and_left_alone(history: Store) ->
     assert history.path.read_bytes() == before
 
 
-def an_export(path: Path) -> None:
-    recording = Recording()
-    recording.kernel("gemm", 0, 10)
-    write_export(path, recording)
-
-
 def other_database(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute("create table results (id integer)")
@@ -150,7 +142,7 @@ def notes(path: Path) -> None:
     path.write_text("hello\n" * 50, encoding="utf-8")
 
 
-@pytest.mark.parametrize("make", [an_export, other_database, notes])
+@pytest.mark.parametrize("make", [other_database, notes])
 def test_another_file_is_no_history_and_stays_as_it_is(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "other.sqlite"
     make(path)

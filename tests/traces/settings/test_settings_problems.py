@@ -102,15 +102,6 @@ def test_yaml_that_is_broken_or_asks_for_code_is_refused_with_its_line(text: str
         configuration_of(text, "a.yaml")
 
 
-def test_a_file_of_100_mb_is_refused_by_its_size(tmp_path: Path) -> None:
-    path = tmp_path / "big.yaml"
-    with path.open("wb") as file:
-        file.write(b"model:\n  num_layers: 4\n")
-        file.truncate(100_000_000)
-    with pytest.raises(NotAConfiguration, match=r"^big\.yaml: over 500,000 bytes"):
-        read_configuration(path)
-
-
 @pytest.mark.parametrize(
     "raw", [b"", b"  \n\n", b"\x00\x01\x02", b"\x7fELF" + bytes(range(256)), b"just words"]
 )
@@ -183,13 +174,3 @@ def test_a_value_from_outside_a_script_is_a_note_and_of_a_path_enough() -> None:
     assert read.settings.value("checkpoint.save") == read.settings.value("data.path") == "given"
     unknown = {"train.micro_batch_size", "virtual_pipeline_model_parallel_size", "num_query_groups"}
     assert unknown.isdisjoint(read.settings.by_knob)
-
-
-def test_a_mapping_merged_into_itself_is_no_configuration() -> None:
-    with pytest.raises(NotAConfiguration, match="more entries than a configuration has"):
-        configuration_of("model: &m\n  num_moe_experts: 8\n  <<: *m\n", "run.yaml")
-
-
-def test_an_alias_to_itself_is_refused() -> None:
-    with pytest.raises(NotAConfiguration, match="more entries"):
-        configuration_of("model: &m\n  num_layers: 4\n  x: {y: *m}\n", "a.yaml")
