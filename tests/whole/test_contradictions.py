@@ -1,4 +1,4 @@
-"""No document contradicts itself: over demos, drawn runs and every recording there is."""
+"""No document contradicts itself: over demos and every recording there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import diagnoser
-from bench.score.corpus import SEARCHED, drawn_case
 from bench.simulate.export import write_export
 from bench.simulate.knobs import Knobs
 from bench.simulate.recorded import View, record
@@ -35,13 +34,6 @@ def simulated(folder: Path, knobs: Knobs, view: View) -> Document:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_demo_contradicts_itself(tmp_path: Path, name: str) -> None:
     assert contradictions(simulated(tmp_path, SCENARIOS[name], View())) == []
-
-
-@pytest.mark.parametrize("seed", [*SEARCHED[:6], 1214, 1228])
-def test_no_drawn_run_contradicts_itself(tmp_path: Path, seed: int) -> None:
-    """The last two planned a fix of a point before one of nine, and one of half a point before one of ten."""
-    case = drawn_case(seed)
-    assert contradictions(simulated(tmp_path, case.knobs, case.view)) == []
 
 
 def test_no_recording_contradicts_itself(recordings: Path) -> None:
