@@ -168,12 +168,6 @@ def test_a_skipped_trace_is_said_on_stderr_and_in_the_report(
     assert err == f"moe-diag: skipped: {tmp_path}/none.sqlite does not exist. Check the path.\n"
 
 
-def test_a_forgotten_command_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = simple(tmp_path / "run.sqlite")
-    assert run([str(path), "-f", "json"]) == 2
-    assert f"Type moe-diag analyze {path} -f json" in capsys.readouterr().err
-
-
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     path = simple(tmp_path / "run.sqlite")
     pipe = subprocess.run(

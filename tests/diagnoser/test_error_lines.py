@@ -41,8 +41,8 @@ def test_words_of_a_command_line_make_no_error_long(
 
 
 def test_what_to_type_is_quoted_for_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["a;touch b.json"]) == 2
-    assert capsys.readouterr().err.endswith("Type moe-diag analyze 'a;touch b.json'\n")
+    assert run(["a;touch b.json", "-f", "json"]) == 2
+    assert capsys.readouterr().err.endswith("Type moe-diag analyze 'a;touch b.json' -f json\n")
 
 
 def test_a_name_too_long_for_a_file_is_wrong_usage_for_the_api_too() -> None:

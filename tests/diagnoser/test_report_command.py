@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tests.doubles.sides import as_json, result_of_run, run_of
 from tests.doubles.writers import marked
 from tests.places import ROOT
 from tests.read_back.rendering import text
+from tests.read_back.terminal import Tty
 
 Json = dict[str, Any]
 GIVEN = {"gpu": "H100", "core_version": "0.16.1"}
@@ -286,6 +288,18 @@ def test_a_locale_that_knows_no_utf_8_still_gets_reports_and_files(
     assert done.stderr.count(b"\n") == 2
     assert Path(again).read_bytes() == Path(path).read_bytes()
     assert "größe" in Path(page).read_text(encoding="utf-8")
+
+
+def test_no_foreign_name_moves_a_cursor_of_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: dict[str, Json]
+) -> None:
+    path = kept(tmp_path, with_kernel(results["analysis"], "a\x1b[2Jb\u009b31mc\u202ed\x07"))
+    screen = Tty()
+    monkeypatch.setattr("sys.stdout", screen)
+    assert [run(["report", str(path), "-f", form]) for form in ("text", "markdown", "json")] == [0] * 3
+    without_colours = re.sub(r"\x1b\[[0-9;]*m", "", screen.got())
+    assert not {"\x1b", "\x07", "\u009b", "\u202e"} & {*without_colours}
+    assert "\n" in without_colours
 
 
 def test_a_result_that_was_kept_before_newer_keys_is_still_written_in_every_format_for_people(

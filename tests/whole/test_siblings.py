@@ -30,10 +30,6 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def test_ours_are_imported(home: Path) -> None:
-    assert said(home) == "imported"
-
-
 @pytest.mark.parametrize("name", OURS[1:])
 def test_a_package_that_was_installed_over_ours_is_named(home: Path, name: str) -> None:
     (home / name / "__init__.py").write_text('"""Somebody else\'s."""\n')
