@@ -82,14 +82,14 @@ class Kernels:
 
 @frozen
 class Copies:
-    """Copies and memsets. `kind` indexes `COPY_KINDS`; `source` is a `Memory`, NULL: not
-    recorded.
+    """Copies and memsets. `kind` indexes `COPY_KINDS`; `memory` is a `Memory`, NULL: not recorded:
+    what a copy to the host writes, and what any other reads.
     """
 
     rows: GpuRows
     kind: IntArray
     size_bytes: IntArray
-    source: IntArray
+    memory: IntArray
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -102,8 +102,8 @@ COPY_KINDS: Final = (
 
 
 class Memory(IntEnum):
-    """What memory a copy reads, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept as
-    recorded.
+    """What memory a copy reads or writes, as nsys numbers it (ENUM_CUDA_MEM_KIND); others are kept
+    as recorded.
     """
 
     PAGEABLE = 0

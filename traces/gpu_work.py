@@ -50,13 +50,15 @@ def build(columns: Columns) -> Timeline:
             f"waits known within {within}; host times were corrected"
         )
     ranks, rows = [], work.rows
-    for places in work.by_rank():
+    by_rank = [*work.by_rank()]
+    for places in by_rank:
         mine = work.take(places, columns)
         gid = rows.process_gid[places[0]]
         device = rows.device_id[places[0]]
         launched, opaque = graphs.get(int(gid), (0, 0))
         hidden_frac = opaque / launched if launched else 0.0
-        rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, fixes.get(int(gid)))
+        clock, beside = fixes.get(int(gid)), len(by_rank) - 1
+        rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, clock, beside)
         busy = mine.end_ns > mine.start_ns
         if not (busy & (mine.source != Source.COPY)).any():
             warnings.append(

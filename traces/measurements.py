@@ -149,7 +149,7 @@ def measure_rank(
     layers = measure_moe(rank, resolution, steps, recompute, absent)
     summary = summarise(rank, steps, absent, queueing, layers)
     del queueing
-    timelines = measure_timelines(rank, steps, absent)
+    timeline, other_steps = measure_timelines(rank, steps, absent)
     ledger = measure_ledger(rows, steps, absent, layers.moe)
     account = _without_pieces(account)
     return copied(
@@ -184,8 +184,8 @@ def measure_rank(
         rates=measure_rates(rank, windows, rank.gpu, measure_collectives(rank, windows, summary)),
         kernel_table=measure_kernels(rank, windows),
         sequence=measure_sequence(rank, steps),
-        timeline=timelines[0],
-        other_steps=timelines[1],
+        timeline=timeline,
+        other_steps=other_steps,
         unnamed=unnamed,
         kernel_count=summed(rows.is_kernel),
         replay_count=summed(rows.is_replay),

@@ -5,6 +5,7 @@ launched.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
@@ -167,6 +168,8 @@ class RankTimeline:
     """Share of the trace's CUDA graph launches of which no work was recorded."""
     clock: ClockFix | None = None
     """How its host's times were put on the GPU's clock, where they were on another."""
+    beside: int = 0
+    """How many others, a process on a GPU each, work in the recording."""
 
     @property
     def process(self) -> int | None:
@@ -175,7 +178,7 @@ class RankTimeline:
     @property
     def gpu(self) -> Gpu | None:
         """The GPU it ran on: by the export's own map, else the only one listed, else by CUDA
-        ordinal.
+        ordinal; else what all that are listed are.
         """
         listed, known = self.columns.info.gpus, self.columns.gpu_of
         if (
@@ -187,7 +190,11 @@ class RankTimeline:
             return None
         if len(listed) == 1:
             return listed[0]
-        return next((gpu for gpu in listed if gpu.cuda_device == self.device), None)
+        here = next((gpu for gpu in listed if gpu.cuda_device == self.device), None)
+        alike = {replace(gpu, gpu_id=None, cuda_device=None) for gpu in listed}
+        if here is None and len(alike) == 1:
+            return alike.pop()
+        return here
 
     @property
     def physical_gpu(self) -> int | None:

@@ -118,4 +118,4 @@ def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def _said(kind: _Kind) -> str:
-    return f"{first_of(kind.names, _MOST)} ({kind.gpu or 'GPU model not recorded'})"
+    return f"{first_of(kind.names, _MOST)} ({kind.gpu or 'GPU model not known'})"

@@ -4,7 +4,7 @@ A side is a trace, or an earlier result into which a configuration, a log and wo
 are laid as `analyze` would have.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -174,7 +174,20 @@ def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, 
         results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
     if is_one:
         return (results[0], *results)
-    return tuple(results)
+    return (*_alike(sides[:2], results[:2], asked), *results[2:])
+
+
+def _alike(sides: Sequence[Side], results: Sequence[Result], asked: Comparison) -> Iterator[Result]:
+    """Base and new. Where one alone has steps, found by a period, all that was recorded of it: what
+    repeats on one side is no step of the other.
+    """
+    whole = replace(asked, steps="none")
+    sources = [result.ranks[0].steps.source for result in results]
+    for side, result, source in zip(sides, results, sources, strict=True):
+        if source == "period" and "none" in sources and _is_trace(side):
+            yield _read((side, whole))
+        else:
+            yield result
 
 
 def _is_trace(side: Side) -> bool:

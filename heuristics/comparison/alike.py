@@ -24,7 +24,7 @@ from heuristics.comparison.difference.subject import (
     whole_replays,
 )
 from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
-from heuristics.comparison.witnesses import Weighed, copied, weigh
+from heuristics.comparison.witnesses import Weighed, copied, output, shares_families, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from traces.limits import QUARTER
@@ -240,6 +240,12 @@ def classes_alike(sides: Sides) -> bool | None:
 
 
 @fact
+def gives_back_alike(sides: Sides) -> bool:
+    """As many bytes go back to the host."""
+    return output(sides.base, sides.new) is True
+
+
+@fact
 def recorded_once(sides: Sides) -> bool:
     """Both are one recording."""
     return same_recording(sides.base.rank, sides.new.rank)
@@ -269,9 +275,10 @@ def may_be_one(sides: Sides) -> bool:
 
 @fact
 def other_programs(sides: Sides) -> bool:
-    """Whether so few kernels are shared, by recorders that spell names alike."""
+    """Whether so few kernels are shared, by recorders that spell names alike, and by families."""
     few = (sides.shared_frac or 0.0) < QUARTER.value
-    return few and same_recorder(sides.base, sides.new)
+    alike = same_recorder(sides.base, sides.new)
+    return few and alike and not shares_families(sides.base.rank, sides.new.rank)
 
 
 @fact

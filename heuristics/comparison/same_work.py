@@ -8,10 +8,12 @@ forward that runs twice. The optimizer runs once a step, whatever the step holds
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from math import prod
 from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
+from traces.frozen import frozen
 from traces.limits import FEWEST, MOST, QUARTER, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_one_of_a_pass
@@ -23,8 +25,17 @@ NEAR: Final = Limit(
     "times as many kernels, or as much work, per step",
     "ours: below half of 1 to 2, the least by which two whole steps are more than one",
 )
-Pair = tuple[Fraction, Fraction]
-"""Count and work in ns, per step."""
+
+
+@frozen
+class Amount:
+    """Some kernels of a step; `threads`: of all of them, None where those of one are unknown."""
+
+    count: Fraction = Fraction(0)
+    work_ns: Fraction = Fraction(0)
+    threads: Fraction | None = Fraction(0)
+
+
 Family = Callable[[Kernel], str | None]
 """What kernels are counted together; None: it is not counted."""
 
@@ -46,16 +57,16 @@ def same_amount(base: Rank, new: Rank) -> bool | None:
 
 def _passes(rank: Rank) -> Fraction:
     """Kernels a step that tell a backward pass."""
-    return sum((count for count, _ in per_step(rank, _backward).values()), Fraction(0))
+    return sum((one.count for one in per_step(rank, _backward).values()), Fraction(0))
 
 
 def _near_in_most(
-    base: Rank, new: Rank, family: Family, near: Callable[[Pair, Pair], bool], limit: Limit
+    base: Rank, new: Rank, family: Family, near: Callable[[Amount, Amount], bool], limit: Limit
 ) -> bool | None:
     one, other = per_step(base, family), per_step(new, family)
     near_ns = total_ns = Fraction(0)
     for key in one.keys() & other.keys():
-        work_ns = one[key][1] + other[key][1]
+        work_ns = one[key].work_ns + other[key].work_ns
         total_ns += work_ns
         if near(one[key], other[key]):
             near_ns += work_ns
@@ -83,22 +94,35 @@ def same_counts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
 
 def counts_of(rank: Rank, family: Family) -> dict[str, float]:
     """Kernels a step by family."""
-    return {name: float(count) for name, (count, _) in per_step(rank, family).items()}
+    return {name: float(one.count) for name, one in per_step(rank, family).items()}
 
 
-def per_step(rank: Rank, family: Family) -> dict[str, Pair]:
+def per_step(rank: Rank, family: Family) -> dict[str, Amount]:
     """Kernels by family; those without one are left out."""
-    found: dict[str, Pair] = defaultdict(lambda: (Fraction(0), Fraction(0)))
+    found: dict[str, Amount] = defaultdict(Amount)
     steps = len(rank.lengths_ns)
     for kernel in rank.kernel_table.rows:
         key = family(kernel)
         if key is not None:
-            count, work = found[key]
-            found[key] = (
-                count + Fraction(kernel.count, steps),
-                work + Fraction(kernel.work_ns, steps),
+            whole, threads = found[key], _threads(kernel)
+            if whole.threads is None or threads is None:
+                together = None
+            else:
+                together = whole.threads + Fraction(threads, steps)
+            found[key] = Amount(
+                whole.count + Fraction(kernel.count, steps),
+                whole.work_ns + Fraction(kernel.work_ns, steps),
+                together,
             )
     return dict(found)
+
+
+def _threads(kernel: Kernel) -> int | None:
+    """Threads of all launches together."""
+    grid = known(kernel.grid)
+    if grid and kernel.block:
+        return prod((*grid, *kernel.block, kernel.count))
+    return None
 
 
 def _compute_class(kernel: Kernel) -> str | None:
@@ -126,20 +150,23 @@ def _by_name(kernel: Kernel) -> str | None:
     return kernel.name
 
 
-def _same_passes(one: Pair, other: Pair) -> bool:
+def _same_passes(one: Amount, other: Amount) -> bool:
     """As many kernels; or a whole number of times fewer, which do as much: larger microbatches."""
-    if same_count(float(one[0]), float(other[0])):
+    if same_count(float(one.count), float(other.count)):
         return True
-    few, many = sorted((one, other))
-    times = many[0] / few[0]
-    return same_count(float(times), round(times)) and _near_each(few[1], many[1])
+    few, many = sorted((one, other), key=attrgetter("count"))
+    times = many.count / few.count
+    return same_count(float(times), round(times)) and _near_each(few.work_ns, many.work_ns)
 
 
-def _near(one: Pair, other: Pair) -> bool:
-    """Twice the steps is twice the kernels, each as long as before: neither count nor work is
-    near.
+def _near(one: Amount, other: Amount) -> bool:
+    """Twice the steps is twice the kernels, each as long as before: neither count, work nor threads
+    are near. The same work in pieces has as many threads.
     """
-    return any(map(_near_each, one, other))
+    is_near = _near_each(one.count, other.count) or _near_each(one.work_ns, other.work_ns)
+    if one.threads and other.threads:
+        return is_near or _near_each(one.threads, other.threads)
+    return is_near
 
 
 def _near_each(one: Fraction, other: Fraction) -> bool:
@@ -158,13 +185,13 @@ def shared_work_frac(
     return float(min(_shared(one, other), _shared(other, one)))
 
 
-def _shared(one: Mapping[str, Pair], other: Mapping[str, Pair]) -> Fraction:
+def _shared(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> Fraction:
     """How much of the work of one side is by names that the other has."""
     shared = total = Fraction(0)
-    for name, (_, work) in one.items():
-        total += work
+    for name, mine in one.items():
+        total += mine.work_ns
         if name in other:
-            shared += work
+            shared += mine.work_ns
     if total:
         return shared / total
     return Fraction(0)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import ceil
-from operator import attrgetter
 from statistics import median
 from typing import Any, Final, Literal
 
@@ -13,13 +12,14 @@ from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs
 from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
-from heuristics.comparison.difference.subject import Subject, same_count
+from heuristics.comparison.difference.subject import Subject
+from heuristics.comparison.few_steps import judge_few
 from heuristics.comparison.ranks import Pair
-from heuristics.comparison.same_work import counts_of, same_recording, shared_work_frac
+from heuristics.comparison.same_work import same_recording
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.limits import LITTLE, MOST, NEARLY_ALL, Limit
+from traces.limits import LITTLE, Limit
 from traces.missing import known, of_known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
@@ -160,10 +160,11 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
     """The verdict on two recordings."""
     told = list(_traces_beside_logs(size, base.rank, new.rank))
     if comparable.state != "no":
-        if (verdict := _by_the_same_kernels(size, base.rank, new.rank)) is not None:
-            return Judged(verdict, (say("comparison.same-kernels"), *told), "")
         if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
             return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
+        if decided := judge_few(size, base, new):
+            verdict, because = decided
+            return Judged(verdict, (because, *told), "")
         told += _left_out(size, base.rank, new.rank)
     lacking, record = _lacking(size, base, new), _record_for(int(MANY.value))
     beside = Beside(told, lacking, record, _record_for, say("comparison.other-runs"))
@@ -192,26 +193,6 @@ def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> 
     return Judged(
         verdict, (whole, *_by_chance(size, ends), *beside.told, _of_runs(size, beside)), ""
     )
-
-
-def _by_the_same_kernels(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict | None:
-    """The verdict on windows without steps in which as many of the same kernels run by half longer.
-
-    Runs of one thing differ by what the host, batches and clocks do, by an eighth at most
-    (measurement.md); None where that may be it.
-    """
-    if size.base_count or size.new_count:
-        return None
-    before, after = base.budget_ns.compute, new.budget_ns.compute
-    more_ns = after - before
-    least_ns = MOST.value * max(min(before, after), abs(size.delta_ns))
-    kernels = [sum(counts_of(side, attrgetter("name")).values()) for side in (base, new)]
-    alike = same_count(*kernels) and (shared_work_frac(base, new) or 0.0) >= NEARLY_ALL.value
-    if abs(more_ns) < least_ns or not alike:
-        return None
-    if more_ns > 0:
-        return "regression"
-    return "improvement"
 
 
 def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:

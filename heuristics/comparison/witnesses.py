@@ -6,16 +6,17 @@ kernels, recompute runs some twice, a loader copies otherwise; another model, ba
 steps contradicts in most.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache
 from itertools import product
 from math import comb
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct, UnsetType
 
+from heuristics.comparison.covered import BODY, covered_frac
 from heuristics.comparison.difference.subject import Subject, same_count, same_recorder
 from heuristics.comparison.same_work import (
     NEAR,
@@ -39,7 +40,6 @@ from traces.toml_tables import read_table
 LEAST_BYTES: Final = Limit(
     1_000, "bytes a step", "ours: 250 tokens; a learning rate or a seed is copied in any program"
 )
-BODY: Final = Limit(8, "launches a step", "ours: one layer of a transformer multiplies six times")
 FORMATS: Final = frozenset(map(Fraction, ("1/8", "1/4", "1/2", "1", "2", "4", "8")))
 """By what a tensor grows or shrinks in another format, of 8 to 64 bits a number."""
 
@@ -53,9 +53,6 @@ _RENAMED: Final = frozenset(
     {"optimizer", "convolution", "gemm", "attention", "layout", "quantize", "memory", "comm"}
 )
 """Classes whose kernels another precision, library or fusion exchanges for others."""
-_ROUTED: Final = frozenset({"permute", "router", "grouped_gemm", "activation", "quantize"})
-"""Classes whose grids follow the tokens that a rank's experts get."""
-_ONE_BLOCK: Final = (1, 1, 1)
 HALF: Final = Fraction(1, 2)
 """The chance of the sign test."""
 
@@ -286,12 +283,52 @@ def _product(kernel: Kernel) -> str | None:
 
 
 def _names(base: Subject, new: Subject) -> Heard:
-    """Two recorders spell one name differently: then by family."""
-    if same_recorder(base, new):
-        shared = shared_work_frac(base.rank, new.rank)
-    else:
-        shared = shared_work_frac(base.rank, new.rank, named=lambda kernel: family_of(kernel.name))
-    return _by_part(shared, NEARLY_ALL)
+    """Two recorders spell one name differently, and a name holds the line, tile or type that it was
+    made for: what no name shows, families may.
+    """
+    named = attrgetter("name") if same_recorder(base, new) else _family
+    heard = _by_part(shared_work_frac(base.rank, new.rank, named=named), NEARLY_ALL)
+    if heard is not False:
+        return heard
+    if same_counts(counts_of(base.rank, _family), counts_of(new.rank, _family)):
+        return True
+    if shares_families(base.rank, new.rank):
+        return None
+    return False
+
+
+def _family(kernel: Kernel) -> str:
+    return family_of(kernel.name)
+
+
+def shares_families(base: Rank, new: Rank) -> bool:
+    """Whether a quarter of the work is by kernels whose names differ in numbers and types alone."""
+    return (shared_work_frac(base, new, named=_family) or 0.0) >= QUARTER.value
+
+
+def output(base: Subject, new: Subject) -> Heard:
+    """Whether as many bytes go back to the host; silent of a loss or a flag, of more or fewer
+    copies, where the same numbers are in another format, and where other input goes in.
+    """
+    one, other = _output(base.rank), _output(new.rank)
+    if one is None or other is None or min(one[1], other[1]) < LEAST_BYTES.value:
+        return None
+    if one[1] == other[1]:
+        return None if _input_bytes(base, new) is False else True
+    if one[0] != other[0] or one[1] / other[1] in FORMATS:
+        return None
+    return False
+
+
+def _output(rank: Rank) -> tuple[Fraction, Fraction] | None:
+    """Copies to the host a step, and their bytes."""
+    if isinstance(rank.work, UnsetType) or rank.work.to_host is None:
+        return None
+    size_bytes = known(rank.work.to_host.size_bytes)
+    if size_bytes is None:
+        return None
+    steps = len(rank.lengths_ns)
+    return Fraction(rank.work.to_host.count, steps), Fraction(size_bytes, steps)
 
 
 def _by_part(part: float | None, enough: Limit) -> Heard:
@@ -302,45 +339,13 @@ def _by_part(part: float | None, enough: Limit) -> Heard:
 
 
 def _grids(base: Subject, new: Subject) -> Heard:
-    """By kernels of one name that both launch as often, with grids that come again in each step."""
-    one, other = _steady_grids(base.rank), _steady_grids(new.rank)
-    launches = same = Fraction(0)
-    for name in one.keys() & other.keys():
-        number = sum(one[name].values())
-        if same_count(float(number), float(sum(other[name].values()))):
-            launches += number
-            same += sum(min(number, other[name][grid]) for grid, number in one[name].items())
-    if launches < BODY.value:
-        return None
-    return _by_part(float(same) / float(launches), MOST)
-
-
-def _steady_grids(rank: Rank) -> dict[str, dict[tuple[int, ...], Fraction]]:
-    """Launches a step of each compute kernel but matrix products, by grid.
-
-    Those whose grids follow the data are left out, and grids of one block, which cover anything.
-    """
-    found: dict[str, dict[tuple[int, ...], Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    unsteady = set[str]()
-    for kernel in rank.kernel_table.rows:
-        grid, class_ = known(kernel.grid), kernel.key.removeprefix("compute.")
-        if class_ == kernel.key or class_ in _ROUTED or grid == _ONE_BLOCK:
-            continue
-        if is_matrix_work(kernel.name, classify_kernel(kernel.name)):
-            continue
-        number = Fraction(kernel.count, len(rank.lengths_ns))
-        if grid is None or number < Fraction(str(NEARLY_ALL.value)):
-            unsteady.add(kernel.name)
-        else:
-            found[kernel.name][grid] += number
-    for name in unsteady:
-        found.pop(name, None)
-    return found
+    return _by_part(covered_frac(base.rank, new.rank), MOST)
 
 
 HEARD: Final[Mapping[str, Callable[[Subject, Subject], Heard]]] = {
     "passes": lambda base, new: same_amount(base.rank, new.rank),
     "input_bytes": _input_bytes,
+    "output": output,
     "batch": _batch,
     "ranges": _ranges,
     "kinds": _kinds,

@@ -132,15 +132,23 @@ def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
     return grouped_ns // steps or None
 
 
+def _is_judged(rank: RankMeasurements) -> bool:
+    """Whether a rank of few kernels is."""
+    starts_ns, window_ns = rank.steps.starting_ns, rank.steps.windows.total_ns
+    is_whole = starts_ns is not None and starts_ns <= window_ns
+    return is_whole or rank.steps.source != "none"
+
+
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why no wall is judged where each rank is one window of few kernels; a window the user gave is
-    judged.
+    judged, and a program of few kernels that was recorded from its beginning, unless its first
+    calls take longer.
 
     A graph replay that was recorded whole counts as one kernel.
     """
     most = max(measurements, key=lambda rank: rank.kernel_count + rank.replay_count)
     is_enough = most.kernel_count + most.replay_count >= KERNELS.value
-    if is_enough or any(rank.steps.source != "none" for rank in measurements):
+    if is_enough or any(map(_is_judged, measurements)):
         return None
     held = [(most.kernel_count, "kernel"), (most.replay_count, "graph replay")]
     named = ", ".join(counted(count, what) for count, what in held if count)

@@ -191,7 +191,7 @@ class KernelDelta(Section, frozen=True):
     count did, of both what moves more work; `grid` where a name has another grid on each side (both
     are told; None where its grids change from step to step). `new` and `gone`: on one side only, or
     below the end of the list of the other. `key` ends with its first word (`comm`) where the sides
-    resolve one kernel differently.
+    resolve one kernel differently. `base_block`, `new_block`: None where it is not one.
     """
 
     name: Recorded
@@ -204,6 +204,8 @@ class KernelDelta(Section, frozen=True):
     new_count: Number
     base_each_ns: Ns | None
     new_each_ns: Ns | None
+    base_block: Grid | None = None
+    new_block: Grid | None = None
 
 
 class Change(Section, frozen=True):

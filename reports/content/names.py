@@ -269,7 +269,7 @@ def _first(name: str, width: int) -> str:
 
 
 def gpu_of(of: Rank | Side) -> str:
-    return optional("{}", of.gpu, gpu_model) or "GPU model not recorded"
+    return optional("{}", of.gpu, gpu_model) or "GPU model not known"
 
 
 def who(of: Rank | Side | Place) -> str:

@@ -68,9 +68,10 @@ def kernel(
     grid: tuple[int, int, int] | None = (132, 1, 1),
     key: str = "compute.gemm",
     std_ns: int = 0,
+    block: tuple[int, int, int] | None = None,
 ) -> Kernel:
     """Kernels of one name and grid, over all used steps."""
-    return Kernel(name, grid, key, count, work_ns, std_ns)
+    return Kernel(name, grid, key, count, work_ns, std_ns, block)
 
 
 def timeline(*kernels: tuple[str, int, int], name: str = "nvjet_128x256", stream: int = 7) -> Timeline:

@@ -24,6 +24,7 @@ from tests.doubles.suspects import MS, change, facts, kernel_delta, moved
 from traces.account.pieces import CAUSES
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.sections.addresses import HostCall
+from traces.sections.work import HostCopies, Work
 
 NAMED = {
     **{name: f"compute.{name}" for name in compute_classes()},
@@ -112,6 +113,12 @@ def loads(text: str) -> dict[str, Any]:
     return {"data_loading": plain | {"input_copies_exposed_ns": 0, name: value(one)}}
 
 
+def pageable(text: str) -> dict[str, Any]:
+    """Of ten bytes between host and GPU so many are in pageable memory: seven go there, three come back."""
+    to_gpu = HostCopies(1, 7, min(7, int(text)))
+    return {"work": Work((), {}, to_gpu, HostCopies(1, 3, int(text) - min(7, int(text))))}
+
+
 def memory(text: str) -> dict[str, Any]:
     """A field in ms, a count, or what of a module runs again."""
     name, one = text.split("=")
@@ -138,7 +145,7 @@ OF_RANKS: dict[str, Callable[[str], dict[str, Any]]] = {
     "on": lambda text: {"gpu": text},
     **{
         "bits": bits, "passes": passing, "stretch": stretch, "loads": loads, "mem": memory,
-        "broadcasts": broadcasts, "calls": calls,
+        "broadcasts": broadcasts, "calls": calls, "pageable": pageable,
     },
 }  # fmt: skip
 WORDS = {

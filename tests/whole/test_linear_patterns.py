@@ -23,12 +23,18 @@ from typing import Any, get_type_hints
 import pytest
 from msgspec import Struct
 
-from reports.redaction import public_name
+from reports.content.analysis.in_calls import kind_of_call
+from reports.content.explain.page import explain_page
+from reports.redaction import public, public_name
 from tests.hostile.pumped import Pump, endless_numbers, pumps
 from tests.read_back.source import MODULES, imported, name_of, parsed
 from traces import patterns
+from traces.errors import UsageError
+from traces.formats.export_cache import _first_error
 from traces.names.file_names import told_name
 from traces.names.gpus import product_named
+from traces.names.kernels import classify_kernel
+from traces.names.ranges import cause_of_range, is_optimizer_name, is_step_name
 from traces.patterns import Pattern, compiled, starred
 
 HOME = "traces.patterns"
@@ -47,6 +53,7 @@ GROWTH = 8.0
 ENDLESS_S = 20.0
 
 MADE_OF_DATA: Mapping[str, Callable[[], object] | None] = {
+    "reports.content.analysis.in_calls:kind_of_call": lambda: kind_of_call("MPI_Recv"),
     "traces.names.gpus:_words_of": lambda: product_named("NVIDIA H100 80GB HBM3"),
     "traces.patterns:compiled": None,
     "traces.patterns:compiled_rows": None,
@@ -261,3 +268,28 @@ def test_no_pattern_takes_longer_than_its_text_is_long(owner: str) -> None:
 def test_the_test_of_patterns_can_fail(planted: AnyPattern, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.whole.test_linear_patterns.ENDLESS_S", 1.0)
     assert next(too_long(planted), None) is not None
+
+
+def no_topic(word: str) -> None:
+    with pytest.raises(UsageError):
+        explain_page(word)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda: classify_kernel(f"broadcast{'_' * 200_000}!"),
+        lambda: classify_kernel("xmma" * 50_000),
+        lambda: is_step_name(" " * 700_000),
+        lambda: is_optimizer_name("_" * 700_000),
+        lambda: cause_of_range(f"load{'_' * 700_000}"),
+        lambda: public("a_" * 200_000, redact=True),
+        lambda: _first_error("'/" * 200_000),
+        lambda: no_topic("[" * 100_000),
+    ],
+)
+def test_what_once_took_minutes_is_told_at_once(told: Callable[[], object]) -> None:
+    begun = process_time()
+    with ended_after(ENDLESS_S):
+        told()
+    assert process_time() - begun < 1.0

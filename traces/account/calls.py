@@ -130,17 +130,19 @@ def settled_ns(rows: Activities) -> int:
 
 
 def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
-    """Rows of launch calls that are the first of their kernel, and far longer than its usual
-    one.
+    """Rows of launch calls that are the first of their kernel, and far longer than its usual one;
+    of a kernel that is launched once than those of others that are no first ones.
     """
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
     call, found = rows.call[named], []
     took_ns = length_ns[call]
     first = np.flatnonzero(begins(rows.name[named]))
+    others_ns = np.delete(took_ns, first)
     for begin, count in row_by_row(first, np.diff(first, append=len(named))):
-        again_ns = took_ns[begin + 1 : begin + count] if count > 1 else took_ns
-        if took_ns[begin] >= LONG.value and took_ns[begin] > APART.value * np.median(again_ns):
+        again_ns = took_ns[begin + 1 : begin + count] if count > 1 else others_ns
+        usual_ns = np.median(again_ns) if len(again_ns) else 0
+        if took_ns[begin] >= LONG.value and took_ns[begin] > APART.value * usual_ns:
             found.append(call[begin])
     return ints(found)
 

@@ -36,6 +36,7 @@ from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.names.frames import cause_of_frame
 from traces.names.ranges import HOST_RANGES, cause_of_range
+from traces.patterns import compiled
 from traces.timeline import Activities, RankTimeline, Source
 from traces.training import judge_training, roles_of
 
@@ -224,6 +225,26 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     return spans, sync[~running]
 
 
+_BEGINS_CAPTURE: Final = compiled("StreamBeginCapture")
+_ENDS_CAPTURE: Final = compiled("StreamEndCapture")
+
+
+def captures(columns: Columns) -> HostSpans:
+    """From each call that begins to capture a graph to the next of its thread that ends one: what
+    is launched between does not run.
+    """
+    calls, kind = columns.calls, np.zeros(len(columns.calls), dtype=PLACE)
+    for way, called in ((1, _BEGINS_CAPTURE), (2, _ENDS_CAPTURE)):
+        kind[passing(called.search, columns.call_names)[calls.name]] = way
+    mine = np.flatnonzero(kind)
+    mine = mine[np.lexsort((calls.start_ns[mine], calls.thread_gid[mine]))]
+    thread = calls.thread_gid[mine]
+    pairs = (kind[mine][:-1] == 1) & (kind[mine][1:] == 2) & (thread[1:] == thread[:-1])
+    begin, end = mine[:-1][pairs], mine[1:][pairs]
+    none = np.full(len(begin), NULL)
+    return HostSpans(calls.start_ns[begin], calls.end_ns[end], thread[:-1][pairs], none, ())
+
+
 CAUSE: Final = codes_of(CAUSES)
 
 _BY_KIND: Final = {
@@ -287,7 +308,7 @@ class Host:
         self._cold = cold_starts(rank, self.kind)
         self._told = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
-        self._single = single_pauses(rank)
+        self._single, self._captures = single_pauses(rank), captures(rank.columns)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def judge(self, pieces: Pieces) -> HostPieces:
@@ -345,6 +366,7 @@ class Host:
         for place, (cause, ranges) in enumerate(self._told.items()):
             several.append((ranges, cause, (*weaker, *[*self._told][:place])))
         several.append((self._single, "lazy_init", ("python", "os_wait")))
+        several.append((self._captures, "lazy_init", (*weaker, *self._told)))
         for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
             mine = spans.thread_gid == thread
             if mine.any():

@@ -54,13 +54,16 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     """Copies, then memsets; the kind of a copy stands in its name."""
     place = codes_of(COPY_KINDS)
     name, texts = memcpy.texts["name"]
-    kinds, sources = list[int](), list[int]()
+    kinds, memories = list[int](), list[int]()
     for text in (*texts, ""):  # without a name: -1, the last
-        _, kind, source, *_ = (*text.split(), "", "", "")
-        kinds.append(place[schema.COPY_KIND.get(kind, "memcpy_unknown")])
-        sources.append(schema.COPY_SOURCE.get(source, NULL))
+        _, spelled, memory, _, target, *_ = (*text.split(), *[""] * 5)
+        kind = schema.COPY_KIND.get(spelled, "memcpy_unknown")
+        if kind == "memcpy_d2h":
+            memory = target
+        kinds.append(place[kind])
+        memories.append(schema.COPY_MEMORY.get(memory.strip("()"), NULL))
     rows_of = partial(gpu_rows, process_gid=process_gid)
-    return copies_of(memcpy, memset, rows_of, ints(kinds)[name], ints(sources)[name])
+    return copies_of(memcpy, memset, rows_of, ints(kinds)[name], ints(memories)[name])
 
 
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:

@@ -60,9 +60,9 @@ COPY_KIND: Final = {
 }
 """Second word of a copy's name, as in "Memcpy HtoD (Pinned -> Device)" (A: a CUDA array), ->
 kind."""
-COPY_SOURCE: Final = {
-    "(Pageable": Memory.PAGEABLE,
-    "(Pinned": Memory.PINNED,
-    "(Device": Memory.DEVICE,
+COPY_MEMORY: Final = {
+    "Pageable": Memory.PAGEABLE,
+    "Pinned": Memory.PINNED,
+    "Device": Memory.DEVICE,
 }
-"""Third word of a copy's name -> what memory it reads."""
+"""Third or fifth word of a copy's name -> what memory it reads or writes."""

@@ -101,7 +101,8 @@ def _kernels(tables: SqliteTables) -> tuple[Kernels, Texts]:
 
 
 def _copies(tables: SqliteTables) -> Copies:
-    optional = (*_GPU_OPTIONAL, "bytes", "copyKind", "srcKind", "srcDeviceId", "dstDeviceId")
+    ends = ("srcKind", "dstKind", "srcDeviceId", "dstDeviceId")
+    optional = (*_GPU_OPTIONAL, "bytes", "copyKind", *ends)
     memcpy = read_present(tables, schema.MEMCPY, _GPU_REQUIRED, optional)
     memset = read_present(tables, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
     place = codes_of(COPY_KINDS)
@@ -111,7 +112,8 @@ def _copies(tables: SqliteTables) -> Copies:
     source, target = memcpy["srcDeviceId"], memcpy["dstDeviceId"]
     between_gpus = (source != NULL) & (target != NULL) & (source != target)
     kind[between_gpus & (kind == place["memcpy_d2d"])] = place["memcpy_p2p"]
-    return copies_of(memcpy, memset, _gpu_rows, kind, memcpy["srcKind"])
+    memory = np.where(kind == place["memcpy_d2h"], memcpy["dstKind"], memcpy["srcKind"])
+    return copies_of(memcpy, memset, _gpu_rows, kind, memory)
 
 
 def _calls(tables: SqliteTables) -> tuple[Calls, Texts, int]:

@@ -71,14 +71,14 @@ def copies_of(
     memset: Table,
     rows_of: Callable[[Table], GpuRows],
     kind: IntArray,
-    source: IntArray,
+    memory: IntArray,
 ) -> Copies:
-    """Copies, whose kinds and sources are given, then memsets; both have a column of bytes."""
+    """Copies, whose kinds and memory are given, then memsets; both have a column of bytes."""
     return Copies(
         GpuRows.joined(rows_of(memcpy), rows_of(memset)),
         np.concatenate((kind, np.full(len(memset), COPY_KINDS.index("memset")))),
         np.concatenate((memcpy["bytes"], memset["bytes"])),
-        np.concatenate((source, np.full(len(memset), NULL))),
+        np.concatenate((memory, np.full(len(memset), NULL))),
     )
 
 

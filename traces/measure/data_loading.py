@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import PAUSE, input_copies
-from traces.arrays import IntArray, distinct, ints, summed
+from traces.arrays import BoolArray, IntArray, ints, summed
 from traces.columns import NULL, Memory
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import FEWEST, NEARLY_ALL, Limit
@@ -56,7 +56,8 @@ def measure_data_loading(
     if waiting and workers is None:
         workers = gap("the waits for batches show no rhythm", _CURE)
     apart = loads_apart(rank.columns.range_texts)
-    pageable = _pageable(rank, copies)
+    found = pageable_copies(rank, copies)
+    pageable = found if isinstance(found, Missing) else summed(found)
     return DataLoading(
         waiting, workers, len(copies), pageable, exposed_ns, apart, workers_named=named > 0
     )
@@ -66,7 +67,7 @@ def workers_by_name(rank: RankTimeline) -> int:
     """Worker processes of PyTorch's loader by the name that they give their thread; 0 where several
     processes of the recording use GPUs, as these may share them.
     """
-    if len(distinct(rank.columns.kernels.rows.process_gid)) > 1:
+    if rank.beside:
         return 0
     return sum(name.startswith(_WORKER) for name in rank.columns.thread_names.values())
 
@@ -82,11 +83,12 @@ def loads_apart(range_texts: Sequence[str]) -> bool | None:
     return None
 
 
-def _pageable(rank: RankTimeline, copies: IntArray) -> int | Missing:
-    source = rank.columns.copies.source[rank.activities.row[copies]]
-    if (source == NULL).any():
-        return rank.lacks("the trace does not record what memory copies read", "memory_kinds")
-    return summed(source == Memory.PAGEABLE)
+def pageable_copies(rank: RankTimeline, copies: IntArray) -> BoolArray | Missing:
+    """Which of some copies between host and GPU, by their places, read or write pageable memory."""
+    memory = rank.columns.copies.memory[rank.activities.row[copies]]
+    if (memory == NULL).any():
+        return rank.lacks("the trace does not record the host's memory of copies", "memory_kinds")
+    return memory == Memory.PAGEABLE
 
 
 def waits_of(ledger: Sequence[LedgerRow], steps: Steps) -> IntArray:

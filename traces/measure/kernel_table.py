@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import row_by_row
+from traces.arrays import IntArray, row_by_row
 from traces.columns import NULL
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, ns_in
@@ -62,9 +62,10 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     names, unknown = rank.columns.kernel_names, no_grid(rank)
     first = first_of(group)
     kind, grids = rows.take(mine[first]), shapes.grid[shape[first]]
-    columns = (kind.name, kind.bucket, kind.key, grids, count, work_ns, np.sqrt(variance))
+    block = _same_of(group, first, shapes.block[shape])
+    columns = (kind.name, kind.bucket, kind.key, grids, block, count, work_ns, np.sqrt(variance))
     found = []
-    for name, bucket, key, grid, number, ns, std_ns in row_by_row(*columns):
+    for name, bucket, key, grid, threads, number, ns, std_ns in row_by_row(*columns):
         found.append(
             Kernel(
                 name=shortened(names[name]) if name >= 0 else NO_NAME,
@@ -73,6 +74,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
                 count=number,
                 work_ns=ns,
                 std_ns=round(std_ns),
+                block=tuple(threads) if min(threads) > 0 else None,
             )
         )
     found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
@@ -82,6 +84,12 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
         len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
     )
     return KernelTable(tuple(found[:most]), rest)
+
+
+def _same_of(group: IntArray, first: IntArray, blocks: IntArray) -> IntArray:
+    """The block of each group of kernels, shape (g, 3); NULL where its kernels have several."""
+    differs = (blocks != blocks[first][group]).any(axis=1)
+    return np.where(np.bincount(group, weights=differs)[:, None] > 0, NULL, blocks[first])
 
 
 PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}

@@ -26,6 +26,7 @@ from traces.arrays import (
     summed,
     zeros,
 )
+from traces.beginning import starting_ns
 from traces.columns import NULL, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.groups import group_of, mask_of, mask_within, passing, places_in, places_of_each
@@ -169,6 +170,7 @@ def stretches(
     return Stretches(sure, taken)
 
 
+_PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
 FAMILIES: Final = ("attention", "norm", "activation")
 """Operations with kernels of their own both ways. Matrix products have two in backward for one in
 forward."""
@@ -180,7 +182,8 @@ def recompute_at_most_ns(
     """Wall time in the windows that recompute can take at most; None where no witness bounds it.
 
     Nothing is backward: hardly any kernel is of unknown class, or one thread launches all of a
-    PyTorch program, whose backward has threads of its own; then what another thread launches as the
+    PyTorch program, whose backward has threads of its own, or of a program that begins here and
+    multiplies no matrices, so that it is no network; then what another thread launches as the
     first one does. Else what backward launches as forward does, and all that lies in it between two
     kernels that are backward by name, where one of it is forward by name; neither where each family
     runs forward once for each time it runs backward, unless there are `more` products. And what
@@ -277,8 +280,10 @@ def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:
 def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
     rows = rank.activities
     threads = distinct(rows.launch_thread[inside & rows.is_kernel])
-    of_pytorch = any("at::native" in name for name in rank.columns.kernel_names)
-    return of_pytorch and len(threads) == 1 and NULL not in threads
+    tells = any("at::native" in name for name in rank.columns.kernel_names)
+    if starting_ns(rank) is not None:
+        tells |= not (rank.of_class(*_PRODUCTS) & inside).any()
+    return tells and len(threads) == 1 and NULL not in threads
 
 
 def _of_another_thread(rank: RankTimeline, inside: BoolArray) -> BoolArray:

@@ -13,6 +13,7 @@ import numpy as np
 from traces.account.device import Queueing
 from traces.account.producers import Producers
 from traces.arrays import BoolArray, IntArray, distinct, listed, none_of, shifted, summed
+from traces.beginning import starting_ns
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import mask_of, sums_of
@@ -57,6 +58,7 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unn
     return Unnamed(alone_ns(doubted, known), apart, alone_ns(apart, beside), kernels)
 
 
+_REACHES: Final = compiled(r"(?i)peer|ipc|shareable|multicast|nccl|shmem")
 _EXCHANGES: Final = compiled(
     r"(?i)dispatch|combine|exchange|a2a|all_?to_?all|all_?gather|reduce_?scatter|all_?reduce|send|recv|shmem"
 )
@@ -65,16 +67,25 @@ _EXCHANGES: Final = compiled(
 def _may_communicate(rank: RankTimeline) -> BoolArray:
     """Which activities may, by who else there is, a mask of shape (n,).
 
-    With nobody else none does: in a world of one rank, or on a machine of one GPU of which nothing
-    recorded communicates, but what says by its name that it exchanges.
+    With nobody else none does: in a world of one rank, or where nothing recorded communicates on a
+    machine of one GPU or in a program that opens the memory of no other, but what says by its name
+    that it exchanges.
     """
     rows, world_size = rank.activities, rank.columns.world_size
     alone = world_size == 1
-    if world_size is None:
-        alone = len(rank.columns.info.gpus) == 1 and not rows.is_comm.any()
+    if world_size is None and not rows.is_comm.any():
+        alone = len(rank.columns.info.gpus) == 1 or _is_by_itself(rank)
     if alone:
         return rank.named(lambda name, _: _EXCHANGES.search(name) is not None)
     return ~none_of(len(rows))
+
+
+def _is_by_itself(rank: RankTimeline) -> bool:
+    """Whether one process works on one GPU, began here and calls nothing by which GPUs reach each
+    other.
+    """
+    reaches = any(map(_REACHES.search, rank.columns.call_names))
+    return starting_ns(rank) is not None and not rank.beside and not reaches
 
 
 def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:

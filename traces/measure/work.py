@@ -11,10 +11,13 @@ from statistics import median
 import numpy as np
 
 from traces.account.host import input_copies
-from traces.arrays import row_by_row
+from traces.arrays import row_by_row, summed
+from traces.columns import NULL
+from traces.measure.data_loading import pageable_copies
 from traces.measure.kernel_table import ROWS
+from traces.missing import Missing
 from traces.names.ranges import family, public_range
-from traces.sections.work import InputCopies, Work
+from traces.sections.work import HostCopies, InputCopies, Work
 from traces.steps.found import Steps
 from traces.timeline import RankTimeline, Source
 
@@ -31,7 +34,20 @@ def measure_work(rank: RankTimeline, steps: Steps) -> Work:
     sizes = Counter(rank.copy_bytes(at).tolist())
     largest = sorted((size for size in sizes if size > 0), reverse=True)[: int(ROWS.value)]
     copies = tuple(InputCopies(size, sizes[size]) for size in largest)
-    return Work(copies, dict(_families(rank, steps)))
+    ways = [_host_copies(rank, steps, kind) for kind in ("memcpy_h2d", "memcpy_d2h")]
+    return Work(copies, dict(_families(rank, steps)), *ways)
+
+
+def _host_copies(rank: RankTimeline, steps: Steps, kind: str) -> HostCopies:
+    rows = rank.activities
+    at = np.flatnonzero(rows.copies(kind) & steps.windows.hold(rows.start_ns))
+    size_bytes = rank.copy_bytes(at)
+    if (size_bytes == NULL).any():
+        unknown = rank.lacks("the size of some copies was not recorded", "version")
+        return HostCopies(len(at), unknown, unknown)
+    pageable = pageable_copies(rank, at)
+    pageable_bytes = pageable if isinstance(pageable, Missing) else summed(size_bytes[pageable])
+    return HostCopies(len(at), summed(size_bytes), pageable_bytes)
 
 
 def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:

@@ -97,12 +97,17 @@ none of it. Activation checkpoints (`CheckpointFunction`) save nothing to disk, 
 `evaluate_function` is no evaluation. """
 
 
+_HASH: Final = compiled(r"[0-9a-z]{32,}")
+"""No word is as long: what stands in it by chance says nothing."""
+
+
 @cache
 def cause_of_range(text: str) -> str | None:
     """What a range says that its thread does, a key of `HOST_RANGES`; None where it says none of
     them.
     """
-    return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(text)), None)
+    said = _HASH.sub("", text)
+    return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(said)), None)
 
 
 _AGAIN: Final = compiled(r"(?i)checkpoint|recomput|(?:^|[^a-z])remat")

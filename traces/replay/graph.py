@@ -10,6 +10,7 @@ import numpy as np
 from traces.account.calls import NONE, HostCalls, host_calls, kinds_of_calls, launching_call
 from traces.account.device import Latencies, Queueing
 from traces.account.host import (
+    captures,
     cold_starts,
     cpu_optimizer,
     data_pauses,
@@ -32,8 +33,9 @@ from traces.timeline import Activities, RankTimeline
 _BATCH: Final = "data_pause"
 """Waits for the next batch that no range names; they count as `data`."""
 _COLD: Final = "cold_start"
-_SINGLE: Final = "single_pause"
-"""Pauses of first calls that no range names; they count as `lazy_init`."""
+_SINGLE, _CAPTURED = "single_pause", "captured"
+"""Pauses of first calls that no range names, and of captures of graphs; they count as
+`lazy_init`."""
 
 
 @frozen
@@ -41,9 +43,10 @@ class Pauses:
     """Parts of the pause before each call, in ns, by what took it, shape (m,) each; the rest is
     Python's.
 
-    An instant counts once: as the profiler's own work, else by the strongest range that names it,
-    else as the cold start of a synchronising call (`cold_ns`), else as the optimizer's on the CPU,
-    else an OS call. `profiler_in_call_ns`: the profiler's own work within each call.
+    An instant counts once: as the profiler's own work, else as a capture's, else by the strongest
+    range that names it, else as the cold start of a synchronising call (`cold_ns`), else as the
+    optimizer's on the CPU, else an OS call. `profiler_in_call_ns`: the profiler's own work within
+    each call.
     `longest_gc_ns`: the longest collection, be it in a step that is replayed or not.
     """
 
@@ -65,6 +68,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     """Split the pauses of a rank's calls."""
     columns = rank.columns
     layers: dict[str, HostSpans | Ranges] = {"profiler": columns.overheads}
+    layers[_CAPTURED] = captures(columns)
     for cause in reversed(HOST_RANGES):
         layers[cause] = spans_of_cause(columns, cause)
         if cause == "data":
@@ -90,7 +94,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
             profiler = union(*_times(columns.overheads, thread))
             within[mine] = covered_ns(calls.start_ns[mine], calls.end_ns[mine], profiler)
     parts["data"] = parts["data"] + parts.pop(_BATCH)
-    parts["lazy_init"] = parts["lazy_init"] + parts.pop(_SINGLE)
+    parts["lazy_init"] = parts["lazy_init"] + parts.pop(_SINGLE) + parts.pop(_CAPTURED)
     profiler_ns, cold_ns = parts.pop("profiler"), parts.pop(_COLD)
     return Pauses(profiler_ns, parts, cold_ns, within, int(parts["gc"].max(initial=0)))
 

@@ -29,7 +29,9 @@ class LedgerRow(Section, frozen=True):
 
 
 class Kernel(Section, frozen=True):
-    """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`."""
+    """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`. `block`: None
+    where it is unknown, or not the same of all.
+    """
 
     name: Recorded
     grid: OrMissing[tuple[Count, Count, Count]]
@@ -37,6 +39,7 @@ class Kernel(Section, frozen=True):
     count: Count
     work_ns: Ns
     std_ns: Ns
+    block: tuple[Count, Count, Count] | None = None
 
 
 class KernelsLeftOut(Section, frozen=True):

@@ -5,6 +5,7 @@ window.
 from collections import Counter
 from dataclasses import replace
 
+from traces.beginning import starting_ns
 from traces.columns import NULL, PROCESS_BITS
 from traces.errors import EmptySelection
 from traces.groups import passing
@@ -34,13 +35,21 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
     training, evidence = judge_training(roles)
     if selection.by_time:
         steps = _given_window(rank, selection)
+    elif selection.whole:
+        steps = _whole(rank)
     elif selection.nvtx is not None:
         steps = leave_out_hiccups(_given_steps(rank, selection.nvtx))
     else:
         steps = _inferred_steps(rank, roles)
     if selection.steps is not None:
         steps = _sliced(steps, selection.steps)
-    return replace(steps, extent_ns=_recorded(rank), training=training, training_evidence=evidence)
+    return replace(
+        steps,
+        extent_ns=_recorded(rank),
+        starting_ns=starting_ns(rank),
+        training=training,
+        training_evidence=evidence,
+    )
 
 
 def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
@@ -67,8 +76,11 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
         if chosen.source == "period" and not shows_steps(rank, roles, chosen):
             chosen = replace(chosen, unit="block")
         return replace(chosen, disagreement=disagreement_of(usable))
-    first, last = _extent(rank)
-    return one_window("none", "first to last GPU activity", first, last)
+    return _whole(rank)
+
+
+def _whole(rank: RankTimeline) -> Steps:
+    return one_window("none", "first to last GPU activity", *_extent(rank))
 
 
 def _finest(ways: list[Steps]) -> Steps:

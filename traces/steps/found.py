@@ -75,12 +75,13 @@ class Steps:
     """Steps of one rank, all recorded ones in order, and the window they make.
 
     `windows` is the union of the used steps, or the one window where there are none. `what` says in
-    words what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups: left
-    out of `used`, a finding of their own. `extent_ns`: from the first that was recorded of the rank
-    to the end of its GPU work. `disagreement` names the ways of finding steps that give other
-    lengths, None where none does. `training` says whether the recording is of training, None where
-    it cannot be told; `training_evidence` says by what. That judges the whole recording of the
-    rank, not the window.
+    words what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups:
+    left out of `used`, a finding of their own. `extent_ns`: from the first that was recorded of
+    the rank to the end of its GPU work; `starting_ns`: how long calls take up to the first
+    kernel, None where the program may have begun before the recording. `disagreement` names the
+    ways of finding steps that give other lengths, None where none does. `training` says whether
+    the recording is of training, None where it cannot be told; `training_evidence` says by
+    what. That judges the whole recording of the rank, not the window.
     """
 
     source: StepSource
@@ -90,6 +91,7 @@ class Steps:
     unit: Unit = "window"
     slow: tuple[int, ...] = ()
     extent_ns: tuple[int, int] = (0, 0)
+    starting_ns: int | None = None
     disagreement: str | None = None
     training: bool | None = None
     training_evidence: str = "not looked for"
@@ -136,9 +138,13 @@ class Steps:
 
     @property
     def outside(self) -> Outside | None:
-        """Time of the extent that lies in no used step and no hiccup; None without steps."""
+        """Time of the extent that lies in no used step and no hiccup, or not in the window of all
+        GPU work; None of a window that was given.
+        """
         slow, (first_ns, last_ns) = frozenset(self.slow), self.extent_ns
         inside = [one for one in self.recorded if one.dropped is None or one.index in slow]
+        if not inside and self.source == "none":
+            return Outside(max(0, int(self.windows.start_ns[0]) - first_ns), 0, 0)
         if not inside:
             return None
         begin_ns, end_ns = inside[0].start_ns, inside[-1].end_ns

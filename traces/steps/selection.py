@@ -11,6 +11,7 @@ from traces.patterns import Pattern, WrongPattern, compiled
 
 _UNIT_NS: Final = {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _TIME: Final = compiled(r"(?i)\s*([+-]?[0-9.]{1,40}(?:e[+-]?[0-9]{1,3})?)\s*(s|ms|us|ns)?\s*")
+_NONE: Final = "none"
 _STEPS: Final = compiled(r"\s*(\d{0,18})\s*:\s*(\d{0,18})\s*")
 
 
@@ -19,7 +20,7 @@ class Selection:
     """A choice of steps, of time, of GPU. None everywhere: all steps of all GPUs.
 
     `steps` is (first, end) of recorded steps counted from 0, end excluded, None where open.
-    `start_ns` and `end_ns` are on the export's clock.
+    `start_ns` and `end_ns` are on the export's clock. `whole`: all that was recorded as one window.
     """
 
     steps: tuple[int, int | None] | None = None
@@ -28,9 +29,10 @@ class Selection:
     end_ns: int | None = None
     rank: int | None = None
     gpu: int | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
-        if self.by_time and (self.steps is not None or self.nvtx is not None):
+        if self.by_time and (self.whole or self.steps is not None or self.nvtx is not None):
             raise UsageError(
                 "--start/--end and --steps/--nvtx choose the window in two ways. Give one of them."
             )
@@ -55,13 +57,15 @@ def parse_selection(
     """Selection from the words of the command line. Raises `UsageError` with the form that is
     expected.
     """
+    whole = steps == _NONE
     return Selection(
-        of_known(_parse_steps, steps),
+        None if whole else of_known(_parse_steps, steps),
         of_known(_parse_nvtx, nvtx),
         of_known(partial(_parse_time, "--start"), start),
         of_known(partial(_parse_time, "--end"), end),
         rank,
         gpu,
+        whole,
     )
 
 
@@ -70,7 +74,7 @@ def _parse_steps(text: str) -> tuple[int, int | None]:
     if not match:
         raise UsageError(
             f"--steps {text!r} is not of the form A:B. Give for example --steps 2:5 for steps 2, "
-            f"3, 4."
+            f"3, 4, or --steps none for all that was recorded as one window."
         )
     first, end = int(match[1] or 0), int(match[2]) if match[2] else None
     if end is not None and end <= first:

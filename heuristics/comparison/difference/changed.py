@@ -45,6 +45,7 @@ _FULLER: Final = {"selective": 1, "full": 2}
 _FRAMEWORK: Final = known_at("result.configuration.framework")
 _TOLERANCES: Final = {
     "detected.graph_share_frac": LITTLE.value,
+    "work.pageable_frac": LITTLE.value,
     "memory.allocator_calls_per_step": ONCE.value,
     "memory.offload_copies_per_step": ONCE.value,
 }
@@ -194,6 +195,7 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
         "dispatcher.kernels": _exchange_kernels(rank),
         "memory.allocator_calls_per_step": _per_step(rank, memory.allocator_calls),
         "memory.offload_copies_per_step": _per_step(rank, memory.offload_copies),
+        "work.pageable_frac": known_of(rank, "work.pageable_frac"),
         **_comm_blocks(rank),
         "steps.source": rank.steps.source if rank.steps.found else "none",
         "steps.dropped": tuple(sorted(one.reason for one in rank.steps.dropped)),

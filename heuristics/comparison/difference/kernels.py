@@ -32,7 +32,7 @@ _UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm
 @frozen
 class Kernels:
     """Kernels of one name, key and grid on one side, over its used steps. `std_ns`: of their
-    durations.
+    durations; `block`: None where it is not one.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Kernels:
     work_ns: int
     std_ns: float
     steps: int
+    block: Grid | None = None
 
     @property
     def per_step(self) -> Fraction:
@@ -73,7 +74,7 @@ def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
     if not same_capture(base, new):
         return ()
     base_end_ns, new_end_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
-    pairs = list(_pair_kernels(base, new))
+    pairs = list(pair_kernels(base, new))
     errors = _errors(len(pairs))
     found = []
     for one, other in pairs:
@@ -141,7 +142,7 @@ def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) 
 def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> KernelDelta:
     there = base or new
     assert there is not None
-    nothing = replace(there, grid=None, count=0, work_ns=0)
+    nothing = replace(there, grid=None, block=None, count=0, work_ns=0)
     one, other = base or nothing, new or nothing
     return copied(
         KernelDelta,
@@ -150,6 +151,8 @@ def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> K
         delta_ns=round(other.work_per_step_ns - one.work_per_step_ns),
         base_grid=one.grid,
         new_grid=other.grid,
+        base_block=one.block,
+        new_block=other.block,
         base_count=float(one.per_step),
         new_count=float(other.per_step),
         base_each_ns=round(base.each_ns) if base else None,
@@ -162,7 +165,7 @@ def _place(one: KernelDelta) -> tuple[object, ...]:
     return (-abs(one.delta_ns), one.name, one.key, grids)
 
 
-def _pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
+def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     """Kernels of both sides by name, key and grid; None where a side has none.
 
     Kernels with a grid on one side only are paired in order of their work, so that a changed grid
@@ -198,7 +201,7 @@ def _by_name(rank: Rank) -> Named:
     for one in rank.kernel_table.rows:
         if one.count:
             figures = known(one.grid), one.count, one.work_ns, float(one.std_ns), steps
-            named[one.name].append(Kernels(one.name, one.key, *figures))
+            named[one.name].append(Kernels(one.name, one.key, *figures, one.block))
     return named
 
 
@@ -262,7 +265,7 @@ def _by_work(kernels: Kernels) -> tuple[Fraction, tuple[int, ...]]:
 
 def _added(side: Sequence[Kernels]) -> Kernels | None:
     if side:
-        return replace(_sum(side), grid=None)
+        return replace(_sum(side), grid=None, block=None)
     return None
 
 

@@ -170,15 +170,6 @@ def steps_that_wait_for_data(side: Subject) -> str | None:
     return f"{steps} of {len(side.rank.lengths_ns)}"
 
 
-@shows("pageable", percent)
-def pageable_frac(side: Subject) -> float | None:
-    """The part of the input copies that reads pageable memory; None without copies, or where
-    unknown.
-    """
-    copies = known_of(side, "rank.data_loading.input_copies")
-    return of_known(part_of, known_of(side, "rank.data_loading.input_copies_pageable"), copies)
-
-
 @shows("wide", percent)
 def wide_frac(side: Subject) -> float | None:
     whole_ns, wide_ns = side.rank.tensor_cores.lengths_ns
@@ -195,6 +186,7 @@ for _name, _rows in table()["counts"].items():
 for _name, _path in table()["figures"].items():
     _enter(_name, known_at(_path), partial(spelled, _path))
 _count("others", *(name for name in CLASSES if name not in named("@small")))
+_enter("pageable", known_at("rank.work.pageable_frac"), percent)
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
 _count_kernels("collectives", lambda one: one.key.startswith("comm."))  # hidden ones too
 _count_kernels("broadcasts", lambda one: one.key.startswith("comm.") and "Broadcast" in one.name)

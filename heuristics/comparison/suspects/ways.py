@@ -91,12 +91,13 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
     return None
 
 
-Way = Literal["more", "number", "exchanged", "grid", "slower"]
+Way = Literal["more", "number", "exchanged", "blocks", "grid", "slower"]
 CHANGES: Final[Mapping[Way, tuple[KernelChange, ...]]] = {
     "slower": ("slower",),
     "more": ("more", "new"),
     "number": ("new", "gone", "more", "fewer", "slower", "faster"),
     "exchanged": ("new", "gone"),
+    "blocks": ("grid", "slower", "faster"),
     "grid": ("grid",),
 }
 """What kernels show of the way in which their class got longer."""
@@ -108,19 +109,23 @@ def way_of(row_name: str, view: View) -> Way | None:
     if not rows or not seen_alike(view):
         return None
     (row,) = rows
-    work_ns: dict[KernelChange, float] = defaultdict(float)
+    work_ns: dict[KernelChange | Literal["blocks"], float] = defaultdict(float)
     for one in view.facts.kernels:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
-            work_ns[one.change] += max(sides)
+            work_ns["blocks" if _has_other_blocks(one) else one.change] += max(sides)
     gone = part_of(work_ns["gone"], row.base_ns) or 0.0
     came = part_of(work_ns["new"], row.new_ns) or 0.0
     if min(gone, came) >= QUARTER.value:
         return "exchanged"
-    if (part_of(work_ns["grid"], max(row.base_ns, row.new_ns)) or 0.0) >= QUARTER.value:
-        return "grid"
+    is_as_many = same_count(row.base_count, row.new_count)
+    ways: tuple[Literal["blocks", "grid"], ...] = ("blocks", "grid")
+    for way in ways:
+        part_frac = part_of(work_ns[way], max(row.base_ns, row.new_ns)) or 0.0
+        if is_as_many and part_frac >= QUARTER.value:
+            return way
     part = main_part([row_name], view)
-    if not same_count(row.base_count, row.new_count):
+    if not is_as_many:
         if part == "duration":
             return "number"
         if part == "count":
@@ -132,6 +137,12 @@ def way_of(row_name: str, view: View) -> Way | None:
     return None
 
 
+def _has_other_blocks(kernel: KernelDelta) -> bool:
+    """Whether both sides launch it in blocks of their own size."""
+    blocks = (kernel.base_block, kernel.new_block)
+    return None not in blocks and blocks[0] != blocks[1]
+
+
 def kernels_of(row_name: str, way: Way, view: View) -> Texts:
     found = []
     for one in view.facts.kernels:
@@ -141,12 +152,16 @@ def kernels_of(row_name: str, way: Way, view: View) -> Texts:
 
 
 def _kernel(view: View, kernel: KernelDelta) -> str:
-    found = (
-        f"{kernel.name[:60]}: {view.arrow(_time(kernel.base_each_ns), _time(kernel.new_each_ns))}"
-    )
-    if kernel.base_grid == kernel.new_grid or not kernel.base_grid or not kernel.new_grid:
-        return found
-    return f"{found}, grid: {view.arrow(*map(_grid, (kernel.base_grid, kernel.new_grid)))}"
+    times = view.arrow(_time(kernel.base_each_ns), _time(kernel.new_each_ns))
+    found = f"{kernel.name[:60]}: {times}"
+    sides = {
+        "grid": (kernel.base_grid, kernel.new_grid),
+        "block": (kernel.base_block, kernel.new_block),
+    }
+    for what, (base, new) in sides.items():
+        if base and new and base != new:
+            found += f", {what}: {view.arrow(_grid(base), _grid(new))}"
+    return found
 
 
 def _grid(grid: Grid) -> str:

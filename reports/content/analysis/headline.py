@@ -19,10 +19,12 @@ from reports.content.analysis.times import all_windows_ns, scale_of, stretch_nam
 from reports.content.analysis.unproven import (
     Unused,
     at_most,
+    before_work,
     bucket_name,
     likely_communication,
     nothing_judged,
     open_walls,
+    own_compute,
     part_of_time,
     unjudged,
     unused,
@@ -118,12 +120,17 @@ def headline(result: Result) -> Headline:
     elif found:
         label, said, tone = "SLOWED BY", _named(found), Tone.BAD
     elif nothing_judged(result):
-        label, said = "NOT JUDGED", _unjudged(result)
+        label, said = "NOT JUDGED", f"{_unjudged(result)} {before_work(result)}"
     elif likely and open_comm and (part is None or likely[1] > part.frac):
         (wall,) = open_comm
         label, cost = "MAY BE SLOWED BY", f" The cost is not proven{at_most(wall)}."
         said = words(likely[0], f"{cost} {_open(result, besides=wall)}".rstrip())
         likely = None
+    elif own := own_compute(result):
+        kernel, frac = own
+        inside = "what holds it back inside, this recording does not show."
+        longest = f" computes longest; kernels of unknown class take {percent(frac)}; {inside}"
+        label, said = "BOUND BY COMPUTE", words(kernel, longest, f" {_nearest(result)}")
     elif part is not None:
         label, said = _largest_part(result, part)
     elif _is_opaque(result):
@@ -135,6 +142,10 @@ def headline(result: Result) -> Headline:
     under: list[str | Words] = [likely[0]] if likely else []
     if len(result.ranks) == 1 and (not found or {*each(found, "id")} & _OF_THE_HOST):
         under = [*address_words(telling_rank(result)), *under]
+    if found and (own := own_compute(result)):
+        kernel, frac = own
+        most = words("Most of the time is compute: ", kernel, f" and its like, {percent(frac)}.")
+        under = [most, *under]
     under += (first, *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
@@ -147,6 +158,8 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
     """
     if (wall := part.wall) is None:
         said = f"{part_of_time(result, part)} {_nearest(result)}{_open(result)}"
+        if part.bucket == "exposed_copy" and part.frac >= HALF:
+            return "BOUND BY COPIES", said
         return "NO SINGLE CAUSE OF 10 %", said
     what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
     said = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
@@ -328,7 +341,7 @@ def _gpus(result: Result, model: str | None) -> str:
     for one in result.ranks:
         used.add((one.trace, one.device if one.physical_gpu is UNSET else one.physical_gpu))
     count, processes = len(used), len(result.ranks)
-    of = "model not recorded" if model is None else gpu_model(model)
+    of = "model not known" if model is None else gpu_model(model)
     if count == processes:
         if model is None:
             return f"{count} GPUs, {of}"

@@ -11,7 +11,7 @@ from heuristics.result.judged import Fix, Knobs, Precondition
 from heuristics.result.result import Result, late_rank
 from reports.content.analysis.alike import evidence, led, others
 from reports.content.analysis.late import leading
-from reports.content.analysis.unproven import find_out, open_walls, unused, with_finds
+from reports.content.analysis.unproven import find_out, open_walls, own_compute, unused, with_finds
 from reports.content.blocks import (
     Block,
     Code,
@@ -295,7 +295,7 @@ def whole_plan(result: Result) -> Part:
 
 def _why_none(result: Result) -> str:
     if not result.verdict.wall:
-        is_open = open_walls(result) or unused(result)
+        is_open = open_walls(result) or unused(result) or own_compute(result)
         return when(not is_open, "Nothing in this recording calls for a change.")
     if result.refused:
         refused = counted(len(result.refused), "known change was", "known changes were")

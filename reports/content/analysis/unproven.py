@@ -11,9 +11,19 @@ from typing import Final
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
-from reports.content.analysis.times import all_windows_ns
+from reports.content.analysis.in_calls import called_step
+from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.blocks import Code, Step, Words, filled, words
-from reports.content.names import beyond, is_cure, kernel_name, listed, name_of, sentence, when
+from reports.content.names import (
+    beyond,
+    is_cure,
+    kernel_code,
+    kernel_name,
+    listed,
+    name_of,
+    sentence,
+    when,
+)
 from reports.measures import words_of
 from reports.rows import each, known_of, those
 from traces.cures import cure
@@ -21,7 +31,7 @@ from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
-from traces.spelling import percent
+from traces.spelling import duration, percent
 
 _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
     "exposed_comm": ("communication",),
@@ -31,6 +41,7 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
 """Time that is not compute -> the walls that it may be, the likelier first."""
 
 
+_PRODUCTS: Final = frozenset(f"compute.{name}" for name in ("gemm", "grouped_gemm", "attention"))
 _WIDE: Final = "wide_matrix_frac"
 """The measure that tells of matrix work in FP32 or TF32."""
 
@@ -73,6 +84,40 @@ def unused(result: Result) -> Unused | None:
         return None
     wall = next(filter(None, map(open_.get, _UNUSED[largest])), None)
     return Unused(largest, time_ns / whole_ns, wall)
+
+
+def own_compute(result: Result) -> tuple[Code, float] | None:
+    """The kernel of the program's own that computes longest, and the part of the windows that such
+    kernels take where that is most of them: kernels of unknown class that do not communicate, or
+    one that is no product of matrices, outside of training. No change is known for it. None where
+    compute is the wall, or a wall costs more.
+    """
+    if not result.ranks or those(open_walls(result), id="communication"):
+        return None
+    costs = [known(wall.cost_frac) or 0.0 for wall in those(result.walls, outcome="finding")]
+    rank = telling_rank(result)
+    window_ns, times_ns = rank.budget_ns.window, Counter[str]()
+    trains = known(rank.detected.training_step)
+    for row in rank.kernel_table.rows:
+        if row.key.startswith("compute.") and not (trains or row.key in _PRODUCTS):
+            times_ns[row.name] += row.work_ns
+    for name, time_ns in times_ns.most_common(1):
+        unknown = sum(each(rank.unknown_kernels, "frac"))
+        frac = min(1.0, max(unknown, time_ns / window_ns))
+        if frac >= max(MOST.value, *costs, 0.0) and result.verdict.wall != "compute":
+            return kernel_code(name), frac
+    return None
+
+
+def before_work(result: Result) -> str:
+    """That a program without steps takes longer up to its first work on the GPU than from there."""
+    for rank in result.ranks[:1]:
+        outside, window_ns = rank.steps.outside_ns, rank.budget_ns.window
+        if outside and not rank.steps.used and outside.before_ns > window_ns:
+            return (
+                f"Up to its first work on the GPU the program takes {duration(outside.before_ns)}."
+            )
+    return ""
 
 
 def unjudged(result: Result) -> list[Wall]:
@@ -177,13 +222,18 @@ def find_out(result: Result) -> Iterator[Step]:
     elif wall == "communication" and (late := late_rank(result)):
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
-    elif wall:
-        yield _look(wall, result)
-    elif part is not None and judged and part.bucket in words_of("look_of_part"):
-        how = words_of("look_of_part")[part.bucket]
-        if part.bucket == "idle" and _waits_for_unrecorded(result):
-            how = "unrecorded"
-        yield _look(how, result, f"targets {percent(part.frac)}")
+    elif judged:
+        if own := own_compute(result):
+            yield _look_inside(result, *own)
+        if wall:
+            yield _look(wall, result)
+        elif part is not None and part.bucket in words_of("look_of_part"):
+            how = words_of("look_of_part")[part.bucket]
+            if part.bucket == "idle" and _waits_for_unrecorded(result):
+                how = "unrecorded"
+            yield _look(how, result, f"targets {percent(part.frac)}")
+    if not judged and before_work(result):
+        yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
     for one in open_walls(result):
@@ -196,6 +246,12 @@ def find_out(result: Result) -> Iterator[Step]:
                 named = listed([*map(name_of, each(cured, "id"))])
             cures = filled(map(sentence, dict.fromkeys(each(cured, "cure"))))
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
+
+
+def _look_inside(result: Result, kernel: Code, frac: float) -> Step:
+    look = words(words_of("look")["own_compute"], " ", kernel)
+    inside = words(sentence(cure("own_kernel", _kind(result))))
+    return Step("", look, f"targets {percent(frac)}", (), (inside,))
 
 
 def _kind(result: Result) -> str | None:
@@ -216,6 +272,8 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
         steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
     if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
         steps = _placed(result, steps, most, words_of("look_of_part")[part.bucket], part.frac)
+    if own := own_compute(result):
+        steps = [_look_inside(result, *own), *steps]
     planned = {*each(result.fixes, "wall")}
     for wall in result.walls:
         cost = known(wall.cost_frac)
@@ -281,6 +339,10 @@ def _look(how: str, result: Result, acts: str = "") -> Step:
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
+    of_copies = how == "exposed_copy"
+    named = missing == "stacks" and how != "before_work"
+    if named and (called := called_step(result, acts, of_copies=of_copies)):
+        return called
     if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
         missing = "recorded_stacks"
     return Step("", words(look), acts, (), (words(sentence(cure(missing, _kind(result)))),))

@@ -32,7 +32,7 @@ def changed(compared: Compared, everything: bool) -> Blocks:
     if shown:
         yield listed_changes([*map(partial(_changed, everything), shown)], more)
         return
-    none = "nothing that either side records."
+    none = "no setting, version or library that both sides record."
     if more:
         none = f"{counted(more, 'change')}, none of which explains a part that differs: --full"
     yield statement(none, "What changed")

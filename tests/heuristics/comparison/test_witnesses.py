@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from heuristics.comparison import witnesses
 from heuristics.comparison.difference.subject import Subject, same_count
@@ -13,7 +14,7 @@ from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from tests.doubles.comparison import kernel, rank, result, trace
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
-from traces.sections.work import InputCopies, Work
+from traces.sections.work import HostCopies, InputCopies, Work
 
 IMAGES, LABELS = 200_000, 500
 
@@ -85,8 +86,13 @@ def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -
         "void at::native::vectorized_elementwise_kernel<(int)8, at::native::AddFunctor<c10::BFloat16>>(int)",
     )
     assert len({family_of(name) for name in names}) == 1
-    one, other = (rank(kernels=(kernel(name, 10),)) for name in names)
-    assert heard("names", one, other) is False
+    one, other, more = (
+        rank(kernels=(kernel(name, 10, count=count),))
+        for name, count in zip((*names, names[1]), (1, 1, 2), strict=True)
+    )
+    assert heard("names", one, other) is True  # as many of one family
+    assert heard("names", one, more) is None
+    assert heard("names", one, rank(kernels=(kernel("sort", 10),))) is False
     kineto = Subject(result(other, traces=(trace(kind="kineto"),)), other)
     assert HEARD["names"](Subject(result(one), one), kineto) is True
 
@@ -105,6 +111,49 @@ def test_kernels_of_one_name_cover_as_much_unless_the_batch_or_the_model_is_anot
     assert heard("grids", grids(64, 128, 256), grids(64, 128, 256)) is True
     assert heard("grids", grids(64, 128, 256), grids(128, 256, 512)) is False
     assert heard("grids", grids(64, 128, 256), grids(128, 256, 512, count=20)) is None  # other microbatches
+
+
+def blocks(width: int, block: int | None, count: int = 20) -> Rank:
+    """One norm over some rows, so many threads a block; two steps."""
+    threads = (block, 1, 1) if block else None
+    made = kernel("norm", 10, count=count, grid=(width, 1, 1), key="compute.norm", block=threads)
+    return rank(kernels=(made,))
+
+
+def test_blocks_of_another_size_cover_as_much_where_the_last_of_them_may_be_part_full() -> None:
+    assert heard("grids", blocks(4, 256), blocks(15, 64)) is True  # 769 to 1,024 and 897 to 960 elements
+    assert heard("grids", blocks(4, 256), blocks(769, 1)) is True
+    assert heard("grids", blocks(4, 256), blocks(12, 64)) is False  # 705 to 768
+    assert heard("grids", blocks(4, 256), blocks(17, 64)) is False  # 1,025 to 1,088
+    assert heard("grids", blocks(4, 256), blocks(15, None)) is False
+    assert heard("grids", blocks(4, 256), blocks(4, 64)) is True  # it strides over its data
+
+
+def test_a_kernel_in_pieces_has_as_many_threads() -> None:
+    whole, pieces = blocks(1_000, 256, count=2), blocks(10, 256, count=200)
+    assert heard("passes", whole, pieces) is heard("passes", whole, whole) is True
+    assert heard("passes", rank(kernels=(kernel("norm", 10, count=2),)), blocks(10, 256, count=200)) is True
+    twice = structs.replace(pieces.kernel_table.rows[0], count=400, work_ns=100)
+    assert heard("passes", whole, rank(kernels=(twice,))) is False
+
+
+def gives_back(count: int, size_bytes: int | None) -> Rank:
+    """Copies to the host over two steps."""
+    return rank(work=Work((), {}, HostCopies(0, 0, 0), HostCopies(count, size_bytes, 0)))
+
+
+def test_what_goes_back_to_the_host_is_as_many_bytes_in_as_many_copies_or_more() -> None:
+    image = gives_back(2, 12_000)
+    answers = {(2, 12_000): True, (200, 12_000): True, (2, 12_002): False, (4, 48_016): None,
+        (2, 6_000): None, (2, 4_000): False, (2, None): None}  # fmt: skip
+    for copies, answer in answers.items():
+        assert heard("output", image, gives_back(*copies)) is answer, copies
+    assert heard("output", gives_back(2, 2_000), gives_back(2, 2_000)) is True
+    assert heard("output", gives_back(2, 1_998), gives_back(2, 1_998)) is None  # a loss
+    assert heard("output", image, rank(work=Work((), {}))) is None
+    back = HostCopies(2, 12_000, 0)
+    fed = [rank(work=Work((InputCopies(size, 2),), {}, back, back)) for size in (5_000, 6_000)]
+    assert heard("output", *fed) is None  # other input
 
 
 def test_grids_that_follow_the_data_tell_nothing() -> None:

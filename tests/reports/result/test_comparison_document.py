@@ -34,6 +34,7 @@ ROWS_OF = ("attribution", "reasons", "modules")
 NEED_NOT_APPLY = {
     *("size.p_frac", "size.between_runs"),  # without a permutation test, without further runs of base
     *("tool.guidance", "gate", "kernels[].base_grid", "kernels[].new_grid"),
+    *("kernels[].base_block", "kernels[].new_block"),
     *("kernels[].base_each_ns", "kernels[].new_each_ns", "changed[].base", "changed[].new"),
     *(f"{rows}[].{key}" for rows in ROWS_OF for key in ("wall", "share_frac", "ci95_ns")),
     *(f"{side}.{key}" for side in ("base", "new") for key in ("wall", "bound", "kind", "confidence")),

@@ -91,11 +91,13 @@ def test_a_kernel_says_its_shape_and_one_sum_of_shared_memory(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "source"),
+    ("name", "kind", "memory"),
     [
         ("Memcpy HtoD (Pinned -> Device)", "memcpy_h2d", Memory.PINNED),
         ("Memcpy HtoD (Pageable -> Device)", "memcpy_h2d", Memory.PAGEABLE),
-        ("Memcpy DtoH (Device -> Pageable)", "memcpy_d2h", Memory.DEVICE),
+        ("Memcpy DtoH (Device -> Pageable)", "memcpy_d2h", Memory.PAGEABLE),
+        ("Memcpy DtoH (Device -> Pinned)", "memcpy_d2h", Memory.PINNED),
+        ("Memcpy DtoH", "memcpy_d2h", NULL),
         ("Memcpy PtoP (Device -> Device)", "memcpy_p2p", Memory.DEVICE),
         ("Memcpy HtoA (Pinned -> Array)", "memcpy_h2d", Memory.PINNED),
         ("Memcpy HtoD (Host -> Device)", "memcpy_h2d", NULL),
@@ -104,12 +106,12 @@ def test_a_kernel_says_its_shape_and_one_sum_of_shared_memory(tmp_path: Path) ->
         (None, "memcpy_unknown", NULL),
     ],
 )
-def test_the_kind_of_a_copy_and_the_memory_it_reads_stand_in_its_name(
-    tmp_path: Path, name: str, kind: str, source: int
+def test_the_kind_of_a_copy_and_the_host_s_memory_stand_in_its_name(
+    tmp_path: Path, name: str, kind: str, memory: int
 ) -> None:
     copies = read(tmp_path, [on_gpu("gpu_memcpy", name, 0, 1, 1, bytes=64)]).copies
     assert [COPY_KINDS[code] for code in copies.kind] == [kind]
-    assert (copies.size_bytes.tolist(), copies.source.tolist()) == ([64], [source])
+    assert (copies.size_bytes.tolist(), copies.memory.tolist()) == ([64], [memory])
 
 
 def test_a_copy_between_gpus_runs_on_the_one_that_copies(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import diagnoser
@@ -54,10 +53,8 @@ def test_the_iterator_of_pytorch_says_whether_worker_processes_load(
 
 def test_workers_of_a_loader_are_counted_by_name_where_one_process_uses_gpus() -> None:
     names = {1: "pt_data_worker", 2: "pt_data_worker", 3: "pt_data_pin", 4: "pt_autograd_0"}
-    for process, count in ((1, 2), (2, 0)):
-        gids = SimpleNamespace(process_gid=np.array([1, process]))
-        columns = SimpleNamespace(kernels=SimpleNamespace(rows=gids), thread_names=names)
-        rank: Any = SimpleNamespace(columns=columns)
+    for beside, count in ((0, 2), (1, 0)):
+        rank: Any = SimpleNamespace(beside=beside, columns=SimpleNamespace(thread_names=names))
         assert workers_by_name(rank) == count
 
 

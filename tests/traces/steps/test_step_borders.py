@@ -209,12 +209,20 @@ def test_a_time_is_seconds_or_in_the_unit_that_is_given(text: str, ns: int) -> N
         {"steps": "2:2"}, {"steps": "3:2"}, {"steps": ":0"}, {"steps": "-1:2"}, {"steps": "a:b"},
         {"nvtx": "("}, {"start": "4611686018427387904ns"},
         {"steps": "3"}, {"start": "2s", "end": "1s"}, {"start": "2s", "end": "2s"},
-        {"end": "1s", "nvtx": "x"}, {"start": "1s", "steps": "0:1"},
+        {"end": "1s", "nvtx": "x"}, {"start": "1s", "steps": "0:1"}, {"start": "1s", "steps": "none"},
     ],
 )  # fmt: skip
 def test_a_choice_that_cannot_be_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         parse_selection(**given)
+
+
+def test_no_steps_can_be_chosen_and_all_that_was_recorded_is_one_window() -> None:
+    run = Run()
+    for step in run.steps(3, every=100):
+        step.work("gemm", 50, 90)
+    assert (len(run.steps_found()), run.steps_found(steps="none")) == (3, [])
+    assert run.measured(steps="none").steps.windows.total_ns == run.ns(290) - run.ns(50)
 
 
 def test_a_long_window_without_steps_is_replayed_in_slices() -> None:

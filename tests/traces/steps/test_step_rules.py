@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bench.simulate.recording import Row
 from tests.by_hand.run import Run
+from traces.sections.steps import Outside
 from traces.spelling import percent
 from traces.steps.choose import choose_steps
 from traces.steps.found import Step, Steps, drop, from_steps, median_ns, one_window
@@ -298,8 +300,9 @@ def test_figures_of_steps_are_of_the_used_ones_alone() -> None:
 
 
 def test_without_steps_there_is_one_window_and_no_figure_of_any() -> None:
-    found = one_window("none", "", 10, 30)
-    assert (found.outside, found.median_ns, found.hiccups_ns, found.lengths_ns()) == (None, None, 0, [])
+    found = replace(one_window("none", "", 10, 30), extent_ns=(4, 30))
+    assert (found.median_ns, found.hiccups_ns, found.lengths_ns()) == (None, 0, [])
+    assert (found.outside, one_window("user", "", 10, 30).outside) == (Outside(6, 0, 0), None)
     assert (found.unit, found.windows.pairs()) == ("window", [[10, 30]])
     assert found.used_at(np.array([20])).tolist() == [-1]
 

@@ -80,8 +80,8 @@ recompute_more: MORE;
   passes 10/10 > 20/10 => kernels that are forward by name a step: 10 -> 20
 offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8;
   + fine_grained_activation_offloading false>true => high
-input_pageable: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pageable=5
-  => input copies from pageable memory: 0 % -> 50 %
+input_pageable: memcpy_h2d 3>9; pageable 0 > 5
+  => bytes between host and GPU in pageable memory: 0 % -> 50 %
 buffer_broadcasts: memcpy_d2d 3>5 count 35>59; other_comm 0>4 count 0>24; gemm 40; broadcasts 0 > 24
   => NCCL broadcasts a step: 0 -> 24
 waits_added: python 1>9; gemm 40; calls cudaStreamSynchronize 2 1 > hipStreamSynchronize 3 1
@@ -90,7 +90,7 @@ host_slower: HOST; data 0>1; calls cudaLaunchKernel 10 100 > cudaLaunchKernel 10
   => a call that launches takes 10.0 us -> 11.0 us
 collective_added: all_reduce 5>9 overlap; gemm 40; broadcasts 0 > 1
 copies_exposed: memcpy_h2d 1>9; gemm 40 => copies a step of these kinds: 100 -> 100
-copies_exposed: memcpy_h2d 1>9; loads input_copies_pageable=0 > input_copies_pageable=4
+copies_exposed: memcpy_h2d 1>9; pageable 0 > 4
 allocator: allocator 0>4; mem allocator_calls=0 > allocator_calls=12 => medium
   | allocator calls a step: 0.0 -> 12.0
 arrival_wait: ep_dispatch 10>30; waits 1 > 11
@@ -222,8 +222,10 @@ recompute_more: MORE; passes 10/0 > 20/0
 offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0
 copies_exposed: trailing 1>9; gemm 40
 copies_exposed: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8
-copies_exposed: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pageable=5
-input_pageable: memcpy_h2d 3>9; loads input_copies_pageable=0 > input_copies_pageable=4
+copies_exposed: memcpy_h2d 3>9; pageable 0 > 5
+input_pageable: memcpy_h2d 3>9; pageable 0 > 4
+lower_precision: gemm 40>24; quantize 0>3 count 0>50; bits bf16:1
+waits_added: python 1>9; gemm 40 count 100>150; calls cudaStreamSynchronize 2 1 > cudaStreamSynchronize 3 1
 buffer_broadcasts: memcpy_d2d 3>5 count 35>59; other_comm 0>4 count 0>24; gemm 40
 buffer_broadcasts: other_comm 0>4 count 0>24; MORE; broadcasts 0 > 24
 allocator: allocator 0>4
@@ -298,6 +300,7 @@ def test_what_only_looks_like_a_cause_is_none() -> None:
 
 
 MOVES = {
+    "exposed_copy.memcpy_h2d ~": "work.pageable_frac",
     "compute.activation +": "moe_layer_recompute batch_invariant_mode",
     "compute.activation -": "apply_rope_fusion",
     "compute.activation ~": "comm_overlap.overlap_moe_expert_parallel_comm transformer_impl",

@@ -1,0 +1,96 @@
+"""How much kernels of one name cover: the same grids, or blocks that may hold as much."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from math import prod
+from typing import Final
+
+from heuristics.comparison.difference.subject import same_count
+from traces.limits import NEARLY_ALL, Limit
+from traces.missing import known
+from traces.names.kernels import classify_kernel, is_matrix_work
+from traces.sections.rank import Rank
+
+BODY: Final = Limit(8, "launches a step", "ours: one layer of a transformer multiplies six times")
+_ROUTED: Final = frozenset({"permute", "router", "grouped_gemm", "activation", "quantize"})
+"""Classes whose grids follow the tokens that a rank's experts get."""
+_ONE_BLOCK: Final = (1, 1, 1)
+Threads = tuple[int, int, int]
+Shape = tuple[Threads, Threads | None]
+"""Grid and block of a launch."""
+
+
+def covered_frac(base: Rank, new: Rank) -> float | None:
+    """Of kernels of one name that both launch as often, with grids that come in each step, the
+    part of the launches that covers as much; None where there are too few.
+    """
+    one, other = _steady_grids(base), _steady_grids(new)
+    launches = same = Fraction(0)
+    for name in one.keys() & other.keys():
+        mine, theirs = one[name], other[name]
+        number = sum(mine.values())
+        if same_count(float(number), float(sum(theirs.values()))):
+            launches += number
+            if _blocks(mine).isdisjoint(_blocks(theirs)) and _may_cover_as_much(mine, theirs):
+                same += number
+            else:
+                grids = _by_grid(theirs)
+                same += sum(min(often, grids[grid]) for grid, often in _by_grid(mine).items())
+    if launches < BODY.value:
+        return None
+    return float(same) / float(launches)
+
+
+def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, Fraction]:
+    """Launches by grid, in blocks of any size: what strides over its data covers as much."""
+    found = defaultdict[Threads, Fraction](Fraction)
+    for (grid, _), number in launches.items():
+        found[grid] += number
+    return found
+
+
+def _blocks(launches: Mapping[Shape, Fraction]) -> set[Threads | None]:
+    """Sizes of blocks; None among them where some are unknown."""
+    return {block for _, block in launches}
+
+
+def _may_cover_as_much(one: Mapping[Shape, Fraction], other: Mapping[Shape, Fraction]) -> bool:
+    """Whether launches in blocks of another size may have as many elements: the last block of each
+    row of a grid is anything between one thread and full.
+    """
+    (least, most), (their_least, their_most) = map(_elements, (one, other))
+    return least <= their_most and their_least <= most
+
+
+def _elements(launches: Mapping[Shape, Fraction]) -> tuple[Fraction, Fraction]:
+    """How many elements launches cover at least and at most, a thread each."""
+    least = most = Fraction(0)
+    for (grid, block), number in launches.items():
+        sides = list(zip(grid, block or _ONE_BLOCK, strict=True))
+        least += number * prod((blocks - 1) * threads + 1 for blocks, threads in sides)
+        most += number * prod(blocks * threads for blocks, threads in sides)
+    return least, most
+
+
+def _steady_grids(rank: Rank) -> dict[str, dict[Shape, Fraction]]:
+    """Launches a step of each compute kernel but matrix products, by grid and block.
+
+    Those whose grids follow the data are left out, and grids of one block, which cover anything.
+    """
+    found: dict[str, dict[Shape, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    unsteady = set[str]()
+    for kernel in rank.kernel_table.rows:
+        grid, class_ = known(kernel.grid), kernel.key.removeprefix("compute.")
+        if class_ == kernel.key or class_ in _ROUTED or grid == _ONE_BLOCK:
+            continue
+        if is_matrix_work(kernel.name, classify_kernel(kernel.name)):
+            continue
+        number = Fraction(kernel.count, len(rank.lengths_ns))
+        if grid is None or number < Fraction(str(NEARLY_ALL.value)):
+            unsteady.add(kernel.name)
+        else:
+            found[kernel.name][grid, kernel.block] += number
+    for name in unsteady:
+        found.pop(name, None)
+    return found

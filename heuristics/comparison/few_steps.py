@@ -1,0 +1,110 @@
+"""The verdict where steps are too few for one: by all that the same work takes, and by launches.
+
+Launches of a kernel vary about its mean, so the sum of what all of them take longer has an error:
+the root of the sum of the squares of theirs.
+"""
+
+from fractions import Fraction
+from math import sqrt
+from operator import attrgetter
+from statistics import NormalDist
+
+from heuristics.comparison.difference.kernels import pair_kernels
+from heuristics.comparison.difference.matched import mean_step_ns
+from heuristics.comparison.difference.subject import Subject, same_count
+from heuristics.comparison.same_work import counts_of, shared_work_frac
+from heuristics.comparison.witnesses import weigh
+from heuristics.figures.startup import CAUSES as STARTUP
+from heuristics.result.compared import ComparedSize, ComparisonVerdict
+from heuristics.words import say
+from traces.account.calls import LONG
+from traces.frozen import frozen
+from traces.limits import LITTLE, MOST, NEARLY_ALL
+from traces.missing import known
+from traces.sections.rank import Rank
+from traces.statistics.interval import LEVEL, MANY
+
+Decided = tuple[ComparisonVerdict, str]
+"""A verdict and why."""
+
+
+@frozen
+class Launched:
+    """What kernels take a step that both sides launch often, on base and on the side that does less
+    of it, and how much longer new takes, within `half_ns`.
+    """
+
+    least_ns: float
+    longer_ns: float
+    half_ns: float
+
+
+def judge_few(size: ComparedSize, base: Subject, new: Subject) -> Decided | None:
+    """None where steps or logs decide, or where neither tells."""
+    if size.ends_ns is not None or size.source == "log":
+        return None
+    if verdict := _by_half(size, base, new):
+        return verdict, say("comparison.same-work")
+    if verdict := _by_launches(size, base.rank, new.rank):
+        return verdict, say("comparison.same-kernels")
+    return None
+
+
+def _by_half(size: ComparedSize, base: Subject, new: Subject) -> ComparisonVerdict | None:
+    """Where the same work takes by half longer, and more than one interrupt: runs of one thing
+    differ by what the host, batches and clocks do, by an eighth at most (measurement.md).
+    """
+    before_ns, after_ns = _steady_ns(base.rank), _steady_ns(new.rank)
+    half_ns = MOST.value * max(float(min(before_ns, after_ns)), abs(size.delta_ns))
+    least_ns = max(half_ns, LONG.value)
+    longer_ns = after_ns - before_ns
+    if abs(longer_ns) < least_ns or longer_ns * size.delta_ns < 0 or not weigh(base, new).same:
+        return None
+    return _verdict(size)
+
+
+def _steady_ns(rank: Rank) -> Fraction:
+    """A step without what start-up holds it back."""
+    absent = known(rank.absent_ns)
+    starved = absent.launch_starved if absent else {}
+    startup_ns = sum(starved.get(cause, 0) for cause in STARTUP)
+    return Fraction(rank.budget_ns.window - startup_ns, len(rank.lengths_ns))
+
+
+def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict | None:
+    """Where launches of the same kernels, as many on both sides, make most of the difference beyond
+    their error; or where they are nearly all there is, and neither they nor the whole differ.
+    """
+    kernels = [sum(counts_of(side, attrgetter("name")).values()) for side in (base, new)]
+    if not same_count(*kernels) or (shared_work_frac(base, new) or 0.0) < NEARLY_ALL.value:
+        return None
+    found, shorter_ns = _launched(base, new), float(min(mean_step_ns(base), mean_step_ns(new)))
+    matters_ns = LITTLE.value * shorter_ns
+    if abs(size.delta_ns) > matters_ns:
+        makes_most = found.longer_ns * size.delta_ns >= MOST.value * size.delta_ns**2
+        if makes_most and abs(found.longer_ns) > found.half_ns:
+            return _verdict(size)
+    elif (
+        abs(found.longer_ns) + found.half_ns <= matters_ns
+        and found.least_ns >= NEARLY_ALL.value * shorter_ns
+    ):
+        return "no_change"
+    return None
+
+
+def _launched(base: Rank, new: Rank) -> Launched:
+    least_ns = longer_ns = squares = 0.0
+    for one, other in pair_kernels(base, new):
+        if one and other and min(one.count, other.count) >= MANY.value:
+            works_ns = float(one.work_per_step_ns), float(other.work_per_step_ns)
+            least_ns += min(works_ns)
+            longer_ns += works_ns[1] - works_ns[0]
+            squares += sum((float(side.per_step) * side.error_ns) ** 2 for side in (one, other))
+    errors = NormalDist().inv_cdf((1 + LEVEL) / 2)
+    return Launched(least_ns, longer_ns, errors * sqrt(squares))
+
+
+def _verdict(size: ComparedSize) -> ComparisonVerdict:
+    if size.delta_ns > 0:
+        return "regression"
+    return "improvement"

@@ -1,0 +1,49 @@
+"""What to change where calls or ranges that were recorded say what the host is in while the GPU
+waits for it: rows of `call` in words.toml, the first that fits a name.
+"""
+
+from collections import Counter
+
+from heuristics.result.result import Result
+from reports.content.analysis.times import telling_rank
+from reports.content.blocks import Code, Step, filled, words
+from reports.measures import words_of
+from traces.limits import WALL
+from traces.missing import known
+from traces.patterns import compiled
+from traces.sections.addresses import Address, HostCall
+from traces.spelling import percent
+
+
+def called_step(result: Result, acts: str, *, of_copies: bool = False) -> Step | None:
+    """For the kind of call under which the GPU waits for the host for longest, or `of_copies` the
+    host for the GPU; None where none takes a tenth of the windows.
+    """
+    if not result.ranks:
+        return None
+    rank = telling_rank(result)
+    found, window_ns = known(rank.addresses), rank.budget_ns.window
+    if found is None:
+        return None
+    times_ns, longest = Counter[str](), dict[str, tuple[int, str]]()
+    several: list[Address | HostCall] = [*(known(found.calls) or ()), *found.hosts]
+    for one in several:
+        time_ns = one.blocking_ns if of_copies else one.starved_ns
+        if kind := kind_of_call(one.name):
+            times_ns[kind] += time_ns
+            longest[kind] = max(longest.get(kind, (0, "")), (time_ns, one.name))
+    if rank.work and rank.work.pageable_frac == 0:
+        del times_ns["copy"]  # what is copied is pinned already
+    for kind, time_ns in times_ns.most_common(1):
+        if time_ns >= WALL.value * window_ns:
+            most_ns, name = longest[kind]
+            seen = words("Longest in ", Code(name), f": {percent(most_ns / window_ns)}.")
+            notes = filled((words_of("call_how")[kind], seen))
+            return Step("", words(words_of("call_title")[kind]), acts, (), notes)
+    return None
+
+
+def kind_of_call(name: str) -> str | None:
+    """The row of `call` that a name belongs to."""
+    patterns = words_of("call").items()
+    return next((kind for kind, one in patterns if compiled(one).search(name)), None)

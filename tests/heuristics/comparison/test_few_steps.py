@@ -1,0 +1,107 @@
+"""Where steps are too few: the same work by half longer, and launches of the same kernels, decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heuristics.comparison.comparison import compare
+from tests.doubles.comparison import kernel, rank, result, row
+from traces.sections.rank import Rank
+
+MS = 1_000_000
+
+
+def window(
+    work_ms: float,
+    *,
+    wait_ms: int = 0,
+    count: int = 10_000,
+    std_ms: float = 0.0,
+    other: int = 0,
+    **about: Any,
+) -> Rank:
+    """One window in which a kernel runs so often, and the host is late; `std_ms` of one launch; `other`
+    kernels of another name take no time.
+    """
+    work_ns = round(work_ms * MS)
+    one = kernel("solve", work_ns, count=count, key="compute.other", std_ns=round(std_ms * MS))
+    kernels = (one, *[kernel("sort", 1, count=other, key="compute.other")] * bool(other))
+    rows = (
+        row("compute.other", work_ns, count=count, work_ns=work_ns),
+        row("launch_starved.python", wait_ms * MS),
+    )
+    return rank(*rows, kernels=kernels, source="none", **about)
+
+
+def verdict(base: Rank, new: Rank) -> str:
+    found, back = (compare(result(one), result(other)).verdict for one, other in ((base, new), (new, base)))
+    turned = {"regression": "improvement", "improvement": "regression"}
+    assert back == turned.get(found, found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "expected"),
+    [
+        (window(100, count=2), window(150, count=2), "regression"),  # by half
+        (window(100, count=2), window(149, count=2), "undecided"),
+        (window(100, count=2), window(100, count=2, wait_ms=200), "regression"),  # the host's too
+        (window(100), window(104), "regression"),  # 10,000 launches that do not vary
+        (window(100, std_ms=0.01), window(104, std_ms=0.01), "regression"),  # 1 ms a side: 2.8 of 4 ms
+        (window(100, std_ms=0.02), window(104, std_ms=0.02), "undecided"),  # 5.5 of 4 ms
+        (window(100), window(104, wait_ms=5), "undecided"),  # the host made most of it
+        (window(100), window(104, wait_ms=4), "regression"),  # just half of it
+        (window(100), window(100.5), "no_change"),
+        (window(100), window(101), "no_change"),  # all of the 1 % that matters
+        (window(90, wait_ms=10), window(90.5, wait_ms=10), "no_change"),  # launches are nine tenths
+        (window(100), window(104, other=50), "regression"),  # some run on one side alone
+        (window(100, count=2), window(100, count=2, other=400), "not_comparable"),
+        (window(100, count=2), window(150, count=2, absent_ns=None), "regression"),  # no account
+        (window(100, std_ms=0.004), window(100.5, std_ms=0.004), "undecided"),  # 0.5 and 1.1 ms of 1
+        (window(100, wait_ms=20), window(100.5, wait_ms=20), "undecided"),  # a sixth is not launches
+        (window(100, count=7), window(104, count=7), "undecided"),  # too few to know how they vary
+        (window(100), window(104, count=10_500), "not_comparable"),
+    ],
+)  # fmt: skip
+def test_a_window_decides_by_half_or_by_how_its_launches_vary(base: Rank, new: Rank, expected: str) -> None:
+    assert verdict(base, new) == expected
+
+
+def test_other_work_decides_nothing_however_long_it_takes() -> None:
+    other = rank(
+        row("compute.other", 900 * MS, count=2), kernels=(kernel("sort", 900 * MS, count=2),), source="none"
+    )
+    assert verdict(window(100, count=2), other) == "not_comparable"
+
+
+def starting(work_ms: int, startup_ms: int) -> Rank:
+    """Two kernels after start-up."""
+    rows = row("compute.other", work_ms * MS, count=2), row("launch_starved.lazy_init", startup_ms * MS)
+    one = kernel("solve", work_ms * MS, count=2, key="compute.other")
+    absent = {"launch_starved": {"lazy_init": startup_ms * MS}}
+    return rank(*rows, kernels=(one,), source="none", absent_ns=absent)
+
+
+def test_start_up_is_no_part_of_what_is_by_half_longer() -> None:
+    assert verdict(starting(100, 0), starting(100, 200)) == "undecided"
+    assert verdict(starting(100, 200), starting(200, 0)) == "undecided"  # 300 -> 200, though the work doubles
+
+
+def test_steps_that_decide_nothing_are_not_decided_by_half() -> None:
+    sides = [rank(row("compute.other", *[10 * MS, most * MS] * 2, count=8),
+        kernels=(kernel("solve", 100, count=8, key="compute.other"),)) for most in (300, 500)]  # fmt: skip
+    assert verdict(*sides) == "undecided"
+
+
+def test_launches_decide_nothing_where_other_kernels_do_half_of_the_work() -> None:
+    sides = []
+    for ms, name in ((50, "sort"), (54, "merge")):
+        several = [
+            kernel(one, work * MS, count=5_000, key="compute.other")
+            for one, work in (("solve", ms), (name, 50))
+        ]
+        total = row("compute.other", (ms + 50) * MS, count=10_000)
+        sides.append(rank(total, kernels=tuple(several), source="none"))
+    assert verdict(*sides) == "undecided"

@@ -1,0 +1,100 @@
+"""Programs that begin in the recording: short ones are judged, their kernels compute, calls name the step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import diagnoser
+from tests.by_hand.run import Run, written
+
+
+def program(*calls: str, kernels: int = 4, memory_at: float = 5, every: float = 100, busy: float = 90) -> Run:
+    """A solver that takes memory, then launches its kernels one by one; it makes these calls too."""
+    run = Run(unit="ms")
+    run.recording.gpu(sm_count=132)
+    run.recording.gpu(sm_count=132)  # whoever else may be on the machine
+    run.call("malloc", memory_at, memory_at + 1)
+    for place, name in enumerate(calls):
+        run.call(name, 10 + place, 10.5 + place)
+    for place in range(kernels):
+        run.work("solve(float *)", 100 + every * place, 100 + every * place + busy)
+    return run
+
+
+def screen(run: Run) -> str:
+    with written(run) as paths:
+        return " ".join(diagnoser.analyze(paths, ask_megatron=False).text().split())
+
+
+def outcomes(run: Run) -> dict[str, str]:
+    return {name: outcome for name, (outcome, _) in run.walls().items()}
+
+
+def test_a_short_program_is_judged_where_it_took_its_memory_before_its_first_kernel() -> None:
+    assert set(outcomes(program()).values()) == {"clear"}
+    assert set(outcomes(program(memory_at=150)).values()) == {
+        "unmeasurable"
+    }  # between its kernels: it may be cut
+
+
+@pytest.mark.parametrize(
+    ("calls", "communication"),
+    [((), "clear"), (("cudaStreamCreate",), "clear"), (("cudaIpcOpenMemHandle",), "unmeasurable"),
+        (("cudaDeviceEnablePeerAccess",), "unmeasurable"), (("ncclCommInitRank",), "unmeasurable")],
+)  # fmt: skip
+def test_unknown_kernels_communicate_with_nobody_unless_a_call_reaches_another_gpu(
+    calls: tuple[str, ...], communication: str
+) -> None:
+    assert outcomes(program(*calls, kernels=20))["communication"] == communication
+
+
+def test_a_short_program_whose_first_calls_take_longer_than_its_work_is_not_judged() -> None:
+    run = program(kernels=2, every=1)
+    run.call("cuInit", 6, 98)  # the work lasts from 100 to 191
+    assert set(outcomes(run).values()) == {"unmeasurable"}
+    assert "Up to its first work on the GPU the program takes 95" in screen(run)
+
+
+def test_kernels_of_another_process_may_be_whom_they_communicate_with() -> None:
+    run = program(kernels=20)
+    run.process(1).work("solve(float *)", 100, 2_000)
+    assert outcomes(run)["communication"] == "unmeasurable"
+
+
+def test_a_program_of_its_own_kernels_is_bound_by_them_and_they_are_looked_into() -> None:
+    text = screen(program(kernels=20, every=100, busy=99))
+    assert "BOUND BY COMPUTE" in text
+    assert "Look inside solve" in text
+    assert "Nothing in this recording calls for a change" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("cudaMalloc", "Take memory once"), ("cudaStreamSynchronize", "Take out calls that wait"),
+        ("MPI_Recv", "Exchange between processes"), ("cuModuleLoadData", "start-up")],
+)  # fmt: skip
+def test_the_call_that_the_gpu_waits_in_names_the_step(name: str, title: str) -> None:
+    run = program(kernels=20, every=100, busy=40)
+    for place in range(20):
+        begin = 130 + 100 * place
+        if name.startswith("MPI"):
+            run.range(name, begin, begin + 50)
+        else:
+            run.call(name, begin, begin + 50)
+    assert title in screen(run)
+
+
+def capturing(second: str) -> dict[str, Any]:
+    run = program(kernels=2, every=1_000, busy=10)
+    run.call("cudaStreamBeginCapture_v10000", 200, 201)
+    run.call(second, 800, 801)
+    run.range("gc", 300, 400)
+    return dict(run.account(window=(0, 1_110)))
+
+
+def test_what_the_host_does_while_it_captures_a_graph_is_start_up() -> None:
+    captured, plain = map(capturing, ("cudaStreamEndCapture_v10000", "cudaStreamBeginCapture_v10000"))
+    assert plain.pop("launch_starved.gc") == 100
+    assert captured == plain | {"launch_starved.lazy_init": plain["launch_starved.lazy_init"] + 100}
