@@ -30,8 +30,8 @@ Decided = tuple[ComparisonVerdict, str]
 
 @frozen
 class Launched:
-    """What kernels take a step that both sides launch often, on base and on the side that does less
-    of it, and how much longer new takes, within `half_ns`.
+    """Kernels that both sides launch often: how much longer new takes a step, within `half_ns`.
+    `least_ns`: their work, of each on the side on which it takes less.
     """
 
     least_ns: float

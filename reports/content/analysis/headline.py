@@ -17,6 +17,7 @@ from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words, leading
 from reports.content.analysis.times import all_windows_ns, scale_of, stretch_name, telling_rank
 from reports.content.analysis.unproven import (
+    Own,
     Unused,
     at_most,
     before_work,
@@ -127,10 +128,8 @@ def headline(result: Result) -> Headline:
         said = words(likely[0], f"{cost} {_open(result, besides=wall)}".rstrip())
         likely = None
     elif own := own_compute(result):
-        kernel, frac = own
-        inside = "what holds it back inside, this recording does not show."
-        longest = f" computes longest; kernels of unknown class take {percent(frac)}; {inside}"
-        label, said = "BOUND BY COMPUTE", words(kernel, longest, f" {_nearest(result)}")
+        inside = "What holds it back inside, this recording does not show."
+        label, said = "BOUND BY COMPUTE", words(*_takes(own), f" {inside} {_nearest(result)}")
     elif part is not None:
         label, said = _largest_part(result, part)
     elif _is_opaque(result):
@@ -143,13 +142,17 @@ def headline(result: Result) -> Headline:
     if len(result.ranks) == 1 and (not found or {*each(found, "id")} & _OF_THE_HOST):
         under = [*address_words(telling_rank(result)), *under]
     if found and (own := own_compute(result)):
-        kernel, frac = own
-        most = words("Most of the time is compute: ", kernel, f" and its like, {percent(frac)}.")
-        under = [most, *under]
+        under = [words("Most of the time is compute: ", *_takes(own)), *under]
     under += (first, *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
     return Headline(label, said, tone, filled(under))
+
+
+def _takes(own: Own) -> Words:
+    takes, all_take = percent(own.frac), percent(own.all_frac)
+    others = when(all_take != takes, f", all of the program's own {all_take}")
+    return words(own.kernel, f" takes {takes}{others}.")
 
 
 def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
@@ -157,9 +160,10 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
     may be.
     """
     if (wall := part.wall) is None:
-        said = f"{part_of_time(result, part)} {_nearest(result)}{_open(result)}"
+        said = part_of_time(result, part)
         if part.bucket == "exposed_copy" and part.frac >= HALF:
-            return "BOUND BY COPIES", said
+            return "BOUND BY COPIES", f"{said} {_open(result)}"
+        said += f" {_nearest(result)}{_open(result)}"
         return "NO SINGLE CAUSE OF 10 %", said
     what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
     said = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."

@@ -17,7 +17,6 @@ from reports.content.blocks import Code, Step, Words, filled, words
 from reports.content.names import (
     beyond,
     is_cure,
-    kernel_code,
     kernel_name,
     listed,
     name_of,
@@ -86,10 +85,20 @@ def unused(result: Result) -> Unused | None:
     return Unused(largest, time_ns / whole_ns, wall)
 
 
-def own_compute(result: Result) -> tuple[Code, float] | None:
-    """The kernel of the program's own that computes longest, and the part of the windows that such
-    kernels take where that is most of them: kernels of unknown class that do not communicate, or
-    one that is no product of matrices, outside of training. No change is known for it. None where
+@frozen
+class Own:
+    """The kernel of the program's own that takes longest, its part of the windows, and that of all
+    such kernels.
+    """
+
+    kernel: Code
+    frac: float
+    all_frac: float
+
+
+def own_compute(result: Result) -> Own | None:
+    """Where they take most of the time: kernels of unknown class that do not communicate, or one
+    that is no product of matrices, outside of training. No change is known for these. None where
     compute is the wall, or a wall costs more.
     """
     if not result.ranks or those(open_walls(result), id="communication"):
@@ -100,12 +109,12 @@ def own_compute(result: Result) -> tuple[Code, float] | None:
     trains = known(rank.detected.training_step)
     for row in rank.kernel_table.rows:
         if row.key.startswith("compute.") and not (trains or row.key in _PRODUCTS):
-            times_ns[row.name] += row.work_ns
+            times_ns[kernel_name(row.name)] += row.work_ns
     for name, time_ns in times_ns.most_common(1):
-        unknown = sum(each(rank.unknown_kernels, "frac"))
-        frac = min(1.0, max(unknown, time_ns / window_ns))
-        if frac >= max(MOST.value, *costs, 0.0) and result.verdict.wall != "compute":
-            return kernel_code(name), frac
+        frac = min(1.0, time_ns / window_ns)
+        all_frac = min(1.0, max(frac, sum(each(rank.unknown_kernels, "frac"))))
+        if all_frac >= max(MOST.value, *costs, 0.0) and result.verdict.wall != "compute":
+            return Own(Code(name), frac, all_frac)
     return None
 
 
@@ -224,7 +233,7 @@ def find_out(result: Result) -> Iterator[Step]:
         yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif judged:
         if own := own_compute(result):
-            yield _look_inside(result, *own)
+            yield _look_inside(result, own)
         if wall:
             yield _look(wall, result)
         elif part is not None and part.bucket in words_of("look_of_part"):
@@ -248,10 +257,10 @@ def find_out(result: Result) -> Iterator[Step]:
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
 
 
-def _look_inside(result: Result, kernel: Code, frac: float) -> Step:
-    look = words(words_of("look")["own_compute"], " ", kernel)
+def _look_inside(result: Result, own: Own) -> Step:
+    look = words(words_of("look")["own_compute"], " ", own.kernel)
     inside = words(sentence(cure("own_kernel", _kind(result))))
-    return Step("", look, f"targets {percent(frac)}", (), (inside,))
+    return Step("", look, f"targets {percent(own.frac)}", (), (inside,))
 
 
 def _kind(result: Result) -> str | None:
@@ -273,7 +282,7 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
         steps = _placed(result, steps, most, words_of("look_of_part")[part.bucket], part.frac)
     if own := own_compute(result):
-        steps = [_look_inside(result, *own), *steps]
+        steps = [_look_inside(result, own), *steps]
     planned = {*each(result.fixes, "wall")}
     for wall in result.walls:
         cost = known(wall.cost_frac)
