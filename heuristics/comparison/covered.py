@@ -90,7 +90,7 @@ def _steady_grids(rank: Rank) -> dict[str, dict[Shape, Fraction]]:
         if grid is None or number < Fraction(str(NEARLY_ALL.value)):
             unsteady.add(kernel.name)
         else:
-            found[kernel.name][grid, kernel.block] += number
+            found[kernel.name][grid, known(kernel.block)] += number
     for name in unsteady:
         found.pop(name, None)
     return found

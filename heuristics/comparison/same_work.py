@@ -119,9 +119,9 @@ def per_step(rank: Rank, family: Family) -> dict[str, Amount]:
 
 def _threads(kernel: Kernel) -> int | None:
     """Threads of all launches together."""
-    grid = known(kernel.grid)
-    if grid and kernel.block:
-        return prod((*grid, *kernel.block, kernel.count))
+    grid, block = known(kernel.grid), known(kernel.block)
+    if grid and block:
+        return prod((*grid, *block, kernel.count))
     return None
 
 

@@ -13,9 +13,9 @@ from heuristics.comparison.difference.left_out import counted_too, leaves_out_ma
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
-from heuristics.comparison.few_steps import judge_few
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
+from heuristics.comparison.without_steps import judge_windows
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.words import say
 from traces.frozen import frozen
@@ -162,7 +162,7 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
     if comparable.state != "no":
         if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
             return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
-        if decided := judge_few(size, base, new):
+        if decided := judge_windows(size, base, new):
             verdict, because = decided
             return Judged(verdict, (because, *told), "")
         told += _left_out(size, base.rank, new.rank)

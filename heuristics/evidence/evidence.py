@@ -34,7 +34,7 @@ from heuristics.walls.verdict import find_verdict, verdict_of
 from heuristics.words import say
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.limits import NEARLY_ALL, Limit
+from traces.limits import MOST, NEARLY_ALL, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import Missing, known
 from traces.sections.cause import Cause
@@ -133,16 +133,16 @@ def _grouped_step_ns(ranks: Ranks, steps: int) -> int | None:
 
 
 def _is_judged(rank: RankMeasurements) -> bool:
-    """Whether a rank of few kernels is."""
+    """Whether a rank of few kernels is: its GPU works for most of what is more than a start."""
     starts_ns, window_ns = rank.steps.starting_ns, rank.steps.windows.total_ns
     is_whole = starts_ns is not None and starts_ns <= window_ns
-    return is_whole or rank.steps.source != "none"
+    is_work = is_whole and rank.budget.idle_ns < MOST.value * window_ns
+    return is_work or rank.steps.source != "none"
 
 
 def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
     """Why no wall is judged where each rank is one window of few kernels; a window the user gave is
-    judged, and a program of few kernels that was recorded from its beginning, unless its first
-    calls take longer.
+    judged, and what was recorded of a program from its beginning where that is work.
 
     A graph replay that was recorded whole counts as one kernel.
     """

@@ -60,6 +60,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     # about its own mean, so that no square loses digits
     variance = np.bincount(group, weights=(length_ns - mean_ns[group]) ** 2) / count
     names, unknown = rank.columns.kernel_names, no_grid(rank)
+    no_block = rank.lacks("the trace has no block of these, or several", "version")
     first = first_of(group)
     kind, grids = rows.take(mine[first]), shapes.grid[shape[first]]
     block = _same_of(group, first, shapes.block[shape])
@@ -74,7 +75,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
                 count=number,
                 work_ns=ns,
                 std_ns=round(std_ns),
-                block=tuple(threads) if min(threads) > 0 else None,
+                block=tuple(threads) if min(threads) > 0 else no_block,
             )
         )
     found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))

@@ -29,8 +29,8 @@ class LedgerRow(Section, frozen=True):
 
 
 class Kernel(Section, frozen=True):
-    """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`. `block`: None
-    where it is unknown, or not the same of all.
+    """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`. `block` is
+    unknown where they have several as well.
     """
 
     name: Recorded
@@ -39,7 +39,7 @@ class Kernel(Section, frozen=True):
     count: Count
     work_ns: Ns
     std_ns: Ns
-    block: tuple[Count, Count, Count] | None = None
+    block: OrMissing[tuple[Count, Count, Count]] = None
 
 
 class KernelsLeftOut(Section, frozen=True):

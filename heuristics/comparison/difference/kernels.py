@@ -201,7 +201,7 @@ def _by_name(rank: Rank) -> Named:
     for one in rank.kernel_table.rows:
         if one.count:
             figures = known(one.grid), one.count, one.work_ns, float(one.std_ns), steps
-            named[one.name].append(Kernels(one.name, one.key, *figures, one.block))
+            named[one.name].append(Kernels(one.name, one.key, *figures, known(one.block)))
     return named
 
 

@@ -1,4 +1,4 @@
-"""Where steps are too few: the same work by half longer, and launches of the same kernels, decide."""
+"""Where no side has steps: the same work by half longer, and launches of the same kernels, decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict where steps are too few for one: by all that the same work takes, and by launches.
+"""The verdict where neither side has steps: by all that the same work takes, and by launches.
 
 Launches of a kernel vary about its mean, so the sum of what all of them take longer has an error:
 the root of the sum of the squares of theirs.
@@ -39,9 +39,9 @@ class Launched:
     half_ns: float
 
 
-def judge_few(size: ComparedSize, base: Subject, new: Subject) -> Decided | None:
-    """None where steps or logs decide, or where neither tells."""
-    if size.ends_ns is not None or size.source == "log":
+def judge_windows(size: ComparedSize, base: Subject, new: Subject) -> Decided | None:
+    """None where a side has steps, or a log decides, or where neither tells."""
+    if size.base_count or size.new_count or size.source == "log":
         return None
     if verdict := _by_half(size, base, new):
         return verdict, say("comparison.same-work")
