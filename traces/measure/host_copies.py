@@ -27,7 +27,7 @@ BATCH_TENSORS: Final = Limit(
     "copies in a row",
     "ours: a batch is tokens, labels, positions and masks, a model has far more tensors",
 )
-_MATRIX: Final = ("gemm", "grouped_gemm", "attention", "convolution")
+MATRIX: Final = ("gemm", "grouped_gemm", "attention", "convolution")
 _ONCE_A_PASS: Final = ("embedding", "loss", GRAPH_REPLAY)
 
 
@@ -166,7 +166,7 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     step = steps.used_at(rows.start_ns[at])
     kernels = _in_all_steps(rows, steps)
     classes = rank.classes
-    products = np.isin([compute_class(classes[name]) for name in kernels], _MATRIX)
+    products = np.isin([compute_class(classes[name]) for name in kernels], MATRIX)
     for _, same in places_of_each(size) if kernels else ():
         between = np.flatnonzero(step[same[:-1]] >= 0)
         begin_ns, of_step = rows.start_ns[at[same]], step[same[between]]
@@ -207,7 +207,7 @@ def _rows(rank: RankTimeline, at: IntArray) -> IntArray:
     between.
     """
     before = np.searchsorted(
-        _starts(rank.activities, _MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at]
+        _starts(rank.activities, MATRIX + _ONCE_A_PASS), rank.activities.start_ns[at]
     )
     return np.flatnonzero(begins(before))
 
@@ -222,7 +222,7 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
     recur: batches look alike. A single row is a model that is loaded.
     """
     rows = rank.activities
-    passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, _MATRIX)
+    passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, MATRIX)
     size = rank.copy_bytes(at)
     shapes = Counter(tuple(sorted(one.tolist())) for one in np.split(size, first[1:]))
     recurring = sum(count >= RECURS.value for count in shapes.values())

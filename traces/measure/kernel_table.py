@@ -63,7 +63,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     no_block = rank.lacks("the trace has no block of these, or several", "version")
     first = first_of(group)
     kind, grids = rows.take(mine[first]), shapes.grid[shape[first]]
-    block = _same_of(group, first, shapes.block[shape])
+    block = _same_of(group, first, group_of(*shapes.block.T)[shape], shapes.block[shape[first]])
     columns = (kind.name, kind.bucket, kind.key, grids, block, count, work_ns, np.sqrt(variance))
     found = []
     for name, bucket, key, grid, threads, number, ns, std_ns in row_by_row(*columns):
@@ -87,10 +87,12 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     return KernelTable(tuple(found[:most]), rest)
 
 
-def _same_of(group: IntArray, first: IntArray, blocks: IntArray) -> IntArray:
-    """The block of each group of kernels, shape (g, 3); NULL where its kernels have several."""
-    differs = (blocks != blocks[first][group]).any(axis=1)
-    return np.where(np.bincount(group, weights=differs)[:, None] > 0, NULL, blocks[first])
+def _same_of(group: IntArray, first: IntArray, code: IntArray, block: IntArray) -> IntArray:
+    """The `block` of the first kernel of each group, shape (g, 3); NULL where others of the group
+    have another `code`, shape (n,).
+    """
+    differs = np.bincount(group, weights=code != code[first][group]) > 0
+    return np.where(differs[:, None], NULL, block)
 
 
 PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "copy"}

@@ -32,6 +32,7 @@ from traces.frozen import frozen
 from traces.groups import group_of, mask_of, mask_within, passing, places_in, places_of_each
 from traces.intervals import Spans, instants_in
 from traces.limits import WALL
+from traces.measure.host_copies import MATRIX
 from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.names.ranges import is_recompute_name
 from traces.resolve.communication import stab
@@ -170,7 +171,6 @@ def stretches(
     return Stretches(sure, taken)
 
 
-_PRODUCTS: Final = ("gemm", "grouped_gemm", "convolution", "attention")
 FAMILIES: Final = ("attention", "norm", "activation")
 """Operations with kernels of their own both ways. Matrix products have two in backward for one in
 forward."""
@@ -282,7 +282,7 @@ def _one_thread(rank: RankTimeline, inside: BoolArray) -> bool:
     threads = distinct(rows.launch_thread[inside & rows.is_kernel])
     tells = any("at::native" in name for name in rank.columns.kernel_names)
     if starting_ns(rank) is not None:
-        tells |= not (rank.of_class(*_PRODUCTS) & inside).any()
+        tells |= not (rank.of_class(*MATRIX) & inside).any()
     return tells and len(threads) == 1 and NULL not in threads
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from traces.account.device import Queueing
 from traces.account.producers import Producers
 from traces.arrays import BoolArray, IntArray, distinct, listed, none_of, shifted, summed
-from traces.beginning import starting_ns
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import mask_of, sums_of
@@ -46,7 +45,7 @@ def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unn
     """Measure one rank; `queueing`: what each of its activities had to wait for."""
     rows, windows = rank.activities, steps.windows
     unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & rows.is_kernel
-    compute, doubted = rows.is_compute, unnamed & _may_communicate(rank)
+    compute, doubted = rows.is_compute, unnamed & _may_communicate(rank, steps)
     known = instants_of(rows, compute & ~unnamed)
     apart = _apart(rank, queueing.producers, doubted)
     beside = instants_of(rows, compute & ~mask_of(apart, len(rows)))
@@ -64,7 +63,7 @@ _EXCHANGES: Final = compiled(
 )
 
 
-def _may_communicate(rank: RankTimeline) -> BoolArray:
+def _may_communicate(rank: RankTimeline, steps: Steps) -> BoolArray:
     """Which activities may, by who else there is, a mask of shape (n,).
 
     With nobody else none does: in a world of one rank, or where nothing recorded communicates on a
@@ -74,18 +73,18 @@ def _may_communicate(rank: RankTimeline) -> BoolArray:
     rows, world_size = rank.activities, rank.columns.world_size
     alone = world_size == 1
     if world_size is None and not rows.is_comm.any():
-        alone = len(rank.columns.info.gpus) == 1 or _is_by_itself(rank)
+        alone = len(rank.columns.info.gpus) == 1 or _is_by_itself(rank, steps)
     if alone:
         return rank.named(lambda name, _: _EXCHANGES.search(name) is not None)
     return ~none_of(len(rows))
 
 
-def _is_by_itself(rank: RankTimeline) -> bool:
+def _is_by_itself(rank: RankTimeline, steps: Steps) -> bool:
     """Whether one process works on one GPU, began here and calls nothing by which GPUs reach each
     other.
     """
     reaches = any(map(_REACHES.search, rank.columns.call_names))
-    return starting_ns(rank) is not None and not rank.beside and not reaches
+    return steps.starting_ns is not None and not rank.beside and not reaches
 
 
 def _apart(rank: RankTimeline, producers: Producers, unnamed: BoolArray) -> IntArray:

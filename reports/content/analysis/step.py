@@ -66,6 +66,8 @@ def _hiccups(steps: Steps) -> str:
 
 
 def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
+    if not rank.steps.used:
+        return f"Before the window: {duration(found.before_ns)}."
     early = "before the first, start-up" if rank.steps.warm_up else "before the first"
     parts = {
         early: found.before_ns,

@@ -241,7 +241,7 @@ def find_out(result: Result) -> Iterator[Step]:
             if part.bucket == "idle" and _waits_for_unrecorded(result):
                 how = "unrecorded"
             yield _look(how, result, f"targets {percent(part.frac)}")
-    if not judged and before_work(result):
+    if not judged and not result.verdict.startup_ns and before_work(result):
         yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()

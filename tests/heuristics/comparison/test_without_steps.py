@@ -55,6 +55,7 @@ def verdict(base: Rank, new: Rank) -> str:
         (window(100), window(104, wait_ms=4), "regression"),  # just half of it
         (window(100), window(100.5), "no_change"),
         (window(100), window(101), "no_change"),  # all of the 1 % that matters
+        (window(89.8, wait_ms=10), window(90.3, wait_ms=10), "undecided"),  # one of 89.8 is not nine tenths
         (window(90, wait_ms=10), window(90.5, wait_ms=10), "no_change"),  # launches are nine tenths
         (window(100), window(104, other=50), "regression"),  # some run on one side alone
         (window(100, count=2), window(100, count=2, other=400), "not_comparable"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from heuristics.comparison.difference.changed import way
 from heuristics.comparison.suspects import shown, ways
-from heuristics.comparison.suspects.find import with_explained
+from heuristics.comparison.suspects.find import find_suspects, with_explained
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.table import causes
 from heuristics.comparison.suspects.view import View, turned
-from heuristics.result.compared import Worked
+from heuristics.result.compared import Grid, Worked
 from heuristics.result.configured import ConfigFinding
 from tests.doubles.result import double
 from tests.doubles.suspects import MS, change, facts
@@ -112,3 +113,20 @@ def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -
     kernels = [Worked("first", "compute.gemm", 3, 2 * MS), Worked("second", "compute.gemm", 5, MS)]
     assert ways._done(kernels, 3 * MS) == "3.00 ms (3 x first and others)"
     assert ways._done((), 0).endswith("(none)")
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "cause"),
+    [
+        ((4, 4, 1), (16, 16, 1), "kernels_blocks.gemm"), ((4, 4, 1), (4, 4, 1), "kernels_grid.gemm"),
+        (None, (4, 4, 1), "kernels_grid.gemm"), ((16, 16, 1), (4, 4, 1), "kernels_blocks.gemm"),
+        ((4, 4, 1), (4, 4, 2), "kernels_blocks.gemm"), ((1, 4, 1), (4, 4, 1), "kernels_blocks.gemm"),
+    ],
+)  # fmt: skip
+def test_kernels_in_blocks_of_another_size_are_told_as_that(base: Grid, new: Grid, cause: str) -> None:
+    found = told_of("gemm 10>40; kernels gemm grid 10>40")
+    (one,) = found.kernels
+    found = replace(found, kernels=(replace(one, base_block=base, new_block=new),))
+    suspect = find_suspects(found)[0]
+    assert suspect.id == cause
+    assert any("block" in line for line in suspect.because) == (cause == "kernels_blocks.gemm")
