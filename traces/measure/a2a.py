@@ -100,7 +100,7 @@ def _waiting_like(
     blocks = rank.blocks[resolution.index]
     columns = (resolution.operation, resolution.phase, places.layer, places.part, rows.name, blocks)
     group = group_of(*np.stack(columns)[:, alike])
-    if np.bincount(group).max() < 2:
+    if np.bincount(group).max() < 2:  # no instance has another to be slower than
         return None
     fastest = np.full(len(alike), FOREVER)
     np.minimum.at(fastest, group, duration_ns[alike])
@@ -128,8 +128,8 @@ def _spans(
     }
     no_phase = {UNTOLD: rank.lacks("forward and backward cannot be separated here", "ranges")}
     phases = no_phase | dict(enumerate(PHASES))
-    told = np.stack((resolution.kind, places.step, places.layer, resolution.phase))[:, mine]
-    for start, end, code, step, layer, phase in row_by_row(start_ns, end_ns, *told):
+    labels = np.stack((resolution.kind, places.step, places.layer, resolution.phase))[:, mine]
+    for start, end, code, step, layer, phase in row_by_row(start_ns, end_ns, *labels):
         kind, at = COMM_KINDS[code], (no_step.get(step, step), no_layer.get(layer, layer))
         yield Span(kind, start, end, *at, phases[phase])
 
@@ -157,11 +157,11 @@ def _dispatchers(
     expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
     by_name = [first_found(_LIBRARIES, name) or "" for name in (*rank.columns.kernel_names, "")]
     named = np.where(rows.source == Source.COPY, "alltoall", np.array(by_name)[rows.name])
-    found: dict[Dispatcher, int] = {}
+    dispatcher_ns: dict[Dispatcher, int] = {}
     for dispatcher, _ in _LIBRARIES:
         mine = expert & (named == dispatcher)
         if dispatcher in ("alltoall", "allgather"):
             mine &= ~counts
         if total_ns := instants_in(windows, rows, mine).total_ns:
-            found[dispatcher] = total_ns
-    return found
+            dispatcher_ns[dispatcher] = total_ns
+    return dispatcher_ns

@@ -65,20 +65,20 @@ def _before_convolutions(
     # the last of all where none follows, which then launches nothing
     last = np.minimum(next_at(launches), len(order) - 1)[: len(order)]
     same = (thread[last] == thread) & (place[last] == place)
-    found: BoolArray = (
+    before_convolution: BoolArray = (
         same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
     )
-    return found
+    return before_convolution
 
 
 def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
     """The row of the innermost range that holds each call, shape (n,); -1 where none does."""
     ranges, recorded = rank.columns.ranges, rank.columns.calls
-    found = np.full(len(calls), -1)
+    range_row = np.full(len(calls), -1)
     for thread in np.unique(recorded.thread_gid[calls]).tolist():
         mine = recorded.thread_gid[calls] == thread
         theirs = np.flatnonzero(ranges.thread_gid == thread)
         tiling = innermost(ranges.start_ns[theirs], ranges.end_ns[theirs], theirs)
         at = last_at(tiling.start_ns, recorded.start_ns[calls][mine])
-        found[mine] = tiling.label[at]
-    return found
+        range_row[mine] = tiling.label[at]
+    return range_row

@@ -51,8 +51,8 @@ class Bounds:
     communication_seen: int | None = None
 
     def of(self, wall: str) -> int | None:
-        found: int | None = getattr(self, wall)
-        return found
+        bound_ns: int | None = getattr(self, wall)
+        return bound_ns
 
 
 def measure_bounds(
@@ -76,7 +76,7 @@ def measure_bounds(
 def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
     running = instants_in(windows, rows, rows.is_comm)
     more_ns = stretched_ns(ns_in(rows, running), max(0.0, subject.stretch_frac or 0.0))
-    stretched = _first(rows, np.where(subject.crowded(), more_ns, 0), windows)
+    stretched = _first_parts(rows, np.where(subject.crowded(), more_ns, 0), windows)
     return min(absent_ns + stretched.total_ns, join(running, stretched).total_ns)
 
 
@@ -118,15 +118,15 @@ def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | Non
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     within_ns = ns_in(rows, windows)
     more_ns = within_ns - ints(within_ns * share)
-    return _first(rows, more_ns, windows).total_ns
+    return _first_parts(rows, more_ns, windows).total_ns
 
 
-def _first(rows: Activities, length_ns: IntArray, windows: Spans) -> Spans:
+def _first_parts(rows: Activities, length_ns: IntArray, windows: Spans) -> Spans:
     """The first part of activities, no less than any chain of them, one after another, can lose.
 
     Only what lies in a window has a length; what begins before it begins there with it.
     """
-    some = length_ns > 0
-    next_window = np.searchsorted(windows.end_ns, rows.start_ns[some], side="right")
-    begin_ns = np.maximum(rows.start_ns[some], windows.start_ns[next_window])
-    return intersect(union(begin_ns, begin_ns + length_ns[some]), windows)
+    lasting = length_ns > 0
+    next_window = np.searchsorted(windows.end_ns, rows.start_ns[lasting], side="right")
+    begin_ns = np.maximum(rows.start_ns[lasting], windows.start_ns[next_window])
+    return intersect(union(begin_ns, begin_ns + length_ns[lasting]), windows)

@@ -97,11 +97,11 @@ def _communication(
 
 
 def _hidden_by_kind(activities: Activities, compute: Spans) -> dict[str, int]:
-    found, rows = {}, activities.take(activities.is_comm)
+    hidden_ns, rows = {}, activities.take(activities.is_comm)
     for key, places in places_of_each(rows.key):
         if ns := instants_in(compute, rows, places).total_ns:
-            found[COMM_KINDS[key]] = ns
-    return found
+            hidden_ns[COMM_KINDS[key]] = ns
+    return hidden_ns
 
 
 def _first_come_by_key(rows: Activities, bucket: Bucket, within: Spans) -> dict[str, int]:

@@ -56,8 +56,8 @@ def measure_data_loading(
     if waiting and workers is None:
         workers = gap("the waits for batches show no rhythm", _CURE)
     apart = loads_apart(rank.columns.range_texts)
-    found = pageable_copies(rank, copies)
-    pageable = found if isinstance(found, Missing) else summed(found)
+    is_pageable = pageable_copies(rank, copies)
+    pageable = is_pageable if isinstance(is_pageable, Missing) else summed(is_pageable)
     return DataLoading(
         waiting, workers, len(copies), pageable, exposed_ns, apart, workers_named=named > 0
     )
@@ -77,9 +77,9 @@ def loads_apart(range_texts: Sequence[str]) -> bool | None:
     both.
     """
     texts = "\n".join(range_texts)
-    found = {apart for name, apart in _ITERATORS.items() if name in texts}
-    if len(found) == 1:
-        return found.pop()
+    ways = {apart for name, apart in _ITERATORS.items() if name in texts}
+    if len(ways) == 1:
+        return ways.pop()
     return None
 
 
@@ -93,8 +93,8 @@ def pageable_copies(rank: RankTimeline, copies: IntArray) -> BoolArray | Missing
 
 def waits_of(ledger: Sequence[LedgerRow], steps: Steps) -> IntArray:
     """How long each used step waits for its batch; empty without steps."""
-    found = next((row.per_step_ns for row in ledger if row.row == _WAITS), ())
-    return ints(found if steps.used else ())
+    waits_ns = next((row.per_step_ns for row in ledger if row.row == _WAITS), ())
+    return ints(waits_ns if steps.used else ())
 
 
 def workers_by_rhythm(waits_ns: IntArray) -> int | None:
@@ -109,9 +109,9 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
     spread = float(((waits - waits.mean()) ** 2).sum())
     for count in range(2, len(waits) // int(FEWEST.value) + 1):
         place = np.arange(len(waits)) % count
-        several = np.bincount(place)
-        means = np.bincount(place, weights=waits) / several
-        between = (several * (means - waits.mean()) ** 2).sum()
+        counts = np.bincount(place)
+        means = np.bincount(place, weights=waits) / counts
+        between = (counts * (means - waits.mean()) ** 2).sum()
         chance = (count - 1) / (len(waits) - 1)
         if spread and between / spread >= chance + RHYTHM.value * (1 - chance):
             return count

@@ -67,10 +67,10 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     formats = Counter[str]()
     scaled = quantize.pop() if len(quantize) == 1 else "fp8_per_tensor"
     for name, ns in gemms.items():
-        found = gemm_format(name)
-        if found:
-            formats[scaled if found == FP8 else found] += ns
-    shares = {found: ns / total_ns for found, ns in formats.most_common()}
+        written_format = gemm_format(name)
+        if written_format:
+            formats[scaled if written_format == FP8 else written_format] += ns
+    shares = {number_format: ns / total_ns for number_format, ns in formats.most_common()}
     told_ns = formats.total()
     if told_ns / total_ns < MOST.value:
         why = (
@@ -151,7 +151,7 @@ def _graph_scopes(
 
 
 def _names(columns: Columns) -> dict[str, Iterable[str]]:
-    """Names by what they are of, for tables of names."""
+    """All recorded names, by what has them."""
     return {
         "kernels": columns.kernel_names,
         "ranges": columns.range_texts,

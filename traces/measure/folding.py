@@ -84,9 +84,9 @@ class _Tree:
         token = self.loops[times, body] = len(self.parts)
         self.parts.append((times, body))
         rows = size = 0
-        for one in body:
-            rows += self.rows[one]
-            size += self.sizes[one]
+        for inner in body:
+            rows += self.rows[inner]
+            size += self.sizes[inner]
         self.rows.append(times * rows)
         self.sizes.append(size)
         return token
@@ -130,15 +130,15 @@ def _periods(token: IntArray) -> list[int]:
     """Periods that may be there, rising: how far apart the same tokens, and the same three,
     stand.
     """
-    found: list[int] = []
+    periods: list[int] = []
     three = group_of(token[:-2], token[1:-1], token[2:])
     for key in (token, three):
         before = before_of(key)
         apart = (np.arange(len(key)) - before)[before >= 0]
-        counts = np.bincount(apart[apart <= len(token) // 2])
+        counts = np.bincount(apart[apart <= len(token) // 2])  # a longer one stands only once
         often = order_of(-counts)[: int(TRIED.value)]
-        found += often[counts[often] > 0].tolist()
-    return sorted(set(found))
+        periods += often[counts[often] > 0].tolist()
+    return sorted(set(periods))
 
 
 def _repeated(token: IntArray, period: int) -> Iterator[tuple[int, int]]:
@@ -177,11 +177,11 @@ def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
             runs.append((first, second))
             return
         loops.append((len(runs), tree.sizes[token], first))
-        each = tree.rows[token] // first
-        starts = (starts[:, None] + np.arange(first) * each).ravel()
-        for one in second:
-            lay(one, starts)
-            starts = starts + tree.rows[one]
+        rows_per_pass = tree.rows[token] // first
+        starts = (starts[:, None] + np.arange(first) * rows_per_pass).ravel()
+        for inner in second:
+            lay(inner, starts)
+            starts = starts + tree.rows[inner]
 
     at = 0
     for token in level.token.tolist():

@@ -63,14 +63,14 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     used = steps.used_at(copies.start_ns) >= 0
     within_ns = max(steps.lengths_ns())
     out, back = copies.copies("memcpy_d2h"), copies.copies("memcpy_h2d")
-    found: list[int] = []
-    for one in distinct(size[out & (size >= LARGE.value)]).tolist():
-        pairs = _pairs(copies, np.flatnonzero((size == one) & (out | back)), out, within_ns)
+    offloaded: list[int] = []
+    for size_bytes in distinct(size[out & (size >= LARGE.value)]).tolist():
+        pairs = _pairs(copies, np.flatnonzero((size == size_bytes) & (out | back)), out, within_ns)
         touching = pairs[used[pairs].any(axis=1)]
-        read = summed(used & back & (size == one))
+        read = summed(used & back & (size == size_bytes))
         if len(touching) >= RECURS.value * len(steps.used) and 2 * len(touching) > read:
-            found += touching[used[touching]].tolist()
-    return at[ints(found)]
+            offloaded += touching[used[touching]].tolist()
+    return at[ints(offloaded)]
 
 
 def _whole_graphs(rank: RankTimeline) -> Missing:
@@ -88,8 +88,8 @@ def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int)
             waiting.append(place)
             continue
         start_ns = int(copies.start_ns[place])
-        waiting = [one for one in waiting if copies.end_ns[one] >= start_ns - within_ns]
-        if done := [one for one in waiting if copies.end_ns[one] <= start_ns]:
+        waiting = [sent for sent in waiting if copies.end_ns[sent] >= start_ns - within_ns]
+        if done := [sent for sent in waiting if copies.end_ns[sent] <= start_ns]:
             waiting.remove(done[-1])
             pairs.append((done[-1], place))
     return ints(pairs).reshape(len(pairs), 2)
@@ -117,10 +117,10 @@ def resident_places(
     inside = covered_ns(rows.start_ns[at], rows.end_ns[at], steps.windows) > 0
     if (within & inside).sum() < RECURS.value**2 * len(steps.used):
         within[:] = False  # a model has several layers, and each is read both ways
-    found, others = at[within & inside], at[inside & ~within]
-    if _are_batches(rank.copy_bytes(others), rank.copy_bytes(found), len(steps.used)):
-        return found
-    return np.sort(np.concatenate((found, _by_rows(rank, at[~within], inside[~within], steps))))
+    weights, others = at[within & inside], at[inside & ~within]
+    if _are_batches(rank.copy_bytes(others), rank.copy_bytes(weights), len(steps.used)):
+        return weights
+    return np.sort(np.concatenate((weights, _by_rows(rank, at[~within], inside[~within], steps))))
 
 
 def _are_batches(others: IntArray, weights: IntArray, steps: int) -> bool:
@@ -140,16 +140,16 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
     """Of copies that no size tells apart, those that live on the host by the rows they come in."""
     first = _rows(rank, at)
     weights = ~_batches(rank, at, first) & inside
-    found = at[weights]
+    resident = at[weights]
     if not steps.used:
-        _, _, filled_ns, _ = copy_use(rank, found, steps.windows)
+        _, _, filled_ns, _ = copy_use(rank, resident, steps.windows)
         if filled_ns > WALL.value * steps.windows.total_ns:
-            return found
+            return resident
         return at[:0]
     often = RECURS.value * len(steps.used)
     if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
         return at[:0]
-    sizes, counts = np.unique(rank.copy_bytes(found), return_counts=True)
+    sizes, counts = np.unique(rank.copy_bytes(resident), return_counts=True)
     return at[weights | (inside & np.isin(rank.copy_bytes(at), sizes[counts >= often]))]
 
 
@@ -170,23 +170,23 @@ def _within_passes(rank: RankTimeline, at: IntArray, steps: Steps) -> BoolArray:
     for _, same in places_of_each(size) if kernels else ():
         between = np.flatnonzero(step[same[:-1]] >= 0)
         begin_ns, of_step = rows.start_ns[at[same]], step[same[between]]
-        counts = [np.diff(np.searchsorted(one, begin_ns)) for one in kernels.values()]
+        counts = [np.diff(np.searchsorted(starts_ns, begin_ns)) for starts_ns in kernels.values()]
         held = np.array(counts).T[between]
-        several = [held[places] for _, places in places_of_each(of_step) if len(places) > 1]
-        whole = several[:-1] or several  # behind the last copy of all nothing is known
-        result[same] = bool(whole) and all(_differ(one, products) for one in whole)
+        by_step = [held[places] for _, places in places_of_each(of_step) if len(places) > 1]
+        whole = by_step[:-1] or by_step  # behind the last copy of all nothing is known
+        result[same] = bool(whole) and all(_differ(step_counts, products) for step_counts in whole)
     return result
 
 
 def _in_all_steps(rows: Activities, steps: Steps) -> dict[int, IntArray]:
     """When the kernels of each name start, of names of compute that all used steps have."""
     compute = np.flatnonzero(rows.is_compute & (rows.name >= 0))
-    start_ns, found = rows.start_ns[compute], {}
+    start_ns, by_name = rows.start_ns[compute], {}
     step = steps.used_at(start_ns)
     for name, same in places_of_each(rows.name[compute]):
         if len(distinct(step[same][step[same] >= 0])) == len(steps.used):
-            found[name] = start_ns[same]
-    return found
+            by_name[name] = start_ns[same]
+    return by_name
 
 
 def _differ(counts: IntArray, products: BoolArray) -> bool:
@@ -224,7 +224,7 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
     rows = rank.activities
     passes, matrices = _starts(rows, _ONCE_A_PASS), _starts(rows, MATRIX)
     size = rank.copy_bytes(at)
-    shapes = Counter(tuple(sorted(one.tolist())) for one in np.split(size, first[1:]))
+    shapes = Counter(tuple(sorted(sizes.tolist())) for sizes in np.split(size, first[1:]))
     recurring = sum(count >= RECURS.value for count in shapes.values())
     if len(first) < RECURS.value or (not len(passes) and recurring < RECURS.value):
         return ~none_of(len(at))

@@ -65,9 +65,9 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     kind, grids = rows.take(mine[first]), shapes.grid[shape[first]]
     block = _same_of(group, first, group_of(*shapes.block.T)[shape], shapes.block[shape[first]])
     columns = (kind.name, kind.bucket, kind.key, grids, block, count, work_ns, np.sqrt(variance))
-    found = []
+    kernels = []
     for name, bucket, key, grid, threads, number, ns, std_ns in row_by_row(*columns):
-        found.append(
+        kernels.append(
             Kernel(
                 name=shortened(names[name]) if name >= 0 else NO_NAME,
                 grid=unknown if NULL in grid else tuple(grid),
@@ -78,13 +78,13 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
                 block=tuple(threads) if min(threads) > 0 else no_block,
             )
         )
-    found.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
+    kernels.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
     most = int(ROWS.value)
-    left = found[most:]
-    rest = KernelsLeftOut(
+    left = kernels[most:]
+    left_out = KernelsLeftOut(
         len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
     )
-    return KernelTable(tuple(found[:most]), rest)
+    return KernelTable(tuple(kernels[:most]), left_out)
 
 
 def _same_of(group: IntArray, first: IntArray, code: IntArray, block: IntArray) -> IntArray:

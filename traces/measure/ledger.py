@@ -88,11 +88,11 @@ def measure_ledger(
     steps. `rows` carry the resolved kinds. Where `absent` or `moe` is missing, that group has no
     rows.
     """
-    borders, told, told_moe = borders_of(steps), known(absent), known(moe)
-    result = [*_budget_rows(rows, steps, told)]
-    for reason, within in _by_reason(told, steps.windows) if told else ():
+    borders, pieces, known_moe = borders_of(steps), known(absent), known(moe)
+    result = [*_budget_rows(rows, steps, pieces)]
+    for reason, within in _by_reason(pieces, steps.windows) if pieces else ():
         result += _stretches(reason, "absent", within, borders)
-    for row in told_moe.rows if told_moe else ():
+    for row in known_moe.rows if known_moe else ():
         name = f"moe.{row.module}.{row.pass_}"
         result.append(LedgerRow(name, "moe", None, row.count, row.work_ns, row.per_step_ns))
     return tuple(result)
@@ -114,7 +114,7 @@ def _budget_rows(
     zeros.
     """
     borders = borders_of(steps)
-    columns = list(map(_parts, _budgets(rows, borders)))
+    columns = list(map(_parts_ns, _budgets(rows, borders)))
     in_windows_ns, code = ns_in(rows, steps.windows), rows.key + KEY_BASE[rows.bucket]
     counts = sums_by_name(ints(in_windows_ns > 0), code, _NAMES)
     work_ns = sums_by_name(in_windows_ns, code, _NAMES)
@@ -145,17 +145,17 @@ _PREFIX: Final = {
 _NAMES: Final = keys_named(_PREFIX)
 
 
-def _parts(budget: Budget) -> dict[str, int]:
+def _parts_ns(budget: Budget) -> dict[str, int]:
     maps = (
         budget.compute_by_class_ns,
         budget.exposed_comm_by_kind_ns,
         budget.exposed_copy_by_kind_ns,
     )
-    found: dict[str, int] = {}
+    parts_ns: dict[str, int] = {}
     for bucket, parts in zip(Bucket, maps, strict=True):
         for key, ns in parts.items():
-            found[f"{_PREFIX[bucket]}.{key}"] = ns
-    return found
+            parts_ns[f"{_PREFIX[bucket]}.{key}"] = ns
+    return parts_ns
 
 
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:

@@ -41,23 +41,23 @@ def peak_memory(rank: RankTimeline, windows: Spans) -> int | Missing:
     count back to before their first event: reserved memory is rarely given back. A sum is none
     where it can be too small.
     """
-    found = _in_use(rank, windows)
-    if isinstance(found, Missing):
-        return found
-    return _peak(*found, windows)
+    in_use = _in_use(rank, windows)
+    if isinstance(in_use, Missing):
+        return in_use
+    return _peak(*in_use, windows)
 
 
 def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
     """Memory in use over the windows, the most of each stretch; what was in use at their start
     counts.
     """
-    found = _in_use(rank, windows)
-    if isinstance(found, Missing):
-        return found
+    in_use = _in_use(rank, windows)
+    if isinstance(in_use, Missing):
+        return in_use
     start_ns, end_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
     edges = np.unique(np.linspace(start_ns, end_ns, int(POINTS.value) + 1, dtype=np.int64))
     pairs = row_by_row(edges[:-1], edges[1:])
-    most = tuple(_peak(*found, spans(pair)) for pair in pairs)
+    most = tuple(_peak(*in_use, spans(pair)) for pair in pairs)
     return MemoryCurve(start_ns, listed(edges[:-1] - start_ns), most)
 
 
@@ -140,8 +140,8 @@ def measure_memory(
     return Memory(
         recompute_ns=recompute.recompute_ns,
         recompute_modules=recompute.recompute_modules,
-        **_copied(rank, "offload", offloaded, steps),
-        **_copied(rank, "host_resident", resident_places(rank, steps, offloaded), steps),
+        **_copy_fields(rank, "offload", offloaded, steps),
+        **_copy_fields(rank, "host_resident", resident_places(rank, steps, offloaded), steps),
         allocator_ns=allocator_ns,
         allocator_calls=calls,
         allocator_scope=scope,
@@ -153,7 +153,7 @@ def measure_memory(
     )
 
 
-def _copied(
+def _copy_fields(
     rank: RankTimeline, name: str, places: IntArray | Missing, steps: Steps
 ) -> dict[str, int | Missing]:
     """Fields of `Memory` about some copies, by their places in the activities."""
@@ -188,9 +188,9 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
 def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
     calls = rank.columns.calls
     mine = np.isin(launching_calls(rank), (CallKind.FREE, CallKind.ALLOCATE))
-    some = calls.take(mine & host.hold(calls.start_ns))
-    count = summed(outermost(some.start_ns, some.end_ns, some.thread_gid))
-    return instants_in(host, some).total_ns, count
+    allocating = calls.take(mine & host.hold(calls.start_ns))
+    count = summed(outermost(allocating.start_ns, allocating.end_ns, allocating.thread_gid))
+    return instants_in(host, allocating).total_ns, count
 
 
 def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | None:

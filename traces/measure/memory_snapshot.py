@@ -30,40 +30,40 @@ from traces.sections.memory_snapshot import (
 FRAMES: Final = Limit(6, "frames", "ours: enough to separate layers, few enough to read")
 
 
-def snapshot_of(found: Sequence[DeviceMemory]) -> MemorySnapshot:
+def snapshot_of(devices: Sequence[DeviceMemory]) -> MemorySnapshot:
     """All GPUs of the files that were given."""
-    return MemorySnapshot(tuple(map(_device, found)))
+    return MemorySnapshot(tuple(map(_device, devices)))
 
 
-def _device(one: DeviceMemory) -> SnapshotDevice:
-    level = used_over_entries(one)
-    used, reserved = int(level[-1]), one.reserved_bytes
+def _device(memory: DeviceMemory) -> SnapshotDevice:
+    level = used_over_entries(memory)
+    used, reserved = int(level[-1]), memory.reserved_bytes
     peak = int(level.argmax())
-    stacks = _stacks(one.allocations, peak)
+    stacks = _stacks(memory.allocations, peak)
     most = int(READ.value)
-    rest = stacks[most:]
+    left_out = stacks[most:]
     # in as many places as a page has, the most of each stretch; the last is the end
     edges = np.unique(np.linspace(0, len(level) - 1, int(POINTS.value), dtype=np.int64))
-    unknown = None if one.entry_count else gap(_NO_HISTORY, _RECORD)
+    unknown = None if memory.entry_count else gap(_NO_HISTORY, _RECORD)
     at_peak: Counter[str] = Counter()
     for stack in stacks:
         at_peak[stack.category] += stack.size_bytes
     return SnapshotDevice(
-        device=one.device,
+        device=memory.device,
         reserved_bytes=reserved,
         used_bytes=used,
         unused_reserved_bytes=max(0, reserved - used),
-        segment_count=one.segment_count,
-        entries=one.entry_count,
+        segment_count=memory.segment_count,
+        entries=memory.entry_count,
         before_recording_bytes=int(level[0]),
         peak_bytes=unless(unknown, int(level[peak])),
-        peak_reserved_bytes=unless(unknown, one.peak_reserved_bytes),
+        peak_reserved_bytes=unless(unknown, memory.peak_reserved_bytes),
         at_peak_bytes=unless(unknown, dict(at_peak.most_common())),
         stacks_at_peak=tuple(stacks[:most]),
-        stacks_left_out=len(rest),
-        stacks_left_out_bytes=sum(stack.size_bytes for stack in rest),
+        stacks_left_out=len(left_out),
+        stacks_left_out_bytes=sum(stack.size_bytes for stack in left_out),
         curve=SnapshotCurve(listed(edges), listed(np.maximum.reduceat(level, edges))),
-        out_of_memory=one.out_of_memory_count,
+        out_of_memory=memory.out_of_memory_count,
     )
 
 
@@ -71,13 +71,13 @@ _NO_HISTORY: Final = "the snapshot has no history of allocations"
 _RECORD: Final = "call torch.cuda.memory._record_memory_history() before the steps"
 
 
-def used_over_entries(one: DeviceMemory) -> IntArray:
+def used_over_entries(memory: DeviceMemory) -> IntArray:
     """Bytes in use before the first entry and after each, shape (entries + 1,)."""
-    change: IntArray = zeros(one.entry_count + 1)
-    for each in one.allocations:
-        change[each.begin + 1] += each.size_bytes
-        if each.end is not None:
-            change[each.end + 1] -= each.size_bytes
+    change: IntArray = zeros(memory.entry_count + 1)
+    for block in memory.allocations:
+        change[block.begin + 1] += block.size_bytes
+        if block.end is not None:
+            change[block.end + 1] -= block.size_bytes
     return np.cumsum(change)
 
 
@@ -87,12 +87,12 @@ def _stacks(allocations: Sequence[Allocation], peak: int) -> list[AllocationStac
     """
     size: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
     count: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for one in allocations:
-        if one.begin >= peak or (one.end is not None and one.end < peak):
+    for block in allocations:
+        if block.begin >= peak or (block.end is not None and block.end < peak):
             continue
-        category = category_at_peak(one.frames, began=one.begin >= 0, kept=one.end is None)
-        key = category, shown(one.frames, int(FRAMES.value))
-        size[key] += one.size_bytes
+        category = category_at_peak(block.frames, began=block.begin >= 0, kept=block.end is None)
+        key = category, shown(block.frames, int(FRAMES.value))
+        size[key] += block.size_bytes
         count[key] += 1
     ordered = sorted(size, key=lambda key: (-size[key], key))
     return [AllocationStack(*key, count[key], size[key]) for key in ordered]

@@ -103,13 +103,13 @@ def _matrix(
         reason = "no kernel in the windows was launched by an operator whose shapes were recorded"
         return rank.lacks(reason, "operator_shapes")
     flop, moved, at_peak_s = 0, 0, 0.0
-    for one in done:
-        flop += one.work.flop
-        moved += one.work.bytes_at_least
+    for operator in done:
+        flop += operator.work.flop
+        moved += operator.work.bytes_at_least
         if max(flop, moved) > _MOST:
             reason = "the recorded shapes are larger than any that were run"
             return rank.lacks(reason, "operator_shapes")
-        at_peak_s += one.at_peak_s
+        at_peak_s += operator.at_peak_s
     inside = held & rows.is_compute
     matrix = inside & multiply
     length_ns = rows.length_ns
@@ -134,15 +134,15 @@ def _around(
     none.
     """
     rows, ranges = rank.activities, rank.columns.ranges
-    told = np.array([*(one is not None for one in works), False])
-    telling = np.flatnonzero(told[problems.of_range] & (ranges.thread_gid != NULL))
+    is_known = np.array([*(work is not None for work in works), False])
+    telling = np.flatnonzero(is_known[problems.of_range] & (ranges.thread_gid != NULL))
     around = np.full(len(rows), NONE)
     launched = rows.is_compute & rows.is_launched
     for thread in distinct(ranges.thread_gid[telling]).tolist():
         here = telling[ranges.thread_gid[telling] == thread]
         mine = np.flatnonzero(launched & (rows.launch_thread == thread))
-        found = stab(ranges.start_ns[here], ranges.end_ns[here], rows.launch_ns[mine])
-        around[mine] = np.where(found >= 0, here[found], NONE)
+        innermost = stab(ranges.start_ns[here], ranges.end_ns[here], rows.launch_ns[mine])
+        around[mine] = np.where(innermost >= 0, here[innermost], NONE)
     return around
 
 
@@ -199,12 +199,12 @@ def _by_class(
     key: IntArray,
     length_ns: IntArray,
 ) -> tuple[ClassSpeed, ...]:
-    found = []
-    for name, several in _grouped(done, lambda one: one.key):
+    rows = []
+    for name, group in _grouped(done, lambda operator: operator.key):
         same = key == KEYS[Bucket.COMPUTE].index(name)
-        common = _common(several, memory, no_peak)
+        common = _common(group, memory, no_peak)
         all_ns = summed(length_ns[same])
-        found.append(
+        rows.append(
             ClassSpeed(
                 **common,
                 key=name,
@@ -213,40 +213,40 @@ def _by_class(
                 all_work_ns=all_ns,
             )
         )
-    return tuple(sorted(found, key=lambda one: (-one.flop, one.key)))
+    return tuple(sorted(rows, key=lambda row: (-row.flop, row.key)))
 
 
 def _by_operator(
     done: Sequence[_Done], memory: float, no_peak: Missing
 ) -> tuple[OperatorSpeed, ...]:
-    found = [
-        OperatorSpeed(**_common(several, memory, no_peak), operator=operator, dtype=dtype, key=key)
-        for (operator, dtype, key), several in _grouped(
-            done, lambda one: (one.work.operator, one.work.dtype, one.key)
+    rows = [
+        OperatorSpeed(**_common(group, memory, no_peak), operator=operator, dtype=dtype, key=key)
+        for (operator, dtype, key), group in _grouped(
+            done, lambda operator: (operator.work.operator, operator.work.dtype, operator.key)
         )
     ]
-    return tuple(sorted(found, key=lambda one: (-one.flop, one.operator, one.dtype, one.key)))
+    return tuple(sorted(rows, key=lambda row: (-row.flop, row.operator, row.dtype, row.key)))
 
 
-def _common(several: Sequence[_Done], memory: float, no_peak: Missing) -> dict[str, Any]:
+def _common(operators: Sequence[_Done], memory: float, no_peak: Missing) -> dict[str, Any]:
     """The fields of `Speed`, of some operators together; `memory`: its peak in GB/s, NaN where that
     is not known.
     """
     flop = size = work_ns = kernel_count = 0
     at_peak_s = roof_s = 0.0
-    for one in several:
-        flop += one.work.flop
-        size += one.work.bytes_at_least
-        work_ns += one.work_ns
-        kernel_count += one.kernel_count
-        at_peak_s += one.at_peak_s
-        moved_s = one.work.bytes_at_least / (memory * 1e9)
-        roof_s += float(np.maximum(one.at_peak_s, moved_s))
+    for operator in operators:
+        flop += operator.work.flop
+        size += operator.work.bytes_at_least
+        work_ns += operator.work_ns
+        kernel_count += operator.kernel_count
+        at_peak_s += operator.at_peak_s
+        moved_s = operator.work.bytes_at_least / (memory * 1e9)
+        roof_s += float(np.maximum(operator.at_peak_s, moved_s))
     limit: RoofLimit | Missing = no_peak
     if not isnan(roof_s):
         limit = "memory" if size / (memory * 1e9) > at_peak_s else "peak"
     return {
-        "operator_count": len(several),
+        "operator_count": len(operators),
         "kernel_count": kernel_count,
         "work_ns": work_ns,
         "flop": flop,
@@ -262,10 +262,10 @@ def _common(several: Sequence[_Done], memory: float, no_peak: Missing) -> dict[s
 def _grouped(
     done: Sequence[_Done], key: Callable[[_Done], _Key]
 ) -> Iterable[tuple[_Key, list[_Done]]]:
-    found: dict[_Key, list[_Done]] = {}
-    for one in done:
-        found.setdefault(key(one), []).append(one)
-    return found.items()
+    groups: dict[_Key, list[_Done]] = {}
+    for operator in done:
+        groups.setdefault(key(operator), []).append(operator)
+    return groups.items()
 
 
 def _copies(rank: RankTimeline, windows: Spans) -> tuple[CopySpeed, ...] | Missing:
@@ -274,12 +274,12 @@ def _copies(rank: RankTimeline, windows: Spans) -> tuple[CopySpeed, ...] | Missi
     of_copy = np.flatnonzero((rows.source == Source.COPY) & windows.hold(rows.start_ns))
     size, kind = copies.size_bytes[rows.row[of_copy]], copies.kind[rows.row[of_copy]]
     length_ns = rows.length_ns[of_copy]
-    found = []
+    kinds = []
     for code in distinct(kind).tolist():
         mine = (kind == code) & (size >= 0) & (length_ns > 0)
         if mine.any():
             total, work_ns = summed(size[mine]), summed(length_ns[mine])
-            found.append(CopySpeed(COPY_KINDS[code], summed(mine), total, work_ns, total / work_ns))
-    if len(of_copy) and not found:
+            kinds.append(CopySpeed(COPY_KINDS[code], summed(mine), total, work_ns, total / work_ns))
+    if len(of_copy) and not kinds:
         return rank.lacks("no sizes of copies were recorded", "version")
-    return tuple(sorted(found, key=lambda one: -one.work_ns))
+    return tuple(sorted(kinds, key=lambda speed: -speed.work_ns))

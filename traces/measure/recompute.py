@@ -69,7 +69,7 @@ class Recompute:
     @property
     def again(self) -> tuple[str, ...]:
         passes = {} if isinstance(self.modules, Missing) else self.modules
-        return tuple(module for module, one in passes.items() if known(one.recomputed_count))
+        return tuple(module for module, judged in passes.items() if known(judged.recomputed_count))
 
 
 @frozen
@@ -95,29 +95,29 @@ def measure_recompute(
     `whole_steps`: no pass is cut at a border of the windows.
     """
     if not rank.has_kernels:
-        return _untold("graph replays were recorded whole", rank.cure("graphs"))
+        return _unknown("graph replays were recorded whole", rank.cure("graphs"))
     roles = roles_of(rank)
     inside = windows.hold(rank.activities.start_ns)
-    found = _found(rank, roles, inside, windows, whole_steps)
-    if not len(found.places) and roles.autograd.any():
+    again = _by_names(rank, roles, inside, windows, whole_steps)
+    if not len(again.places) and roles.autograd.any():
         repeated = np.flatnonzero(repeated_rows(rank, roles.autograd) & inside)
         if len(repeated):
-            return _again(rank, windows, found.modules, repeated)
-    more = (found.missing is not None or found.recompute_ns == 0) and _more_products(
+            return _recomputed(rank, windows, again.modules, repeated)
+    more = (again.missing is not None or again.recompute_ns == 0) and _more_products(
         rank, roles, inside
     )
-    if found.recompute_ns == 0 and more:
-        found = _untold(
+    if again.recompute_ns == 0 and more:
+        again = _unknown(
             "backward has more matrix products than two for each of forward's", "none is needed"
         )
-    if found.recompute_ns == 0 and (under_checkpoints(rank, roles) & inside).any():
-        found = _untold(
+    if again.recompute_ns == 0 and (under_checkpoints(rank, roles) & inside).any():
+        again = _unknown(
             "backward runs kernels under a checkpoint, and no module is seen twice",
             "none is needed",
         )
-    if found.missing is None:
-        return found
-    return replace(found, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows, more=more))
+    if again.missing is None:
+        return again
+    return replace(again, at_most_ns=recompute_at_most_ns(rank, roles, inside, windows, more=more))
 
 
 def _more_products(rank: RankTimeline, roles: Roles, inside: BoolArray) -> bool:
@@ -130,7 +130,7 @@ def _more_products(rank: RankTimeline, roles: Roles, inside: BoolArray) -> bool:
     return bool(more and (products & as_forward(rank, roles.autograd, inside)).any())
 
 
-def _found(
+def _by_names(
     rank: RankTimeline, roles: Roles, inside: BoolArray, windows: Spans, whole_steps: bool
 ) -> Recompute:
     rows = rank.activities
@@ -139,35 +139,35 @@ def _found(
         if roles.forward.any() or roles.threads_tell:
             return Recompute({}, 0, {}, NOWHERE)
         why = "no name of a kernel, thread or range shows what runs backward"
-        return _untold(why, rank.cure("threads"))
-    found, modules, order, open_ = list[_Judged](), dict[str, Passes](), launch_order(rows), []
+        return _unknown(why, rank.cure("threads"))
+    all_judged, modules, order, open_ = list[_Judged](), dict[str, Passes](), launch_order(rows), []
     for module in MODULES:
         forward, backward = _ran(rank, inside, module, "fwd"), _ran(rank, inside, module, "bwd")
         if forward.any() and backward.any():
             may_be_cut = not (whole_steps and module in ONE_TO_ONE)
             judged = _judge(order, forward, backward, roles.autograd, may_be_cut)
-            found.append(judged)
+            all_judged.append(judged)
             modules[module] = judged.passes
             if judged.open_:
                 open_.append(f"{module}: {judged.open_}")
-    if not found:
-        return _untold(
+    if not all_judged:
+        return _unknown(
             "no kernel in the window has forward and backward names that differ", "none is needed"
         )
     if open_:
-        return _untold("; ".join(open_), rank.cure("threads"), modules)
-    which = _extent(rank, inside, roles.autograd, found)
+        return _unknown("; ".join(open_), rank.cure("threads"), modules)
+    which = _extent(rank, inside, roles.autograd, all_judged)
     if not len(which) and "attention" not in modules:
         seen = " and ".join(modules)
         why = (
             f"only {seen} could be judged, which is not recomputed; attention alone could be, "
             f"unseen"
         )
-        return _untold(why, "none: attention has no kernel names of its own here", modules)
-    return _again(rank, windows, modules, which)
+        return _unknown(why, "none: attention has no kernel names of its own here", modules)
+    return _recomputed(rank, windows, modules, which)
 
 
-def _again(
+def _recomputed(
     rank: RankTimeline, windows: Spans, modules: Mapping[str, Passes] | Missing, which: IntArray
 ) -> Recompute:
     rows = rank.activities
@@ -175,12 +175,12 @@ def _again(
     return Recompute(modules, again_ns, _by_class(rows, which, windows), which)
 
 
-def _untold(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:
+def _unknown(reason: str, remedy: str, modules: Mapping[str, Passes] | None = None) -> Recompute:
     why = gap(reason, remedy)
     passes = dict(modules or {})
-    for module, one in passes.items():
-        if one.recomputed_count is None:
-            passes[module] = change(one, recomputed_count=why)
+    for module, judged in passes.items():
+        if judged.recomputed_count is None:
+            passes[module] = change(judged, recomputed_count=why)
     return Recompute(passes or why, why, why, NOWHERE)
 
 
@@ -243,14 +243,14 @@ def _extent(
     rows, order = rank.activities, launch_order(rank.activities)
     module = np.full(len(rows), -1)
     again, first = np.zeros((2, len(rows)), dtype=np.bool_)
-    for code, one in enumerate(judged):
-        again |= one.again
-        first |= one.first
-        module[one.again | one.first] = code
+    for code, of_module in enumerate(judged):
+        again |= of_module.again
+        first |= of_module.first
+        module[of_module.again | of_module.first] = code
     launched = _launched(rank)
     recomputed, original = pair_units(order, module, again, first, launched.backward)
-    found = stretches(rows, recomputed, original, launched)
-    doubted = _gradients(rows.name, launched.doubted & inside, autograd, found)
+    reach = stretches(rows, recomputed, original, launched)
+    doubted = _gradients(rows.name, launched.doubted & inside, autograd, reach)
     return np.flatnonzero(
         stretches(rows, recomputed, original, replace(launched, doubted=doubted)).sure
     )
@@ -266,7 +266,7 @@ def _launched(rank: RankTimeline) -> Launched:
     )
 
 
-def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stretches) -> BoolArray:
+def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, reach: Stretches) -> BoolArray:
     """GEMMs that may be backward's where a stretch ends with them, a mask of shape (n,).
 
     A GEMM of forward has two in backward, one for either gradient, and they may have its name. So
@@ -275,18 +275,18 @@ def _gradients(name: IntArray, gemm: BoolArray, autograd: BoolArray, found: Stre
     in the windows.
     """
     theirs = gemm & autograd
-    edges = theirs & found.widest & ~found.sure
-    left = summed(theirs) - 2 * summed(gemm & ~autograd) - summed(theirs & found.sure)
+    edges = theirs & reach.widest & ~reach.sure
+    left = summed(theirs) - 2 * summed(gemm & ~autograd) - summed(theirs & reach.sure)
     if not edges.any() or left > MOST.value * summed(edges):
         return none_of(len(name))
-    return theirs & np.isin(name, name[theirs & ~found.widest])
+    return theirs & np.isin(name, name[theirs & ~reach.widest])
 
 
 def _by_class(rows: Activities, which: IntArray, windows: Spans) -> dict[str, int]:
     """Wall time by class of compute or kind of communication; copies by kind."""
-    found = {}
+    by_key_ns = {}
     for bucket in Bucket:
         mine = which[rows.bucket[which] == bucket]
         for key, same in places_of_each(rows.key[mine]):
-            found[KEYS[bucket][key]] = instants_in(windows, rows, mine[same]).total_ns
-    return found
+            by_key_ns[KEYS[bucket][key]] = instants_in(windows, rows, mine[same]).total_ns
+    return by_key_ns

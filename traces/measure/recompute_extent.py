@@ -53,8 +53,8 @@ def pair_units(
     """
     open_, unit = _Run(), _Run()
     original: list[int] = []
-    some = order[(again | first | backward)[order]]
-    for place, code, is_again, is_first in row_by_row(some, module[some], again[some], first[some]):
+    rows = order[(again | first | backward)[order]]
+    for place, code, is_again, is_first in row_by_row(rows, module[rows], again[rows], first[rows]):
         if is_again or is_first:
             run = unit if is_again else open_
             run.places.append(place)
@@ -75,20 +75,20 @@ class _Run:
 
     def paired(self, unit: list[int]) -> list[int]:
         """The first run of each pass of a unit, by its modules; -1 where none is open."""
-        found = self._taken(unit)
-        if not found:
+        first_runs = self._take(unit)
+        if not first_runs:
             for module in unit:
-                found += self._taken([module]) or [-1]
-        return found
+                first_runs += self._take([module]) or [-1]
+        return first_runs
 
-    def _taken(self, modules: list[int]) -> list[int]:
+    def _take(self, modules: list[int]) -> list[int]:
         """The latest passes of these modules in a row, which are then no longer here."""
         for at in reversed(range(len(self.modules))):
             here = slice(at, at + len(modules))
             if self.modules[here] == modules:
-                found = self.places[here]
+                places = self.places[here]
                 del self.places[here], self.modules[here]
-                return found
+                return places
         return []
 
 
@@ -159,8 +159,8 @@ def stretches(
             doubt[open_] = launched.doubted[at] | (launched.silent[at] & doubt[open_])
             own = ~gathers[at]
             reach[open_[own]] = new[own]
-            told = own & ~doubt[open_]
-            firm[open_[told]] = new[told]
+            certain = own & ~doubt[open_]
+            firm[open_[certain]] = new[certain]
         for mask, until in ((taken, reach), (sure, firm)):
             covered = mask_within(
                 np.minimum(starts, until), np.maximum(starts, until) + 1, len(rows)
@@ -221,10 +221,10 @@ def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
             which = named & (spans.thread_gid == thread)
             start_ns, theirs = spans.start_ns[which], mine[rows.take(mine).launch_thread == thread]
             launch_ns = rows.launch_ns[theirs]
-            found = stab(start_ns, spans.end_ns[which], launch_ns)
+            checkpoint = stab(start_ns, spans.end_ns[which], launch_ns)
             ends_ns = np.sort(launch_ns[backward[theirs]])
             last_ns = np.append(NULL, ends_ns)[np.searchsorted(ends_ns, launch_ns, side="right")]
-            result[theirs[(found >= 0) & (last_ns < start_ns[found])]] = True
+            result[theirs[(checkpoint >= 0) & (last_ns < start_ns[checkpoint])]] = True
     return result
 
 
@@ -322,7 +322,7 @@ def _in_backward(rank: RankTimeline, roles: Roles) -> BoolArray:
     backward, optimizer = roles.backward[order], roles.optimizer[order]
     step = np.cumsum(optimizer & ~shifted(optimizer), dtype=PLACE)
     result = none_of(len(order))
-    for one in distinct(step[backward]).tolist():
-        theirs = np.flatnonzero(backward & (step == one))
+    for number in distinct(step[backward]).tolist():
+        theirs = np.flatnonzero(backward & (step == number))
         result[order[theirs[0] : theirs[-1] + 1]] = True
     return result

@@ -102,13 +102,13 @@ def _kinds(
     names = rank.columns.kernel_names
     is_copy = rows.source == Source.COPY
     sizes = _sizes(rank, rows, is_copy, kind)
-    found = []
+    kinds = []
     for place, at in enumerate(first_of(kind).tolist()):
         code, key = int(rows.name[at]), KEY_NAMES[rows.key[at] + KEY_BASE[rows.bucket[at]]]
         name = shortened(names[code]) if code >= 0 else None
         size = sizes[place] if is_copy[at] else None
-        found.append(Kind(name, key, _PHASES[phase[at]], size))
-    return tuple(found)
+        kinds.append(Kind(name, key, _PHASES[phase[at]], size))
+    return tuple(kinds)
 
 
 def _sizes(

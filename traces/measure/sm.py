@@ -68,8 +68,8 @@ def measure_comm_blocks(
     order = order_of(times)
     times, running = times[order], np.cumsum(change[order])[:-1]
     lasting_ns = covered_ns(times[:-1], times[1:], windows)
-    some = (running > 0) & (lasting_ns > 0)
-    running, lasting_ns = running[some], lasting_ns[some]
+    during = (running > 0) & (lasting_ns > 0)
+    running, lasting_ns = running[during], lasting_ns[during]
     return int(running.max()), float(np.average(running, weights=lasting_ns))
 
 
@@ -147,9 +147,9 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)
     first, usual = np.cumsum(count) - count, zeros(total)
-    some = count >= FEWEST.value
-    low, middle, high = values[first[some] + (count[some] - 1) * _TENTHS // 10]
-    usual[some] = np.where(high - low <= ALIKE.value * middle, middle, 0)
+    enough = count >= FEWEST.value
+    low, middle, high = values[first[enough] + (count[enough] - 1) * _TENTHS // 10]
+    usual[enough] = np.where(high - low <= ALIKE.value * middle, middle, 0)
     return usual
 
 
@@ -168,7 +168,7 @@ def measure_samples(
     """
     if not samples:
         return gap("GPU metrics were not recorded", cure("counters", kind))
-    mine = next((some for some in samples if gpu and some.gpu_id == gpu.gpu_id), None)
+    mine = next((sampled for sampled in samples if gpu and sampled.gpu_id == gpu.gpu_id), None)
     if mine is None:
         return gap("no GPU metrics of this GPU", cure("counters", kind))
     ran_ns = _ran_ns(kernels, ~none_of(len(kernels)), windows, mine)
@@ -228,11 +228,11 @@ def measure_sm(
     kernels = rank.activities.take(rank.activities.is_kernel)
     kernels = kernels.take(ns_in(kernels, windows) > 0)
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
-    told = measure_launches(rank, kernels, windows, gpu)
+    launches = measure_launches(rank, kernels, windows, gpu)
     missing = None
-    if isinstance(told, Missing):
-        missing, use = told, LaunchUse(**dict.fromkeys(LaunchUse.__struct_fields__, told))
-        told = Launches(use, {}, None)
+    if isinstance(launches, Missing):
+        missing, use = launches, LaunchUse(**dict.fromkeys(LaunchUse.__struct_fields__, launches))
+        launches = Launches(use, {}, None)
     blocks, blocks_mean = measure_comm_blocks(
         kernels, shapes.blocks[shape], windows, rank.columns.info.kind
     )
@@ -241,8 +241,8 @@ def measure_sm(
     )
     sm = copied(
         Sm,
-        told.use,
-        told,
+        launches.use,
+        launches,
         sm_count=missing if gpu is None or gpu.sm_count is None else gpu.sm_count,
         capability_at_least=None if gpu and gpu.capability else capability_spoken(rank, kernels),
         comm_blocks=blocks,
@@ -251,7 +251,7 @@ def measure_sm(
         stretch=stretch,
         measured=measure_samples(kernels, windows, gpu, samples, rank.columns.info.kind),
     )
-    return SmUse(sm, told.work_ns)
+    return SmUse(sm, launches.work_ns)
 
 
 def capability_spoken(rank: RankTimeline, rows: Activities) -> str | None:

@@ -53,7 +53,7 @@ class Occupancy:
         return self.resident_blocks * _warps(self.block_threads) / self.max_warps
 
     def launch_frac(self, grid_blocks: IntArray, sm_count: int) -> FloatArray:
-        """The same for the grid launched, spread over the SMs; Kineto prints this as achieved
+        """Occupancy of the grid launched, spread over the SMs; Kineto prints this as achieved
         occupancy.
 
         It comes from the launch alone: nothing was measured while the kernel ran. As in Kineto, a
@@ -99,9 +99,9 @@ def _rounded_up(amount: IntArray, unit: int) -> IntArray:
     return -(-amount // unit) * unit
 
 
-def _fit(room: int, each: IntArray) -> IntArray:
+def _fit(room: int, size: IntArray) -> IntArray:
     """How many pieces fit; of nothing so many that it is no limit."""
-    return room // np.maximum(each, 1)
+    return room // np.maximum(size, 1)
 
 
 TAIL_WAVES: Final = Limit(4, "waves", "with more the uneven last wave is lost in the average; ours")
@@ -143,7 +143,7 @@ def measure_launches(
         return sms
     judged = _judge(rank, kernels, shape, windows, *sms)
     use = judged.use(compute, _nothing_judged(rank), _nothing_judged(rank, " or under 5 us"))
-    no_occupancy, no_fill = map(_why, (use.occupancy_frac, use.fill_frac))
+    no_occupancy, no_fill = map(_reason, (use.occupancy_frac, use.fill_frac))
     by_class = {
         KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key), no_occupancy, no_fill)
         for key in distinct(kernels.key[compute])
@@ -151,7 +151,7 @@ def measure_launches(
     return Launches(use, by_class, summed(judged.work_ns[compute]))
 
 
-def _why(share: float | Missing | None) -> Missing:
+def _reason(share: float | Missing | None) -> Missing:
     if isinstance(share, Missing):
         return share
     return NONE_SEEN

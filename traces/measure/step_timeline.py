@@ -48,7 +48,7 @@ class Texts:
         """
         known = distinct(codes[codes >= 0])
         place = np.full(len(known) + 1, -1)  # the last is for no text
-        for at in sorted(range(len(known)), key=lambda one: order(int(known[one]))):
+        for at in sorted(range(len(known)), key=lambda index: order(int(known[index]))):
             text = text_of(int(known[at]))
             if text is not None:
                 place[at] = self._place.setdefault(text, len(self._place))
@@ -204,8 +204,8 @@ def measure_timelines(
     shown = drawn.in_full(chosen.index if chosen else None, *stretch_of(steps, chosen))
     others = _others(steps, chosen)
     most = int(OTHER_ROWS.value) // max(1, len(others))
-    found = tuple(drawn.in_brief(step, most) for step in others)
-    return replace(shown, keys=drawn.keys.listed(), names=drawn.names.listed()), found
+    brief = tuple(drawn.in_brief(step, most) for step in others)
+    return replace(shown, keys=drawn.keys.listed(), names=drawn.names.listed()), brief
 
 
 _NO_STEPS: Final = gap(
@@ -219,7 +219,7 @@ def typical_step(steps: Steps) -> Step | None:
     median_ns = steps.median_ns
     if median_ns is None:
         return None
-    return min(steps.used, key=lambda one: (abs(one.length_ns - median_ns), one.index))
+    return min(steps.used, key=lambda step: (abs(step.length_ns - median_ns), step.index))
 
 
 def stretch_of(steps: Steps, step: Step | None) -> tuple[int, int]:
@@ -235,11 +235,11 @@ def _others(steps: Steps, chosen: Step | None) -> list[Step]:
     """The other used steps; of too many the slow ones, and of the rest some that lie evenly
     apart.
     """
-    rest, most = [step for step in steps.used if step is not chosen], int(STEPS.value)
-    if len(rest) <= most:
-        return rest
-    slow = [step for step in rest if step.index in steps.slow][:most]
-    usual = [step for step in rest if step not in slow]
+    unchosen, most = [step for step in steps.used if step is not chosen], int(STEPS.value)
+    if len(unchosen) <= most:
+        return unchosen
+    slow = [step for step in unchosen if step.index in steps.slow][:most]
+    usual = [step for step in unchosen if step not in slow]
     even = np.linspace(0, len(usual) - 1, most - len(slow)).astype(np.int64).tolist()
     return sorted([*slow, *(usual[place] for place in even)], key=lambda step: step.index)
 
@@ -321,7 +321,7 @@ class _Drawn:
                     key=listed(key[on]),
                     name=listed(name[on]),
                     launch_ns=tuple(
-                        unlaunched if one == NULL else one - start_ns for one in launch_ns
+                        unlaunched if at_ns == NULL else at_ns - start_ns for at_ns in launch_ns
                     ),
                 )
             )
@@ -329,8 +329,8 @@ class _Drawn:
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cut:
-    one = spans(within_ns)
-    return cut_at(start_ns, end_ns, Borders(one.start_ns, one.end_ns))
+    window = spans(within_ns)
+    return cut_at(start_ns, end_ns, Borders(window.start_ns, window.end_ns))
 
 
 def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None) -> ReasonLane:

@@ -74,7 +74,7 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
     """
     if has_half(rank, gpu) is False:
         return ()
-    found: list[Wide] = []
+    wide_work: list[Wide] = []
     gpu, capability = gpu or NO_GPU, _capability(rank, gpu)
     since = _numbers(capability) if capability else None
     until = since if gpu.capability else None
@@ -88,8 +88,8 @@ def wide_places(rank: RankTimeline, gpu: Gpu | None) -> tuple[Wide, ...]:
         )
         places = np.setdiff1d(places, apart, assume_unique=True)
         if len(places):
-            found.append(Wide(places, 1.0 if known is None else known, exact is not None))
-    return tuple(found)
+            wide_work.append(Wide(places, 1.0 if known is None else known, exact is not None))
+    return tuple(wide_work)
 
 
 def has_half(rank: RankTimeline, gpu: Gpu | None) -> bool | None:

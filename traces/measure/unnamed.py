@@ -44,7 +44,7 @@ class Unnamed:
 def measure_unnamed(rank: RankTimeline, queueing: Queueing, steps: Steps) -> Unnamed:
     """Measure one rank; `queueing`: what each of its activities had to wait for."""
     rows, windows = rank.activities, steps.windows
-    unnamed = np.array([one.rule is None for one in rank.classes])[rows.name] & rows.is_kernel
+    unnamed = np.array([kernel.rule is None for kernel in rank.classes])[rows.name] & rows.is_kernel
     compute, doubted = rows.is_compute, unnamed & _may_communicate(rank, steps)
     known = instants_of(rows, compute & ~unnamed)
     apart = _apart(rank, queueing.producers, doubted)
@@ -158,14 +158,14 @@ def _kernels(
     names, rows, windows = rank.columns.kernel_names, rank.activities, steps.windows
     untold = no_steps(rank.columns.info.kind)
     inside = unnamed & (ns_in(rows, windows) > 0)
-    found, likely = [], {*rows.name[apart].tolist()}
+    kernels, likely = [], {*rows.name[apart].tolist()}
     for code in distinct(rows.name[inside]).tolist():
         mine = rows.take(inside & (rows.name == code))
         busy_ns = instants_in(windows, mine).total_ns
         shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
         often = listed(shapes.grid[np.argmax(grids == np.bincount(grids[shape]).argmax())])
-        found.append(
+        kernels.append(
             UnknownKernel(
                 name=names[code] if code >= 0 else NO_NAME,
                 frac=busy_ns / windows.total_ns,
@@ -178,4 +178,4 @@ def _kernels(
                 probably_communication=code in likely,
             )
         )
-    return tuple(sorted(found, key=lambda kernel: (-kernel.frac, kernel.name)))
+    return tuple(sorted(kernels, key=lambda kernel: (-kernel.frac, kernel.name)))

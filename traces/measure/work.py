@@ -64,11 +64,11 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
         for code, number in row_by_row(codes, numbers):
             if shown := public_range(texts[code]):
                 counts[family(shown)][place] += number
-    found = list[tuple[str, float]]()
+    families = list[tuple[str, float]]()
     for name, by_step in counts.items():
         if usual := float(median(by_step)):
-            found.append((name, usual))
-    return sorted(found, key=lambda one: (-one[1], one[0]))[: int(ROWS.value)]
+            families.append((name, usual))
+    return sorted(families, key=lambda row: (-row[1], row[0]))[: int(ROWS.value)]
 
 
 def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:
@@ -79,8 +79,8 @@ def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:
     if not steps.used:
         place = np.where(steps.windows.hold(rows.start_ns), 0, -1)
     begins_ns, ends_ns = list[int](), list[int]()
-    for one in range(max(1, len(steps.used))):
-        launched = rows.launch_ns[mine & (place == one)]
+    for number in range(max(1, len(steps.used))):
+        launched = rows.launch_ns[mine & (place == number)]
         if len(launched):
             begins_ns.append(int(launched.min()))
             ends_ns.append(int(launched.max()))

@@ -44,11 +44,11 @@ def layers_of(
     """
     head = heads_of(lanes, passes)
     step = steps_at(borders, rank.activities.start_ns[head])
-    told = _named(rank, head, passes.kind)
+    named = _named(rank, head, passes.kind)
     mine = step != UNTOLD
-    layers = _counted(told, step, passes.kind, _numbers(rank, told, step, passes.kind, head))
-    if layers is None and mine.any() and (told[mine] != UNTOLD).all():
-        layers = np.where(mine, told, UNTOLD)
+    layers = _counted(named, step, passes.kind, _numbers(rank, named, step, passes.kind, head))
+    if layers is None and mine.any() and (named[mine] != UNTOLD).all():
+        layers = np.where(mine, named, UNTOLD)
     if layers is None:
         reason = (
             "the passes through MoE layers are not the same in every microbatch and step, or "
@@ -70,14 +70,14 @@ def _named(rank: RankTimeline, head: IntArray, kind: IntArray) -> IntArray:
 
 
 def _numbers(
-    rank: RankTimeline, told: IntArray, step: IntArray, kind: IntArray, head: IntArray
+    rank: RankTimeline, named: IntArray, step: IntArray, kind: IntArray, head: IntArray
 ) -> IntArray:
     """Numbers of the layers, ascending: those named, else 0 to as many as one microbatch runs
     through.
     """
-    named = distinct(told[(kind == Kind.FORWARD) & (step != UNTOLD) & (told != UNTOLD)])
-    if len(named):
-        return named
+    layers = distinct(named[(kind == Kind.FORWARD) & (step != UNTOLD) & (named != UNTOLD)])
+    if len(layers):
+        return layers
     mine = np.flatnonzero((step != UNTOLD) & np.isin(kind, (Kind.FORWARD, Kind.BACKWARD)))
     place = order_of(launch_order(rank.activities))[head[mine]]
     mine = mine[np.lexsort((place, step[mine]))]
@@ -87,24 +87,24 @@ def _numbers(
     return np.arange(0 if takes_turns else count)
 
 
-def _counted(told: IntArray, step: IntArray, kind: IntArray, numbers: IntArray) -> IntArray | None:
+def _counted(named: IntArray, step: IntArray, kind: IntArray, numbers: IntArray) -> IntArray | None:
     """The layers by counting, None where what is told of them, or how many passes there are, does
     not fit.
     """
     if not len(numbers):
         return None
-    result = np.full(len(told), UNTOLD)
+    result = np.full(len(named), UNTOLD)
     lengths = set()
     for which, order in ((Kind.FORWARD, numbers), (Kind.BACKWARD, numbers[::-1])):
         for number in distinct(step[step != UNTOLD]):
             mine = np.flatnonzero((step == number) & (kind == which))
             result[mine] = np.resize(order, len(mine))
             lengths.add(len(mine))
-    checked = (result != UNTOLD) & (told != UNTOLD)
+    checked = (result != UNTOLD) & (named != UNTOLD)
     if (
         len(lengths) != 1
         or lengths.pop() % len(numbers)
-        or (result[checked] != told[checked]).any()
+        or (result[checked] != named[checked]).any()
     ):
         return None
     return result

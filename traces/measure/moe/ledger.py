@@ -192,9 +192,9 @@ def measure_moe(
     if (refused := _refused(rank, steps)) is not None:
         return MoeLedger(refused)
     lanes = lanes_of(rank, resolution)
-    told = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
-    passes = passes_of(lanes, resolution, told)
-    members = members_of(lanes, passes, told)
+    evidence = evidence_of(rank, resolution, recompute.places, roles_of(rank).autograd)
+    passes = passes_of(lanes, resolution, evidence)
+    members = members_of(lanes, passes, evidence)
     if (refused := _unclear(rank, passes)) is None:
         refused = _untold_recompute(passes, recompute)
     if refused is not None:
@@ -218,7 +218,7 @@ def measure_moe(
         tax_ns=tax_ns,
         tax_frac=tax_ns if isinstance(tax_ns, Missing) else tax_ns / steps.windows.total_ns,
         layers=number,
-        rows=moe_rows(measured, members, _kinds(told)),
+        rows=moe_rows(measured, members, _kinds(evidence)),
         by_layer=by_layer,
     )
     return MoeLedger(moe, counted(rank, steps, lanes, passes), work)
@@ -311,9 +311,9 @@ def _no_tax(
     return None
 
 
-def _kinds(told: Evidence) -> IntArray:
+def _kinds(evidence: Evidence) -> IntArray:
     """Kind of every activity by itself, shape (n,)."""
-    backward = told.autograd | (told.phase == PHASES.index("bwd"))
+    backward = evidence.autograd | (evidence.phase == PHASES.index("bwd"))
     kind = np.where(backward, CODE(Kind.BACKWARD), CODE(Kind.FORWARD))
-    kind[told.recomputed] = Kind.RECOMPUTE
+    kind[evidence.recomputed] = Kind.RECOMPUTE
     return kind

@@ -60,14 +60,14 @@ class Zones:
     end: IntArray
 
 
-def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
+def zones_of(lanes: Lanes, passes: Passes, evidence: Evidence) -> Zones:
     """Cut the lanes at the passes."""
     count = len(lanes.order)
     if not len(passes):
         nothing = NOWHERE
         outside = np.full(count, Zone.OUTSIDE, dtype=CODE)
         return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
-    begin, end = _reach(lanes, passes, told)
+    begin, end = _reach(lanes, passes, evidence)
     entered, left = _experts(lanes, passes)
     borders = np.stack(
         (begin, passes.to_first, entered, left, passes.from_last + 1, end), axis=1
@@ -79,7 +79,7 @@ def zones_of(lanes: Lanes, passes: Passes, told: Evidence) -> Zones:
     return Zones(zone, of, begin, entered, end)
 
 
-def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntArray]:
+def _reach(lanes: Lanes, passes: Passes, evidence: Evidence) -> tuple[IntArray, IntArray]:
     count, border = len(lanes.order), lanes.part == Part.BORDER
     first, after = passes.to_first, passes.from_last + 1
     turn = begins(lanes.lane)
@@ -87,16 +87,16 @@ def _reach(lanes: Lanes, passes: Passes, told: Evidence) -> tuple[IntArray, IntA
     begin = np.maximum.reduce((previous_at(turn)[first + 1], left, previous_at(border)[first] + 1))
     end = np.minimum.reduce((next_at(turn)[after], right, next_at(border)[after]))
     meet = (end[:-1] == right[:-1]) & (begin[1:] == left[1:])
-    split = _split(lanes, told, left[1:], right[:-1])
+    split = _split(lanes, evidence, left[1:], right[:-1])
     begin[1:] = np.where(meet, split, begin[1:])
     end[:-1] = np.where(meet, split, end[:-1])
     return begin, end
 
 
-def _split(lanes: Lanes, told: Evidence, left: IntArray, right: IntArray) -> IntArray:
+def _split(lanes: Lanes, evidence: Evidence, left: IntArray, right: IntArray) -> IntArray:
     """Where, in stretches between two passes that nothing parts, the first ends."""
-    again = told.recomputed[lanes.order]
-    backward = told.phase[lanes.order] == PHASES.index("bwd")
+    again = evidence.recomputed[lanes.order]
+    backward = evidence.phase[lanes.order] == PHASES.index("bwd")
     flip = next_at(again != shifted(again))[left]
     return np.minimum(np.where(flip < right, flip, next_at(backward)[left]), right)
 
@@ -116,12 +116,12 @@ def _experts(lanes: Lanes, passes: Passes) -> tuple[IntArray, IntArray]:
     previous_gemm, previous_reorder = previous_at(gemm), previous_at(reorder)
     first, last = next_reorder[low], previous_reorder[high]
     entry, before = previous_reorder[next_gemm[first]], previous_gemm[first]
-    some = last >= low
-    only_exit = some & (before >= low) & (before == previous_gemm[high])
-    no_grouped = ~some & (previous_at(grouped)[low] == previous_at(grouped)[high])
-    begins = np.where(some, np.minimum(entry, last), previous_at(dense)[next_at(grouped)[low]]) + 1
+    moved = last >= low
+    only_exit = moved & (before >= low) & (before == previous_gemm[high])
+    no_grouped = ~moved & (previous_at(grouped)[low] == previous_at(grouped)[high])
+    begins = np.where(moved, np.minimum(entry, last), previous_at(dense)[next_at(grouped)[low]]) + 1
     begins = np.clip(np.where(only_exit | no_grouped, low, begins), low, high)
-    ends = np.where(some & (entry < last), next_reorder[previous_gemm[last]], high)
+    ends = np.where(moved & (entry < last), next_reorder[previous_gemm[last]], high)
     return begins, np.clip(np.where(only_exit, first, ends), begins, high)
 
 
@@ -142,10 +142,10 @@ class _Around:
         beside = np.isin(zones.zone, (Zone.ENTRY, Zone.EXIT))
         worked = none_of(len(passes))
         worked[zones.of[beside & self._gemm]] = True
-        found = beside & worked[zones.of]
-        found |= self._whole(zones.begin, passes.to_first) | self._whole(self._returned, zones.end)
-        found |= self._second_half() | self._first_half_backward()
-        return found & np.isin(self._part, (Part.GEMM, Part.ACTIVATION, Part.CAST))
+        mask = beside & worked[zones.of]
+        mask |= self._whole(zones.begin, passes.to_first) | self._whole(self._returned, zones.end)
+        mask |= self._second_half() | self._first_half_backward()
+        return mask & np.isin(self._part, (Part.GEMM, Part.ACTIVATION, Part.CAST))
 
     def _whole(self, low: IntArray, high: IntArray) -> BoolArray:
         """In the stretches [low, high), from the linear layer before an activation to the one after
@@ -155,7 +155,7 @@ class _Around:
         begin = np.maximum(nth_previous(self._previous_gemm, first, self._gemms), low)
         begin = np.maximum(previous_at(self._part != Part.CAST)[begin] + 1, low)
         end = np.minimum(nth_next(self._next_gemm, last, self._gemms) + 1, high)
-        return self._where((first < high) & (self._previous_gemm[first] >= low), begin, end)
+        return self._cover((first < high) & (self._previous_gemm[first] >= low), begin, end)
 
     def _second_half(self) -> BoolArray:
         """Forward: the linear layer beside combine, where only the first one ran beside
@@ -169,7 +169,7 @@ class _Around:
             & (self._next_gemm[last] >= high)
         )
         end = np.minimum(self._next_gemm[self._returned] + 1, self._zones.end)
-        return self._where(begun, self._returned, end)
+        return self._cover(begun, self._returned, end)
 
     def _first_half_backward(self) -> BoolArray:
         """Backward: the same expert, its second linear layer beside combine, the rest beside
@@ -182,9 +182,9 @@ class _Around:
         end = np.minimum(nth_next(self._next_gemm, first, self._gemms) + 1, high)
         before = nth_previous(self._previous_gemm, self._passes.to_first, self._gemms)
         before = np.maximum(before, self._zones.begin)
-        return self._where(split, low, end) | self._where(split, before, self._passes.to_first)
+        return self._cover(split, low, end) | self._cover(split, before, self._passes.to_first)
 
-    def _where(self, which: BoolArray, begin: IntArray, end: IntArray) -> BoolArray:
+    def _cover(self, which: BoolArray, begin: IntArray, end: IntArray) -> BoolArray:
         """Mask of the stretches [begin, end) of some passes, shape (n,)."""
         return mask_within(begin[which], end[which], len(self._part))
 
@@ -196,7 +196,7 @@ class _Around:
         first, later = router[zones.begin], router[self._returned]
         at = previous_at(free)[first]
         routed = ~self._back & (first != later) & (at >= zones.begin)
-        return free & (self._where(routed, at, first) | self._where(self._back, later, zones.end))
+        return free & (self._cover(routed, at, first) | self._cover(self._back, later, zones.end))
 
 
 MODULES: Final = (
@@ -238,14 +238,14 @@ class Membership:
         return np.isin(self.module, list(map(MODULES.index, modules)))
 
 
-def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
+def members_of(lanes: Lanes, passes: Passes, evidence: Evidence) -> Membership:
     """Give each activity that belongs to a MoE layer its module; each has one or none.
 
     What stands in a pass of untold kind has none.
     """
-    zones = zones_of(lanes, passes, told)
+    zones = zones_of(lanes, passes, evidence)
     outside = zones.of == UNTOLD
-    by_itself = told.autograd | (told.phase == PHASES.index("bwd"))
+    by_itself = evidence.autograd | (evidence.phase == PHASES.index("bwd"))
     kind = np.append(passes.kind, CODE(UNTOLD))[zones.of]
     kind[outside] = np.where(by_itself[lanes.order[outside]], Kind.BACKWARD, Kind.FORWARD)
     # else the name alone tells what a reorder does
@@ -260,16 +260,16 @@ def members_of(lanes: Lanes, passes: Passes, told: Evidence) -> Membership:
         shared = around.shared()
         module[shared] = _CODE["shared_expert"]
         module[around.gate(shared)] = _CODE["router"]
-    again = told.recomputed[lanes.order] & (kind != UNTOLD)
-    forward = told.phase[lanes.order] == PHASES.index("fwd")
+    again = evidence.recomputed[lanes.order] & (kind != UNTOLD)
+    forward = evidence.phase[lanes.order] == PHASES.index("fwd")
     again |= (kind == Kind.BACKWARD) & (lanes.part == Part.ACTIVATION) & forward
     kind[again] = Kind.RECOMPUTE
     none = (module == UNTOLD) | (kind == UNTOLD)
-    found = []
+    columns = []
     for column in (module, kind, zones.of):
         column[none] = UNTOLD
-        found.append(column[places_in(lanes.order)])
-    return Membership(*found)
+        columns.append(column[places_in(lanes.order)])
+    return Membership(*columns)
 
 
 def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray) -> IntArray:
@@ -284,7 +284,7 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
     orders = _either(undoes != backward, "unpermute", "permute")
     orders[experts] = _CODE["expert_gemm"]
     activation = _either(experts, "expert_activation")
-    rest = _either(experts, "expert_gemm")
+    expert_work = _either(experts, "expert_gemm")
     rules: dict[Part, int | IntArray] = {
         Part.ROUTER: _CODE["router"],
         Part.MAP: _CODE["preprocess_and_token_sync"],
@@ -294,14 +294,14 @@ def _by_part(lanes: Lanes, zone: IntArray, backward: BoolArray, whole: BoolArray
         Part.REORDER: orders,
         Part.GROUPED: _CODE["expert_gemm"],
         Part.ACTIVATION: activation,
-        Part.GEMM: rest,
-        Part.CAST: rest,
-        Part.OTHER: rest,
+        Part.GEMM: expert_work,
+        Part.CAST: expert_work,
+        Part.OTHER: expert_work,
     }
     module = np.full(len(part), UNTOLD, dtype=CODE)
-    for which, said in rules.items():
+    for which, code in rules.items():
         mine = part == which
-        module[mine] = np.broadcast_to(said, module.shape)[mine]
+        module[mine] = np.broadcast_to(code, module.shape)[mine]
     return module
 
 

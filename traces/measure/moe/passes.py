@@ -47,20 +47,20 @@ def nth_next(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
     """From each start the n-th place after it, by `next_at`'s answer `at`; the start itself for
     0.
     """
-    found = start
+    place = start
     for turn in range(int(nth.max(initial=0))):
-        found = np.where(nth > turn, at[np.minimum(found + 1, len(at) - 1)], found)
-    return found
+        place = np.where(nth > turn, at[np.minimum(place + 1, len(at) - 1)], place)
+    return place
 
 
 def nth_previous(at: IntArray, start: IntArray, nth: IntArray) -> IntArray:
     """From each start the n-th place before it, by `previous_at`'s answer `at`; -1 where there is
     none.
     """
-    found = start
+    place = start
     for turn in range(int(nth.max(initial=0))):
-        found = np.where(nth > turn, np.where(found < 0, -1, at[found]), found)
-    return found
+        place = np.where(nth > turn, np.where(place < 0, -1, at[place]), place)
+    return place
 
 
 class Part(IntEnum):
@@ -239,13 +239,13 @@ def evidence_of(
 def _phase_named(name: str, kernel: KernelClass) -> int:
     if kernel.class_ in ("permute", "router", "activation") and _BACKWARD_NAME.search(name):
         return PHASES.index("bwd")
-    for said in (kernel.phase, kernel.subclass):
-        if said in PHASES:
-            return PHASES.index(said)
+    for phase in (kernel.phase, kernel.subclass):
+        if phase in PHASES:
+            return PHASES.index(phase)
     return UNTOLD
 
 
-def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
+def passes_of(lanes: Lanes, resolution: Resolution, evidence: Evidence) -> Passes:
     """Find the layer passes of a rank."""
     operation = np.full(len(lanes.order), UNTOLD, dtype=CODE)
     operation[resolution.index] = resolution.operation
@@ -261,7 +261,7 @@ def passes_of(lanes: Lanes, resolution: Resolution, told: Evidence) -> Passes:
     to_first, from_last = first[starts], last[ends]
     to_last = np.where(returns, to_first - 1, last[starts])
     from_first = np.where(kept | returns, first[ends], from_last + 1)
-    kind = _kinds(lanes, told, to_first, from_last)
+    kind = _kinds(lanes, evidence, to_first, from_last)
     return Passes(to_first, to_last, from_first, from_last, kept, kind, lane[starts])
 
 
@@ -291,23 +291,23 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
     return first, last, ways
 
 
-def _kinds(lanes: Lanes, told: Evidence, first: IntArray, last: IntArray) -> IntArray:
+def _kinds(lanes: Lanes, evidence: Evidence, first: IntArray, last: IntArray) -> IntArray:
     """Kind of each pass: by the thread and the names between its first and its last payload
     kernel.
     """
-    said, expected = told.phase[lanes.order], told.resolved[lanes.order]
-    forward = _any_within(said == PHASES.index("fwd"), first, last)
-    backward = _any_within(said == PHASES.index("bwd"), first, last)
+    phase, expected = evidence.phase[lanes.order], evidence.resolved[lanes.order]
+    forward = _any_within(phase == PHASES.index("fwd"), first, last)
+    backward = _any_within(phase == PHASES.index("bwd"), first, last)
     resolved = _any_within(expected == PHASES.index("bwd"), first, last)
     traffic = _any_within(expected != UNTOLD, first, last)
     payload = lanes.part == Part.PAYLOAD
-    again = _any_within(told.recomputed[lanes.order] & payload, first, last) & ~backward
-    by_autograd = told.autograd[lanes.order[first]]
-    by_thread = bool(told.autograd.any())
+    again = _any_within(evidence.recomputed[lanes.order] & payload, first, last) & ~backward
+    by_autograd = evidence.autograd[lanes.order[first]]
+    by_thread = bool(evidence.autograd.any())
     again |= by_autograd & forward & ~backward
     again &= ~(by_autograd & _with_gradients(lanes, by_autograd, first, last))
     back = by_autograd if by_thread else backward | (resolved & ~forward)
-    only_forward = not (told.phase == PHASES.index("bwd")).any()
+    only_forward = not (evidence.phase == PHASES.index("bwd")).any()
     known = forward | backward | traffic | by_thread | only_forward
     kind = np.where(again, Kind.RECOMPUTE, np.where(back, Kind.BACKWARD, Kind.FORWARD))
     return np.where(known | again, kind, UNTOLD).astype(CODE)
