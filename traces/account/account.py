@@ -68,7 +68,7 @@ class GraphNodes:
         first.
         """
         rows = self._rows
-        found: list[tuple[int, int, int, int]] = []
+        parts: list[tuple[int, int, int, int]] = []
         not_compute = np.flatnonzero(~rows.is_compute)
         not_compute = not_compute[order_of(rows.call[not_compute])]
         calls, call = rows.call[not_compute], rows.call[within.kernel]
@@ -76,8 +76,8 @@ class GraphNodes:
         for place, (start, end) in enumerate(row_by_row(within.start_ns, within.end_ns)):
             nodes = not_compute[low[place] : high[place]]
             for part in last_to_end(rows, nodes, start, end):
-                found.append((place, *part))
-        index, start_ns, end_ns, work = ints(found).reshape(len(found), 4).T
+                parts.append((place, *part))
+        index, start_ns, end_ns, work = ints(parts).reshape(len(parts), 4).T
         pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
         ran = work != NONE
         opaque = judged(pieces.take(~ran), REASON["graph_opaque"])
@@ -202,8 +202,8 @@ class _Accountant:
     def account(self) -> Account:
         gaps = self._gaps
         for first in range(0, max(1, len(gaps)), int(AT_ONCE.value)):
-            some = slice(first, first + int(AT_ONCE.value))
-            pieces = Pieces(gaps.start_ns[some], gaps.end_ns[some], gaps.kernel[some])
+            chunk = slice(first, first + int(AT_ONCE.value))
+            pieces = Pieces(gaps.start_ns[chunk], gaps.end_ns[chunk], gaps.kernel[chunk])
             for part in self._judged(pieces):
                 self._note(part)
         ns = self._ns
@@ -211,7 +211,7 @@ class _Accountant:
             name.removeprefix(_BLOCKING): ns[name] for name in ns if name.startswith(_BLOCKING)
         }
         return Account(
-            {cause: found for cause in CAUSES if (found := ns[f"launch_starved.{cause}"])},
+            {cause: cause_ns for cause in CAUSES if (cause_ns := ns[f"launch_starved.{cause}"])},
             blocking,
             ns["launch_latency.arrival"],
             ns["launch_latency.kernel_gap"],
@@ -220,7 +220,7 @@ class _Accountant:
             ns["trailing"],
             self._masked_ns,
             dict(zip(DECIDED, self._decided_ns.tolist(), strict=True)),
-            AbsentPieces(*map(_whole, self._noted)),
+            AbsentPieces(*map(_joined, self._noted)),
         )
 
     def _judged(self, everything: Pieces) -> Iterator[Judged]:
@@ -249,8 +249,8 @@ class _Accountant:
         reason = part.reason.astype(CODE)
         work = part.work.astype(PLACE)
         kernel = part.kernel.astype(PLACE)
-        told: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
-        for column, values in zip(self._noted, told, strict=True):
+        columns: tuple[IntArray, ...] = (part.start_ns, part.end_ns, reason, work, kernel)
+        for column, values in zip(self._noted, columns, strict=True):
             column.append(values)
 
     def _masked(self, left: HostPieces) -> int:
@@ -261,7 +261,7 @@ class _Accountant:
         return intersect(union(low.ravel(), high.ravel()), self._windows).total_ns
 
 
-def _whole(parts: list[IntArray]) -> IntArray:
+def _joined(parts: list[IntArray]) -> IntArray:
     """The parts as one, which are gone then: twice the whole is much."""
     result = np.concatenate(parts)
     parts.clear()

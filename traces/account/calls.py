@@ -135,7 +135,7 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
     """
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
     named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
-    call, found = rows.call[named], []
+    call, loading = rows.call[named], []
     took_ns = length_ns[call]
     first = np.flatnonzero(begins(rows.name[named]))
     others_ns = np.delete(took_ns, first)
@@ -143,8 +143,8 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
         again_ns = took_ns[begin + 1 : begin + count] if count > 1 else others_ns
         usual_ns = np.median(again_ns) if len(again_ns) else 0
         if took_ns[begin] >= LONG.value and took_ns[begin] > APART.value * usual_ns:
-            found.append(call[begin])
-    return ints(found)
+            loading.append(call[begin])
+    return ints(loading)
 
 
 NONE: Final = -1
@@ -176,11 +176,11 @@ class HostCalls(Rows, Lasting):
         result = np.full(len(calls_start_ns), NONE, dtype=PLACE)
         for thread in distinct(self.thread).tolist():
             mine = np.flatnonzero(self.thread == thread)
-            asked = np.flatnonzero(calls_thread == thread)
-            place = last_at(self.start_ns[mine], calls_start_ns[asked])
+            given = np.flatnonzero(calls_thread == thread)
+            place = last_at(self.start_ns[mine], calls_start_ns[given])
             held = place >= 0
-            held &= self.end_ns[mine[place]] >= calls_start_ns[asked]
-            result[asked[held]] = mine[place[held]]
+            held &= self.end_ns[mine[place]] >= calls_start_ns[given]
+            result[given[held]] = mine[place[held]]
         return result
 
 
@@ -219,8 +219,8 @@ def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArr
     """
     result = none_of(len(start_ns))
     order = np.lexsort((-end_ns, start_ns, thread))
-    for one in distinct(thread).tolist():
-        mine = order[thread[order] == one]
+    for gid in distinct(thread).tolist():
+        mine = order[thread[order] == gid]
         until = np.maximum.accumulate(end_ns[mine])
         result[mine] = start_ns[mine] >= np.append(NULL, until[:-1])
     return result
@@ -233,10 +233,10 @@ def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     by_end, own = order_of(end_ns).astype(PLACE), np.arange(len(start_ns))
     place = last_at(end_ns[by_end], start_ns)
     while True:
-        found = np.where(place >= 0, by_end[place], NONE)
-        itself = found >= own  # an empty call returns as it begins
+        returned = np.where(place >= 0, by_end[place], NONE)
+        itself = returned >= own  # an empty call returns as it begins
         if not itself.any():
-            return found
+            return returned
         place = np.where(itself, place - 1, place)
 
 

@@ -105,13 +105,13 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
     What the thread does in them (Python, a wait for a worker in the operating system) makes no
     difference.
     """
-    rows, found = rank.activities, [np.empty((3, 0), dtype=np.int64)]
+    rows, pauses = rank.activities, [np.empty((3, 0), dtype=np.int64)]
     feeding = rows.take(input_copies(rank))
     for thread in rows.launching_threads.tolist():
         own = feeding.launch_thread == thread
         copies_ns = feeding.launch_ns[own], np.sort(feeding.launch_ns[~own])
-        found.append(_on_thread(rank.columns, thread, *copies_ns))
-    start_ns, end_ns, thread_gid = np.concatenate(found, axis=1)
+        pauses.append(_on_thread(rank.columns, thread, *copies_ns))
+    start_ns, end_ns, thread_gid = np.concatenate(pauses, axis=1)
     return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
 
 
@@ -306,7 +306,7 @@ class Host:
         self.kind = kinds_of_calls(rank)
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._cold = cold_starts(rank, self.kind)
-        self._told = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
+        self._named = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._single, self._captures = single_pauses(rank), captures(rank.columns)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
@@ -333,15 +333,15 @@ class Host:
         cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.kernel)
         none = np.full(len(pieces), NONE)
-        told, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
-        after = np.where(told.call == NONE, after, NONE)
-        told = replace(told, cause=np.where(after != NONE, CAUSE["sync"], told.cause), after=after)
+        cuts, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
+        after = np.where(cuts.call == NONE, after, NONE)
+        cuts = replace(cuts, cause=np.where(after != NONE, CAUSE["sync"], cuts.cause), after=after)
         for tiling, label, weaker in self._overlays[thread]:
-            told, inside = cut(told, tiling)
-            may = (inside != NONE) & np.isin(told.cause, [*map(CAUSES.index, weaker)])
-            may &= (told.call == NONE) | (label == "profiler")
-            told = replace(told, cause=np.where(may, CAUSE[label], told.cause))
-        return told
+            cuts, inside = cut(cuts, tiling)
+            may = (inside != NONE) & np.isin(cuts.cause, [*map(CAUSES.index, weaker)])
+            may &= (cuts.call == NONE) | (label == "profiler")
+            cuts = replace(cuts, cause=np.where(may, CAUSE[label], cuts.cause))
+        return cuts
 
     def _calls_of(self, thread: int) -> Tiling:
         calls = self._rank.columns.calls
@@ -358,16 +358,16 @@ class Host:
         outweighs.
         """
         columns, weaker = self._rank.columns, ("python", "os_wait", "sync", "cpu_optimizer")
-        several: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
+        overlays: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
             (columns.os_calls, "os_wait", ("python",)),
             (self._pauses, "data", ("python", "os_wait", "sync")),
             (self._optimizes, "cpu_optimizer", ("python", "os_wait")),
         ]
-        for place, (cause, ranges) in enumerate(self._told.items()):
-            several.append((ranges, cause, (*weaker, *[*self._told][:place])))
-        several.append((self._single, "lazy_init", ("python", "os_wait")))
-        several.append((self._captures, "lazy_init", (*weaker, *self._told)))
-        for spans, cause, outweighed in (*several, (columns.overheads, "profiler", CAUSES)):
+        for place, (cause, ranges) in enumerate(self._named.items()):
+            overlays.append((ranges, cause, (*weaker, *[*self._named][:place])))
+        overlays.append((self._single, "lazy_init", ("python", "os_wait")))
+        overlays.append((self._captures, "lazy_init", (*weaker, *self._named)))
+        for spans, cause, outweighed in (*overlays, (columns.overheads, "profiler", CAUSES)):
             mine = spans.thread_gid == thread
             if mine.any():
                 start_ns, end_ns = spans.start_ns[mine], spans.end_ns[mine]
@@ -381,13 +381,13 @@ def ranges_of_cause(columns: Columns, cause: str) -> Ranges:
 
 
 def spans_of_cause(columns: Columns, cause: str) -> HostSpans:
-    """The same and frames of Python that name it."""
+    """The ranges of a cause, and the frames of Python that name it."""
     ranges = ranges_of_cause(columns, cause)
-    found = [_times(ranges)]
+    times = [_times(ranges)]
     if (frames := columns.frames) is not None:
         named = passing(lambda text: cause_of_frame(text) == cause, frames.names)
-        found.append(_times(frames)[:, named[frames.name]])
-    start_ns, end_ns, thread_gid = np.concatenate(found, axis=1)
+        times.append(_times(frames)[:, named[frames.name]])
+    start_ns, end_ns, thread_gid = np.concatenate(times, axis=1)
     return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
 
 

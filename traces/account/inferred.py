@@ -53,9 +53,9 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
     since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
     of_own = np.zeros(len(since_ns), dtype=PLACE)
-    for one in distinct(thread).tolist():
-        mine = rows.launch_thread == one
-        of_own[mine] = _between(wait_ns[thread == one], since_ns[mine], rows.launch_ns[mine])
+    for gid in distinct(thread).tolist():
+        mine = rows.launch_thread == gid
+        of_own[mine] = _between(wait_ns[thread == gid], since_ns[mine], rows.launch_ns[mine])
     claims_ns = distinct(rows.launch_ns[of_own > 0])
     left = _between(wait_ns, stream_ns, rows.launch_ns) - _between(
         claims_ns, stream_ns + 1, rows.launch_ns
@@ -179,8 +179,8 @@ def last_to_end(
     find_last.over(max(len(by_end), summed(high - low)))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
-    found = producer != NONE
-    return consumer[found], producer[found]
+    has_producer = producer != NONE
+    return consumer[has_producer], producer[has_producer]
 
 
 @loop("producer")
@@ -199,10 +199,10 @@ def find_last(
     for index in range(len(consumer)):
         place = consumer[index]
         for at in range(high[index] - 1, low[index] - 1, -1):
-            other = by_end[at]
-            fits = taken[other] >= 0 and taken[other] + taken[place] > room
-            if fits and stream[other] != stream[place] and turn_ns[other] < turn_ns[place]:
-                producer[index] = other
+            candidate = by_end[at]
+            fits = taken[candidate] >= 0 and taken[candidate] + taken[place] > room
+            if fits and stream[candidate] != stream[place] and turn_ns[candidate] < turn_ns[place]:
+                producer[index] = candidate
                 break
 
 
@@ -241,16 +241,16 @@ def current_stream_producers(
 
 
 def _latest_before(
-    rows: Activities, candidates: IntArray, have: IntArray, asked: IntArray, want: IntArray
+    rows: Activities, candidates: IntArray, have: IntArray, consumers: IntArray, want: IntArray
 ) -> IntArray:
-    """Of each asked activity the latest candidate launched before it that has what it wants; -1:
+    """Of each consumer the latest candidate that was launched before it and has what it wants; -1:
     none.
     """
     launch_ns = rows.launch_ns[candidates]
     order = np.lexsort((launch_ns, have))
-    last = count_before(have, launch_ns, want, rows.launch_ns[asked]) - 1
-    found = np.append(have[order], NULL)[last] == want
-    return np.where(found, np.append(candidates[order], NONE)[last], NONE)
+    last = count_before(have, launch_ns, want, rows.launch_ns[consumers]) - 1
+    matches = np.append(have[order], NULL)[last] == want
+    return np.where(matches, np.append(candidates[order], NONE)[last], NONE)
 
 
 DEPTH: Final = 3
@@ -290,11 +290,11 @@ class _LaunchOrder:
     def of(cls, rows: Activities, by_launch: IntArray, before: IntArray) -> _LaunchOrder:
         number = np.zeros(len(rows), dtype=PLACE)
         number[by_launch] = np.arange(len(by_launch))
-        what, previous = signature(rows), before[by_launch]
+        kind, previous = signature(rows), before[by_launch]
         ago = np.arange(len(by_launch), dtype=PLACE) - number[previous]
-        mine = what[by_launch]
+        mine = kind[by_launch]
         ago = np.where(previous != NONE, ago, len(by_launch))
-        context = group_of(mine, what[previous], ago)
+        context = group_of(mine, kind[previous], ago)
         bucket, key = rows.bucket[by_launch], rows.key[by_launch]
         is_copy: BoolArray = bucket == Bucket.COPY
         feeds_host = is_copy & (key == COPY_KINDS.index("memcpy_d2h"))  # the host, never a kernel
@@ -318,8 +318,8 @@ def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
         candidate = candidates[place[open_]]
         holds = _never_violated(order, consumer[open_], candidate)
         chosen[open_[holds]] = candidate[holds]
-    found = chosen != NONE
-    return consumer[found], chosen[found]
+    has_candidate = chosen != NONE
+    return consumer[has_candidate], chosen[has_candidate]
 
 
 def _never_violated(order: _LaunchOrder, x: IntArray, candidate: IntArray) -> BoolArray:

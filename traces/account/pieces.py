@@ -89,10 +89,10 @@ def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     within = np.arange(summed(count)) - np.repeat(np.cumsum(count) - count, count)
     at = first[of] + within
     tile_end = np.append(tiling.start_ns[1:], FOREVER)
-    whole = pieces.take(of)
-    start_ns = np.maximum(whole.start_ns, tiling.start_ns[at])
-    end_ns = np.minimum(whole.end_ns, tile_end[at])
-    return replace(whole, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
+    uncut = pieces.take(of)
+    start_ns = np.maximum(uncut.start_ns, tiling.start_ns[at])
+    end_ns = np.minimum(uncut.end_ns, tile_end[at])
+    return replace(uncut, start_ns=start_ns, end_ns=end_ns), tiling.label[at]
 
 
 def last_to_end(
@@ -219,8 +219,8 @@ def judged(
     work: IntArray | int = -1,
 ) -> Judged:
     """Pieces of some reasons, or all of one."""
-    told = np.broadcast_arrays(pieces.kernel, reason, work, decided)
-    return Judged(pieces.start_ns, pieces.end_ns, *told)
+    columns = np.broadcast_arrays(pieces.kernel, reason, work, decided)
+    return Judged(pieces.start_ns, pieces.end_ns, *columns)
 
 
 def waited_for(

@@ -121,8 +121,8 @@ def _believable(
 
 def _alike(rows: Activities, consumer: IntArray, producer: IntArray) -> IntArray:
     """A number for each pair, the same where what they are and the producer's stream are."""
-    what = signature(rows)
-    return group_of(what[consumer], group_of(what, rows.stream_id)[producer])
+    kind = signature(rows)
+    return group_of(kind[consumer], group_of(kind, rows.stream_id)[producer])
 
 
 def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
@@ -140,8 +140,8 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     if not len(waits):
         return NOWHERE, NOWHERE, False
     record = _record_of(columns, waits, wait_ns, records, record_ns)
-    found = record != NONE
-    waits, wait_ns, record = waits[found], wait_ns[found], record[found]
+    is_known = record != NONE
+    waits, wait_ns, record = waits[is_known], wait_ns[is_known], record[is_known]
     stream = _LaunchOrder(rows)
     wait_stream = columns.syncs.stream_id[waits]
     consumer = stream.beside(wait_stream, wait_ns, 0)
@@ -160,7 +160,7 @@ def event_edges(rank: RankTimeline) -> tuple[IntArray, IntArray, bool]:
     both = (consumer != NONE) & (producer != NONE)
     # in runtime and driver once
     called = np.bincount(columns.calls.name[wait_calls(rank)]).max()
-    return consumer[both], producer[both], bool(found.sum() >= NEARLY_ALL.value * called)
+    return consumer[both], producer[both], bool(is_known.sum() >= NEARLY_ALL.value * called)
 
 
 def pending(
@@ -185,11 +185,11 @@ def pending(
             behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
-    found = []
-    for row, several in enumerate(behind):
-        for _, earlier in several.values():
-            found.append((row, earlier))
-    own_rows, earlier_rows = ints(found).reshape(len(found), 2).T
+    pairs = []
+    for row, latest in enumerate(behind):
+        for _, earlier in latest.values():
+            pairs.append((row, earlier))
+    own_rows, earlier_rows = ints(pairs).reshape(len(pairs), 2).T
     return own_rows, earlier_rows
 
 
@@ -197,8 +197,8 @@ _Latest = dict[int, tuple[int, int]]
 """By the stream that was recorded: when it was last, and the wait for that."""
 
 
-def _merged(some: _Latest, others: _Latest) -> _Latest:
-    return some | {stream: max(one, some.get(stream, one)) for stream, one in others.items()}
+def _merged(left: _Latest, right: _Latest) -> _Latest:
+    return left | {stream: max(wait, left.get(stream, wait)) for stream, wait in right.items()}
 
 
 class _Waits:
@@ -263,15 +263,15 @@ class _LaunchOrder:
         """The last work of a stream that began before some work, if launched before a time; -1:
         none.
         """
-        found = np.full(len(stream), NONE)
-        for one in distinct(stream).tolist():
-            on, mine = np.flatnonzero(self._stream_of == one), np.flatnonzero(stream == one)
+        last_work = np.full(len(stream), NONE)
+        for number in distinct(stream).tolist():
+            on, mine = np.flatnonzero(self._stream_of == number), np.flatnonzero(stream == number)
             last = np.searchsorted(on, consumer[mine]) - 1
             begun = on[last]
-            found[mine] = np.where(
+            last_work[mine] = np.where(
                 (last >= 0) & (self._launch_of[begun] < host_ns[mine]), begun, NONE
             )
-        return found
+        return last_work
 
     def beside(self, stream: IntArray, host_ns: IntArray, step: int) -> IntArray:
         """The first work launched on a stream after a time (step 0), or the last before it (-1);

@@ -109,7 +109,7 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
     host = host_calls(rank, (NULL, int(rows.end_ns.max())))
     last = {
         poll.call: poll.work
-        for poll in sorted(find_polls(rank, host), key=lambda one: -one.after_ns)
+        for poll in sorted(find_polls(rank, host), key=lambda poll: -poll.after_ns)
     }
     call, work = ints(list(last.items())).reshape(len(last), 2).T
     calls, nothing = columns.calls, np.full(len(call), NULL)
@@ -230,8 +230,8 @@ class Waits:
         """
         if not len(stalled):
             return stalled
-        some = np.flatnonzero(np.isin(self._calls.thread_gid, self._rows.launching_threads))
-        waiting = self._calls.take(some[self.is_waiting(some)])
+        of_launchers = np.flatnonzero(np.isin(self._calls.thread_gid, self._rows.launching_threads))
+        waiting = self._calls.take(of_launchers[self.is_waiting(of_launchers)])
         unrecorded = np.full(len(waiting), REASON["blocking.unrecorded"])
         parts, reason = cut(stalled, tile(waiting.start_ns, waiting.end_ns, unrecorded, NONE))
         waits = reason != NONE
@@ -247,8 +247,8 @@ class Waits:
         """
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
-        found = list(self._parts(host, np.flatnonzero(waiting).tolist()))
-        index, start_ns, end_ns, work, cause, under = ints(found).reshape(len(found), 6).T
+        cut_parts = list(self._parts(host, np.flatnonzero(waiting).tolist()))
+        index, start_ns, end_ns, work, cause, under = ints(cut_parts).reshape(len(cut_parts), 6).T
         parts, ran = host.take(index), work != NONE
         parts = replace(
             parts,
@@ -282,14 +282,14 @@ class Waits:
         """
         rows, begin, back = self._rows, self._calls.start_ns[call], self._calls.end_ns[call]
         low, high = np.searchsorted(self._ended, (begin, back), side="right")
-        some = self._by_end[low:high]
-        some = some[self._launched[some] < begin]
+        ended = self._by_end[low:high]
+        ended = ended[self._launched[ended] < begin]
         low, high = np.searchsorted(self._own_call, (call, call + 1))
         own = self._own[low:high]
         if len(own):  # what ended after its own copy did not keep it
-            some = some[rows.end_ns[some] <= rows.end_ns[own].max()]
+            ended = ended[rows.end_ns[ended] <= rows.end_ns[own].max()]
         # of equals its own comes first
-        return np.concatenate((own, some))
+        return np.concatenate((own, ended))
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs
@@ -318,11 +318,11 @@ class Waits:
             return CAUSE["token_count_sync"]
         begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
         low, high = np.searchsorted(self._ends, (begin, back), side="right")
-        some = self._all_by_end[low:high]
-        some = some[self._launched[some] < begin]
-        counts = some[self._is_count[some]]
+        ended = self._all_by_end[low:high]
+        ended = ended[self._launched[ended] < begin]
+        counts = ended[self._is_count[ended]]
         for stream in distinct(self._rows.stream_id[counts]).tolist():
-            beside = some[self._rows.stream_id[some] == stream]
+            beside = ended[self._rows.stream_id[ended] == stream]
             latest_ns = self._rows.end_ns[beside[-1]]  # of equals, the copy says more
             if self._is_count[beside[self._rows.end_ns[beside] == latest_ns]].any():
                 return CAUSE["token_count_sync"]
