@@ -78,7 +78,7 @@ class HostOrder:
 
     def _last_of(self, ends_ns: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
         between = zip(self.launched_before(first_ns), self.launched_before(last_ns), strict=True)
-        return ints([ends_ns[slice(*one)].max(initial=NULL) for one in between])
+        return ints([ends_ns[slice(*pair)].max(initial=NULL) for pair in between])
 
     def goes_on_ns(self, host_ns: int) -> int:
         """When compute launched after a host time began."""
@@ -96,7 +96,7 @@ class HostOrder:
         return self._between(self._kernels_so_far, first_ns, last_ns)
 
     def compute_between(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        """The same of compute alone."""
+        """How many activities of compute were launched in each host interval [first, last)."""
         return self._between(self._compute_so_far, first_ns, last_ns)
 
     def compute_work_ns(self, first: IntArray, last: IntArray) -> IntArray:

@@ -36,7 +36,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
     if selection.by_time:
         steps = _given_window(rank, selection)
     elif selection.whole:
-        steps = _whole(rank)
+        steps = _whole_window(rank)
     elif selection.nvtx is not None:
         steps = leave_out_hiccups(_given_steps(rank, selection.nvtx))
     else:
@@ -76,19 +76,19 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
         if chosen.source == "period" and not shows_steps(rank, roles, chosen):
             chosen = replace(chosen, unit="block")
         return replace(chosen, disagreement=disagreement_of(usable))
-    return _whole(rank)
+    return _whole_window(rank)
 
 
-def _whole(rank: RankTimeline) -> Steps:
+def _whole_window(rank: RankTimeline) -> Steps:
     return one_window("none", "first to last GPU activity", *_extent(rank))
 
 
 def _finest(ways: list[Steps]) -> Steps:
     """The first way, unless it took a single range for a step in which an optimizer steps often."""
     first = ways[0]
-    for one in ways:
-        if one.source == "optimizer" and len(one.used) > 1 and len(first.recorded) == 1:
-            return one
+    for way in ways:
+        if way.source == "optimizer" and len(way.used) > 1 and len(first.recorded) == 1:
+            return way
     return first
 
 

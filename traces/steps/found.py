@@ -109,7 +109,7 @@ class Steps:
         return tuple(step.index for step in self.recorded if step.is_warm_up)
 
     def with_warm_up(self) -> Steps:
-        """The same with the first one, where that was left out for its length."""
+        """These steps with the warm-up step among the used ones."""
         recorded = [*self.recorded]
         for place, step in enumerate(recorded):
             if step.is_warm_up:
@@ -117,7 +117,7 @@ class Steps:
         return self.with_recorded(recorded)
 
     def with_recorded(self, recorded: list[Step]) -> Steps:
-        """The same with its steps judged otherwise."""
+        """These steps judged otherwise; the windows follow."""
         windows = from_steps(self.source, self.what, tuple(recorded)).windows
         return replace(self, recorded=tuple(recorded), windows=windows)
 
@@ -142,7 +142,7 @@ class Steps:
         GPU work; None of a window that was given.
         """
         slow, (first_ns, last_ns) = frozenset(self.slow), self.extent_ns
-        inside = [one for one in self.recorded if one.dropped is None or one.index in slow]
+        inside = [step for step in self.recorded if step.dropped is None or step.index in slow]
         if not inside and self.source == "none":
             return Outside(max(0, int(self.windows.start_ns[0]) - first_ns), 0, 0)
         if not inside:

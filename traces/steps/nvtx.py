@@ -46,6 +46,7 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
     if not len(threads):
         return None
     rows = rank.activities
+    # a thread that loads data launches copies, and has ranges with a step's name too
     launches = _counts(rows.launch_thread[rows.source != Source.COPY], threads)
     merits = list(zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True))
     place = merits.index(max(merits))
@@ -66,19 +67,19 @@ def step_named_ranges(rank: RankTimeline, order: HostOrder) -> HostRanges | None
     may come from there.
     """
     launches_known = bool((rank.activities.launch_thread != NULL).any())
-    several: list[tuple[tuple[bool, int, int, int], HostRanges]] = []
+    candidates: list[tuple[tuple[bool, int, int, int], HostRanges]] = []
     for name, texts in sorted(_families(rank).items()):
         wanted = mask_of(np.array(texts), len(rank.columns.range_texts))
-        found = matching_ranges(rank, wanted, f'NVTX range "{name}"')
-        if found is None or (launches_known and not found.thread_launches):
+        ranges = matching_ranges(rank, wanted, f'NVTX range "{name}"')
+        if ranges is None or (launches_known and not ranges.thread_launches):
             continue
-        enclosed = summed(order.kernels_between(found.start_ns, found.end_ns))
+        enclosed = summed(order.kernels_between(ranges.start_ns, ranges.end_ns))
         enough = enclosed >= MOST.value * order.kernel_count
-        merits = (len(found) > 1, found.thread_launches, enclosed, -len(found))
+        merits = (len(ranges) > 1, ranges.thread_launches, enclosed, -len(ranges))
         if enough:
-            several.append((merits, found))
-    if several:
-        return max(several, key=itemgetter(0))[1]
+            candidates.append((merits, ranges))
+    if candidates:
+        return max(candidates, key=itemgetter(0))[1]
     return None
 
 
@@ -87,8 +88,8 @@ def nvtx_steps(rank: RankTimeline, order: HostOrder) -> Found | None:
     ranges = step_named_ranges(rank, order)
     if ranges is None:
         return None
-    found = steps_of(ranges, order)
-    return replace(found, steps=leave_out_partial(found.steps, found.kernel_counts))
+    way = steps_of(ranges, order)
+    return replace(way, steps=leave_out_partial(way.steps, way.kernel_counts))
 
 
 def steps_of(ranges: HostRanges, order: HostOrder) -> Found:

@@ -25,7 +25,7 @@ from traces.timeline import Activities, RankTimeline, Source
 from traces.training import Roles
 
 
-def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Found:
+def without_other_work(way: Found, order: HostOrder, rows: Activities) -> Found:
     """The stretches, each that holds more than a step cut at the launch before its last kernels
     that are one.
 
@@ -35,18 +35,18 @@ def without_other_work(found: Found, order: HostOrder, rows: Activities) -> Foun
     """
     kernels = rows.source[order.places] != Source.COPY
     places = order.places[kernels]
-    launch_ns, what = order.launch_ns[kernels], signature(rows)[places]
-    bounds = np.searchsorted(launch_ns, (found.host_start_ns, found.host_end_ns))
+    launch_ns, kinds = order.launch_ns[kernels], signature(rows)[places]
+    bounds = np.searchsorted(launch_ns, (way.host_start_ns, way.host_end_ns))
     stretches = [*map(slice, *bounds)]
-    counts = found.kernel_counts[1:-1]
+    counts = way.kernel_counts[1:-1]  # both ends are less than a step
     usual = median_low(counts)
-    step = what[stretches[1 + counts.index(usual)]]
+    step = kinds[stretches[1 + counts.index(usual)]]
     longer = ints(counts) > (1 + HALF_A_WALL.value) * usual
-    start_ns = found.host_start_ns.copy()
+    start_ns = way.host_start_ns.copy()
     for place in np.flatnonzero(np.append(True, longer)):
-        if cut := _where_step_begins(what[stretches[place]], step):
+        if cut := _where_step_begins(kinds[stretches[place]], step):
             start_ns[place] = launch_ns[stretches[place]][cut - 1] + 1
-    return found_between(order, start_ns, found.host_end_ns, found.what)
+    return found_between(order, start_ns, way.host_end_ns, way.what)
 
 
 def _where_step_begins(head: IntArray, step: IntArray) -> int:
@@ -109,10 +109,10 @@ def optimizer_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found
         if marks is None or (ends_ns := cluster_ends_ns(marks, order)) is None:
             continue
         ends_ns = _after_collectives_ns(ends_ns, rank.activities, order)
-        found = _steps_ending_at(ends_ns, order, marks.what)
-        found = without_other_work(found, order, rank.activities)
-        if _repeats(found, order, roles):
-            return _without_parts(found)
+        way = _steps_ending_at(ends_ns, order, marks.what)
+        way = without_other_work(way, order, rank.activities)
+        if _repeats(way, order, roles):
+            return _without_parts(way)
     return None
 
 
@@ -166,11 +166,11 @@ def _gap_that_parts(gap_ns: IntArray, own_ns: int) -> int | None:
 
 def _marks_of_ranges(rank: RankTimeline, order: HostOrder) -> Marks | None:
     wanted = passing(is_optimizer_name, rank.columns.range_texts)
-    found = matching_ranges(rank, wanted, "to the end of each optimizer range")
-    if found is None or not found.thread_launches:
+    ranges = matching_ranges(rank, wanted, "to the end of each optimizer range")
+    if ranges is None or not ranges.thread_launches:
         return None
-    first, end = order.launched_before(found.start_ns), order.launched_before(found.end_ns)
-    return Marks(first, end, found.end_ns, found.what)
+    first, end = order.launched_before(ranges.start_ns), order.launched_before(ranges.end_ns)
+    return Marks(first, end, ranges.end_ns, ranges.what)
 
 
 def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
@@ -189,16 +189,16 @@ def _steps_ending_at(ends_ns: IntArray, order: HostOrder, what: str) -> Found:
     return found_between(order, cuts[:-1], cuts[1:], what)
 
 
-def _repeats(found: Found, order: HostOrder, roles: Roles) -> bool:
+def _repeats(way: Found, order: HostOrder, roles: Roles) -> bool:
     """Whether the stretches between two clusters are steps, as far as their kernels tell.
 
     The stretches at both ends are each less than a step, so all whole steps together hold as many
     kernels; and a step has whatever there is of forward and of backward.
     """
-    head, *whole, tail = found.kernel_counts
+    head, *whole, tail = way.kernel_counts
     if sum(whole) < (1 - HALF_A_WALL.value) * max(head, tail):
         return False
-    starts, ends = found.host_start_ns[1:-1], found.host_end_ns[1:-1]
+    starts, ends = way.host_start_ns[1:-1], way.host_end_ns[1:-1]
     forward = _most_have(roles.forward, order, starts, ends)
     return forward and _most_have(roles.backward, order, starts, ends)
 
@@ -208,20 +208,20 @@ def _most_have(role: BoolArray, order: HostOrder, starts_ns: IntArray, ends_ns: 
     return bool(2 * having.sum() >= len(having)) or not role.any()
 
 
-def _without_parts(found: Found) -> Found:
+def _without_parts(way: Found) -> Found:
     """Leave out both ends where they are not a whole step, by the number of their kernels."""
-    _, *counts, _ = found.kernel_counts
-    head, *whole, tail = found.steps
+    _, *counts, _ = way.kernel_counts
+    head, *whole, tail = way.steps
     whole = leave_out_partial(whole, counts)
     kept = [count for step, count in zip(whole, counts, strict=True) if step.dropped is None]
     usual = median_ns(kept or counts)
-    head = _judged_head(head, found.kernel_counts[0], usual)
+    head = _judged_head(head, way.kernel_counts[0], usual)
     tail = drop(
-        tail, f"partial: the recording ends after {found.kernel_counts[-1]} of {usual} kernels"
+        tail, f"partial: the recording ends after {way.kernel_counts[-1]} of {usual} kernels"
     )
-    worth = np.array(found.kernel_counts) > HALF_A_WALL.value * usual
+    worth = np.array(way.kernel_counts) > HALF_A_WALL.value * usual
     worth[1:-1] = True
-    return replace(found, steps=[head, *whole, tail]).take(worth)
+    return replace(way, steps=[head, *whole, tail]).take(worth)
 
 
 def _judged_head(head: Step, count: int, usual: int) -> Step:

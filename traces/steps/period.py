@@ -73,14 +73,14 @@ def matching_lags(codes: IntArray, shortest: int, longest: int) -> tuple[FloatAr
 
 def _least_divisor(codes: IntArray, lag: int, match: float, shortest: int, chance: float) -> int:
     """The lag divided by primes as long as the result matches as well."""
-    prime, rest = 2, lag
-    while rest > 1:
-        if rest % prime:
+    prime, left = 2, lag
+    while left > 1:
+        if left % prime:
             prime += 1
-            if prime * prime > rest:  # of what is left only itself
-                prime = rest
+            if prime * prime > left:  # of what is left only itself
+                prime = left
             continue
-        rest //= prime
+        left //= prime
         if lag // prime >= shortest and match_at(codes, lag // prime, chance) >= match - TIED.value:
             lag //= prime
     return lag
@@ -171,7 +171,7 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
                 known = (
                     "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
                 )
-                return _found(
+                return _as_steps(
                     periods, order, f"{sequence.what}, {lag} kernels long, {periods.why}{known}"
                 )
             if not roles.optimizer.any():  # several layers are no step where one is none
@@ -248,13 +248,13 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     return _Periods(lag, why, cuts[:-1][kept], cuts[1:][kept], counts[kept], alike[kept])
 
 
-def _found(periods: _Periods, order: HostOrder, what: str) -> Found:
-    found = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
+def _as_steps(periods: _Periods, order: HostOrder, what: str) -> Found:
+    way = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
     steps = []
-    told = row_by_row(periods.counts, periods.alike)
-    for step, (count, alike) in zip(found.steps, told, strict=True):
+    figures = row_by_row(periods.counts, periods.alike)
+    for step, (count, alike) in zip(way.steps, figures, strict=True):
         steps.append(_judged(step, count, periods.lag, alike))
-    return replace(found, steps=steps)
+    return replace(way, steps=steps)
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
@@ -279,9 +279,9 @@ def _cut(start_ns: IntArray, end_ns: IntArray, lag: int) -> tuple[int, str]:
 
 def _model(codes: IntArray, lag: int) -> IntArray:
     """The period that is most like the one after it; codes from the first step's start on."""
-    whole = codes[: len(codes) // lag * lag].reshape(-1, lag)
-    alike = np.mean(whole[1:] == whole[:-1], axis=1)
-    return whole[int(np.argmax(alike)) if len(alike) else 0]
+    periods = codes[: len(codes) // lag * lag].reshape(-1, lag)
+    alike = np.mean(periods[1:] == periods[:-1], axis=1)
+    return periods[int(np.argmax(alike)) if len(alike) else 0]
 
 
 def _judged(step: Step, count: int, lag: int, alike: float) -> Step:

@@ -42,13 +42,13 @@ _INITIALISING: Final = (CallKind.INIT, CallKind.ALLOCATE, CallKind.FREE)
 _FLUSHES: Final = compiled("(?i)flush|stop")
 
 
-def leave_out_unusual(rank: RankTimeline, found: Found) -> list[Step]:
+def leave_out_unusual(rank: RankTimeline, way: Found) -> list[Step]:
     """The rules all ways share, partial steps aside: graph capture, profiler flush, warm-up."""
-    steps = leave_out_flush(rank, leave_out_capture(rank, found))
-    return leave_out_warm_up(steps, _initialising_ns(rank, found))
+    steps = leave_out_flush(rank, leave_out_capture(rank, way))
+    return leave_out_warm_up(steps, _initialising_ns(rank, way))
 
 
-def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
+def leave_out_capture(rank: RankTimeline, way: Found) -> list[Step]:
     """Drop steps in which the rank's process began to capture a CUDA graph: the model runs
     otherwise.
     """
@@ -56,10 +56,10 @@ def leave_out_capture(rank: RankTimeline, found: Found) -> list[Step]:
     begins = passing(_CAPTURES.match, names)
     chosen = begins[calls.name] & _is_of(rank, calls)
     at_ns = np.sort(calls.start_ns[chosen])
-    counts = np.searchsorted(at_ns, found.host_end_ns) - np.searchsorted(at_ns, found.host_start_ns)
+    counts = np.searchsorted(at_ns, way.host_end_ns) - np.searchsorted(at_ns, way.host_start_ns)
     return [
         drop(step, "graph capture: cudaStreamBeginCapture was called in it") if count > 0 else step
-        for step, count in zip(found.steps, counts.tolist(), strict=True)
+        for step, count in zip(way.steps, counts.tolist(), strict=True)
     ]
 
 
@@ -115,7 +115,7 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     return [*map(judged, steps, kernel_counts)]
 
 
-def _median_without(ordered: list[int], one: int) -> int | None:
+def _median_without(ordered: list[int], count: int) -> int | None:
     """The lower median of rising numbers without one of them; None where no other is left.
 
     The lower one: of three steps that with an evaluation in it is not what the other two are held
@@ -125,7 +125,7 @@ def _median_without(ordered: list[int], one: int) -> int | None:
     if others < 1:
         return None
     middle = (others - 1) // 2
-    return ordered[middle + (middle >= bisect_left(ordered, one))]
+    return ordered[middle + (middle >= bisect_left(ordered, count))]
 
 
 def leave_out_warm_up(steps: list[Step], initialising_ns: IntArray) -> list[Step]:
@@ -139,12 +139,12 @@ def leave_out_warm_up(steps: list[Step], initialising_ns: IntArray) -> list[Step
     used = [place for place, step in enumerate(steps) if step.dropped is None]
     if len(used) < 2:
         return steps
-    first, rest = used[0], used[1:]
+    first, later = used[0], used[1:]
     first_ns, *lengths = lengths_ns(used_of(steps))
     if first_ns <= (1 + HALF_A_WALL.value) * max(lengths):
         return steps
     more_ns = first_ns - median(lengths)
-    loading_ns = initialising_ns[first] - np.median(initialising_ns[rest])
+    loading_ns = initialising_ns[first] - np.median(initialising_ns[later])
     initialises = bool(loading_ns > MOST.value * more_ns)
     if alternate(lengths):
         # a rhythm comes back to its longest step
@@ -189,7 +189,7 @@ def _in_turn(far: BoolArray, rounds: int) -> bool:
     return max(places[0], len(far) - places[-1], *apart) <= min(apart)
 
 
-def _initialising_ns(rank: RankTimeline, found: Found) -> IntArray:
+def _initialising_ns(rank: RankTimeline, way: Found) -> IntArray:
     """How long the rank's process was in calls that load modules or allocate, in each step on the
     host.
     """
@@ -197,7 +197,7 @@ def _initialising_ns(rank: RankTimeline, found: Found) -> IntArray:
     of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
     mine = of_kind & _is_of(rank, calls)
     loading = instants_of(calls, mine)
-    return covered_ns(found.host_start_ns, found.host_end_ns, loading)
+    return covered_ns(way.host_start_ns, way.host_end_ns, loading)
 
 
 def leave_out_hiccups(steps: Steps) -> Steps:
@@ -235,13 +235,13 @@ def leave_out_hiccups(steps: Steps) -> Steps:
 def disagreement_of(ways: list[Steps]) -> str | None:
     """In words, which ways give another median step than the first; None where all agree."""
     chosen, *others = ways
-    usual_ns, said = median_ns(leave_out_hiccups(chosen).lengths_ns()), []
+    usual_ns, differing = median_ns(leave_out_hiccups(chosen).lengths_ns()), []
     for steps in others:
         length_ns = median_ns(leave_out_hiccups(steps).lengths_ns())
         used = counted(len(steps.used), "step")
         if abs(length_ns - usual_ns) > HALF_A_WALL.value * usual_ns:
-            said.append(f"{steps.what}: {duration(length_ns)} ({used})")
-    if not said:
+            differing.append(f"{steps.what}: {duration(length_ns)} ({used})")
+    if not differing:
         return None
     used = counted(len(chosen.used), "step")
-    return f"{chosen.what}: median step {duration(usual_ns)} ({used}), but " + "; ".join(said)
+    return f"{chosen.what}: median step {duration(usual_ns)} ({used}), but " + "; ".join(differing)

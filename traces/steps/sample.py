@@ -55,7 +55,7 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
     those of all. Where there are no steps, and more `activities` than are replayed whole, slices of
     the window.
     """
-    used, before = steps.used, {one.end_ns: one.start_ns for one in steps.recorded}
+    used, before = steps.used, {step.end_ns: step.start_ns for step in steps.recorded}
     if not used and activities > WHOLE.value:
         return _slices(steps.windows, WHOLE.value / activities)
     begin_ns, end_ns = steps.windows.start_ns, steps.windows.end_ns

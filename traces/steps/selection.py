@@ -117,5 +117,5 @@ def seconds(time_ns: int) -> str:
 
     From the integer, since UNIX times in ns are beyond a double.
     """
-    sign, rest = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
-    return f"{sign}{rest // 10**9}.{rest % 10**9:09d}s"
+    sign, size_ns = ("-", -time_ns) if time_ns < 0 else ("", time_ns)
+    return f"{sign}{size_ns // 10**9}.{size_ns % 10**9:09d}s"

@@ -28,7 +28,7 @@ unit."""
 _WRITES: Final = frozenset(["fsync", "fwrite", "pwrite", "pwrite64", "write", "writev"])
 
 
-def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step]:
+def mark_units(rank: RankTimeline, way: Found, steps: list[Step]) -> list[Step]:
     """Mark the used steps that copy more to the host than the usual one, or do what most others do
     not.
 
@@ -40,7 +40,7 @@ def mark_units(rank: RankTimeline, found: Found, steps: list[Step]) -> list[Step
     if not FEWEST.value <= len(used) < SLOW_STEPS.value:
         return steps
     begin_ns, end_ns = ints(borders_ns(used_of(steps))).T
-    host_start_ns, host_end_ns = found.host_start_ns[used], found.host_end_ns[used]
+    host_start_ns, host_end_ns = way.host_start_ns[used], way.host_end_ns[used]
     copies_more, since_ns = _copies_more(rank, host_start_ns, host_end_ns)
     saving = union(since_ns[copies_more], host_end_ns[copies_more])
     apart_ns = covered_ns(begin_ns, end_ns, join(saving, _apart(rank, host_start_ns, host_end_ns)))
@@ -77,7 +77,7 @@ def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
     host.
     """
     apart = spans()
-    for rows, code, texts in _told(rank):
+    for rows, code, texts in _named(rank):
         mine = np.flatnonzero(
             np.isin(rows.thread_gid, rank.activities.launching_threads) & (code >= 0)
         )
@@ -94,7 +94,7 @@ def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
     return join(apart, instants_of(calls, writes))
 
 
-def _told(rank: RankTimeline) -> Iterator[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]]:
+def _named(rank: RankTimeline) -> Iterator[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]]:
     columns = rank.columns
     yield columns.ranges, columns.ranges.text, columns.range_texts
     if columns.frames is not None:
