@@ -44,14 +44,14 @@ def shown(frames: tuple[tuple[str, str], ...], most: int) -> Texts:
     """Frames of known packages as package path and function, innermost first; all else is own code,
     once.
     """
-    found: list[str] = []
+    texts: list[str] = []
     for file, function in frames:
         text = _shown(file, function)
-        if not found or found[-1] != text:
-            found.append(text)
-        if len(found) == most:
+        if not texts or texts[-1] != text:
+            texts.append(text)
+        if len(texts) == most:
             break
-    return tuple(found)
+    return tuple(texts)
 
 
 def _shown(file: str, function: str) -> str:

@@ -69,9 +69,9 @@ def told_paths(paths: Iterable[Path]) -> dict[Path, str]:
     `run#1.sqlite`.
     """
     names = {path: told_path(path) for path in paths}
-    several, before = Counter(names.values()), Counter[str]()
+    counts, before = Counter(names.values()), Counter[str]()
     for path, name in names.items():
-        if several[name] > 1:
+        if counts[name] > 1:
             before[name] += 1
             ending = _ending(name)
             names[path] = f"{name[: len(name) - len(ending)]}#{before[name]}{ending}"
@@ -88,10 +88,10 @@ def told_name(name: str) -> str:
     if len(name) > _LONGEST or stem.count(" ") > _MOST_BLANKS:
         return WITHHELD + ending
     parts = _FIELDS.split(stem)
-    told = [part if place % 2 or _is_told(part) else WITHHELD for place, part in enumerate(parts)]
+    fields = [part if place % 2 or _is_kept(part) else WITHHELD for place, part in enumerate(parts)]
     if _ADDRESS.search(stem):
-        told = [WITHHELD]
-    return _SEVERAL.sub(WITHHELD, "".join(told)) + ending
+        fields = [WITHHELD]
+    return _SEVERAL.sub(WITHHELD, "".join(fields)) + ending
 
 
 _BY_PROFILER: Final = compiled(r"(.{1,200})_\d{1,10}\.\d{1,20}\.pt\.trace\.json")
@@ -105,20 +105,20 @@ def recorder_of(path: PurePath) -> Texts:
     """The machine after which the PyTorch profiler names a file by itself:
     HOST_PID.TIME.pt.trace.json.
     """
-    found = _BY_PROFILER.match(path.name)
-    if found:
-        return own_words([found[1]])
+    match = _BY_PROFILER.match(path.name)
+    if match:
+        return own_words([match[1]])
     return ()
 
 
 def own_words(names: Iterable[str]) -> Texts:
     """Hosts and users by which a recorded name may be told apart; words of the field are none."""
-    found = dict[str, None]()
+    own = dict[str, None]()
     for name in names:
-        for one in (name, name.partition(".")[0]):
-            if len(one) >= _SHORTEST and one.lower() not in _words():
-                found[one] = None
-    return tuple(islice(found, _MOST_OWN))
+        for word in (name, name.partition(".")[0]):
+            if len(word) >= _SHORTEST and word.lower() not in _words():
+                own[word] = None
+    return tuple(islice(own, _MOST_OWN))
 
 
 def is_file(name: str) -> bool:
@@ -132,7 +132,7 @@ def _ending(name: str) -> str:
     return name[len(name) - max(map(len, known), default=0) :]
 
 
-def _is_told(field: str) -> bool:
+def _is_kept(field: str) -> bool:
     return _machine().match(field) is None and all(map(_is_label, _LABELS.split(field)))
 
 
@@ -148,4 +148,4 @@ def _is_known(part: str) -> bool:
         return len(part) <= _LONGEST_NUMBER or _TIME.fullmatch(part) is not None
     if len(part) <= _INITIALS or part.lower() in _words():
         return True
-    return all(len(one) > _INITIALS and one.lower() in _words() for one in _HUMPS.findall(part))
+    return all(len(hump) > _INITIALS and hump.lower() in _words() for hump in _HUMPS.findall(part))

@@ -93,12 +93,12 @@ def public_frame(text: str) -> Frame | None:
     Spelled as the profiler does: `package/file.py(12): function`, `nn.Module: Linear_0`; native
     ones `library.so: symbol`.
     """
-    if found := _MODULE.fullmatch(text):
-        return Frame(FrameKind.MODULE, found[1])
-    if found := _PYTHON.fullmatch(text):
-        kind, name = FrameKind.FUNCTION, _of_python(found["path"], found["function"])
-    elif not text.startswith("<") and (found := _NATIVE.fullmatch(text)):
-        kind, name = FrameKind.NATIVE, _of_library(found["path"], found["symbol"])
+    if match := _MODULE.fullmatch(text):
+        return Frame(FrameKind.MODULE, match[1])
+    if match := _PYTHON.fullmatch(text):
+        kind, name = FrameKind.FUNCTION, _of_python(match["path"], match["function"])
+    elif not text.startswith("<") and (match := _NATIVE.fullmatch(text)):
+        kind, name = FrameKind.NATIVE, _of_library(match["path"], match["symbol"])
     else:
         return None
     if name:
@@ -201,18 +201,18 @@ def public_span(text: str) -> Frame | None:
     """An operator or a range that names what a thread does, or hides it; None for a step's own
     range.
     """
-    said = public_range(text)
-    if said is not None:
-        return _span(said)
+    shown = public_range(text)
+    if shown is not None:
+        return _span(shown)
     return None if is_step_name(text) else WITHHELD
 
 
 @cache
-def _span(said: str) -> Frame | None:
-    if is_step_name(said) and not is_optimizer_name(said):
+def _span(text: str) -> Frame | None:
+    if is_step_name(text) and not is_optimizer_name(text):
         return None
-    kind = FrameKind.OPERATOR if _OPERATOR.match(said) else FrameKind.RANGE
-    return Frame(kind, said if kind is FrameKind.OPERATOR else family(said))
+    kind = FrameKind.OPERATOR if _OPERATOR.match(text) else FrameKind.RANGE
+    return Frame(kind, text if kind is FrameKind.OPERATOR else family(text))
 
 
 @cache

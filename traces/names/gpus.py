@@ -48,9 +48,9 @@ def product_named(name: str) -> Product | None:
     """The product of a name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where the table has it
     not.
     """
-    found = longest_within(name, tuple(products()))
-    if found:
-        return products()[found]
+    product = longest_within(name, tuple(products()))
+    if product:
+        return products()[product]
     return None
 
 
@@ -87,15 +87,15 @@ def _words_of(product: str) -> Pattern:
 @cache
 def longest_within(name: str, known: Texts) -> str | None:
     """The longest known product whose words stand in a name: `H100 PCIe` before `H100`."""
-    found = [one for one in known if _words_of(one).search(name)]
-    return max(found, key=len, default=None)
+    matches = [product for product in known if _words_of(product).search(name)]
+    return max(matches, key=len, default=None)
 
 
 def largest_sm_count() -> int:
     """SMs of the largest GPU of the table that runs CUDA: what bounds one of which nothing is
     known.
     """
-    return max(one.sm_count for one in products().values() if one.capability and one.sm_count)
+    return max(gpu.sm_count for gpu in products().values() if gpu.capability and gpu.sm_count)
 
 
 def with_products(columns: Columns, given: str | None) -> Columns:

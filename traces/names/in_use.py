@@ -29,10 +29,10 @@ def _rows() -> tuple[_Row, ...]:
 
 def in_use(names: Mapping[str, Iterable[str]]) -> tuple[InUse, ...]:
     """What names show; `names`: those of kernels, ranges, threads, frames and calls."""
-    found = {
+    uses = {
         row.use: None for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))
     }
-    return tuple(found)
+    return tuple(uses)
 
 
 def is_of_loader(frame: str) -> bool:

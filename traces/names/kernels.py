@@ -41,9 +41,10 @@ def classify_kernel(name: str) -> KernelClass:
 
     The rules are tried once per distinct name, whoever asks.
     """
+    # as the rules are written, so that the spellings of nsys and Kineto meet
     spelled = readable(name).replace("(anonymous namespace)", "<unnamed>")
-    found = (one for one in _rules() if one.pattern and one.pattern.search(spelled))
-    return next(found, UNNAMED)
+    matching = (rule for rule in _rules() if rule.pattern and rule.pattern.search(spelled))
+    return next(matching, UNNAMED)
 
 
 def is_polled_kernel(name: str) -> bool:
@@ -121,7 +122,7 @@ def compute_class(kernel: KernelClass) -> str:
 def compute_classes() -> Texts:
     """Every key `compute_by_class_ns` can have, sorted."""
     rules = written(_PACKAGE, _RULES)["rules"]  # without their patterns, which take 9 ms to compile
-    classes = {UNNAMED.class_, *(one["class"] for one in rules)} - {"comm"}
+    classes = {UNNAMED.class_, *(rule["class"] for rule in rules)} - {"comm"}
     return tuple(sorted(classes | {"grouped_gemm", GRAPH_REPLAY}))
 
 
@@ -154,9 +155,9 @@ def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
     if kernel.class_ == "comm":
         return _dispatch(name, kernel)
     if kernel.class_ == "router":
-        found = _TOPK.search(name)
-        if found:
-            return ("router", "fwd" if found[1] == "forward" else "bwd")
+        match = _TOPK.search(name)
+        if match:
+            return ("router", "fwd" if match[1] == "forward" else "bwd")
         return None
     if kernel.class_ in MODULES and kernel.subclass in ("fwd", "bwd") and not _HELPERS.search(name):
         return kernel.class_, kernel.subclass

@@ -37,9 +37,9 @@ def known_group(description: str) -> str | None:
 
 def settings_of(description: str) -> Texts:
     """The settings, by Megatron-Core's names, that make a group as large as it is."""
-    found = _row(description)
-    if found:
-        return found.settings
+    row = _row(description)
+    if row:
+        return row.settings
     return ()
 
 

@@ -66,7 +66,7 @@ def family(text: str) -> str:
 
 
 def step_family(text: str) -> str:
-    """The same of a step's name, without what a pass holds: `step[DECODE bs=16]` is a step as
+    """The family of a step's name, without what a pass holds: `step[DECODE bs=16]` is a step as
     `step[EXTEND bs=1]` is.
     """
     return family(_HOLDS.sub("", text))
@@ -106,8 +106,8 @@ def cause_of_range(text: str) -> str | None:
     """What a range says that its thread does, a key of `HOST_RANGES`; None where it says none of
     them.
     """
-    said = _HASH.sub("", text)
-    return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(said)), None)
+    bare = _HASH.sub("", text)
+    return next((cause for cause in reversed(HOST_RANGES) if HOST_RANGES[cause].search(bare)), None)
 
 
 _AGAIN: Final = compiled(r"(?i)checkpoint|recomput|(?:^|[^a-z])remat")
@@ -184,9 +184,9 @@ _LENGTH: Final = 100
 @cache
 def public_call(text: str) -> str | None:
     """A call of CUDA or HIP without its version; None for any other text."""
-    found = _CALL.fullmatch(text)
-    if found:
-        return found[1]
+    match = _CALL.fullmatch(text)
+    if match:
+        return match[1]
     return None
 
 
@@ -196,14 +196,14 @@ def public_range(text: str) -> str | None:
 
 
 @cache
-def _if_known(said: str) -> str | None:
-    if len(said) > _LENGTH or not said.isascii() or _ADDRESS.search(said):
+def _if_known(text: str) -> str | None:
+    if len(text) > _LENGTH or not text.isascii() or _ADDRESS.search(text):
         return None
-    if _OF_FRAMEWORKS.fullmatch(said):
-        return said
-    words = _WORD.findall(said)
+    if _OF_FRAMEWORKS.fullmatch(text):
+        return text
+    words = _WORD.findall(text)
     if any(map(str.isalpha, words)) and all(map(_is_known, words)):
-        return said
+        return text
     return None
 
 
