@@ -31,8 +31,8 @@ def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: i
     for gid in rows.launching_threads:
         here = thread == gid
         mine = np.flatnonzero(rows.launch_thread == gid)
-        found = stab(start[here], end[here], rows.launch_ns[mine])
-        result[mine] = np.append(value[here], silent)[found]
+        place = stab(start[here], end[here], rows.launch_ns[mine])
+        result[mine] = np.append(value[here], silent)[place]
     return result
 
 
@@ -44,13 +44,13 @@ def stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
     order = np.lexsort((-end_ns, start_ns))
     start, end = start_ns[order], end_ns[order]
     depth = np.arange(len(order)) - np.searchsorted(np.sort(end), start, side="right")
-    found = np.full(len(time_ns), -1)
+    place = np.full(len(time_ns), -1)
     for level in distinct(depth):
         level_places = np.flatnonzero(depth == level)
         at = last_at(start[level_places], time_ns)
         inside = (at >= 0) & (time_ns < end[level_places[at]])
-        found[inside] = order[level_places[at[inside]]]
-    return found
+        place[inside] = order[level_places[at[inside]]]
+    return place
 
 
 _OPERATION: Final = {
@@ -115,24 +115,24 @@ class Communication:
     def of_subclass(self, *subclasses: str) -> BoolArray:
         wanted = bools([kernel.subclass in subclasses for kernel in self.classes])
         mask: BoolArray = wanted[self.rows.name]
-        told, by_range = self._told_by(lambda name: int(name in subclasses))
-        mask[told] = by_range == 1
+        has_range, by_range = self._told_by(lambda name: int(name in subclasses))
+        mask[has_range] = by_range == 1
         return mask
 
     def operation_by_name(self) -> IntArray:
-        found = ints([_operation(one.subclass) for one in self.classes])[self.rows.name]
-        told, by_range = self._told_by(_operation)
-        found[told] = by_range
-        return found
+        operation = ints([_operation(kernel.subclass) for kernel in self.classes])[self.rows.name]
+        has_range, by_range = self._told_by(_operation)
+        operation[has_range] = by_range
+        return operation
 
     def kind_by_name(self) -> IntArray:
         """Place in `COMM_KINDS` of the kind by name, else by the range around a generic one, shape
         (m,).
         """
-        found = self.rank.activities.key[self.index]
-        told, by_range = self._told_by(lambda name: COMM_KINDS.index(kind_of(name)))
-        found[told] = by_range
-        return found
+        kind = self.rank.activities.key[self.index]
+        has_range, by_range = self._told_by(lambda name: COMM_KINDS.index(kind_of(name)))
+        kind[has_range] = by_range
+        return kind
 
     def phase_by_name(self) -> IntArray:
         names = (*self.rank.columns.kernel_names, "")
@@ -140,15 +140,15 @@ class Communication:
 
     def _told_by(self, code: Callable[[str], int]) -> tuple[BoolArray, IntArray]:
         """Which kernels a range tells of, shape (m,), and the code of each one's subclass."""
-        told: BoolArray = self.told != UNTOLD
-        return told, ints([code(name) for name, _ in COLLECTIVES])[self.told[told]]
+        has_range: BoolArray = self.told != UNTOLD
+        return has_range, ints([code(name) for name, _ in COLLECTIVES])[self.told[has_range]]
 
 
 def communication_of(rank: RankTimeline) -> Communication:
     """The communication activities of a rank."""
     index = np.flatnonzero(rank.activities.is_comm)
     rows = rank.activities.take(index)
-    return Communication(rank, index, rows, rank.classes, _told(rank, rows))
+    return Communication(rank, index, rows, rank.classes, _by_range(rank, rows))
 
 
 def _operation(subclass: str) -> int:
@@ -158,21 +158,21 @@ def _operation(subclass: str) -> int:
     return UNTOLD
 
 
-def _told(rank: RankTimeline, rows: Activities) -> IntArray:
-    told = np.full(len(rows), UNTOLD)
-    generic = passing(lambda one: one.subclass == GENERIC, rank.classes[:-1])[rows.name]
+def _by_range(rank: RankTimeline, rows: Activities) -> IntArray:
+    place = np.full(len(rows), UNTOLD)
+    generic = passing(lambda kernel: kernel.subclass == GENERIC, rank.classes[:-1])[rows.name]
     generic |= rows.source == Source.COPY
     if generic.any():
         of_text = [*map(_collective, rank.columns.range_texts), UNTOLD]
-        told[generic] = innermost(
+        place[generic] = innermost(
             rank, rows.take(np.flatnonzero(generic)), np.array(of_text), UNTOLD
         )
-    return told
+    return place
 
 
 def _collective(text: str) -> int:
-    found = (place for place, (_, pattern) in enumerate(COLLECTIVES) if pattern.match(text))
-    return next(found, UNTOLD)
+    matching = (place for place, (_, pattern) in enumerate(COLLECTIVES) if pattern.match(text))
+    return next(matching, UNTOLD)
 
 
 def _phase(name: str, kernel: KernelClass) -> int:

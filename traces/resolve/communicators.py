@@ -51,16 +51,16 @@ class Parts:
         At least half of the part's rows must be told; `UNTOLD` elsewhere, and in parts that are not
         own unless `shared`. Shape (m,).
         """
-        told = among & (value != UNTOLD)
+        settled = among & (value != UNTOLD)
         counts = np.zeros((len(self), len(PURPOSES)), dtype=np.int64)
-        np.add.at(counts, (self.of_row[told], value[told]), 1)
+        np.add.at(counts, (self.of_row[settled], value[settled]), 1)
         number = np.bincount(self.of_row[among], minlength=len(self))
-        one = (
+        agrees = (
             ((counts > 0).sum(axis=1) == 1)
             & (2 * counts.sum(axis=1) >= number)
             & (self.own | shared)
         )
-        per_part = np.where(one, counts.argmax(axis=1), UNTOLD)
+        per_part = np.where(agrees, counts.argmax(axis=1), UNTOLD)
         return np.where(among, per_part[self.of_row], UNTOLD)
 
 
@@ -73,10 +73,10 @@ def streams_of(comm: Communication, communicator: IntArray) -> Parts:
     ids = distinct(comm.rows.stream_id)
     of_row = np.searchsorted(ids, comm.rows.stream_id)
     compute = distinct(rows.stream_id[rows.is_compute])
-    told = communicator != UNTOLD
+    known = communicator != UNTOLD
     most, least = np.full(len(ids), UNTOLD), np.full(len(ids), FOREVER)
-    np.maximum.at(most, of_row[told], communicator[told])
-    np.minimum.at(least, of_row[told], communicator[told])
+    np.maximum.at(most, of_row[known], communicator[known])
+    np.minimum.at(least, of_row[known], communicator[known])
     return Parts(of_row, ids, ~np.isin(ids, compute) & (most <= least))
 
 

@@ -82,12 +82,12 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
     `sendrecv_unresolved`, a gather or a scatter `other_comm`, with what would settle it in
     `unresolved`. `with_kinds` puts the kinds into a timeline.
     """
-    found = evidence_on(communication_of(rank))
-    comm, near = found.comm, found.near
+    clues = evidence_on(communication_of(rank))
+    comm, near = clues.comm, clues.near
     draft = Draft(*np.full((3, len(comm)), UNTOLD))
-    settle_sendrecv(draft, found)
-    settle_collectives(draft, found, only_data_parallel=only_data_parallel)
-    operation = _operations(draft, found)
+    settle_sendrecv(draft, clues)
+    settle_collectives(draft, clues, only_data_parallel=only_data_parallel)
+    operation = _operations(draft, clues)
     kind, named = _kinds(comm, draft, operation), draft.open
     told_by = np.where(comm.told == UNTOLD, EVIDENCE.index("name"), EVIDENCE.index("nvtx_range"))
     unresolved = kind == COMM_KINDS.index("sendrecv_unresolved")
@@ -97,28 +97,28 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
         index=comm.index,
         kind=kind,
         operation=operation,
-        phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, found.ranges, near)),
+        phase=np.where(unresolved, UNTOLD, phases_of(comm, operation, clues.ranges, near)),
         evidence=np.where(named, told_by, draft.evidence),
         confidence=np.where(
             named, np.where(unsure, *map(CONFIDENCES.index, ("low", "high"))), draft.confidence
         ),
         moe_kernels=near.moe_kernels,
         unresolved=(
-            *_still_open(found, unresolved, "sendrecv_unresolved", partial(_reason, found)),
-            *_still_open(found, gathers, "other_comm", lambda _: (_WHY_GATHERS, _CURE_OF_GATHER)),
+            *_still_open(clues, unresolved, "sendrecv_unresolved", partial(_reason, clues)),
+            *_still_open(clues, gathers, "other_comm", lambda _: (_WHY_GATHERS, _CURE_OF_GATHER)),
         ),
     )
 
 
-def _operations(draft: Draft, found: Evidence) -> IntArray:
+def _operations(draft: Draft, clues: Evidence) -> IntArray:
     """What each activity does: by its name; a SendRecv's direction by its range, else its
     neighbours.
     """
-    comm, sendrecv, ranges, near = found.comm, found.sendrecv, found.ranges, found.near
+    comm, sendrecv, ranges, near = clues.comm, clues.sendrecv, clues.ranges, clues.near
     code = codes_of(OPERATIONS)
     operation = comm.operation_by_name()
-    shape = np.where(found.groups.known, found.groups.shape(), ranges.shape)
-    shape = np.where(found.named_shape == UNKNOWN, shape, found.named_shape)
+    shape = np.where(clues.groups.known, clues.groups.shape(), ranges.shape)
+    shape = np.where(clues.named_shape == UNKNOWN, shape, clues.named_shape)
     operation[sendrecv & (shape == POINT_TO_POINT)] = code["p2p"]
     operation[
         sendrecv & (draft.of("ep") | (shape == ALL_TO_ALL) | (ranges.shape == ALL_TO_ALL))
@@ -128,13 +128,13 @@ def _operations(draft: Draft, found: Evidence) -> IntArray:
     gathers = draft.of("ep") & comm.of_subclass("all_gather")
     tokens = experts | comm.of_subclass(*PAYLOAD_KINDS, "ep_fused")
     counts = gathers & tokens.any()  # tokens travel another way
-    told = experts & (ranges.operation != UNTOLD)
-    operation[told] = ranges.operation[told]
+    has_direction = experts & (ranges.operation != UNTOLD)
+    operation[has_direction] = ranges.operation[has_direction]
     leaves_experts = near.previous == Role.EXPERT
     dispatch = (near.previous == Role.PERMUTE) | ((near.next == Role.EXPERT) & ~leaves_experts)
     combine = (near.next == Role.UNPERMUTE) | (leaves_experts & (near.next != Role.EXPERT))
-    operation[experts & ~told & dispatch & ~combine] = code["dispatch"]
-    operation[experts & ~told & combine & ~dispatch] = code["combine"]
+    operation[experts & ~has_direction & dispatch & ~combine] = code["dispatch"]
+    operation[experts & ~has_direction & combine & ~dispatch] = code["combine"]
     operation[counts] = code["notify"]
     operation[gathers & ~counts] = code["dispatch"]
     operation[draft.of("ep") & comm.of_subclass("reduce_scatter")] = code["combine"]
@@ -155,32 +155,32 @@ def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
 
 
 def _still_open(
-    found: Evidence, which: BoolArray, kind: str, why: Callable[[BoolArray], tuple[str, str]]
+    clues: Evidence, which: BoolArray, kind: str, why: Callable[[BoolArray], tuple[str, str]]
 ) -> tuple[Unresolved, ...]:
     """What stays open, by stream, longest first; `why`: the reason, and what would settle it."""
-    result, of_row = [], found.streams.of_row
+    result, of_row = [], clues.streams.of_row
     for number in distinct(of_row[which]):
         mine = which & (of_row == number)
-        duration_ns, stream = found.comm.rows.length_ns[mine], int(found.streams.ids[number])
+        duration_ns, stream = clues.comm.rows.length_ns[mine], int(clues.streams.ids[number])
         work_ns, spread = summed(duration_ns), spread_frac(duration_ns)
         result.append(Unresolved(kind, stream, summed(mine), work_ns, spread, *why(mine)))
-    return tuple(sorted(result, key=lambda one: (-one.work_ns, one.stream_id)))
+    return tuple(sorted(result, key=lambda unresolved: (-unresolved.work_ns, unresolved.stream_id)))
 
 
-def _reason(found: Evidence, mine: BoolArray) -> tuple[str, str]:
+def _reason(clues: Evidence, mine: BoolArray) -> tuple[str, str]:
     reason, how = "its NCCL groups fit more than one use", _CURE_OF_SHAPE
-    if found.all_to_all[mine].any():
+    if clues.all_to_all[mine].any():
         reason = "its name shows how it exchanges, not what for"
-    elif (found.processes.shape[mine] != UNKNOWN).any():
+    elif (clues.processes.shape[mine] != UNKNOWN).any():
         reason = "its collective shows how it exchanges, its process group not what for"
         how = _CURE_OF_GROUP
-    elif (found.ranges.shape[mine] != UNKNOWN).any():
+    elif (clues.ranges.shape[mine] != UNKNOWN).any():
         reason = "its range shows how it exchanges, not what for"
-    elif not found.groups.known[mine].any():
+    elif not clues.groups.known[mine].any():
         reason = "no NCCL ranges, no named range around it, no expert work on both sides"
-        how = cure("collectives", found.comm.rank.columns.info.kind)
+        how = cure("collectives", clues.comm.rank.columns.info.kind)
     return (
         reason
-        if found.near.moe_kernels
+        if clues.near.moe_kernels
         else f"{reason}{', and no router, permute or grouped GEMM ran'}"
     ), how

@@ -102,8 +102,8 @@ def places_of(rank: RankTimeline, resolution: Resolution, steps: Steps) -> Place
     thread = rows.launch_thread[mine]
     layer[mine] = _by_sequence(number, step[mine], resolution.phase[mine], order[mine], thread)
     ranges = enclosing_ranges(communication_of(rank))
-    said = np.where(resolution.phase == _BACKWARD, ranges.layer_backward, ranges.layer)
-    return Places(step, np.where(directed & (said != UNTOLD), said, layer), part)
+    by_range = np.where(resolution.phase == _BACKWARD, ranges.layer_backward, ranges.layer)
+    return Places(step, np.where(directed & (by_range != UNTOLD), by_range, layer), part)
 
 
 def _passes(step: IntArray, phase: IntArray, operation: IntArray) -> tuple[IntArray, IntArray]:

@@ -82,23 +82,23 @@ class Communicators:
 
     def of_calls(self, thread_gid: int, start_ns: IntArray, end_ns: IntArray) -> CallPayloads:
         """Payloads of the calls of a thread that began and ended at these times, shape (n,)."""
-        found = CallPayloads(*np.full((3, len(start_ns)), NONE))
+        payloads = CallPayloads(*np.full((3, len(start_ns)), NONE))
         if self.calls is None:
-            return found
+            return payloads
         mine = np.flatnonzero(self.calls.thread_gid == thread_gid)
         mine = mine[order_of(self.calls.start_ns[mine])]
         if not len(mine):
-            return found
+            return payloads
         at = np.minimum(np.searchsorted(self.calls.start_ns[mine], start_ns), len(mine) - 1)
         row = mine[at]
         same = (self.calls.start_ns[row] == start_ns) & (self.calls.end_ns[row] == end_ns)
         hashed, peer = self.calls.payloads.communicator[row], self.calls.payloads.peer[row]
         named = same & (hashed != NULL)
-        found.communicator[named] = np.searchsorted(self.hashes, hashed[named])
-        found.peer[same & (peer != NULL)] = peer[same & (peer != NULL)]
+        payloads.communicator[named] = np.searchsorted(self.hashes, hashed[named])
+        payloads.peer[same & (peer != NULL)] = peer[same & (peer != NULL)]
         size = self.calls.payloads.size_bytes[row]
-        found.size_bytes[same & (size >= 0)] = size[same & (size >= 0)]
-        return found
+        payloads.size_bytes[same & (size >= 0)] = size[same & (size >= 0)]
+        return payloads
 
     def rank_count_of(self, communicator: IntArray) -> IntArray:
         """Ranks of each communicator given by number, `NONE` where none is given; the shape of the
@@ -116,9 +116,9 @@ def communicators_in(rank: RankTimeline) -> Communicators:
     ours = (calls.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
     hashes = distinct(hashed[ours & (hashed != NULL)])
     counts_its_own = passing(_OWN_RANKS.match, calls.names)[calls.name]
-    told = ours & (hashed != NULL) & (ranks > 0) & counts_its_own
-    number, own = np.searchsorted(hashes, hashed[told]), calls.payloads.rank[told]
-    counted = _agreed(ranks[told], number, len(hashes))
+    usable = ours & (hashed != NULL) & (ranks > 0) & counts_its_own
+    number, own = np.searchsorted(hashes, hashed[usable]), calls.payloads.rank[usable]
+    counted = _agreed(ranks[usable], number, len(hashes))
     return Communicators(
         calls, hashes, counted, _agreed(own[own >= 0], number[own >= 0], len(hashes))
     )
@@ -182,10 +182,10 @@ class Groups:
 def groups_of(comm: Communication) -> Groups:
     """Find the group behind each communication activity, on the thread that launched it."""
     communicators = communicators_in(comm.rank)
-    told = np.full((len(fields(Groups)) - 1, len(comm)), NONE)
+    columns = np.full((len(fields(Groups)) - 1, len(comm)), NONE)
     for mine, calls, payloads in calls_by_thread(comm, communicators):
-        told[:, mine] = _behind(calls, payloads, comm.rows.launch_ns[mine])
-    return Groups(*np.insert(told, 6, communicators.rank_count_of(told[5]), axis=0))
+        columns[:, mine] = _behind(calls, payloads, comm.rows.launch_ns[mine])
+    return Groups(*np.insert(columns, 6, communicators.rank_count_of(columns[5]), axis=0))
 
 
 def calls_by_thread(
@@ -301,11 +301,11 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
     count, moves, peers = len(group), calls.moves, calls.sends | calls.receives
     communicator = _agreed(payloads.communicator[moves], group[moves], count)[group[at]]
     communicator = np.where(ends_group | alone, communicator, NONE)
-    told = (ends_group | exchanges) & (communicator != NONE)
+    known = (ends_group | exchanges) & (communicator != NONE)
     sent = payloads.peer_count(group, calls.sends)
     received = payloads.peer_count(group, calls.receives)
     peer = _agreed(payloads.peer[peers], group[peers], count)
-    sent, received, peer = np.where(told, np.stack((sent, received, peer))[:, group[at]], NONE)
+    sent, received, peer = np.where(known, np.stack((sent, received, peer))[:, group[at]], NONE)
     return np.array([*counts, sent, received, communicator, peer])
 
 

@@ -140,18 +140,18 @@ def role(name: str, kernel: KernelClass) -> Role:
         return Role.SILENT
     if "sort_chunks" in name:
         return Role.EXPERT
-    found = _OF_SUBCLASS.get(
+    usual = _OF_SUBCLASS.get(
         (kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER)
     )
     if "bwd" in name or "backward" in name:
-        return {Role.PERMUTE: Role.UNPERMUTE, Role.UNPERMUTE: Role.PERMUTE}.get(found, found)
-    return found
+        return {Role.PERMUTE: Role.UNPERMUTE, Role.UNPERMUTE: Role.PERMUTE}.get(usual, usual)
+    return usual
 
 
 def _phase(kernel: KernelClass) -> int:
-    for said in (kernel.phase, kernel.subclass):  # activation/fwd has phase any
-        if said in PHASES:
-            return PHASES.index(said)
+    for phase in (kernel.phase, kernel.subclass):  # activation/fwd has phase any
+        if phase in PHASES:
+            return PHASES.index(phase)
     return UNTOLD
 
 

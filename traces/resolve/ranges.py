@@ -78,7 +78,7 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
     silent = (UNTOLD, UNKNOWN, UNTOLD, UNTOLD, UNTOLD, UNTOLD)
     of_text = ints([*(known[text] for text in texts), silent]).T
     return Enclosing(
-        *(innermost(comm.rank, comm.rows, *one) for one in zip(of_text, silent, strict=True))
+        *(innermost(comm.rank, comm.rows, *values) for values in zip(of_text, silent, strict=True))
     )
 
 
@@ -110,7 +110,7 @@ def _phase(text: str) -> str | None:
     """Phase a text names, if it names one. Checkpointing recomputes forward within its own
     backward.
     """
-    said = [phase for phase, pattern in _PHASES if pattern.search(text)]
-    if "Checkpoint" in text or len(said) != 1:
+    phases = [phase for phase, pattern in _PHASES if pattern.search(text)]
+    if "Checkpoint" in text or len(phases) != 1:
         return None
-    return said.pop()
+    return phases.pop()

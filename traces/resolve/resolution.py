@@ -131,8 +131,8 @@ class Draft:
 
     def settle_each(self, purpose: IntArray, evidence: str, confidence: str) -> None:
         """Settle what is still open, each with its own purpose (negative: stays open)."""
-        for one in PURPOSES:
-            self.settle(of_purpose(purpose, one), one, evidence, confidence)
+        for name in PURPOSES:
+            self.settle(of_purpose(purpose, name), name, evidence, confidence)
 
     def of(self, *purposes: str) -> BoolArray:
         return of_purpose(self.purpose, *purposes)

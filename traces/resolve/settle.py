@@ -92,11 +92,11 @@ def evidence_on(comm: Communication) -> Evidence:
     )
 
 
-def settle_by_communicator(draft: Draft, found: Evidence, among: BoolArray) -> None:
+def settle_by_communicator(draft: Draft, clues: Evidence, among: BoolArray) -> None:
     """Settle what is still open of the mask as the others of its communicator are settled, if these
     agree.
     """
-    purpose = found.fitting(found.communicators.agreed(draft.purpose, among))
+    purpose = clues.fitting(clues.communicators.agreed(draft.purpose, among))
     draft.settle_each(purpose, "communicator", "medium")
 
 
@@ -108,35 +108,35 @@ PER_PERMUTE: Final = Limit(
 )
 
 
-def settle_sendrecv(draft: Draft, found: Evidence) -> None:
+def settle_sendrecv(draft: Draft, clues: Evidence) -> None:
     """Settle the purpose of the SendRecv, as far as evidence goes."""
-    which, ranges, near, streams = found.sendrecv, found.ranges, found.near, found.streams
+    which, ranges, near, streams = clues.sendrecv, clues.ranges, clues.near, clues.streams
     bracketed = which & near.bracketed()
-    told = which & (found.processes.shape != UNKNOWN)
+    shaped = which & (clues.processes.shape != UNKNOWN)
     draft.settle_each(
-        np.where(told, found.fitting(found.processes.purpose), UNTOLD), "process_group", "high"
+        np.where(shaped, clues.fitting(clues.processes.purpose), UNTOLD), "process_group", "high"
     )
-    shape = _agreed_shape(found, bracketed)
+    shape = _agreed_shape(clues, bracketed)
     for purpose, excluded in (("cp", UNTOLD), ("ep", POINT_TO_POINT), ("pp", ALL_TO_ALL)):
         named = of_purpose(ranges.purpose, purpose)
         draft.settle(which & (shape != excluded) & named, purpose, "nvtx_range", "high")
-    undescribed = which & (found.processes.purpose == UNTOLD)
-    _settle_by_shape(draft, undescribed & found.all_to_all, shape, near, "name", "high")
-    _settle_by_shape(draft, undescribed & told, shape, near, "process_group", "medium")
-    _settle_by_shape(draft, undescribed & ~told, shape, near, "nccl_groups", "high")
-    said = np.where(shape == UNKNOWN, ranges.shape, UNKNOWN)
-    _settle_by_shape(draft, undescribed, said, near, "nvtx_range", "medium")
-    settle_by_communicator(draft, found, which)
+    undescribed = which & (clues.processes.purpose == UNTOLD)
+    _settle_by_shape(draft, undescribed & clues.all_to_all, shape, near, "name", "high")
+    _settle_by_shape(draft, undescribed & shaped, shape, near, "process_group", "medium")
+    _settle_by_shape(draft, undescribed & ~shaped, shape, near, "nccl_groups", "high")
+    range_shape = np.where(shape == UNKNOWN, ranges.shape, UNKNOWN)
+    _settle_by_shape(draft, undescribed, range_shape, near, "nvtx_range", "medium")
+    settle_by_communicator(draft, clues, which)
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "medium")
     # a launch from before the recording cannot be asked: the others of its stream answer for it
-    unasked = which & ~found.comm.rows.is_launched
+    unasked = which & ~clues.comm.rows.is_launched
     agreed = streams.agreed(draft.purpose, which, shared=True)
     draft.settle_each(np.where(unasked, agreed, UNTOLD), "stream", "low")
     off = abs(summed(bracketed) - PER_PERMUTE.value * near.permute_count)
     confidence = "medium" if 2 * off < near.permute_count else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
     _settle_amid_experts(draft, which, near, streams)
-    draft.settle_each(found.communicators.agreed(draft.purpose, which), "communicator", "low")
+    draft.settle_each(clues.communicators.agreed(draft.purpose, which), "communicator", "low")
     draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
 
 
@@ -154,23 +154,23 @@ def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, strea
     draft.settle(which & tokens & amid, "ep", "neighbours", "low")
 
 
-def _agreed_shape(found: Evidence, bracketed: BoolArray) -> IntArray:
+def _agreed_shape(clues: Evidence, bracketed: BoolArray) -> IntArray:
     """Shape of each exchange, once its communicator, its stream and its ranges had their say.
 
     The name of a collective, or of its kernel, is exact. By its calls a group of an all-to-all can
     be small, since PyTorch leaves out peers that get no token; and a pipeline exchanges both ways
     in its steady state only.
     """
-    which, named = found.sendrecv, found.named_shape
-    shape = np.where(which, np.where(named == UNKNOWN, found.groups.shape(), named), UNKNOWN)
-    for parts in (found.communicators, found.streams):
+    which, named = clues.sendrecv, clues.named_shape
+    shape = np.where(which, np.where(named == UNKNOWN, clues.groups.shape(), named), UNKNOWN)
+    for parts in (clues.communicators, clues.streams):
         small = (shape == POINT_TO_POINT) | (shape == EITHER)
         shape[small & (named == UNKNOWN) & parts.any_of(shape == ALL_TO_ALL)] = ALL_TO_ALL
         expert_part = 2 * parts.share(bracketed, which) >= parts.share(which, which)
         expert_part &= (named == UNKNOWN) & parts.any_of(shape == EITHER)
         shape[(shape == POINT_TO_POINT) & expert_part] = EITHER
         shape[(shape == EITHER) & parts.any_of(shape == POINT_TO_POINT)] = POINT_TO_POINT
-    return np.where((shape == EITHER) & (found.ranges.shape != UNKNOWN), found.ranges.shape, shape)
+    return np.where((shape == EITHER) & (clues.ranges.shape != UNKNOWN), clues.ranges.shape, shape)
 
 
 def _settle_by_shape(
@@ -197,15 +197,15 @@ def _settle_by_shape(
 _FORWARD: Final = PHASES.index("fwd")
 
 
-def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: bool) -> None:
+def settle_collectives(draft: Draft, clues: Evidence, *, only_data_parallel: bool) -> None:
     """Settle the purpose of collectives, once that of SendRecv is settled, as far as evidence goes.
 
     `only_data_parallel`: the configuration leaves gathers and scatters no other use.
     """
-    comm = found.comm
+    comm = clues.comm
     collective = comm.of_subclass("all_gather", "reduce_scatter")
     named = collective | comm.of_subclass("all_reduce")
-    described = np.where(named, found.fitting(found.processes.purpose), UNTOLD)
+    described = np.where(named, clues.fitting(clues.processes.purpose), UNTOLD)
     draft.settle_each(described, "process_group", "high")
     for purpose, which in (
         ("dp", collective),
@@ -213,15 +213,15 @@ def settle_collectives(draft: Draft, found: Evidence, *, only_data_parallel: boo
         ("ep", collective),
         ("cp", collective),
     ):
-        in_range = of_purpose(found.ranges.purpose, purpose)
+        in_range = of_purpose(clues.ranges.purpose, purpose)
         draft.settle(which & in_range, purpose, "nvtx_range", "high")
-    settle_by_communicator(draft, found, collective)
+    settle_by_communicator(draft, clues, collective)
     draft.settle(collective & only_data_parallel, "dp", "configuration", "high")
-    _settle_data_parallel(draft, found)
-    _settle_gather_dispatcher(draft, comm, found.near, found.streams)
+    _settle_data_parallel(draft, clues)
+    _settle_gather_dispatcher(draft, comm, clues.near, clues.streams)
 
 
-def _settle_data_parallel(draft: Draft, found: Evidence) -> None:
+def _settle_data_parallel(draft: Draft, clues: Evidence) -> None:
     """Gathers and scatters beside the optimizer, and the others of the same communicator or kind of
     stream.
 
@@ -229,19 +229,19 @@ def _settle_data_parallel(draft: Draft, found: Evidence) -> None:
     Megatron-Core's distributed optimizer, FSDP). A stream that scatters in the forward pass too
     carries activations as well: there only what stands beside the optimizer itself is told.
     """
-    comm, near, streams = found.comm, found.near, found.streams
+    comm, near, streams = clues.comm, clues.near, clues.streams
     gather, scatter = comm.of_subclass("all_gather"), comm.of_subclass("reduce_scatter")
     beside = (gather & (near.previous == Role.OPTIMIZER)) | (
         scatter & (near.next == Role.OPTIMIZER)
     )
     in_forward = (near.previous_phase == _FORWARD) & (near.next_phase == _FORWARD)
     alone = beside
-    for parts in (found.communicators, streams):
+    for parts in (clues.communicators, streams):
         alone = alone & ~parts.any_of(scatter & in_forward)
     draft.settle(alone & streams.own[streams.of_row], "dp", "neighbours", "medium")
     draft.settle(beside, "dp", "neighbours", "low")
     draft.settle(
-        (gather | scatter) & found.communicators.any_of(alone), "dp", "communicator", "medium"
+        (gather | scatter) & clues.communicators.any_of(alone), "dp", "communicator", "medium"
     )
     draft.settle((gather | scatter) & streams.any_of(alone), "dp", "stream", "medium")
 
