@@ -154,24 +154,24 @@ class Edits:
         Made when asked for: each is large. `compute` is not among them where neither launch shapes
         nor formats are known.
         """
-        found = {
+        walls = {
             "communication": (self.communication, self.communication_kinds),
             "host_overhead": (self.host, self.host_kinds),
             "memory": (self.memory, self.memory_kinds),
         }
         if self.subject.prices_compute:
-            found["compute"] = self.compute, self.compute_kinds
-        return found
+            walls["compute"] = self.compute, self.compute_kinds
+        return walls
 
     def communication(self) -> Timing:
         """Communication takes no time on the GPU, and compute beside it is no longer stretched."""
-        return self._silent(self.graph.rows.is_comm)
+        return self._without_comm(self.graph.rows.is_comm)
 
     def communication_kinds(self) -> Mapping[str, Timing]:
         rows = self.graph.rows
         mine, kinds = rows.is_comm, {}
         for code in distinct(rows.key[mine]).tolist():
-            kinds[COMM_KINDS[code]] = self._silent(mine & (rows.key == code))
+            kinds[COMM_KINDS[code]] = self._without_comm(mine & (rows.key == code))
         return kinds
 
     def host(self) -> Timing:
@@ -185,16 +185,16 @@ class Edits:
         graph, timing = self.graph, self.timing
         calls, pauses = graph.calls, graph.pauses
         none = none_of(len(calls))
-        said = pauses.said_ns + pauses.cold_ns
+        said_ns = pauses.said_ns + pauses.cold_ns
         left = np.maximum(timing.pause_ns - pauses.cold_ns, 0)
         counts = timing.waits.holding(graph.feeds_host, len(calls))  # a small copy to the host
         feeds = counts[calls.before] & (calls.before != NONE)
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
-        long = self._long_pauses(timing.pause_ns - said)
+        long = self._long_pauses(timing.pause_ns - said_ns)
         edits = {
-            "python": without_host(graph, timing, np.where(long, timing.pause_ns, said), none),
+            "python": without_host(graph, timing, np.where(long, timing.pause_ns, said_ns), none),
             "launch": without_host(
                 graph,
                 timing,
@@ -212,7 +212,7 @@ class Edits:
         }
         if long.any():
             edits["long_python_pauses"] = without_host(
-                graph, timing, np.where(long, said, timing.pause_ns), none
+                graph, timing, np.where(long, said_ns, timing.pause_ns), none
             )
         for kind, ns in named.items():
             if ns.any():
@@ -263,7 +263,7 @@ class Edits:
                 kinds[kind] = with_shares(self.timing, share)
         return kinds
 
-    def _silent(self, which: BoolArray) -> Timing:
+    def _without_comm(self, which: BoolArray) -> Timing:
         rows, stretch = self.graph.rows, self.subject.stretch_frac
         timing = without_work(self.timing, which)
         if not stretch or stretch < 0:

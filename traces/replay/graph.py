@@ -76,19 +76,19 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     layers[_COLD] = cold_starts(rank, kinds_of_calls(rank))[0]
     layers |= {"cpu_optimizer": cpu_optimizer(rank), _SINGLE: single_pauses(rank)}
     layers["os_wait"] = columns.os_calls
-    recorded = {what: layer for what, layer in layers.items() if len(layer)}
+    recorded = {name: layer for name, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory
     nowhere = np.broadcast_to(zeros(1), len(calls))
-    parts = dict.fromkeys(layers, nowhere) | {what: nowhere.copy() for what in recorded}
+    parts = dict.fromkeys(layers, nowhere) | {name: nowhere.copy() for name in recorded}
     within = nowhere.copy() if "profiler" in recorded else nowhere
     for thread in distinct(calls.thread).tolist():
         mine = np.flatnonzero(calls.thread == thread)
         start, end = calls.start_ns[mine] - calls.pause_ns[mine], calls.start_ns[mine]
         seen, so_far = zeros(len(mine)), [np.empty((2, 0), dtype=np.int64)]
-        for what, layer in recorded.items():
+        for layer_name, layer in recorded.items():
             so_far.append(_times(layer, thread))
             covered = covered_ns(start, end, union(*np.concatenate(so_far, axis=1)))
-            parts[what][mine] = covered - seen
+            parts[layer_name][mine] = covered - seen
             seen = covered
         if "profiler" in recorded:
             profiler = union(*_times(columns.overheads, thread))
@@ -228,8 +228,8 @@ def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
     """When the last of what each starts after had ended, shape (n,); NULL where none did."""
     ended_ns = np.full(len(rows), NULL)
     for places in before:  # one by one: all at once take many times the memory
-        some = np.flatnonzero(places >= 0)
-        ended_ns[some] = np.maximum(ended_ns[some], rows.end_ns[places[some]])
+        known = np.flatnonzero(places >= 0)
+        ended_ns[known] = np.maximum(ended_ns[known], rows.end_ns[places[known]])
     return ended_ns
 
 
@@ -363,9 +363,9 @@ def moved_ahead(order: IntArray, called_ns: IntArray, producers: IntArray, width
     """Put each activity behind its launch and its producers, which come before it in the arrays."""
     for place in range(len(order)):
         at = max(order[place], called_ns[place])
-        for one in range(place * width, place * width + width):
-            if producers[one] >= 0:
-                at = max(at, order[producers[one]])
+        for slot in range(place * width, place * width + width):
+            if producers[slot] >= 0:
+                at = max(at, order[producers[slot]])
         order[place] = at
 
 

@@ -98,8 +98,8 @@ def happen(
                 free = back[call] if inside < 0 else begun[call] + min(inside, own[call])
                 at = free + arrival[place]
             launched[place] = free
-            for one in range(place * width, place * width + width):
-                producer = producers[one]
+            for slot in range(place * width, place * width + width):
+                producer = producers[slot]
                 if producer == NONE:
                     continue
                 ended = end[producer]
@@ -125,13 +125,13 @@ def happen(
             own_previous = own_before[place]
             if own_previous != NONE:
                 at = max(at, back[own_previous])
-            for one in range(poll_from[place], poll_from[place + 1]):
-                at = max(at, end[poll_work[one]] + poll_after[one])
+            for poll in range(poll_from[place], poll_from[place + 1]):
+                at = max(at, end[poll_work[poll]] + poll_after[poll])
             begun[place] = at
         else:
             at = begun[place] + own[place]
-            for one in range(wait_from[place], wait_from[place + 1]):
-                at = max(at, end[wait_work[one]] + wait_after[one])
+            for wait in range(wait_from[place], wait_from[place + 1]):
+                at = max(at, end[wait_work[wait]] + wait_after[wait])
             back[place] = at
 
 

@@ -73,7 +73,7 @@ class Waits(Rows):
         return self.take(~calls[self.call])
 
     def sooner(self, which: BoolArray, most_ns: IntArray | int) -> Waits:
-        """The same, some of them, a mask of shape (w,), for `most_ns` at most."""
+        """These waits; in those of a mask, shape (w,), `after_ns` is `most_ns` at most."""
         return replace(
             self, after_ns=np.where(which, np.minimum(self.after_ns, most_ns), self.after_ns)
         )
@@ -129,7 +129,7 @@ class Finder:
     def find(self) -> HostWaits:
         self._synchronising()
         for call in np.flatnonzero(self._calls.kind == CallKind.FREE).tolist():
-            self._set(call, self._latest_of(self._streams.values(), call))
+            self._let_wait(call, self._latest_of(self._streams.values(), call))
         self._blocking_copies()
         return HostWaits(self._with_queue(), self._own, self._feeds)
 
@@ -144,12 +144,12 @@ class Finder:
                 works = self._latest_of([self._streams.get(named[row], NOWHERE)], call)
             else:
                 works = self._ended_within(call) or self._last_of_thread(call)
-            self._set(call, works)
+            self._let_wait(call, works)
             last = max(works, key=lambda work: int(self._rows.end_ns[work]), default=None)
             if last is not None and self._small_copy[last]:
                 self._feeds[last] = True
 
-    def _set(self, call: int, works: list[int]) -> None:
+    def _let_wait(self, call: int, works: list[int]) -> None:
         """Let a call wait for works; those that cannot have held it up in the recording are left
         out.
         """
@@ -167,11 +167,11 @@ class Finder:
         call.
         """
         begin_ns = self._calls.start_ns[call]
-        found = []
+        latest = []
         for places in streams:
             if count := int(np.searchsorted(self._launched[places], begin_ns)):
-                found.append(int(places[count - 1]))
-        return found
+                latest.append(int(places[count - 1]))
+        return latest
 
     def _ended_within(self, call: int) -> list[int]:
         """The work launched before the call that ended last within it; a small copy just before
@@ -179,11 +179,11 @@ class Finder:
         """
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
         low, high = np.searchsorted(self._ends, (begin, back + SKEW.value), side="right")
-        some = self._by_end[low:high]
-        some = some[self._launched[some] < begin]
-        within = some[self._rows.end_ns[some] <= back]
+        ended = self._by_end[low:high]
+        ended = ended[self._launched[ended] < begin]
+        within = ended[self._rows.end_ns[ended] <= back]
         if not len(within):
-            return some[:1].tolist()
+            return ended[:1].tolist()
         copies = within[(self._rows.end_ns[within] >= back - SOON.value) & self._small_copy[within]]
         return (copies if len(copies) else within)[-1:].tolist()
 
@@ -236,15 +236,15 @@ class Finder:
         late = after_ns >= 0
         call, work, seen, after_ns = call[late], work[late], seen[late], after_ns[late]
         # launch calls that waited for nothing but room take as long as others
-        only = ints([one for one in call[seen].tolist() if not self._of_call.get(one)])
+        only = ints([launch for launch in call[seen].tolist() if not self._of_call.get(launch)])
         if len(only):
             usual_ns = int(np.median(calls.length_ns[launching]))
             self._own[only] = np.minimum(calls.length_ns[only], usual_ns)
-        found = Waits.of(chain.from_iterable(self._of_call.values()))
+        of_calls = Waits.of(chain.from_iterable(self._of_call.values()))
         return Waits.ordered(
-            np.concatenate((found.call, call)),
-            np.concatenate((found.work, work)),
-            np.concatenate((found.after_ns, np.where(seen, after_ns, 0))),
+            np.concatenate((of_calls.call, call)),
+            np.concatenate((of_calls.work, work)),
+            np.concatenate((of_calls.after_ns, np.where(seen, after_ns, 0))),
         )
 
     def _released(self, launching: IntArray, last: IntArray) -> IntArray:
@@ -262,11 +262,11 @@ class Finder:
         length, back = calls.length_ns[launching], calls.end_ns[launching]
         by_end = order_of(rows.end_ns[last]).astype(PLACE)
         latest = last_at(rows.end_ns[last][by_end], back)
-        found = by_end[np.maximum(latest, 0)]
-        ended = rows.end_ns[last][found]
+        earlier = by_end[np.maximum(latest, 0)]
+        ended = rows.end_ns[last][earlier]
         places = np.arange(len(last) - len(launching), len(last), dtype=PLACE)
         made_room = (
             (latest >= 0) & (back - ended <= RETURNS.value) & (ended > calls.start_ns[launching])
         )
-        full = (length > RETURNS.value) & (places - found >= MOST.value * QUEUE.value) & made_room
-        return np.where(full, found, NONE)
+        full = (length > RETURNS.value) & (places - earlier >= MOST.value * QUEUE.value) & made_room
+        return np.where(full, earlier, NONE)

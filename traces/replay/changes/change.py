@@ -71,7 +71,7 @@ class Recorded:
     @cached_property
     def classes(self) -> list[KernelClass]:
         """Of each activity what its name says; copies and graph replays are unnamed."""
-        return [self.rank.classes[one] for one in self.rows.name.tolist()]
+        return [self.rank.classes[code] for code in self.rows.name.tolist()]
 
     @cached_property
     def launch_count(self) -> IntArray:
@@ -82,7 +82,7 @@ class Recorded:
     def call_names(self) -> list[str]:
         columns = self.rank.columns
         names = (*columns.call_names, "")
-        return [names[one] for one in columns.calls.name[self.graph.calls.row].tolist()]
+        return [names[code] for code in columns.calls.name[self.graph.calls.row].tolist()]
 
 
 MOST_EVENTS: Final = Limit(
@@ -157,22 +157,22 @@ class Together:
 
     def joint(self, kinds: Collection[str]) -> Joint:
         """What the changes of some kinds save; kinds that were not found save nothing."""
-        drafts = [one for one in self._drafts if one.kind in kinds]
+        drafts = [draft for draft in self._drafts if draft.kind in kinds]
         if not drafts:
             return Joint(0, 0, 0)
-        high_ns = self._savings.most_ns([*filter(None, map(_most, drafts))])
+        high_ns = self._savings.most_ns([*filter(None, map(_best_edit, drafts))])
         alone_ns = sum(map(self._alone, drafts))
         low_ns = self._savings.sure_ns([one.low for one in drafts if not isinstance(one.low, str)])
         return Joint(min(low_ns, high_ns), high_ns, max(0, high_ns - alone_ns))
 
     def _alone(self, draft: Draft) -> int:
         if draft.kind not in self._alone_ns:
-            edit = _most(draft)
+            edit = _best_edit(draft)
             self._alone_ns[draft.kind] = self._savings.most_ns([edit]) if edit else 0
         return self._alone_ns[draft.kind]
 
 
-def _most(draft: Draft) -> Edit | None:
+def _best_edit(draft: Draft) -> Edit | None:
     """The edit that gives most; None where only the cost of what it acts on is known."""
     if draft.high is None and not isinstance(draft.low, str):
         return draft.low

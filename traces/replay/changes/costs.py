@@ -41,22 +41,22 @@ def part_of(subject: Subject, queueing: Queueing, stretches: Spans) -> tuple[Sub
     mask = np.append(happens, False)
     for places in (*producers.place[happens].T, producers.room[happens]):
         mask[places] = True
-    mask[NONE] = False
+    mask[NONE] = False  # the last place stands for no producer
     kept = _Kept(np.flatnonzero(mask), np.where(mask, np.cumsum(mask) - 1, NONE).astype(PLACE))
-    found = Producers(
+    kept_producers = Producers(
         kept.now[producers.place[kept.place]],
         producers.inferred[kept.place],
         kept.now[producers.room[kept.place]],
     )
     rows = _rows(subject.rank.activities, kept.place, happens)
     of_subject: dict[str, Any] = {name: kept.of(getattr(subject, name)) for name in _PLACES}
-    some = replace(
+    part = replace(
         subject,
         rank=replace(subject.rank, activities=rows),
         **of_subject,
-        wide=tuple(replace(one, places=kept.of(one.places)) for one in subject.wide),
+        wide=tuple(replace(wide, places=kept.of(wide.places)) for wide in subject.wide),
     )
-    return some, replace(queueing, producers=found)
+    return part, replace(queueing, producers=kept_producers)
 
 
 @frozen
@@ -81,7 +81,7 @@ def _rows(rows: Activities, places: IntArray, happens: BoolArray) -> Activities:
     kept.bucket[other], kept.source[other], kept.row[other] = Bucket.COPY, Source.COPY, 0
     kept.key[other] = COPY_KINDS.index("memset")
     kept.name[other], kept.call[other], kept.launch_ns[other] = NONE, NONE, NULL
-    return Activities(*(getattr(kept, one.name) for one in fields(Activities)))
+    return Activities(*(getattr(kept, column.name) for column in fields(Activities)))
 
 
 @frozen
@@ -121,8 +121,8 @@ class Costs:
     together: Together | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
-        found: Cost | None = getattr(self, wall)
-        return found
+        cost: Cost | None = getattr(self, wall)
+        return cost
 
 
 def measure_costs(
@@ -163,26 +163,26 @@ class _Pricing:
 
     def costs(self) -> Costs:
         proofs = self._proofs()
-        walls, left, found = self._edits.walls(), dict[str, IntArray](), dict[str, Cost]()
+        walls, left, costs = self._edits.walls(), dict[str, IntArray](), dict[str, Cost]()
         for wall, (whole, kinds) in walls.items():
             left[wall] = self._lengths_ns(whole())
-            found[wall] = self._split(left[wall], kinds)
-        capped, whole_ns = self._capped(found["host_overhead"]), self._window_ns
-        worth = {wall for wall, cost in found.items() if cost.ns >= WALL.value * whole_ns}
-        if found["host_overhead"].ns - capped.ns >= HALF_A_WALL.value * whole_ns:
+            costs[wall] = self._split(left[wall], kinds)
+        capped, whole_ns = self._capped(costs["host_overhead"]), self._window_ns
+        worth = {wall for wall, cost in costs.items() if cost.ns >= WALL.value * whole_ns}
+        if costs["host_overhead"].ns - capped.ns >= HALF_A_WALL.value * whole_ns:
             worth -= {"host_overhead"}  # what is left is not what was replayed
-        found["host_overhead"] = capped
-        changed, without = self._changes(found), dict[str, Without]()
-        for wall in found:
+        costs["host_overhead"] = capped
+        changed, without = self._changes(costs), dict[str, Without]()
+        for wall in costs:
             if wall in worth:
                 without[wall] = self._without(wall, walls[wall][0](), left[wall])
         kind = self._subject.rank.columns.info.kind
         busy_ns = instants_in(self._windows, self._graph.rows).total_ns
         return Costs(
-            found["communication"],
-            found["host_overhead"],
-            found["memory"],
-            found.get("compute"),
+            costs["communication"],
+            costs["host_overhead"],
+            costs["memory"],
+            costs.get("compute"),
             without,
             self._windows.total_ns,
             proofs,
@@ -192,13 +192,13 @@ class _Pricing:
             changed.together,
         )
 
-    def _changes(self, found: Mapping[str, Cost]) -> Measured:
+    def _changes(self, costs: Mapping[str, Cost]) -> Measured:
         lasting_ns, kept = summed(self._lasting), self._graph.timing
         bases = [(self._timing, lasting_ns)]
         if not np.array_equal(kept.residual_ns, self._timing.residual_ns):
             bases.append((kept, summed(self._recorded)))
         worth_ns = round(HALF_A_WALL.value * lasting_ns)
-        return measure_changes(self._subject, self._graph, bases, self._borders, found, worth_ns)
+        return measure_changes(self._subject, self._graph, bases, self._borders, costs, worth_ns)
 
     def _split(self, left: IntArray, kinds: Callable[[], Mapping[str, Timing]]) -> Cost:
         """What an overhead costs; its kinds are edited, and replayed, only where it is enough to be

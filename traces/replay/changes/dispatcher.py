@@ -57,15 +57,15 @@ def find_exchanges(recorded: Recorded) -> list[Exchange]:
     heavy = np.flatnonzero(recorded.rank.of_class(*HEAVY))
     before = np.searchsorted(heavy, payload)
     autograd = roles_of(recorded.rank).autograd
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     last = -1
     for work, count in row_by_row(payload, before):
         backward = bool(autograd[work])
-        if count != last or found[-1].backward != backward:
-            found.append(Exchange([], backward))
-        found[-1].works.append(work)
+        if count != last or exchanges[-1].backward != backward:
+            exchanges.append(Exchange([], backward))
+        exchanges[-1].works.append(work)
         last = count
-    return found
+    return exchanges
 
 
 def autograd_compute(recorded: Recorded) -> tuple[BoolArray, BoolArray]:
@@ -207,10 +207,10 @@ def _near_exchange(recorded: Recorded) -> BoolArray:
     return before | after
 
 
-def _nearest(some: IntArray, calls: IntArray, way: int) -> IntArray:
+def _nearest(candidates: IntArray, calls: IntArray, way: int) -> IntArray:
     """The nearest of some calls before (-1) or after (1) each; far out where there is none."""
     far = len(calls) + 1
-    padded = np.concatenate(([-far], some, [far]))
+    padded = np.concatenate(([-far], candidates, [far]))
     place = np.searchsorted(padded, calls, side="right")
     if way < 0:
         return padded[place - 1]

@@ -26,13 +26,13 @@ _BEHIND: Final = ("gemm", "quantize", "elementwise")
 
 def find_scopes(recorded: Recorded) -> Mapping[str, list[list[int]]]:
     """Places of each scope's kernels, one list for each time it runs with at least two of them."""
-    found: dict[str, list[list[int]]] = {scope: [] for scope in SCOPES}
+    scopes: dict[str, list[list[int]]] = {scope: [] for scope in SCOPES}
     for places in uninterrupted(recorded):
-        kinds = [recorded.classes[one] for one in places]
+        kinds = [recorded.classes[place] for place in places]
         for scope, begin, end in _scopes_of(kinds):
             if end - begin > 1:
-                found[scope].append(places[begin:end])
-    return found
+                scopes[scope].append(places[begin:end])
+    return scopes
 
 
 def _scopes_of(kinds: Sequence[KernelClass]) -> Iterator[tuple[str, int, int]]:
@@ -90,7 +90,7 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
             begin -= 1
         while begin < at and kinds[begin].class_ != "norm":
             begin += 1
-        end = _while(kinds, at, _INSIDE, ("attention", "bwd"))
+        end = _behind(kinds, at, _INSIDE, ("attention", "bwd"))
         if begin < at:
             return "attn", begin, end
         return None
@@ -98,7 +98,7 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
         if _is(kinds[begin - 1], "attention", "fwd"):
             break
         begin -= 1
-    inside = _while(kinds, at, _INSIDE, ("attention", "fwd"))
+    inside = _behind(kinds, at, _INSIDE, ("attention", "fwd"))
     end = _norm_backward(kinds, inside)
     if end > inside:
         return "attn", begin, end
@@ -107,8 +107,8 @@ def _attention(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, i
 
 def _router(kinds: Sequence[KernelClass], at: int, free: int) -> tuple[str, int, int] | None:
     """Forward from the norm before the gate; backward to that norm's gradient."""
-    end = _while(kinds, at, {"router", "softmax"}, ("router", "map"))
-    behind = _while(kinds, end, _BEHIND)
+    end = _behind(kinds, at, {"router", "softmax"}, ("router", "map"))
+    behind = _behind(kinds, end, _BEHIND)
     last = _norm_backward(kinds, behind)
     if last > behind:
         return "moe_router", at, last
@@ -125,7 +125,7 @@ def _norm_backward(kinds: Sequence[KernelClass], at: int) -> int:
     place.
     """
     if at < len(kinds) and _is(kinds[at], "norm", "bwd"):
-        return _while(kinds, at, {"norm", "elementwise", "quantize"}, ("norm", "fwd"))
+        return _behind(kinds, at, {"norm", "elementwise", "quantize"}, ("norm", "fwd"))
     return at
 
 
@@ -133,7 +133,7 @@ def _is(kind: KernelClass, class_: str, phase: str) -> bool:
     return kind.class_ == class_ and kind.subclass == phase
 
 
-def _while(
+def _behind(
     kinds: Sequence[KernelClass], at: int, classes: Collection[str], but: tuple[str, str] = ("", "")
 ) -> int:
     """Behind the kernels of some classes from a place on, `but` one class and subclass."""

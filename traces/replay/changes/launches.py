@@ -36,27 +36,27 @@ def uninterrupted(recorded: Recorded) -> list[list[int]]:
     several kernels already.
     """
     calls = recorded.graph.calls
-    found: list[list[int]] = [[]]
+    runs: list[list[int]] = [[]]
     apart = np.isin(calls.kind, _APART).tolist()
     names = recorded.call_names
     by = recorded.graph.launched_by
     stream = recorded.rows.stream_id.tolist()
     thread = calls.thread.tolist()
     for call, work in enumerate(_single(recorded)):
-        last = found[-1][-1] if found[-1] else None
+        last = runs[-1][-1] if runs[-1] else None
         if work != NONE:
             if last is not None and (
                 stream[last] != stream[work] or thread[by[last]] != thread[call]
             ):
-                found.append([])
-            found[-1].append(work)
+                runs.append([])
+            runs[-1].append(work)
         elif last is not None and (
             apart[call]
             or recorded.launch_count[call]
-            or any(one in names[call] for one in ("EventRecord", "WaitEvent", "Memset"))
+            or any(word in names[call] for word in ("EventRecord", "WaitEvent", "Memset"))
         ):
-            found.append([])
-    return [*filter(None, found)]
+            runs.append([])
+    return [*filter(None, runs)]
 
 
 def _single(recorded: Recorded) -> list[int]:
@@ -273,13 +273,13 @@ def _expert_runs(recorded: Recorded) -> list[_Experts]:
     rows = recorded.rows
     exchanges = rows.start_ns[of_kinds(recorded, PAYLOAD)]
     attention = rows.start_ns[recorded.rank.of_class("attention")]
-    found = []
+    runs = []
     for run in chain.from_iterable(map(partial(_rows_of_gemms, recorded), uninterrupted(recorded))):
         if len(run.gemms) > 1 and _between_exchanges(
             rows.start_ns[run.gemms[0]], exchanges, attention
         ):
-            found.append(run)
-    return found
+            runs.append(run)
+    return runs
 
 
 def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Experts]:
@@ -288,11 +288,11 @@ def _rows_of_gemms(recorded: Recorded, places: Sequence[int]) -> Iterator[_Exper
     run = _Experts([], [])
     waiting: list[int] = []
     for place in places:
-        one = recorded.classes[place]
-        if one.class_ == "quantize":
+        kernel = recorded.classes[place]
+        if kernel.class_ == "quantize":
             waiting.append(place)
             continue
-        is_gemm = one.class_ == "gemm" and not one.subclass.startswith("grouped")
+        is_gemm = kernel.class_ == "gemm" and not kernel.subclass.startswith("grouped")
         if not is_gemm or (run.gemms and rows.name[run.gemms[-1]] != rows.name[place]):
             yield run
             run = _Experts([], [])

@@ -73,16 +73,16 @@ def measure_changes(
     worth_ns = max(worth_ns, 1)
     if sum(cost.ns for cost in costs.values()) < worth_ns:
         return Measured()
-    savings, found, drafts = Savings(graph, bases, borders), [], []
+    savings, changes, drafts = Savings(graph, bases, borders), [], []
     recorded = Recorded(subject, graph)
     for draft in chain.from_iterable(find(recorded) for find in _FINDERS):
         most_ns = sum(
             costs[wall].of_kinds_ns(kinds) for wall, kinds in draft.acts_on.items() if wall in costs
         )
         if most_ns >= worth_ns:
-            found.append(_change(savings, draft, most_ns if len(draft.acts_on) == 1 else None))
+            changes.append(_change(savings, draft, most_ns if len(draft.acts_on) == 1 else None))
             drafts.append(draft)
-    return Measured(tuple(found), _together(graph, savings, drafts))
+    return Measured(tuple(changes), _together(graph, savings, drafts))
 
 
 def _together(graph: Graph, savings: Savings, drafts: Sequence[Draft]) -> Together | Missing | None:

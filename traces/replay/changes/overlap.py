@@ -87,18 +87,18 @@ def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
             passes.append(_Pass([], exchange.backward))
         passes[-1].exchanges.append(exchange)
     return [
-        (one, other)
-        for one, other in pairwise(passes)
-        if one.backward
-        and len(one.exchanges) == len(other.exchanges)
-        and len(one.exchanges) % 2 == 0
-        and _same_step(recorded, one, other)
+        (back, forward)
+        for back, forward in pairwise(passes)
+        if back.backward
+        and len(back.exchanges) == len(forward.exchanges)
+        and len(back.exchanges) % 2 == 0  # a dispatch and a combine of each layer
+        and _same_step(recorded, back, forward)
     ]
 
 
-def _same_step(recorded: Recorded, one: _Pass, other: _Pass) -> bool:
+def _same_step(recorded: Recorded, back: _Pass, forward: _Pass) -> bool:
     starts, _ = recorded.subject.steps.borders_ns
-    times = recorded.rows.start_ns[[one.exchanges[0].works[0], other.exchanges[-1].works[-1]]]
+    times = recorded.rows.start_ns[[back.exchanges[0].works[0], forward.exchanges[-1].works[-1]]]
     first, last = np.searchsorted(starts, times, side="right")
     return bool(first == last and first > 0)
 
@@ -148,22 +148,22 @@ def _covers(
     yield from zip(forward.exchanges, after.tolist(), strict=True)
 
 
-def _begins(one: _Pass) -> list[int]:
-    return [exchange.works[0] for exchange in one.exchanges]
+def _begins(pass_: _Pass) -> list[int]:
+    return [exchange.works[0] for exchange in pass_.exchanges]
 
 
-def _times(recorded: Recorded, one: _Pass) -> tuple[IntArray, IntArray]:
-    ends = [exchange.works[-1] for exchange in one.exchanges]
-    return recorded.rows.start_ns[_begins(one)], recorded.rows.end_ns[ends]
+def _times(recorded: Recorded, pass_: _Pass) -> tuple[IntArray, IntArray]:
+    ends = [exchange.works[-1] for exchange in pass_.exchanges]
+    return recorded.rows.start_ns[_begins(pass_)], recorded.rows.end_ns[ends]
 
 
 def _handover_ns(recorded: Recorded) -> int:
     """How much longer the pause is where another thread goes on, as a median; 0 where none does."""
     calls, pause = recorded.graph.calls, recorded.graph.timing.pause_ns
     known = calls.before != NONE
-    other = known & (calls.thread != calls.thread[np.maximum(calls.before, 0)])
-    if other.any():
-        return max(0, int(np.median(pause[other]) - np.median(pause[known & ~other])))
+    handed_over = known & (calls.thread != calls.thread[np.maximum(calls.before, 0)])
+    if handed_over.any():
+        return max(0, int(np.median(pause[handed_over]) - np.median(pause[known & ~handed_over])))
     return 0
 
 
@@ -182,17 +182,17 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
     launched = np.flatnonzero(of_backward & (graph.launched_by != NONE))
     launched = launched[order_of(graph.launched_by[launched])]
     by = graph.launched_by[launched]
-    found = []
+    drains = []
     for backward, _ in pairs:
         waited = 0
-        for exchange in backward.exchanges[::2]:
+        for exchange in backward.exchanges[::2]:  # the first of each layer's two
             call = int(graph.launched_by[exchange.works[0]])
             before = int(np.searchsorted(by, call)) - 1
             if call == NONE or before < 0:
                 continue
             ahead = int(graph.rows.end_ns[launched[before]] - graph.calls.start_ns[call]) - waited
             if ahead > 0:
-                found.append((call, ahead))
+                drains.append((call, ahead))
                 waited += ahead
-    calls, waits = ints(found).reshape(-1, 2).T
+    calls, waits = ints(drains).reshape(-1, 2).T
     return calls, waits
