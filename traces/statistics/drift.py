@@ -80,9 +80,9 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
     if count < MANY.value:
         return None
     at, means = _blocks(places, values)
-    one, other = np.triu_indices(len(means), 1)
-    more = means[other] - means[one]
-    slopes = np.sort(more / (at[other] - at[one])).tolist()
+    earlier, later = np.triu_indices(len(means), 1)
+    more = means[later] - means[earlier]
+    slopes = np.sort(more / (at[later] - at[earlier])).tolist()
     slope, chance = median(slopes), chance_of(len(means), summed(np.sign(more)))
     middle = float(np.median(means - slope * at))
     first, last = middle + slope * places[0], middle + slope * places[-1]
@@ -104,24 +104,24 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
 def _blocks(places: Sequence[float], values: Sequence[float]) -> FloatArray:
     """Where blocks of equal length lie, and their means."""
     blocks = min(len(values), int(BLOCKS.value))
-    found = np.empty((2, blocks))
+    points = np.empty((2, blocks))
     for block in range(blocks):
         part = slice(block * len(values) // blocks, (block + 1) * len(values) // blocks)
-        found[:, block] = fmean(places[part]), fmean(values[part])
-    return found
+        points[:, block] = fmean(places[part]), fmean(values[part])
+    return points
 
 
 @cache
 def _inversions(count: int) -> tuple[int, ...]:
     """How many orders of `count` different values have 0, 1, ... pairs the wrong way round."""
-    found = [1]
+    orders = [1]
     for length in range(2, count + 1):
-        grown = [0] * (len(found) + length - 1)
-        for wrong, ways in enumerate(found):
+        grown = [0] * (len(orders) + length - 1)
+        for wrong, ways in enumerate(orders):
             for more in range(length):
                 grown[wrong + more] += ways
-        found = grown
-    return tuple(found)
+        orders = grown
+    return tuple(orders)
 
 
 def chance_of(count: int, rank_sum: int) -> float:
@@ -151,7 +151,7 @@ def _cut(means: FloatArray, at: FloatArray, slope: float, middle: float) -> int 
     """
 
     def off(cut: int) -> float:
-        return _off(means[:cut]) + _off(means[cut:])
+        return _deviation(means[:cut]) + _deviation(means[cut:])
 
     best = min(range(2, len(means) - 1), key=off)
     # two levels are one figure more than a line
@@ -169,5 +169,5 @@ def _is_apart(before: FloatArray, after: FloatArray) -> bool:
     return bool(apart and shift > JUMP.value * max(np.ptp(before), np.ptp(after)))
 
 
-def _off(values: FloatArray) -> float:
+def _deviation(values: FloatArray) -> float:
     return fsum(np.abs(values - np.median(values)))

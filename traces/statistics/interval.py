@@ -107,10 +107,10 @@ def interval_of(
 
 
 def _of_few(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Interval:
-    found = shifts_of(base_ns, new_ns, level)
-    ways = f"{'all' if found.is_exact else 'drawn'} {found.ways:,} ways to share out the steps"
-    method = f"permutation test over {ways}{', and Welch' if found.by_spread else ''}"
-    return Interval(found.low_ns, found.high_ns, level, method, found.p, found.by_spread)
+    shifts = shifts_of(base_ns, new_ns, level)
+    ways = f"{'all' if shifts.is_exact else 'drawn'} {shifts.ways:,} ways to share out the steps"
+    method = f"permutation test over {ways}{', and Welch' if shifts.by_spread else ''}"
+    return Interval(shifts.low_ns, shifts.high_ns, level, method, shifts.p, shifts.by_spread)
 
 
 def _of_few_rounds(
@@ -118,13 +118,13 @@ def _of_few_rounds(
 ) -> Interval:
     """The test over sums of whole rounds, about the difference of all steps."""
     base_rounds_ns, new_rounds_ns = _rounds(base_ns, length), _rounds(new_ns, length)
-    found = _of_few(base_rounds_ns, new_rounds_ns, level)
+    interval = _of_few(base_rounds_ns, new_rounds_ns, level)
     left_ns = _delta_ns(base_ns, new_ns) - _delta_ns(base_rounds_ns, new_rounds_ns) / length
     return replace(
-        found,
-        low_ns=ceil(Fraction(found.low_ns, length) + left_ns),
-        high_ns=floor(Fraction(found.high_ns, length) + left_ns),
-        method=f"{found.method}, of rounds of {length}",
+        interval,
+        low_ns=ceil(Fraction(interval.low_ns, length) + left_ns),
+        high_ns=floor(Fraction(interval.high_ns, length) + left_ns),
+        method=f"{interval.method}, of rounds of {length}",
     )
 
 
@@ -184,9 +184,9 @@ def round_of(deviations: FloatArray, least: int = int(MANY.value)) -> int:
 
     The first distance at which values are alike as nowhere nearer: slow drifts are alike next door.
     """
-    whole, nearest = float(deviations @ deviations), 0.0
-    for length in range(1, deviations.size // least + 1 if whole else 1):
-        alike = float(deviations[length:] @ deviations[:-length]) / whole
+    total, nearest = float(deviations @ deviations), 0.0
+    for length in range(1, deviations.size // least + 1 if total else 1):
+        alike = float(deviations[length:] @ deviations[:-length]) / total
         if length > 1 and alike >= MOST.value and alike >= nearest + MOST.value:
             return length
         nearest = max(nearest, alike)

@@ -42,11 +42,11 @@ def welch(first: Sequence[int], second: Sequence[int], level: float) -> tuple[in
     """
     square, other = _square(first), _square(second)
     delta = round(Fraction(sum(first), len(first)) - Fraction(sum(second), len(second)))
-    whole = square + other
-    if not whole:
+    total = square + other
+    if not total:
         return delta, delta
     rest = square**2 / (len(first) - 1) + other**2 / (len(second) - 1)
-    half = ceil(student(level, max(1, floor(whole**2 / rest))) * sqrt(whole))
+    half = ceil(student(level, max(1, floor(total**2 / rest))) * sqrt(total))
     return delta - half, delta + half
 
 
