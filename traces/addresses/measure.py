@@ -43,7 +43,7 @@ PREFERRED: Final = (
 )
 """Which kind is the address of an instant of the host: the first that there is."""
 GPU_PREFERRED: Final = (FrameKind.MODULE, FrameKind.RANGE, FrameKind.OPERATOR, FrameKind.FUNCTION)
-"""The same of a launch, where the part of the model says more than the line of code."""
+"""Which kind is the address of a launch: the part of the model says more than a line of code."""
 _FIRST_BLOCKING, _AFTER_BLOCKING = len(CAUSES), REASON["launch_latency.arrival"]
 
 
@@ -74,11 +74,11 @@ def measure_addresses(
     """Addresses of one rank; `Missing` where it is unknown why no compute ran."""
     if isinstance(absent, Missing):
         return gap(absent.reason, absent.cure)
-    found = levels(rank, windows)
+    by_kind = levels(rank, windows)
     calls = calls_of(rank)
-    host = _host_pieces(rank, windows, absent, found, calls)
+    host = _host_pieces(rank, windows, absent, by_kind, calls)
     return _section(
-        rank, host, _gpu(rank, windows, found), found, _calls(rank, windows, calls, host)
+        rank, host, _gpu(rank, windows, by_kind), by_kind, _calls(rank, windows, calls, host)
     )
 
 
@@ -93,16 +93,16 @@ def _calls(rank: RankTimeline, windows: Spans, calls: Level, host: _Pieces) -> t
     took_ns = sums_of((calls.end_ns - calls.start_ns)[mine], name, count)
     counts = sums_of(np.ones_like(name), name, count)
     order = order_of(-took_ns)
-    some = order[(counts + starved_ns + blocking_ns)[order] > 0][: int(READ.value)]
-    figures = (counts[some], took_ns[some], starved_ns[some], blocking_ns[some])
-    return tuple(HostCall(calls.text(one), *ns) for one, *ns in row_by_row(some, *figures))
+    shown = order[(counts + starved_ns + blocking_ns)[order] > 0][: int(READ.value)]
+    figures = (counts[shown], took_ns[shown], starved_ns[shown], blocking_ns[shown])
+    return tuple(HostCall(calls.text(code), *ns) for code, *ns in row_by_row(shown, *figures))
 
 
 def _host_pieces(
     rank: RankTimeline,
     windows: Spans,
     absent: AbsentPieces,
-    found: Mapping[FrameKind, Level],
+    by_kind: Mapping[FrameKind, Level],
     calls: Level,
 ) -> _Pieces:
     """All starved and blocking time in the windows.
@@ -116,17 +116,17 @@ def _host_pieces(
     kernel, start_ns, end_ns = absent.kernel[mine], absent.start_ns[mine], absent.end_ns[mine]
     blocks = ints(absent.reason[mine] >= _FIRST_BLOCKING)
     nothing = [none] * (len(LEVELS) + 1)
-    whole = _Pieces(start_ns, end_ns, kernel, absent.work[mine], blocks, *nothing)
-    whole, inside = cut(whole, tile(windows.start_ns, windows.end_ns, zeros(len(windows)), -1))
-    whole = whole.take(inside >= 0)
-    by_host = (whole.blocks == 0) | (whole.end_ns <= ready_ns(rows, whole.kernel))
-    host, device = whole.take(by_host), whole.take(~by_host)
-    names = _at_launch(rank, device.work, found)
+    pieces = _Pieces(start_ns, end_ns, kernel, absent.work[mine], blocks, *nothing)
+    pieces, inside = cut(pieces, tile(windows.start_ns, windows.end_ns, zeros(len(windows)), -1))
+    pieces = pieces.take(inside >= 0)
+    by_host = (pieces.blocks == 0) | (pieces.end_ns <= ready_ns(rows, pieces.kernel))
+    host, device = pieces.take(by_host), pieces.take(~by_host)
+    names = _at_launch(rank, device.work, by_kind)
     device = replace(device, **names)
     launched_by = rows.launch_thread[device.work]
-    parts = _on_threads(rank, host, found)
-    parts += [(one, device.take(launched_by == one)) for one in distinct(launched_by).tolist()]
-    return _Pieces.joined(*(_within_calls(part, one, calls) for one, part in parts))
+    parts = _on_threads(rank, host, by_kind)
+    parts += [(gid, device.take(launched_by == gid)) for gid in distinct(launched_by).tolist()]
+    return _Pieces.joined(*(_within_calls(part, gid, calls) for gid, part in parts))
 
 
 def _within_calls(pieces: _Pieces, thread: int, calls: Level) -> _Pieces:
@@ -137,56 +137,56 @@ def _within_calls(pieces: _Pieces, thread: int, calls: Level) -> _Pieces:
 
 
 def _on_threads(
-    rank: RankTimeline, host: _Pieces, found: Mapping[FrameKind, Level]
+    rank: RankTimeline, host: _Pieces, by_kind: Mapping[FrameKind, Level]
 ) -> list[tuple[int, _Pieces]]:
     """The pieces of each launching thread, under its names."""
     own, other, until_ns = Handover(rank).before(host.kernel)
     thread = np.where(host.start_ns < until_ns, other, own)
     parts = []
-    for one in rank.activities.launching_threads.tolist():
-        mine = host.take(thread == one)
+    for gid in rank.activities.launching_threads.tolist():
+        mine = host.take(thread == gid)
         for kind in LEVELS if len(mine) else ():
-            mine, name = cut(mine, found[kind].on_thread(one))
+            mine, name = cut(mine, by_kind[kind].on_thread(gid))
             mine = replace(mine, **{kind: name})
-        parts.append((one, mine))
+        parts.append((gid, mine))
     return parts
 
 
 def _at_launch(
-    rank: RankTimeline, places: IntArray, found: Mapping[FrameKind, Level]
+    rank: RankTimeline, places: IntArray, by_kind: Mapping[FrameKind, Level]
 ) -> dict[FrameKind, IntArray]:
     """The innermost name of each kind where some work was launched; -1 where that was not
     recorded.
     """
-    some = rank.activities.take(places)
-    at_ns, thread = some.launch_ns, some.launch_thread
+    launched = rank.activities.take(places)
+    at_ns, thread = launched.launch_ns, launched.launch_thread
     names = {kind: np.full(len(places), NO_FRAME) for kind in LEVELS}
-    for one in rank.activities.launching_threads.tolist():
-        mine = thread == one
+    for gid in rank.activities.launching_threads.tolist():
+        mine = thread == gid
         for kind in LEVELS:
-            tiling = found[kind].on_thread(one)
+            tiling = by_kind[kind].on_thread(gid)
             names[kind][mine] = tiling.label[last_at(tiling.start_ns, at_ns[mine])]
     return names
 
 
 def _gpu(
-    rank: RankTimeline, windows: Spans, found: Mapping[FrameKind, Level]
+    rank: RankTimeline, windows: Spans, by_kind: Mapping[FrameKind, Level]
 ) -> tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut]:
     """Kernels by address, the most work first, and those that are left out."""
     rows = rank.activities
     work_ns = ns_in(rows, windows)
     mine = np.flatnonzero((work_ns > 0) & ~rows.is_copy)
-    names = _at_launch(rank, mine, found)
+    names = _at_launch(rank, mine, by_kind)
     level, name = _chosen(names, GPU_PREFERRED)
     group = group_of(level, name)
     first, groups = first_of(group), int(group.max(initial=-1)) + 1
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
     order, most, shown = order_of(-sums), int(READ.value), list[GpuAddress]()
     for place, at in row_by_row(order[:most], first[order[:most]]):
-        address = _address(found, GPU_PREFERRED, level[at], name[at])
+        address = _address(by_kind, GPU_PREFERRED, level[at], name[at])
         shown.append(GpuAddress(*address, int(counts[place]), int(sums[place])))
-    rest = order[most:]
-    left = GpuAddressesLeftOut(len(rest), summed(counts[rest]), summed(sums[rest]))
+    unshown = order[most:]
+    left = GpuAddressesLeftOut(len(unshown), summed(counts[unshown]), summed(sums[unshown]))
     return tuple(shown), left
 
 
@@ -205,30 +205,29 @@ def _chosen(
 
 
 def _address(
-    found: Mapping[FrameKind, Level], preferred: tuple[FrameKind, ...], level: int, name: int
+    by_kind: Mapping[FrameKind, Level], preferred: tuple[FrameKind, ...], level: int, name: int
 ) -> tuple[AddressKind, str]:
-    """Kind and text of what was chosen."""
     if level < 0:
         return FrameKind.NONE.value, ""
-    return preferred[level].value, found[preferred[level]].text(name)
+    return preferred[level].value, by_kind[preferred[level]].text(name)
 
 
 def _section(
     rank: RankTimeline,
     host: _Pieces,
     gpu: tuple[tuple[GpuAddress, ...], GpuAddressesLeftOut],
-    found: Mapping[FrameKind, Level],
+    by_kind: Mapping[FrameKind, Level],
     calls: tuple[HostCall, ...],
 ) -> Addresses:
     length_ns, names = host.length_ns, {kind: getattr(host, kind) for kind in LEVELS}
     (level, name), total_ns = _chosen(names, PREFERRED), summed(length_ns)
     shown, left, stacks = list[Address](), list[Address](), list[HostStack]()
     for at, *ns in _largest(group_of(level, name), host):
-        row = Address(*_address(found, PREFERRED, level[at], name[at]), *ns)
+        row = Address(*_address(by_kind, PREFERRED, level[at], name[at]), *ns)
         is_shown = len(shown) < READ.value or row.kind == "none"
         (shown if is_shown else left).append(row)
     for at, starved_ns, blocking_ns in _largest(group_of(*names.values()), host):
-        texts = {kind: found[kind].text(names[kind][at]) for kind in LEVELS}
+        texts = {kind: by_kind[kind].text(names[kind][at]) for kind in LEVELS}
         stacks.append(HostStack(**texts, starved_ns=starved_ns, blocking_ns=blocking_ns))
     blocks_ns = summed(host.blocking_ns)
     return Addresses(
@@ -249,7 +248,7 @@ def _section(
 def _largest(group: IntArray, host: _Pieces) -> Iterator[tuple[int, int, int]]:
     """Of each group a row of it, and its starved and blocking time; the largest groups first."""
     count, first = int(group.max(initial=-1)) + 1, first_of(group)
-    ns, blocking_ns = (sums_of(one, group, count) for one in (host.length_ns, host.blocking_ns))
+    ns, blocking_ns = (sums_of(times, group, count) for times in (host.length_ns, host.blocking_ns))
     order = order_of(-ns)
     return row_by_row(first[order], (ns - blocking_ns)[order], blocking_ns[order])
 

@@ -45,8 +45,8 @@ def innermost(start_ns: IntArray, end_ns: IntArray, label: IntArray) -> Tiling:
     owner = np.where((owner >= 0) & (end[owner] > at), owner, -1)
     last = np.append(at[1:] != at[:-1], True)
     owner, at = owner[last], at[last]
-    found = np.where(owner >= 0, label[order][owner], -1)
-    return Tiling(np.concatenate(([BEGINNING], at)), np.concatenate(([-1], found)))
+    labels = np.where(owner >= 0, label[order][owner], -1)
+    return Tiling(np.concatenate(([BEGINNING], at)), np.concatenate(([-1], labels)))
 
 
 def _nest(start: IntArray, end: IntArray) -> _Nest:

@@ -57,7 +57,7 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
     launched = rows.launch_ns[(rows.call >= 0) & (rows.end_ns > windows.start_ns[0])]
     since_ns = min(int(windows.start_ns[0]), int(launched.min(initial=windows.start_ns[0])))
     within_ns, threads = (since_ns, int(windows.end_ns[-1])), rows.launching_threads
-    found = dict.fromkeys(LEVELS, Level(NOWHERE, NOWHERE, NOWHERE, NOWHERE, ()))
+    by_kind = dict.fromkeys(LEVELS, Level(NOWHERE, NOWHERE, NOWHERE, NOWHERE, ()))
     sources: list[tuple[HostSpans | Ranges, IntArray, Texts, Callable[[str], Frame | None]]] = [
         (ranges, ranges.text, columns.range_texts, public_span),
         (columns.os_calls, columns.os_calls.name, columns.os_calls.names, public_os_call),
@@ -70,8 +70,8 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
         # spans of a kind are of one source
         for kind, at, name, names in _by_kind(places, code, texts, public):
             start_ns, end_ns = spans.start_ns[at], spans.end_ns[at]
-            found[kind] = Level(start_ns, end_ns, spans.thread_gid[at], name, names)
-    return found
+            by_kind[kind] = Level(start_ns, end_ns, spans.thread_gid[at], name, names)
+    return by_kind
 
 
 def calls_of(rank: RankTimeline) -> Level:
