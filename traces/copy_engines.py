@@ -27,10 +27,10 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     NVIDIA/nccl, src/ce_coll.cc: a flag to each peer before the data and one behind it, so several
     of one call; a communicator of one rank copies once.
     """
-    found = none_of(len(columns.copies))
+    of_collective = none_of(len(columns.copies))
     texts = [*map(str.strip, columns.range_texts)]
     if not _BY_COPIES & {*texts}:
-        return found
+        return of_collective
     ranges = columns.ranges
     known = passing(lambda text: text.startswith("nccl"), texts)[ranges.text]
     within = np.flatnonzero(columns.copies.kind == COPY_KINDS.index("memcpy_d2d"))
@@ -48,18 +48,18 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
         at = last_at(ranges.start_ns[carries], at_ns)
         inside = (at >= 0) & (at_ns <= ranges.end_ns[carries[np.maximum(at, 0)]])
         several = np.bincount(at[inside], minlength=len(carries)) > 1
-        found[here[inside & several[np.maximum(at, 0)]]] = True
-    return found
+        of_collective[here[inside & several[np.maximum(at, 0)]]] = True
+    return of_collective
 
 
 def _carries(texts: list[str], calls: IntArray) -> BoolArray:
     """Which calls of a thread, by the places of their texts, launch such a collective: it itself,
     and the end of a group that holds one.
     """
-    found, depth, holds = [], 0, False
+    launches, depth, holds = [], 0, False
     for call in calls.tolist():
         name = texts[call]
         depth += (name == _START) - (name == _END and depth > 0)
-        found.append(name in _BY_COPIES or (name == _END and depth == 0 and holds))
+        launches.append(name in _BY_COPIES or (name == _END and depth == 0 and holds))
         holds = (holds or name in _BY_COPIES) and depth > 0
-    return bools(found)
+    return bools(launches)

@@ -82,10 +82,10 @@ def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]
     has_work = np.isin(rows, distinct(work.call))
     computed = work.call[work.kept & (work.bucket == Bucket.COMPUTE) & (work.call >= 0)]
     process, computing = calls.thread_gid & PROCESS_BITS, distinct(computed)
-    found: dict[int, tuple[int, int]] = {}
-    for one in distinct(process[rows]).tolist():
-        within_ns = calls.start_ns[computing[process[computing] == one]]
-        of_process = process[rows] == one
+    by_process: dict[int, tuple[int, int]] = {}
+    for gid in distinct(process[rows]).tolist():
+        within_ns = calls.start_ns[computing[process[computing] == gid]]
+        of_process = process[rows] == gid
         mine, ids = rows[of_process], calls.correlation_id
         worked = distinct(ids[rows[of_process & has_work]])
         seen = mine
@@ -93,8 +93,8 @@ def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]
             launched_ns = calls.start_ns[mine]
             seen = mine[(launched_ns >= within_ns.min()) & (launched_ns <= within_ns.max())]
         opaque = np.setdiff1d(ids[seen], worked)
-        found[one] = len(distinct(ids[mine])), len(opaque)
-    return found
+        by_process[gid] = len(distinct(ids[mine])), len(opaque)
+    return by_process
 
 
 @frozen
@@ -178,8 +178,8 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
     of_kernel = np.array([*map(_kind, classes)], dtype=CODE)[columns.kernels.name]
     between_gpus = (columns.copies.kind == COPY_KINDS.index("memcpy_p2p")) | collective
     copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
-    other = COMM_KINDS.index("other_comm")
-    copy_key = np.where(between_gpus, other, columns.copies.kind).astype(CODE)
+    other_comm = COMM_KINDS.index("other_comm")
+    copy_key = np.where(between_gpus, other_comm, columns.copies.kind).astype(CODE)
     is_replay = KEYS[Bucket.COMPUTE].index(GRAPH_REPLAY)
     replay = np.full(len(columns.replays), is_replay, dtype=CODE)
     bucket = np.concatenate(
@@ -189,7 +189,6 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
 
 
 def _kind(kernel: KernelClass) -> tuple[Bucket, int]:
-    """Bucket and key of a kernel."""
     if is_communication(kernel):
         return Bucket.COMM, COMM_KINDS.index(comm_kind(kernel))
     return Bucket.COMPUTE, KEYS[Bucket.COMPUTE].index(compute_class(kernel))

@@ -17,12 +17,12 @@ def group_of(*columns: IntArray) -> IntArray:
     """
     group, count = _numbered(columns[-1])
     for column in columns[-2::-1]:
-        numbers, several = _numbered(column)
-        if count * several > _PACKED**2:
+        numbers, levels = _numbered(column)
+        if count * levels > _PACKED**2:
             group, count = _dense(group, count)
-        count *= several
+        count *= levels
         group = group.astype(PLACE if count <= _PACKED else np.int64, copy=False)
-        group *= several
+        group *= levels
         group += numbers
     return _dense(group, count)[0]
 
@@ -119,16 +119,16 @@ def before_of(key: IntArray) -> IntArray:
 
 
 def count_before(
-    group: IntArray, time_ns: IntArray, asked: IntArray, until_ns: IntArray
+    group: IntArray, time_ns: IntArray, until_group: IntArray, until_ns: IntArray
 ) -> IntArray:
-    """How many rows come before each asked time of a group, where rows stand by group, then by
-    time; shape (m,). Those at the time itself do not.
+    """How many rows of each `until_group` come before its `until_ns`, shape (m,); rows at that very
+    time do not count. The rows stand by group, then by time.
     """
-    is_asked = np.arange(len(group) + len(asked)) >= len(group)
-    order = np.lexsort((~is_asked, np.append(time_ns, until_ns), np.append(group, asked)))
-    before = np.cumsum(~is_asked[order])
-    asks = is_asked[order]
-    result = zeros(len(asked))
+    is_until = np.arange(len(group) + len(until_group)) >= len(group)
+    order = np.lexsort((~is_until, np.append(time_ns, until_ns), np.append(group, until_group)))
+    before = np.cumsum(~is_until[order])
+    asks = is_until[order]
+    result = zeros(len(until_group))
     result[order[asks] - len(group)] = before[asks]
     return result
 
@@ -173,8 +173,8 @@ def mask_within(start: IntArray, end: IntArray, count: int) -> BoolArray:
     return np.cumsum(change)[:count] > 0
 
 
-def passing(test: Callable[[T], object], several: Iterable[T]) -> BoolArray:
+def passing(test: Callable[[T], object], values: Iterable[T]) -> BoolArray:
     """Which texts or groups pass a test; one more at the end, which does not, for rows without one
     (-1).
     """
-    return bools([*(bool(test(one)) for one in several), False])
+    return bools([*(bool(test(value)) for value in values), False])

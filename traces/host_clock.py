@@ -123,33 +123,33 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
     of_process = ((calls.thread_gid & PROCESS_BITS) == gid) & (calls.end_ns != NULL)
     one_gpu = len(distinct(rows.device_id[mine])) == 1
     is_copy = _copies_to_host(columns, len(call))[mine]
-    found = [_blocking(columns, rows, call, mine[is_copy])]
+    delays_ns = [_blocking(columns, rows, call, mine[is_copy])]
     if one_gpu:
         whole, last = of_all[calls.name] & of_process, np.maximum.accumulate(rows.end_ns[mine])
-        found.append(_since_last(calls.end_ns[whole], calls.start_ns[whole], launch_ns, last))
+        delays_ns.append(_since_last(calls.end_ns[whole], calls.start_ns[whole], launch_ns, last))
         syncs = columns.syncs
         named = np.flatnonzero((syncs.process_gid == gid) & (syncs.stream_id != NULL))
         row = launching_rows(calls, syncs.process_gid[named], syncs.correlation_id[named])
         waits = (row >= 0) & of_stream[calls.name[row]]
         row, stream = row[waits], syncs.stream_id[named[waits]]
-        for one, places in places_of_each(rows.stream_id[mine]):
-            asked = row[stream == one]
+        for stream_id, places in places_of_each(rows.stream_id[mine]):
+            waited = row[stream == stream_id]
             last = np.maximum.accumulate(rows.end_ns[mine[places]])
-            found.append(
-                _since_last(calls.end_ns[asked], calls.start_ns[asked], launch_ns[places], last)
+            delays_ns.append(
+                _since_last(calls.end_ns[waited], calls.start_ns[waited], launch_ns[places], last)
             )
     waiting = np.flatnonzero(of_stream[calls.name] & of_process)
     thread = calls.thread_gid[call[mine]]
-    for one, places in places_of_each(thread):
-        asked = waiting[calls.thread_gid[waiting] == one]
-        last = np.searchsorted(launch_ns[places], calls.start_ns[asked]) - 1
+    for thread_gid, places in places_of_each(thread):
+        waited = waiting[calls.thread_gid[waiting] == thread_gid]
+        last = np.searchsorted(launch_ns[places], calls.start_ns[waited]) - 1
         copied = (last >= 0) & is_copy[places[last]]
-        found.append(calls.end_ns[asked[copied]] - rows.end_ns[mine[places[last[copied]]]])
-    return np.concatenate(found)
+        delays_ns.append(calls.end_ns[waited[copied]] - rows.end_ns[mine[places[last[copied]]]])
+    return np.concatenate(delays_ns)
 
 
 def _blocking(columns: Columns, rows: GpuRows, call: IntArray, copies: IntArray) -> IntArray:
-    """The same of copies to the host by calls that return when they are done."""
+    """How long after their copies to the host had ended the calls that block returned."""
     blocks = passing(lambda name: "emcpy" in name and "Async" not in name, columns.call_names)
     own = copies[blocks[columns.calls.name[call[copies]]]]
     return columns.calls.end_ns[call[own]] - rows.end_ns[own]

@@ -35,11 +35,11 @@ def helper_threads(rows: Activities) -> IntArray:
         return nobody
     threads = distinct(thread[thread != NULL]).tolist()
     helpers = []
-    for one in threads:
-        mine = thread == one
+    for gid in threads:
+        mine = thread == gid
         kernels = summed(mine & ~copies)
         if not kernels or summed(mine & decodes) > MOST.value * kernels:
-            helpers.append(one)
+            helpers.append(gid)
     if len(helpers) == len(threads):  # then nobody is left to help
         return nobody
     return ints(helpers)

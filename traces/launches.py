@@ -93,8 +93,8 @@ def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray
 
 
 def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
-    """The same, but `AMBIGUOUS` where calls one after the other bear the id: none of them is known
-    for it.
+    """As `launching_rows`, but `AMBIGUOUS` where several calls, one after the other, have the id of
+    an activity.
 
     Correlation ids are unique within a process only, so an activity without a process joins
     nothing. One call may launch many activities (a graph). Where two calls share an id (a driver
@@ -113,17 +113,17 @@ def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -
         last = last_at(ids, correlation_id[mine])
         joined = (last >= 0) & (ids[last] == correlation_id[mine])
         first = theirs[np.searchsorted(ids, correlation_id[mine[joined]])]
-        found = theirs[last[joined]]
-        apart = calls.start_ns[found] > calls.end_ns[first]
-        call[mine[joined]] = np.where(apart, AMBIGUOUS, found)
+        innermost = theirs[last[joined]]
+        apart = calls.start_ns[innermost] > calls.end_ns[first]
+        call[mine[joined]] = np.where(apart, AMBIGUOUS, innermost)
     return call
 
 
 def of_call(column: IntArray, call: IntArray) -> IntArray:
     """A column of the calls by row, NULL where there is none."""
-    found = column[call] if len(column) else zeros(len(call))
-    found[call < 0] = NULL
-    return found
+    values = column[call] if len(column) else zeros(len(call))
+    values[call < 0] = NULL
+    return values
 
 
 def launches_a_graph(call_name: str) -> bool:

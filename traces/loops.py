@@ -70,8 +70,8 @@ class Loop(Generic[P, R]):
         lists = [*map(_listed, arguments)]
         result: R = self._text(*lists, **named)
         for place in self._written:
-            whole: Any = arguments[place]
-            whole[:] = lists[place]
+            array: Any = arguments[place]
+            array[:] = lists[place]
         return result
 
     @cached_property
@@ -81,7 +81,7 @@ class Loop(Generic[P, R]):
         keeps = folder is not None and _keeps(folder)
         if not (folder and keeps and any(folder.rglob(f"*{text.__name__}-*.nbi"))):
             report("compiling the loops for large traces, once")
-        compiled = {name: one.compiled for name, one in self._calls().items()}
+        compiled = {name: inner.compiled for name, inner in self._calls().items()}
         copied = FunctionType(text.__code__, text.__globals__ | compiled, text.__name__)
         copied.__module__, copied.__qualname__ = text.__module__, text.__qualname__
         numba.config.CACHE_DIR = str(folder or "")  # here, for each called loop sets its own
@@ -140,12 +140,12 @@ def _folder(modules: set[Path]) -> Path | None:
         return None
 
 
-def _listed(one: Any) -> Any:
-    if not isinstance(one, np.ndarray):
-        return one
-    if one.dtype == np.uint8:
-        return bytearray(one)
-    return one.tolist()
+def _listed(argument: Any) -> Any:
+    if not isinstance(argument, np.ndarray):
+        return argument
+    if argument.dtype == np.uint8:
+        return bytearray(argument)
+    return argument.tolist()
 
 
 def _keep_where_there_is_room(machine: Any) -> None:

@@ -127,13 +127,13 @@ def measure_rank(
     rank: RankTimeline, selection: Selection, *, only_data_parallel: bool = False
 ) -> RankMeasurements:
     """Measure one rank; `only_data_parallel`: as it is configured. Raises `EmptySelection`."""
-    info, tell = rank.columns.info, partial(_tell, rank.columns.info.name)
+    info, tell = rank.columns.info, partial(_report_phase, rank.columns.info.name)
     tell("steps")
     steps = choose_steps(rank, selection)
     tell("communication")
     windows, resolution = steps.windows, resolve_kinds(rank, only_data_parallel=only_data_parallel)
     rank = with_kinds(rank, resolution)
-    rows, unseen = rank.activities, _unseen(rank)
+    rows, unseen = rank.activities, _why_unseen(rank)
     tell("recomputed layers")
     recompute = measure_recompute(rank, windows, whole_steps=bool(steps.used))
     tell("time without compute")
@@ -204,7 +204,7 @@ def _outside_ns(rows: Activities, windows: Spans) -> int:
     return max(0, before_ns) + max(0, int(windows.end_ns[-1]) - int(rows.end_ns.max()))
 
 
-def _unseen(rank: RankTimeline) -> Missing | None:
+def _why_unseen(rank: RankTimeline) -> Missing | None:
     rows, kind = rank.activities, rank.columns.info.kind
     if not rank.has_kernels:
         reason = "graph replays were recorded whole: their kernels are not in the trace"
@@ -225,7 +225,7 @@ _PHASES: Final = (
 )
 
 
-def _tell(trace: str, phase: str) -> None:
+def _report_phase(trace: str, phase: str) -> None:
     report(f"measuring {trace}: {phase}", _PHASES.index(phase) / len(_PHASES))
 
 

@@ -31,8 +31,8 @@ class Missing:
         return False
 
     def _unknown(self, *_: object) -> NoReturn:
-        what = f"{self.path} is not known" if self.path else "this value is not known"
-        raise TypeError(f"{what}: {self.reason}. Cure: {self.cure}")
+        subject = f"{self.path} is not known" if self.path else "this value is not known"
+        raise TypeError(f"{subject}: {self.reason}. Cure: {self.cure}")
 
     __lt__ = __le__ = __gt__ = __ge__ = _unknown
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown

@@ -21,16 +21,16 @@ def nearest_names(word: str, known: Iterable[str], count: int, alike: float = AL
     """At most `count` of the known names, the nearest first."""
     if len(word) > LONGEST_NAME.value:
         return []
-    short = (one for one in known if len(one) <= LONGEST_NAME.value)
+    short = (name for name in known if len(name) <= LONGEST_NAME.value)
     return get_close_matches(word, list(islice(short, int(MOST_NAMES.value))), count, alike)
 
 
 def nearest(word: str, known: Iterable[str], alike: float = ALIKE) -> str:
     """The known name that is meant; empty where none is near. Case and dashes do not count."""
-    plain = {_plain(one): one for one in sorted(known, reverse=True)}
-    found = nearest_names(_plain(word), plain, 1, alike)
-    if found:
-        return plain[found[0]]
+    plain = {_plain(name): name for name in sorted(known, reverse=True)}
+    matches = nearest_names(_plain(word), plain, 1, alike)
+    if matches:
+        return plain[matches[0]]
     return ""
 
 

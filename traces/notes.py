@@ -17,11 +17,11 @@ _listener: ContextVar[Listener] = ContextVar("notes", default=_nobody)
 @contextmanager
 def noting(listener: Listener) -> Iterator[None]:
     """Let notes reach this listener, each once."""
-    told = set[str]()
+    noted = set[str]()
 
     def once(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in noted:
+            noted.add(text)
             listener(text)
 
     token = _listener.set(once)

@@ -48,10 +48,10 @@ class WrongPattern(ValueError):
 class Match:
     """Where a pattern was found. A group that took no part is None."""
 
-    __slots__ = ("_found", "_names", "_text")
+    __slots__ = ("_match", "_names", "_text")
 
-    def __init__(self, text: str, found: Any, names: dict[str, int]) -> None:
-        self._text, self._found, self._names = text, found, names
+    def __init__(self, text: str, match: Any, names: dict[str, int]) -> None:
+        self._text, self._match, self._names = text, match, names
 
     def __getitem__(self, group: int | str) -> str | Any:
         start, end = self.span(group)
@@ -60,14 +60,14 @@ class Match:
         return self._text[start:end]
 
     def groups(self) -> tuple[str | Any, ...]:
-        return tuple(self[place + 1] for place in range(self._found.re.groups))
+        return tuple(self[place + 1] for place in range(self._match.re.groups))
 
     def groupdict(self) -> dict[str, str | Any]:
         return {name: self[place] for name, place in self._names.items()}
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
         """Begin and end of a group in the text; -1 where it took no part."""
-        span: tuple[int, int] = self._found.span(
+        span: tuple[int, int] = self._match.span(
             group if isinstance(group, int) else self._names[group]
         )
         return span
@@ -94,13 +94,13 @@ class Pattern:
         )
         self.text = text
         try:
-            self._engine = re2.compile(_whole(text), options)
+            self._engine = re2.compile(_encodable(text), options)
         except re2.error as error:
-            said = error.args[0] if error.args else ""
+            message = error.args[0] if error.args else ""
             raise WrongPattern(
-                said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+                message.decode("utf-8", "replace") if isinstance(message, bytes) else message
             ) from None
-        self._names = dict(sorted(self._engine.groupindex.items(), key=lambda one: one[1]))
+        self._names = dict(sorted(self._engine.groupindex.items(), key=lambda group: group[1]))
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
@@ -128,36 +128,36 @@ class Pattern:
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Every place, none within another."""
-        for found in self._engine.finditer(_spelled(text)):
-            yield Match(text, found, self._names)
+        for match in self._engine.finditer(_spelled(text)):
+            yield Match(text, match, self._names)
 
     def findall(self, text: str) -> list[str]:
         """The text of its only group at every place, or of all of it where it has none."""
-        return [found[self._engine.groups] or "" for found in self.finditer(text)]
+        return [match[self._engine.groups] or "" for match in self.finditer(text)]
 
     def sub(self, new: str | Callable[[Match], str], text: str) -> str:
         """The text with something else at every place: a text as it stands, or what a function
         gives.
         """
         pieces, end = list[str](), 0
-        for found in self.finditer(text):
-            start, stop = found.span()
-            pieces += (text[end:start], new if isinstance(new, str) else new(found))
+        for match in self.finditer(text):
+            start, stop = match.span()
+            pieces += (text[end:start], new if isinstance(new, str) else new(match))
             end = stop
         return "".join((*pieces, text[end:]))
 
     def split(self, text: str) -> list[str]:
         """What stands between the places, with the text of each group in between."""
         pieces, end = list[str](), 0
-        for found in self.finditer(text):
-            pieces += (text[end : found.start()], *(group or "" for group in found.groups()))
-            end = found.end()
+        for match in self.finditer(text):
+            pieces += (text[end : match.start()], *(group or "" for group in match.groups()))
+            end = match.end()
         return [*pieces, text[end:]]
 
-    def _as_match(self, text: str, found: Any) -> Match | None:
-        if found is None:
+    def _as_match(self, text: str, match: Any) -> Match | None:
+        if match is None:
             return None
-        return Match(text, found, self._names)
+        return Match(text, match, self._names)
 
 
 def _spelled(text: str) -> bytes | str:
@@ -166,10 +166,10 @@ def _spelled(text: str) -> bytes | str:
     """
     if text.isascii():
         return text.encode()
-    return _whole(text)
+    return _encodable(text)
 
 
-def _whole(text: str) -> str:
+def _encodable(text: str) -> str:
     """A text, as long as before, in which `?` stands for half a character, which has no spelling.
 
     The name of a file that is no UTF-8 has such, and JSON may.
@@ -222,20 +222,20 @@ def at_places(text: str) -> HerePattern:
 
 def compiled_rows(*rows: tuple[T, str]) -> tuple[tuple[T, Pattern], ...]:
     """A table of what a text is, each with the pattern that it then has. Raises `WrongPattern`."""
-    return tuple((said, compiled(text)) for said, text in rows)
+    return tuple((meaning, compiled(text)) for meaning, text in rows)
 
 
 def first_found(rows: Iterable[tuple[T, Pattern]], text: str) -> T | None:
     """What the first row says whose pattern is found in a text; None where none is."""
-    for said, pattern in rows:
+    for meaning, pattern in rows:
         if pattern.search(text):
-            return said
+            return meaning
     return None
 
 
 def literal(text: str) -> str:
     """The pattern of a text that stands for itself."""
-    escaped: str = re2.escape(_whole(text))
+    escaped: str = re2.escape(_encodable(text))
     return escaped
 
 

@@ -156,9 +156,9 @@ def between(low: str, high: str) -> str:
     return f"{low} to {high}"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, singular: str, many: str = "") -> str:
     """A number of things: `1 step`, `12 steps`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def numbers(ranks: Sequence[int]) -> str:

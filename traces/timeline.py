@@ -127,19 +127,19 @@ class Activities(Lasting):
         """Some of the activities, by mask or index; each column is taken when it is first asked
         for.
         """
-        return _Some(
+        return _Subset(
             self, (np.flatnonzero(which) if which.dtype == np.bool_ else which).astype(PLACE)
         )
 
 
-class _Some(Activities):
+class _Subset(Activities):
     """The activities in some places of others. Few columns of them are ever asked for."""
 
     __slots__ = ("_all", "_places")
 
     def __init__(self, rows: Activities, places: IntArray) -> None:
-        whole = (rows._all, rows._places[places]) if isinstance(rows, _Some) else (rows, places)
-        for name, value in zip((*_Some.__slots__, "calls"), (*whole, rows.calls), strict=True):
+        source = (rows._all, rows._places[places]) if isinstance(rows, _Subset) else (rows, places)
+        for name, value in zip((*_Subset.__slots__, "calls"), (*source, rows.calls), strict=True):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> IntArray:
@@ -202,8 +202,8 @@ class RankTimeline:
         one.
         """
         listed, known = self.columns.info.gpus, self.columns.gpu_of
-        told = self.gpu if known or len(listed) == 1 else None
-        return told.gpu_id if told else None
+        gpu = self.gpu if known or len(listed) == 1 else None
+        return gpu.gpu_id if gpu else None
 
     @property
     def blocks(self) -> IntArray:
@@ -229,10 +229,10 @@ class RankTimeline:
     def named(self, fits: Callable[[str, KernelClass], object]) -> BoolArray:
         """The kernels whose name, and what it says, fits; shape (n,)."""
         names = (*self.columns.kernel_names, "")
-        found = [
-            bool(name and fits(name, one)) for name, one in zip(names, self.classes, strict=True)
+        fitting = [
+            bool(name and fits(name, kind)) for name, kind in zip(names, self.classes, strict=True)
         ]
-        return np.array(found)[self.activities.name]
+        return np.array(fitting)[self.activities.name]
 
     def of_class(self, *classes: str) -> BoolArray:
         """The kernels whose name is of one of these classes; shape (n,)."""

@@ -62,7 +62,7 @@ def keyed(rows: dict[str, Any]) -> dict[str, Any]:
 def read_rows(
     written: dict[str, Any], kind: type[_Read], table: str, readers: Readers | None = None
 ) -> _Read:
-    """The same of what is parsed already; `table`: as errors name it."""
+    """The rows of a table that is parsed already; `table`: its name in errors."""
     document = _with_nulls(written)
     make: Readers = {Pattern: _pattern, **(readers or {})}
 

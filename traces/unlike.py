@@ -48,14 +48,14 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
 
 
 def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
-    """The same of what was kept of ranks, which has no GPU, and kernels by fingerprints.
+    """Raises `UnlikeRuns` for rank summaries of different runs; of kernels they hold fingerprints.
 
     Where communicators join all of them, as of thousands of ranks of one run, no kernels are looked
     at.
     """
     joined: set[int] = set()
-    for place, one in enumerate(summaries):
-        keys = one.communicators
+    for place, summary in enumerate(summaries):
+        keys = summary.communicators
         if place and not joined & keys:
             break
         joined |= keys
@@ -64,22 +64,22 @@ def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
     _refuse(map(_kind_of_summary, summaries), "Type moe-diag merge with the summaries of one run")
 
 
-def _refuse(found: Iterable[_Kind], cure: str) -> None:
+def _refuse(recordings: Iterable[_Kind], cure: str) -> None:
     kinds: list[_Kind] = []
-    for one in found:
-        home = next((kind for kind in kinds if kind.holds(one)), None)
+    for recording in recordings:
+        home = next((kind for kind in kinds if kind.holds(recording)), None)
         if home is None:
-            kinds.append(one)
+            kinds.append(recording)
         else:
-            home.names.extend(name for name in one.names if name not in home.names)
-            home.communicators.update(one.communicators)
+            home.names.extend(name for name in recording.names if name not in home.names)
+            home.communicators.update(recording.communicators)
     if len(kinds) < 2:
         return
     why = "GPUs" if len({kind.gpu for kind in kinds} - {None}) > 1 else "programs"
     raise UnlikeRuns(
         f"these recordings are of different {why}, with no communicator in common, so not of one "
         f"run: "
-        f"{'; '.join(map(_said, kinds))}. {cure}"
+        f"{'; '.join(map(_described, kinds))}. {cure}"
     )
 
 
@@ -88,10 +88,10 @@ def _kind(rank: RankMeasurements) -> _Kind:
     return _Kind([rank.trace], gpu and gpu_model(gpu), _kernels(rank), rank.summary.communicators)
 
 
-def _kind_of_summary(one: RankSummary) -> _Kind:
-    names = map(str, one.kernels.kernel.tolist())
-    work_ns = dict(zip(names, one.kernels.total_ns.tolist(), strict=True))
-    return _Kind([one.identity.trace], None, _shares(work_ns), one.communicators)
+def _kind_of_summary(summary: RankSummary) -> _Kind:
+    names = map(str, summary.kernels.kernel.tolist())
+    work_ns = dict(zip(names, summary.kernels.total_ns.tolist(), strict=True))
+    return _Kind([summary.identity.trace], None, _shares(work_ns), summary.communicators)
 
 
 def _kernels(rank: RankMeasurements) -> Mapping[str, float]:
@@ -108,14 +108,14 @@ def _shares(work_ns: Mapping[str, int]) -> Mapping[str, float]:
     return {name: ns / whole_ns for name, ns in work_ns.items() if whole_ns}
 
 
-def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def _shared(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     """How much work two recordings have in kernels of one name; all where one of them shows
     none.
     """
-    if not one or not other:
+    if not first or not second:
         return 1.0
-    return sum(min(share, other.get(name, 0.0)) for name, share in one.items())
+    return sum(min(share, second.get(name, 0.0)) for name, share in first.items())
 
 
-def _said(kind: _Kind) -> str:
+def _described(kind: _Kind) -> str:
     return f"{first_of(kind.names, _MOST)} ({kind.gpu or 'GPU model not known'})"
