@@ -216,6 +216,7 @@ lower_precision: gemm 40>24; bits bf16:1 > fp8:0.09 bf16:0.91
 recompute_more: gemm 40>50 count 100>130; mem recompute_ns=0 > allocator_calls=0
 recompute_more: MORE;
   mem norm=6 > norm=9
+recompute_more: norm 10>19 count 60>60; gemm 40 count 40>40; mem norm=6 > norm=12
 recompute_more: MORE; passes 10/10 > 15/15
 recompute_more: MORE; passes 0/10 > 10/10
 recompute_more: MORE; passes 10/0 > 20/0
