@@ -36,22 +36,22 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
     """
     rank = _count(document.get("rank"))
     if rank is None:
-        found = _NAMED.search(name)
-        if found is None:
+        match = _NAMED.search(name)
+        if match is None:
             raise NotADump("its name does not end with its rank, and the dump does not hold it")
-        rank = int(found[1])
-    ranks = {str(key): _ranks(one) for key, one in _mapping(document.get("pg_config")).items()}
-    status = {str(key): one for key, one in _mapping(document.get("pg_status")).items()}
+        rank = int(match[1])
+    ranks = {str(key): _ranks(said) for key, said in _mapping(document.get("pg_config")).items()}
+    status = {str(key): state for key, state in _mapping(document.get("pg_status")).items()}
     groups: dict[GroupKey, GroupSaid] = {}
     entered = []
     # a pickle may name one again and again
     entries = {id(entry): entry for entry in document["entries"]}
     for entry in entries.values():
         if isinstance(entry, dict) and entry.get("is_p2p") is not True:
-            key, said = _group(entry, ranks, status)
-            groups.setdefault(key, said)
-            if (one := _entered(entry, key)) is not None:
-                entered.append(one)
+            key, about = _group(entry, ranks, status)
+            groups.setdefault(key, about)
+            if (collective := _entered(entry, key)) is not None:
+                entered.append(collective)
     return Dump(rank, WitnessSource.FLIGHT_RECORDER, groups, tuple(_once(entered)))
 
 
@@ -81,8 +81,8 @@ def _text(value: object) -> str:
     return ""
 
 
-def _ranks(said: object) -> tuple[int, ...]:
-    text = _mapping(said).get("ranks")
+def _ranks(group: object) -> tuple[int, ...]:
+    text = _mapping(group).get("ranks")
     if isinstance(text, str) and _RANKS.fullmatch(text):
         return tuple(sorted({*map(int, compiled(r"\d+").findall(text))}))
     return ()
@@ -136,14 +136,13 @@ def _elements(entry: Mapping[str, Any]) -> str:
         if not isinstance(shape, list | tuple) or len(shape) > 64:
             return ""
         whole = 1
-        for one in shape:
-            if (size := _count(one)) is None:
+        for dimension in shape:
+            if (size := _count(dimension)) is None:
                 return ""
             whole = min(whole * size, 1 << 63)
         total += whole
-    named = (
-        {one for one in types if isinstance(one, str)} if isinstance(types, list | tuple) else set()
-    )
+    listed = types if isinstance(types, list | tuple) else ()
+    named = {name for name in listed if isinstance(name, str)}
     kind = named.pop() if len(named) == 1 else ""
     if not compiled(r"[A-Za-z][A-Za-z0-9_]{1,24}").fullmatch(kind):
         kind = "elements"
@@ -155,7 +154,7 @@ def _once(entered: list[Entered]) -> Iterator[Entered]:
     it.
     """
     seen = set[tuple[GroupKey, int]]()
-    for one in entered:
-        if (one.group, one.sequence) not in seen:
-            seen.add((one.group, one.sequence))
-            yield one
+    for collective in entered:
+        if (collective.group, collective.sequence) not in seen:
+            seen.add((collective.group, collective.sequence))
+            yield collective

@@ -66,7 +66,7 @@ class _Stuck:
 
     @property
     def since_ns(self) -> int:
-        return min(one.created_ns for one in self.here.values())
+        return min(entry.created_ns for entry in self.here.values())
 
 
 def find_hang(dumps: Sequence[Dump]) -> Hang | None:
@@ -75,36 +75,36 @@ def find_hang(dumps: Sequence[Dump]) -> Hang | None:
 
     Other dumps hold finished collectives alone.
     """
-    by_rank = {one.rank: one for one in dumps if one.source is WitnessSource.FLIGHT_RECORDER}
+    by_rank = {dump.rank: dump for dump in dumps if dump.source is WitnessSource.FLIGHT_RECORDER}
     stuck = [*filter(None, map(partial(_first_stuck, present={*by_rank}), _groups(by_rank)))]
     if not stuck:
         return None
-    first = min(stuck, key=lambda one: (one.certainty, one.since_ns, one.group.key))
+    first = min(stuck, key=lambda other: (other.certainty, other.since_ns, other.group.key))
     return _hang(*_root(first, stuck), by_rank)
 
 
-def _name(said: GroupSaid, key: GroupKey) -> str:
+def _name(about: GroupSaid, key: GroupKey) -> str:
     is_number = key[0].isascii() and key[0].isdigit() and len(key[0]) < 8
     number = key[0] if is_number else "without a known name"
-    return said.description or f"process group {number}"
+    return about.description or f"process group {number}"
 
 
 def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
-    found: dict[GroupKey, dict[int, dict[int, Entered]]] = defaultdict(lambda: defaultdict(dict))
-    said: dict[GroupKey, GroupSaid] = {}
+    by_group: dict[GroupKey, dict[int, dict[int, Entered]]] = defaultdict(lambda: defaultdict(dict))
+    about: dict[GroupKey, GroupSaid] = {}
     last: dict[GroupKey, dict[int, int]] = defaultdict(dict)
     for rank, dump in by_rank.items():
-        for key, one in dump.groups.items():
-            said.setdefault(key, one)
-            if one.last_entered is not None:
-                last[key][rank] = one.last_entered
+        for key, group_said in dump.groups.items():
+            about.setdefault(key, group_said)
+            if group_said.last_entered is not None:
+                last[key][rank] = group_said.last_entered
         for entered in dump.entered:
-            found[entered.group][rank][entered.sequence] = entered
-    for key in sorted(said):
-        there = by_rank if said[key].description == EVERYBODY else found[key]
-        members = key[1] or tuple(sorted(there))
+            by_group[entered.group][rank][entered.sequence] = entered
+    for key in sorted(about):
+        present = by_rank if about[key].description == EVERYBODY else by_group[key]
+        members = key[1] or tuple(sorted(present))
         if len(members) > 1:
-            yield _Group(key, said[key], members, found[key], last[key])
+            yield _Group(key, about[key], members, by_group[key], last[key])
 
 
 def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
@@ -114,9 +114,9 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
         entered, waiting = dict[int, Entered](), dict[int, Entered]()
         for rank, entries in group.by_rank.items():
             if rank in here and sequence in entries:
-                entered[rank] = one = entries[sequence]
-                if not one.finished:
-                    waiting[rank] = one
+                entered[rank] = entry = entries[sequence]
+                if not entry.finished:
+                    waiting[rank] = entry
         missing = tuple(
             rank for rank in here if rank not in entered and not _is_past(group, rank, sequence)
         )
@@ -143,9 +143,9 @@ def _is_past(group: _Group, rank: int, sequence: int) -> bool:
 def _holds_up(group: _Group, sequence: int, entered: ByRank) -> bool:
     """Whether a rank that entered it has not finished it, or what it entered after it."""
     return any(
-        not one.finished
+        not entry.finished
         for rank in entered
-        for at, one in group.by_rank[rank].items()
+        for at, entry in group.by_rank[rank].items()
         if at >= sequence
     )
 
@@ -158,12 +158,12 @@ def _is_last(group: _Group, sequence: int, entered: ByRank) -> bool:
 
 
 def _differ(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
-    operations = {one.operation for one in entered.values()}
+    operations = {entry.operation for entry in entered.values()}
     if len(operations) > 1:
         if _crossed(group, sequence, entered):
             return HangKind.OTHER_ORDER
         return HangKind.OTHER_OPERATION
-    sizes = {one.elements for one in entered.values() if one.elements}
+    sizes = {entry.elements for entry in entered.values() if entry.elements}
     if len(sizes) > 1 and operations <= _SAME_SIZE:
         if _crossed(group, sequence, entered):
             return HangKind.OTHER_ORDER
@@ -175,7 +175,7 @@ def _crossed(group: _Group, sequence: int, entered: ByRank) -> bool:
     """Whether two ranks call what the other calls now, later."""
 
     def later(rank: int) -> set[tuple[str, str]]:
-        return {_what(one) for at, one in group.by_rank[rank].items() if at > sequence}
+        return {_what(entry) for at, entry in group.by_rank[rank].items() if at > sequence}
 
     for rank, other in combinations(entered, 2):
         mine, theirs = _what(entered[rank]), _what(entered[other])
@@ -184,17 +184,17 @@ def _crossed(group: _Group, sequence: int, entered: ByRank) -> bool:
     return False
 
 
-def _what(one: Entered) -> tuple[str, str]:
-    return one.operation, one.elements if one.operation in _SAME_SIZE else ""
+def _what(entry: Entered) -> tuple[str, str]:
+    return entry.operation, entry.elements if entry.operation in _SAME_SIZE else ""
 
 
 def _majority(entered: ByRank) -> tuple[ByRank, ByRank]:
     """What most ranks entered, of equals what the lowest rank did, and the others."""
     by_what: dict[tuple[str, str], dict[int, Entered]] = defaultdict(dict)
-    for rank, one in sorted(entered.items()):
-        by_what[_what(one)][rank] = one
+    for rank, entry in sorted(entered.items()):
+        by_what[_what(entry)][rank] = entry
     most = max(by_what.values(), key=lambda ranks: (len(ranks), -min(ranks)))
-    return most, {rank: one for rank, one in entered.items() if rank not in most}
+    return most, {rank: entry for rank, entry in entered.items() if rank not in most}
 
 
 def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck, ...]]:
@@ -202,10 +202,11 @@ def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck,
     chain = [first]
     while chain[-1].kind is HangKind.MISSING_RANK:
         absent = {*chain[-1].missing}
-        held = [one for one in stuck if one is not chain[-1] and absent & {*one.here, *one.others}]
+        others = (other for other in stuck if other is not chain[-1])
+        held = [other for other in others if absent & {*other.here, *other.others}]
         if not held:
             break
-        onward = min(held, key=lambda one: (one.certainty, one.since_ns))
+        onward = min(held, key=lambda other: (other.certainty, other.since_ns))
         if onward.kind is HangKind.TRANSFER:
             break
         if onward in chain:
@@ -218,9 +219,9 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
     entry, group = next(iter(root.here.values())), root.group
     missing = tuple(sorted({*root.missing, *root.others}))
     elsewhere = [*_at(group, root.others)]
-    for one in circle:
-        if one is not root:
-            elsewhere += _at(one.group, one.here)
+    for other in circle:
+        if other is not root:
+            elsewhere += _at(other.group, other.here)
     return Hang(
         kind=HangKind.OTHER_ORDER if circle else root.kind,
         source=WitnessSource.FLIGHT_RECORDER,
@@ -240,8 +241,8 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
 def _at(group: _Group, entered: ByRank) -> Iterator[RanksAt]:
     """Ranks in collectives of a group, those in one together."""
     together = defaultdict(list)
-    for rank, one in sorted(entered.items()):
-        together[one.operation, one.sequence, one.elements, one.finished].append(rank)
+    for rank, entry in sorted(entered.items()):
+        together[entry.operation, entry.sequence, entry.elements, entry.finished].append(rank)
     for (operation, sequence, elements, finished), ranks in together.items():
         yield RanksAt(tuple(ranks), group.name, operation, sequence, finished, elements)
 
@@ -252,6 +253,6 @@ def _last_of(ranks: Sequence[int], by_rank: Mapping[int, Dump]) -> Iterator[Rank
         dump = by_rank[rank]
         if not dump.entered:
             continue
-        last = max(dump.entered, key=lambda one: (one.created_ns, one.sequence))
+        last = max(dump.entered, key=lambda entry: (entry.created_ns, entry.sequence))
         name = _name(dump.groups[last.group], last.group)
         yield RanksAt((rank,), name, last.operation, last.sequence, last.finished, last.elements)

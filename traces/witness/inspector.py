@@ -25,7 +25,7 @@ class NotInspector(ValueError):
 
 def dumps_of(lines: Iterable[str]) -> list[Dump]:
     """One dump a process. Raises `NotInspector` where no line has a communicator's header."""
-    found = defaultdict[str, _Process](_Process)
+    processes = defaultdict[str, _Process](_Process)
     for process, header, record in _records(lines):
         communicator = cut_name(str(header.get("id")))
         rank = _count(header.get("rank"))
@@ -33,15 +33,15 @@ def dumps_of(lines: Iterable[str]) -> list[Dump]:
         if rank is None or size is None:
             continue
         key = (communicator, ())
-        mine = found[process]
+        mine = processes[process]
         mine.places[communicator] = (size, rank)
         name = known_group(cut_name(str(header.get("comm_name", "")))) or ""
         mine.groups[key] = GroupSaid(name, size)
-        if (one := _entered(record.get("coll_perf"), key)) is not None:
-            mine.entered.append(one)
-    if not found:
+        if (collective := _entered(record.get("coll_perf"), key)) is not None:
+            mine.entered.append(collective)
+    if not processes:
         raise NotInspector("no line of it names a communicator")
-    return [mine.dump() for mine in found.values()]
+    return [mine.dump() for mine in processes.values()]
 
 
 @dataclass(slots=True)
@@ -79,23 +79,23 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any], Map
             before = record
         elif not before:
             continue
-        said = before.get("metadata")
-        if not isinstance(said, dict):
-            said = {}
-        yield f"{said.get('hostname')}\0{said.get('pid')}", before["header"], record
+        metadata = before.get("metadata")
+        if not isinstance(metadata, dict):
+            metadata = {}
+        yield f"{metadata.get('hostname')}\0{metadata.get('pid')}", before["header"], record
 
 
-def _entered(said: object, key: GroupKey) -> Entered | None:
-    if not isinstance(said, dict):
+def _entered(timed: object, key: GroupKey) -> Entered | None:
+    if not isinstance(timed, dict):
         return None
-    sequence, took = _count(said.get("coll_sn")), _count(said.get("coll_exec_time_us"))
-    size = _count(said.get("coll_msg_size_bytes"))
+    sequence, took = _count(timed.get("coll_sn")), _count(timed.get("coll_exec_time_us"))
+    size = _count(timed.get("coll_msg_size_bytes"))
     if sequence is None:
         return None
     return Entered(
         key,
         sequence,
-        operation_named(str(said.get("coll", ""))),
+        operation_named(str(timed.get("coll", ""))),
         "" if size is None else f"{size:,} bytes",
         True,
         0,

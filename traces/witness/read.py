@@ -47,13 +47,13 @@ def _dumps(data: bytes, name: str) -> list[Dump]:
 
 def read_witnesses(paths: Sequence[Path]) -> tuple[list[Dump], dict[Path, InputError]]:
     """All dumps, and why files were left out. Raises the first reason where no file can be used."""
-    found: list[Dump] = []
+    dumps: list[Dump] = []
     failed: dict[Path, InputError] = {}
     for path in paths:
         try:
-            found += read_witness(path)
+            dumps += read_witness(path)
         except InputError as error:
             failed[path] = error
-    if not found and failed:
+    if not dumps and failed:
         raise next(iter(failed.values()))
-    return found, failed
+    return dumps, failed

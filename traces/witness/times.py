@@ -26,10 +26,10 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
     count, last = Counter[int](), dict[int, int]()
     for dump in dumps:
         count[dump.rank] += len(dump.entered)
-        for one in dump.entered:
-            last[dump.rank] = max(one.sequence, last.get(dump.rank, 0))
-            if one.duration_ns is not None:
-                timed[one.group, one.sequence][dump.rank] = one.duration_ns
+        for collective in dump.entered:
+            last[dump.rank] = max(collective.sequence, last.get(dump.rank, 0))
+            if collective.duration_ns is not None:
+                timed[collective.group, collective.sequence][dump.rank] = collective.duration_ns
     waited, caused, arrived, compared = _compared(timed.values())
     untimed = None if compared else _UNTIMED
     ranks = list[WitnessedRank]()

@@ -27,15 +27,15 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
     """The collective that most ranks gave up in, of equals the first; None where no rank gave
     up.
     """
-    lines = [one for one in log.messages if one.id == TIMEOUT and "operation" in one.said]
+    lines = [line for line in log.messages if line.id == TIMEOUT and "operation" in line.said]
     if not lines:
         return None
     alike: dict[Texts, list[Message]] = {}
-    for one in lines:
-        alike.setdefault(_what(one), []).append(one)
+    for timeout in lines:
+        alike.setdefault(_what(timeout), []).append(timeout)
     several = max(alike.values(), key=len)
     operation, sequence, group = _what(several[0])
-    ranks = tuple(sorted({int(one.said["rank"]) for one in several if "rank" in one.said}))
+    ranks = tuple(sorted({int(line.said["rank"]) for line in several if "rank" in line.said}))
     world = KnobView(log.settings or Settings()).count("world_size")
     gone = tuple(sorted({*range(world)} - {*ranks})) if world and world <= MOST_RANKS.value else ()
     is_told = known_group(group) == EVERYBODY and len(ranks) > len(gone) > 0
