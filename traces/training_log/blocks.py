@@ -78,9 +78,9 @@ class Blocks:
             (_ARGUMENTS, _ARGUMENTS_END, self._arguments),
             (_SUMMARY, _SUMMARY_END, self._summary),
         ):
-            found = pattern.match(text)
-            if found and not lines:
-                self.open, self._prefix, self._end, self._lines = True, found[1], end, lines
+            match = pattern.match(text)
+            if match and not lines:
+                self.open, self._prefix, self._end, self._lines = True, match[1], end, lines
                 self._rules = 1 if end is _ARGUMENTS_END else _SUMMARY_RULES
                 self._lines.append((number, text.removeprefix(self._prefix)))
                 return True
@@ -98,27 +98,27 @@ class Blocks:
         """What the blocks say together, in Megatron-Core's version; None where the log holds
         none.
         """
-        told = None
+        settings = None
         if self._arguments:
             text = "\n".join(line for _, line in self._arguments)
-            found = configuration_of(text, self._name, core_version).settings
-            told = _moved(found, self._name, self._arguments[0][0] - 1)
+            argued = configuration_of(text, self._name, core_version).settings
+            settings = _moved(argued, self._name, self._arguments[0][0] - 1)
         if self._summary:
             summary = _read_summary(self._summary, self._name)
-            told = summary if told is None else told.under(summary)
-        return told
+            settings = summary if settings is None else settings.under(summary)
+        return settings
 
 
 def _moved(settings: Settings, name: str, lines_before: int) -> Settings:
 
-    def place(said: str) -> str:
-        head, _, line = said.rpartition(":")
+    def place(place_said: str) -> str:
+        head, _, line = place_said.rpartition(":")
         number = whole_number(line)
         if head == name and number is not None:
             return f"{name}:{number + lines_before}"
-        return said
+        return place_said
 
-    moved = {knob: Setting(one.value, place(one.said)) for knob, one in settings.by_knob.items()}
+    moved = {knob: Setting(said.value, place(said.said)) for knob, said in settings.by_knob.items()}
     return Settings(moved, settings.framework)
 
 
@@ -155,20 +155,20 @@ _SAID: Final = read_table(
 
 def versions_in(text: str) -> dict[str, str]:
     """Versions that a line says, by package."""
-    told = dict[str, str]()
+    versions = dict[str, str]()
     for literal, package, says in _SAID:
-        if literal in text and (found := says.search(text)):
-            version = found[1]
+        if literal in text and (match := says.search(text)):
+            version = match[1]
             if "." not in version:  # cu130 is CUDA 13.0
                 version = f"{version[:-1]}.{version[-1]}"
-            told.setdefault(package, version)
-    return told
+            versions.setdefault(package, version)
+    return versions
 
 
 def versions_of_frame(frame: str) -> dict[str, str]:
     """Python's version by a path of its library, as a traceback shows it; DeepEP's by that of its
     egg.
     """
-    found = compiled(r"/python(3\.[0-9]{1,2})/").search(frame)
-    told = {} if found is None else {"python": found[1]}
-    return told | (versions_in(frame) if "deep_ep-" in frame else {})
+    match = compiled(r"/python(3\.[0-9]{1,2})/").search(frame)
+    versions = {} if match is None else {"python": match[1]}
+    return versions | (versions_in(frame) if "deep_ep-" in frame else {})

@@ -58,15 +58,15 @@ class IterationLines:
         self._step_time_count = 0
 
     def take(self, number: int, text: str) -> bool:
-        found = _ITERATION.search(text) if "elapsed time per iteration" in text else None
-        if found:
-            self.planned = int(found[2])
-            self.last_of_run = int(found[1]) >= self.planned
-            length_ns = round(float(found[3]) * 1e6)
+        match = _ITERATION.search(text) if "elapsed time per iteration" in text else None
+        if match:
+            self.planned = int(match[2])
+            self.last_of_run = int(match[1]) >= self.planned
+            length_ns = round(float(match[3]) * 1e6)
             if length_ns:
                 self._iterations.append(
                     Iteration(
-                        index=int(found[1]),
+                        index=int(match[1]),
                         length_ns=length_ns,
                         line=number,
                         tflops_per_gpu=_positive(_THROUGHPUT.search(text)),
@@ -76,13 +76,13 @@ class IterationLines:
                         global_batch_size=int(batch[1]) if (batch := _BATCH.search(text)) else None,
                     )
                 )
-        elif "Step Time :" in text and (found := _STEP_TIME.search(text)):
+        elif "Step Time :" in text and (match := _STEP_TIME.search(text)):
             self._step_time_count += 1
-            length_ns = round(float(found[1]) * 1e9)
+            length_ns = round(float(match[1]) * 1e9)
             if length_ns:
-                tflops = float(found[2]) or None
+                tflops = float(match[2]) or None
                 self._step_times.append(Iteration(self._step_time_count, length_ns, number, tflops))
-        return found is not None
+        return match is not None
 
     def add(self, iteration: Iteration) -> None:
         """An iteration that another reader found."""
@@ -96,7 +96,7 @@ class IterationLines:
         if not self._iterations:
             return tuple(self._step_times)
         waiting = deque(self._step_times)
-        told = list[Iteration]()
+        iterations = list[Iteration]()
         for iteration in self._iterations:
             while (
                 len(waiting) > 1
@@ -107,17 +107,17 @@ class IterationLines:
             if waiting and _same(waiting[0], iteration):
                 adds = waiting.popleft().tflops_per_gpu
                 iteration = replace(iteration, tflops_per_gpu=iteration.tflops_per_gpu or adds)
-            told.append(iteration)
-        return tuple(told)
+            iterations.append(iteration)
+        return tuple(iterations)
 
 
 def _same(step_time: Iteration, iteration: Iteration) -> bool:
     return abs(step_time.length_ns - iteration.length_ns) <= _ROUNDED_NS
 
 
-def _positive(found: Match | None) -> float | None:
-    if found:
-        return float(found[1]) or None
+def _positive(match: Match | None) -> float | None:
+    if match:
+        return float(match[1]) or None
     return None
 
 
@@ -167,8 +167,8 @@ class SteadyStep:
         """The used ones and those far above them, in order: a mean that leaves out pauses is no
         mean.
         """
-        far = [one.iteration for one in self.left_out if one.reason == "far_above"]
-        return tuple(sorted((*self.used, *far), key=lambda one: one.line))
+        far = [out.iteration for out in self.left_out if out.reason == "far_above"]
+        return tuple(sorted((*self.used, *far), key=lambda iteration: iteration.line))
 
     @property
     def count(self) -> int:
@@ -176,15 +176,15 @@ class SteadyStep:
 
     @property
     def left_out_by_reason(self) -> dict[str, int]:
-        return dict(sorted(Counter(one.reason for one in self.left_out).items()))
+        return dict(sorted(Counter(out.reason for out in self.left_out).items()))
 
 
 def steady_step(log: TrainingLog | None) -> SteadyStep | None:
     """The steady step; None where there is no log, or it holds no steady iteration."""
     if log is None:
         return None
-    told = [*zip(log.iterations, _reasons(log), strict=True)]
-    kept_ns = [iteration.length_ns for iteration, reason in told if reason is None]
+    judged = [*zip(log.iterations, _reasons(log), strict=True)]
+    kept_ns = [iteration.length_ns for iteration, reason in judged if reason is None]
     if not kept_ns:
         return None
     longest_ns = median(kept_ns) * FAR_ABOVE.value
@@ -192,7 +192,7 @@ def steady_step(log: TrainingLog | None) -> SteadyStep | None:
     used = list[Iteration]()
     left_out = list[LeftOut]()
     before = 0
-    for iteration, reason in told:
+    for iteration, reason in judged:
         if reason is None and iteration.length_ns > longest_ns:
             reason = "checkpoint" if _between(checkpoints, before, iteration.line) else "far_above"
         if reason is None:

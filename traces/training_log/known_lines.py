@@ -68,7 +68,7 @@ class KnownLines:
 
 
 def _said(known: KnownLine, text: str) -> dict[str, str]:
-    found = known.says.search(text) if known.says else None
-    if found is None:
+    match = known.says.search(text) if known.says else None
+    if match is None:
         return {}
-    return {name: word for name, word in found.groupdict().items() if word}
+    return {name: word for name, word in match.groupdict().items() if word}

@@ -54,10 +54,10 @@ def rank_of(text: str) -> int | None:
     """The rank that a line's prefix names: `[rank3]:` of torchrun, `3: ` of srun; None where it has
     none.
     """
-    found = _RANK.match(text)
-    if found is None:
+    match = _RANK.match(text)
+    if match is None:
         return None
-    return int(found[1] or found[2])
+    return int(match[1] or match[2])
 
 
 class Tracebacks:
@@ -70,10 +70,10 @@ class Tracebacks:
         self._passed.pop(rank_of(text), None)
 
     def frame(self, text: str) -> None:
-        found = _FRAME.search(text)
-        if found is None:
+        match = _FRAME.search(text)
+        if match is None:
             return
-        place = f"{found[1]} {found[2]}"
+        place = f"{match[1]} {match[2]}"
         for stage, names in _STAGES.items():
             if names.search(place):
                 rank = rank_of(text)
@@ -160,12 +160,12 @@ _SIZES: Final = (
 
 def logged_memory(number: int, text: str) -> LoggedMemory | None:
     """A rank's report; None where the line is none."""
-    found = _REPORT.search(text) if " memory (" in text else None
-    if found is None:
+    match = _REPORT.search(text) if " memory (" in text else None
+    if match is None:
         return None
-    unit = _UNIT_BYTES[found[2]]
-    told = {_FIELDS[part[1]]: round(float(part[2]) * unit) for part in _PART.finditer(text)}
-    return LoggedMemory(number, int(found[1]), **told)
+    unit = _UNIT_BYTES[match[2]]
+    sizes = {_FIELDS[part[1]]: round(float(part[2]) * unit) for part in _PART.finditer(text)}
+    return LoggedMemory(number, int(match[1]), **sizes)
 
 
 def theoretical_memory(number: int, text: str) -> int | None:
@@ -182,12 +182,12 @@ def is_out_of_memory(text: str) -> bool:
 
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
-    said = dict[str, str]()
+    words = dict[str, str]()
     for pattern in _SIZES:
-        if found := pattern.search(text):
-            said |= found.groupdict()
-    device = said.pop("device", None)
-    sizes = {name: _bytes(size) for name, size in said.items()}
+        if match := pattern.search(text):
+            words |= match.groupdict()
+    device = words.pop("device", None)
+    sizes = {name: _bytes(size) for name, size in words.items()}
     unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
     if unallocated is not None and allocated is not None:
         sizes["reserved_bytes"] = allocated + unallocated
@@ -235,8 +235,8 @@ def peak_memory(log: TrainingLog) -> PeakMemory | None:
     """The peak over all ranks that report; None where none does."""
     if not log.memory:
         return None
-    allocated, largest = _largest(log, lambda one: one.peak_allocated_bytes)
-    reserved, _ = _largest(log, lambda one: one.peak_reserved_bytes)
+    allocated, largest = _largest(log, lambda report: report.peak_allocated_bytes)
+    reserved, _ = _largest(log, lambda report: report.peak_reserved_bytes)
     return PeakMemory(allocated, reserved, largest.rank if largest else None)
 
 
@@ -245,10 +245,10 @@ def _largest(
 ) -> tuple[int | None, LoggedMemory | None]:
     """The largest of a figure, and the first report that has it; (None, None) where none does."""
     most: tuple[int | None, LoggedMemory | None] = None, None
-    for one in log.memory:
-        size = figure(one)
+    for report in log.memory:
+        size = figure(report)
         if size is not None and (most[0] is None or size > most[0]):
-            most = size, one
+            most = size, report
     return most
 
 
@@ -256,21 +256,22 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
     """The report or error with the largest part of its reserved memory not allocated; None without
     one.
     """
-    found = []
-    for one, reserved, allocated in _held(log):
+    holdings = []
+    for report, reserved, allocated in _held(log):
         if reserved and allocated is not None and allocated >= 0:
-            found.append(Unallocated(one.line, one.rank, reserved, allocated))
-    return max(found, key=lambda one: one.unallocated_frac, default=None)
+            holdings.append(Unallocated(report.line, report.rank, reserved, allocated))
+    return max(holdings, key=lambda holding: holding.unallocated_frac, default=None)
 
 
 def _held(
     log: TrainingLog,
 ) -> Iterator[tuple[LoggedMemory | OutOfMemory, int | None, int | None]]:
     """Reports and errors, each with what was reserved and what of it was allocated."""
-    for one in log.memory:
-        yield one, one.peak_reserved_bytes, one.peak_allocated_bytes
-    for one in log.memory:
-        yield one, one.reserved_bytes, of_known(sub, one.reserved_bytes, one.inactive_bytes)
+    for report in log.memory:
+        yield report, report.peak_reserved_bytes, report.peak_allocated_bytes
+    for report in log.memory:
+        in_use = of_known(sub, report.reserved_bytes, report.inactive_bytes)
+        yield report, report.reserved_bytes, in_use
     for error in log.out_of_memory:
         yield error, error.reserved_bytes, error.allocated_bytes
 
@@ -279,7 +280,7 @@ def inactive_memory(log: TrainingLog) -> LoggedMemory | None:
     """The report with the most memory in split blocks that nobody uses; None where none reports
     it.
     """
-    return _largest(log, lambda one: one.inactive_bytes)[1]
+    return _largest(log, lambda report: report.inactive_bytes)[1]
 
 
 def pieces_suffice(log: TrainingLog) -> bool | None:
@@ -288,20 +289,20 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
     None where no error has the numbers.
     """
     held = []
-    for one in log.out_of_memory:
-        asked, room = one.requested_bytes, _room(one)
-        if asked and room:
-            held.append(asked <= room)
+    for error in log.out_of_memory:
+        requested, room = error.requested_bytes, _room(error)
+        if requested and room:
+            held.append(requested <= room)
     if held:
         return all(held)
     return None
 
 
-def _room(one: OutOfMemory) -> int | None:
+def _room(error: OutOfMemory) -> int | None:
     """All that PyTorch could allocate at that moment; what lies outside PyTorch is not its own."""
-    allocated, reserved, free = one.allocated_bytes, one.reserved_bytes, one.free_bytes
+    allocated, reserved, free = error.allocated_bytes, error.reserved_bytes, error.free_bytes
     if allocated is None:
         return None
     if reserved is not None and free is not None:
         return reserved - allocated + free
-    return of_known(sub, one.capacity_bytes, allocated)
+    return of_known(sub, error.capacity_bytes, allocated)

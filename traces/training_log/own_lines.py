@@ -51,24 +51,24 @@ _TORCH: Final = frozenset(
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
     """Ranks in all and of each parallel group, as one line says them; `where`: such as
     `run.log:7`."""
-    found = dict[str, Setting]()
+    settings = dict[str, Setting]()
     if holds_one(text, _OF_SIZES):
         own = _OF_ENCODER.sub("", text)
         for knob, pattern in _SIZES.items():
             if size := pattern.search(own):
-                found[knob] = Setting(int(size[1]), where)
-    return found
+                settings[knob] = Setting(int(size[1]), where)
+    return settings
 
 
 def batch_ns_in(text: str) -> int | None:
     """How long the slowest rank took to make its batches of a step: a timer of Megatron's, in
     ms.
     """
-    found = _BATCH.search(text) if _BATCH_TIMER in text else None
+    match = _BATCH.search(text) if _BATCH_TIMER in text else None
     try:
-        if found is None:
+        if match is None:
             return None
-        return round(float(found[2]) * 1e6)
+        return round(float(match[2]) * 1e6)
     except ValueError:  # dots alone
         return None
 
@@ -77,11 +77,11 @@ def error_in(number: int, text: str) -> Message | None:
     """The error that a line ends a traceback with; its class only where Python or PyTorch name
     it.
     """
-    found = _RAISED.match(text)
-    if found is None:
+    match = _RAISED.match(text)
+    if match is None:
         return None
-    named = found[1] in _BUILT_IN or found[1] in _TORCH
-    return Message("unknown-error", number, {"error": found[1]} if named else {})
+    named = match[1] in _BUILT_IN or match[1] in _TORCH
+    return Message("unknown-error", number, {"error": match[1]} if named else {})
 
 
 def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
@@ -89,11 +89,11 @@ def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
     batch.
     """
     printed = (log.settings or Settings()).by_knob
-    found = {knob: printed[knob] for knob in _SIZES if knob in printed}
-    batches = {one.global_batch_size for one in steady.used} if steady else set()
+    settings = {knob: printed[knob] for knob in _SIZES if knob in printed}
+    batches = {iteration.global_batch_size for iteration in steady.used} if steady else set()
     if steady is not None and len(batches) == 1 and (batch := batches.pop()):
-        found[GLOBAL_BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
-    return Settings(found)
+        settings[GLOBAL_BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
+    return Settings(settings)
 
 
 def loading_frac(log: TrainingLog, steady: SteadyStep | None) -> float | None:
@@ -112,11 +112,11 @@ def overlaps_on(log: TrainingLog) -> dict[str, int]:
     (all calls that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py,
     2026-08).
     """
-    found = dict[str, int]()
+    lines = dict[str, int]()
     if wrapped := log.first("ddp-config"):
         for knob, state in wrapped.said.items():
             if state == "True":
-                found[f"ddp.{knob}"] = wrapped.line
+                lines[f"ddp.{knob}"] = wrapped.line
     if made := log.first("tp-overlap-on", "tp-overlap-default"):
-        found["tp_comm_overlap"] = made.line
-    return found
+        lines["tp_comm_overlap"] = made.line
+    return lines

@@ -132,11 +132,11 @@ class _Reading:
         self._sizes = dict[str, Setting]()
         self._first_error: Message | None = None
 
-    def _keep(self, field: str, one: object) -> bool:
+    def _keep(self, field: str, item: object) -> bool:
         """Whether it is one; so many are kept of a field."""
-        if one is not None and len(self._kept[field]) < _KEPT[field].value:
-            self._kept[field].append(one)
-        return one is not None
+        if item is not None and len(self._kept[field]) < _KEPT[field].value:
+            self._kept[field].append(item)
+        return item is not None
 
     def take_chunk(self, chunk: bytes, words: tuple[bytes, ...]) -> None:
         """Take the lines that hold one of `words`; within an open block all."""
@@ -237,8 +237,8 @@ class _Reading:
         return known
 
     def log(self) -> TrainingLog:
-        told, error = self._iterations.result(), self._first_error
-        has_begun = bool(told or self._count["training-begins"])
+        timed, error = self._iterations.result(), self._first_error
+        has_begun = bool(timed or self._count["training-begins"])
         has_ended = bool(self._failed or self._count["ended"] or self._iterations.last_of_run)
         printed = self._blocks.settings(self.versions.get("core"))
         if self._sizes:  # the line that names the ranks, under what blocks say
@@ -247,7 +247,7 @@ class _Reading:
         return copied(
             TrainingLog,
             self,
-            iterations=told,
+            iterations=timed,
             settings=printed,
             stopped=not has_ended if has_begun else None,
             planned_iterations=self._iterations.planned,
@@ -297,4 +297,4 @@ def _words(known: KnownLines) -> tuple[bytes, ...]:
         *own_lines.WORDS,
         *titan.WORDS,
     }
-    return tuple(word for word in sorted(words) if not any(one in word for one in words - {word}))
+    return tuple(word for word in sorted(words) if not any(part in word for part in words - {word}))

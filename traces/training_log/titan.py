@@ -43,8 +43,8 @@ class TitanLines:
         self._begun = False
 
     def take(self, number: int, text: str) -> TitanStep | None:
-        found = _STEP.search(text) if "  tps: " in text else None
-        if found is None:
+        match = _STEP.search(text) if "  tps: " in text else None
+        if match is None:
             return None
         rank = rank_of(text)
         if not self._begun:
@@ -57,10 +57,10 @@ class TitanLines:
             if gib
             else None
         )
-        return TitanStep(self._iteration(number, text, found), reserved, _share(loading))
+        return TitanStep(self._iteration(number, text, match), reserved, _share(loading))
 
-    def _iteration(self, number: int, text: str, found: Match) -> Iteration | None:
-        index, at, before = int(found[1]), _seconds(text), self._last
+    def _iteration(self, number: int, text: str, match: Match) -> Iteration | None:
+        index, at, before = int(match[1]), _seconds(text), self._last
         if at is not None:
             self._last = (index, at)
         if before is None or at is None or index <= before[0] or at <= before[1]:
@@ -71,16 +71,16 @@ class TitanLines:
             length_ns=round((at - before[1]) / (index - before[0]) * 1e9),
             line=number,
             tflops_per_gpu=_number(tflops[1]) or None if tflops else None,
-            tokens_per_s_per_gpu=_number(found[2]) or None,
+            tokens_per_s_per_gpu=_number(match[2]) or None,
         )
 
 
 def _seconds(text: str) -> float | None:
-    found = _TIME.search(text)
-    if found is None:
+    match = _TIME.search(text)
+    if match is None:
         return None
     try:
-        return datetime.fromisoformat(found[1]).timestamp() + int(found[2]) / 1000
+        return datetime.fromisoformat(match[1]).timestamp() + int(match[2]) / 1000
     except ValueError:  # no such day or hour
         return None
 
@@ -89,8 +89,8 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _share(found: Match | None) -> float | None:
-    percent = float(found[1]) if found else None
+def _share(match: Match | None) -> float | None:
+    percent = float(match[1]) if match else None
     if percent is None or percent > 100:
         return None
     return percent / 100
