@@ -180,8 +180,8 @@ def _is_old(left: Folder) -> bool:
     back.
     """
     now = time.time()
-    found = [left.stat, *filter(None, map(left.found, left.names()))]
-    return all(abs(now - one.st_mtime) > _LEFT_OVER_S for one in found)
+    status = [left.stat, *filter(None, map(left.found, left.names()))]
+    return all(abs(now - entry.st_mtime) > _LEFT_OVER_S for entry in status)
 
 
 def _machine() -> str:

@@ -145,7 +145,8 @@ def opens_only(path: Path) -> Iterator[None]:
     with opened(path) as file:
         meant, before = _identity(file.fileno()), _open_files()
         yield
-        if {one for number, one in _open_files().items() if before.get(number) != one} != {meant}:
+        added = {file for number, file in _open_files().items() if before.get(number) != file}
+        if added != {meant}:
             raise OutsideRoot(f"{path} was exchanged while it was opened. Try again.")
 
 
@@ -166,15 +167,15 @@ def _way(path: Path) -> tuple[_Root, list[str]]:
 def _identity(number: int) -> tuple[int, int] | None:
     """Which file is opened by a number; None where none is, or what is no file."""
     try:
-        found = os.fstat(number)
+        status = os.fstat(number)
     except OSError:
         return None
-    if stat.S_ISREG(found.st_mode):
-        return found.st_dev, found.st_ino
+    if stat.S_ISREG(status.st_mode):
+        return status.st_dev, status.st_ino
     return None
 
 
 def _open_files() -> dict[int, tuple[int, int]]:
     """Every file that this process has opened, by its number."""
     numbers = map(int, os.listdir("/dev/fd"))  # noqa: PTH208 - names alone
-    return {number: one for number in numbers if (one := _identity(number))}
+    return {number: file_id for number in numbers if (file_id := _identity(number))}

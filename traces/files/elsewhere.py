@@ -28,10 +28,10 @@ def elsewhere() -> Iterator[None]:
     if trusts_working_folder():
         yield
         return
-    here = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
+    working_folder = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     try:
         os.chdir(_NOBODYS)
         yield
     finally:
-        os.fchdir(here)
-        os.close(here)
+        os.fchdir(working_folder)
+        os.close(working_folder)

@@ -42,8 +42,8 @@ class Folder:
 
     def is_still(self, name: str, fd: int) -> bool:
         """Whether a name still leads to what was opened."""
-        found = self.found(name)
-        return found is not None and os.path.samestat(found, os.fstat(fd))
+        status = self.found(name)
+        return status is not None and os.path.samestat(status, os.fstat(fd))
 
     def names(self) -> list[str]:
         """Its entries in order. Raises `OSError` where it may not be listed."""
@@ -80,10 +80,10 @@ class Folder:
         # a pipe is not waited for
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, dir_fd=self.fd), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not found.st_nlink:
+            status = os.fstat(file.fileno())
+            if not status.st_nlink:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-            if not is_own_file(found):
+            if not is_own_file(status):
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
             yield file
 
@@ -106,10 +106,10 @@ class Folder:
     def clear(self) -> None:
         """Remove all that is in it, as far as that can be; links are removed and never followed."""
         for name in self.names():
-            found = self.found(name)
-            if found is not None and stat.S_ISDIR(found.st_mode):
+            status = self.found(name)
+            if status is not None and stat.S_ISDIR(status.st_mode):
                 shutil.rmtree(name, ignore_errors=True, dir_fd=self.fd)
-            elif found is not None:
+            elif status is not None:
                 self.remove(name)
 
 
@@ -127,18 +127,18 @@ def open_folder(path: Path, follow: bool = True) -> Iterator[Folder]:
         os.close(folder.fd)
 
 
-def is_own_file(found: os.stat_result | None) -> bool:
+def is_own_file(status: os.stat_result | None) -> bool:
     """Whether it is a plain file of this user that has no second name."""
     return (
-        found is not None
-        and stat.S_ISREG(found.st_mode)
-        and found.st_uid == os.geteuid()
-        and found.st_nlink == 1
+        status is not None
+        and stat.S_ISREG(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and status.st_nlink == 1
     )
 
 
-def is_own_private_folder(found: os.stat_result) -> bool:
+def is_own_private_folder(status: os.stat_result) -> bool:
     """Whether it is a folder of this user that nobody else may enter."""
     # a team's folder gives its group on, by a bit
-    is_private = stat.S_IMODE(found.st_mode) & 0o777 == 0o700
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_private
+    is_private = stat.S_IMODE(status.st_mode) & 0o777 == 0o700
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and is_private

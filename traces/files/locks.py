@@ -68,9 +68,9 @@ def _is_ours(lock: int) -> bool:
     """A plain file of ours, empty, without a second name; it has none where its run has just
     removed it.
     """
-    found = os.fstat(lock)
-    is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
-    return is_plain and found.st_uid == os.geteuid() and not found.st_size
+    status = os.fstat(lock)
+    is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
+    return is_plain and status.st_uid == os.geteuid() and not status.st_size
 
 
 def _wait_for(lock: int, waiting: Callable[[], None]) -> None:

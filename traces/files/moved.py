@@ -119,7 +119,7 @@ def _is_as_listed(
         and {*left.names()} == {MADE, _REPLACED, _LIST}
         and _holds_only(made, moves.made)
         and _holds_only(replaced, moves.replaced)
-        and all(_may_go(place, name, one) for name, one in moves.made.items())
+        and all(_may_go(place, name, file) for name, file in moves.made.items())
         # what was replaced, if it is here, can go back to its name
         and all(
             place.found(name) is None
@@ -138,27 +138,27 @@ def _holds_only(folder: Folder, listed: Mapping[str, _File]) -> bool:
 
 def _may_go(place: Folder, name: str, made: _File) -> bool:
     """Whether a name holds our file as it was made, or one that is none of ours and stays."""
-    found = place.found(name)
-    if found is None or (found.st_dev, found.st_ino) != made[:2]:
+    status = place.found(name)
+    if status is None or (status.st_dev, status.st_ino) != made[:2]:
         return True
-    return _file(found) == made and stat.S_ISREG(found.st_mode) and found.st_nlink <= _MOST_NAMES
+    return _file(status) == made and stat.S_ISREG(status.st_mode) and status.st_nlink <= _MOST_NAMES
 
 
-def _is_at(folder: Folder, name: str, one: _File | None) -> bool:
-    return one is not None and _file(folder.found(name)) == one
+def _is_at(folder: Folder, name: str, file: _File | None) -> bool:
+    return file is not None and _file(folder.found(name)) == file
 
 
 def _files(folder: Folder, names: Sequence[str]) -> dict[str, _File]:
     """Those of these names that are files of a folder."""
-    found = {}
+    files = {}
     for name in names:
-        if one := _file(folder.found(name)):
-            found[name] = one
-    return found
+        if file := _file(folder.found(name)):
+            files[name] = file
+    return files
 
 
-def _file(found: os.stat_result | None) -> _File | None:
+def _file(status: os.stat_result | None) -> _File | None:
     """Which file it is; a folder is none."""
-    if found is None or stat.S_ISDIR(found.st_mode):
+    if status is None or stat.S_ISDIR(status.st_mode):
         return None
-    return _File(found.st_dev, found.st_ino, found.st_size)
+    return _File(status.st_dev, status.st_ino, status.st_size)

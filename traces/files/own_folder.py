@@ -18,9 +18,9 @@ def make_own(path: Path) -> None:
     """Make a folder, and those above it that are not there, as the XDG rules say: for the user
     alone.
     """
-    for one in reversed((path, *path.parents)):
-        if not os.path.lexists(one):
-            one.mkdir(mode=0o700, exist_ok=True)  # another run may make it at once
+    for folder in reversed((path, *path.parents)):
+        if not os.path.lexists(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)  # another run may make it at once
 
 
 def way_in(path: Path) -> str | None:
@@ -28,14 +28,14 @@ def way_in(path: Path) -> str | None:
 
     Raises `OSError` where it cannot be looked at.
     """
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
         return "it is a link"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return "it is no folder"
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "it belongs to another user"
-    if _others_write(found):
+    if _others_write(status):
         return "others can write into it"
     return _way_from_above(path)
 
@@ -65,9 +65,9 @@ def is_surely_ours(path: Path) -> bool:
 
 
 def _way_from_above(path: Path) -> str | None:
-    for one in _above(path):
-        if _is_shared(one.stat()):
-            return f"others can rename what is in {one}"
+    for folder in _above(path):
+        if _is_shared(folder.stat()):
+            return f"others can rename what is in {folder}"
     return None
 
 
@@ -78,19 +78,19 @@ def _above(path: Path) -> Iterator[Path]:
     """
     for start in {Path(os.path.abspath(path)), path.resolve()}:  # noqa: PTH100 - links are kept
         above = start.parents
-        for one in start.parents:
-            found = one.stat()
-            if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IXGRP | stat.S_IXOTH):
-                above = one.parents
+        for parent in start.parents:
+            status = parent.stat()
+            if status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IXGRP | stat.S_IXOTH):
+                above = parent.parents
         yield from above
 
 
-def _is_shared(found: os.stat_result) -> bool:
+def _is_shared(status: os.stat_result) -> bool:
     """Whether somebody else may rename what this user has there; a sticky bit leaves that to its
     owner.
     """
-    is_guarded = found.st_mode & stat.S_ISVTX and found.st_uid in (0, os.geteuid())
-    return _others_write(found) and not is_guarded
+    is_guarded = status.st_mode & stat.S_ISVTX and status.st_uid in (0, os.geteuid())
+    return _others_write(status) and not is_guarded
 
 
 def _is_of_another(folder: Path) -> bool:
@@ -102,17 +102,17 @@ def _is_of_another(folder: Path) -> bool:
     return folder.stat().st_uid not in (0, os.geteuid()) and os.access(folder, os.W_OK)
 
 
-def _others_write(found: os.stat_result) -> bool:
-    by_group = found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid)
-    return bool(found.st_mode & stat.S_IWOTH or by_group)
+def _others_write(status: os.stat_result) -> bool:
+    by_group = status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
+    return bool(status.st_mode & stat.S_IWOTH or by_group)
 
 
 def _is_private(group: int) -> bool:
     """Whether this user alone is in a group, as in those that distributions make for each user."""
     try:
-        user, told = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+        user, entry = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
         return False
     return (
-        user.pw_gid == group and told.gr_name == user.pw_name and {*told.gr_mem} <= {user.pw_name}
+        user.pw_gid == group and entry.gr_name == user.pw_name and {*entry.gr_mem} <= {user.pw_name}
     )

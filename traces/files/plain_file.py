@@ -58,10 +58,10 @@ def read_bytes(path: Path, most: int) -> bytes:
             raise ValueError(what) from None
         raise
     try:
-        found = os.fstat(file)
-        if what := _other_than_file(found.st_mode):
+        status = os.fstat(file)
+        if what := _other_than_file(status.st_mode):
             raise ValueError(what)
-        return os.read(file, min(found.st_size, most))
+        return os.read(file, min(status.st_size, most))
     finally:
         os.close(file)
 

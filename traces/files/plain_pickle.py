@@ -30,7 +30,7 @@ class NotPlain(ValueError):
 
 
 class _Mark:
-    """Where the parts of a container begin."""
+    """Where the parts of a whole begin."""
 
 
 _MARK: Final = _Mark()
@@ -77,61 +77,61 @@ Operation = Callable[[_Reading], object]
 
 
 def _text(form: str) -> Operation:
-    def read(one: _Reading) -> None:
-        one.stack.append(one.take(one.number(form)).decode("utf-8", "replace"))
+    def read(reading: _Reading) -> None:
+        reading.stack.append(reading.take(reading.number(form)).decode("utf-8", "replace"))
 
     return read
 
 
 def _number(form: str) -> Operation:
-    return lambda one: one.stack.append(one.number(form))
+    return lambda reading: reading.stack.append(reading.number(form))
 
 
 def _value(make: Callable[[], Any]) -> Operation:
-    return lambda one: one.stack.append(make())
+    return lambda reading: reading.stack.append(make())
 
 
-def _long(one: _Reading) -> None:
-    one.stack.append(int.from_bytes(one.take(one.number("<B")), "little", signed=True))
+def _long(reading: _Reading) -> None:
+    reading.stack.append(int.from_bytes(reading.take(reading.number("<B")), "little", signed=True))
 
 
 def _tuple_of(count: int) -> Operation:
-    def read(one: _Reading) -> None:
-        parts = [one.pop() for _ in range(count)]
-        one.stack.append(tuple(reversed(parts)))
+    def read(reading: _Reading) -> None:
+        parts = [reading.pop() for _ in range(count)]
+        reading.stack.append(tuple(reversed(parts)))
 
     return read
 
 
-def _tuple(one: _Reading) -> None:
-    one.stack.append(tuple(one.since_mark()))
+def _tuple(reading: _Reading) -> None:
+    reading.stack.append(tuple(reading.since_mark()))
 
 
-def _appends(one: _Reading) -> None:
-    parts = one.since_mark()
-    one.last(list).extend(parts)
+def _appends(reading: _Reading) -> None:
+    parts = reading.since_mark()
+    reading.last(list).extend(parts)
 
 
-def _append(one: _Reading) -> None:
-    value = one.pop()
-    one.last(list).append(value)
+def _append(reading: _Reading) -> None:
+    value = reading.pop()
+    reading.last(list).append(value)
 
 
-def _set_items(one: _Reading) -> None:
-    _filled(one, one.since_mark())
+def _set_items(reading: _Reading) -> None:
+    _filled(reading, reading.since_mark())
 
 
-def _set_item(one: _Reading) -> None:
-    value, key = one.pop(), one.pop()
-    _filled(one, [key, value])
+def _set_item(reading: _Reading) -> None:
+    value, key = reading.pop(), reading.pop()
+    _filled(reading, [key, value])
 
 
-def _filled(one: _Reading, parts: Stack) -> None:
+def _filled(reading: _Reading, parts: Stack) -> None:
     if len(parts) % 2:
         raise NotPlain("its parts do not fit together")
     if not all(isinstance(key, str | float | None) or _is_number(key) for key in parts[::2]):
         raise NotPlain("a key of it is no text and no number of 64 bits")
-    one.last(dict).update(zip(parts[::2], parts[1::2], strict=True))
+    reading.last(dict).update(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _is_number(key: object) -> bool:
@@ -139,22 +139,22 @@ def _is_number(key: object) -> bool:
 
 
 def _put(form: str) -> Operation:
-    def read(one: _Reading) -> None:
-        key = one.number(form)
-        one.memo[key] = one.stack[-1] if one.stack else None
+    def read(reading: _Reading) -> None:
+        key = reading.number(form)
+        reading.memo[key] = reading.stack[-1] if reading.stack else None
 
     return read
 
 
-def _memoize(one: _Reading) -> None:
-    one.memo[len(one.memo)] = one.stack[-1] if one.stack else None
+def _memoize(reading: _Reading) -> None:
+    reading.memo[len(reading.memo)] = reading.stack[-1] if reading.stack else None
 
 
 def _get(form: str) -> Operation:
-    def read(one: _Reading) -> None:
-        if (key := one.number(form)) not in one.memo:
+    def read(reading: _Reading) -> None:
+        if (key := reading.number(form)) not in reading.memo:
             raise NotPlain("its parts do not fit together")
-        one.stack.append(one.memo[key])
+        reading.stack.append(reading.memo[key])
 
     return read
 
@@ -197,20 +197,20 @@ def read_plain(data: bytes) -> Any:
     """The value of a pickle. Raises `NotPlain` for anything but plain values, whatever the file
     is.
     """
-    one = _Reading(data)
+    reading = _Reading(data)
     while True:
-        code = one.take(1)[0]
+        code = reading.take(1)[0]
         if code == ord("."):
             break
         step = _READ.get(code)
         if step is None:
             raise NotPlain("it asks for more than plain values")
-        step(one)
-    if len(one.stack) != 1 or one.stack[0] is _MARK:
+        step(reading)
+    if len(reading.stack) != 1 or reading.stack[0] is _MARK:
         raise NotPlain("its parts do not fit together")
-    if _unfolded(one.stack[0]) > TIMES.value * len(data):
+    if _unfolded(reading.stack[0]) > TIMES.value * len(data):
         raise NotPlain("it names parts of itself again and again")
-    return one.stack[0]
+    return reading.stack[0]
 
 
 def _unfolded(value: Any) -> float:
@@ -223,19 +223,19 @@ def _unfolded(value: Any) -> float:
     begun: set[int] = set()
     left: Stack = [[value]]
     while left:
-        one = left.pop()
-        if id(one) in sizes:
+        whole = left.pop()
+        if id(whole) in sizes:
             continue
-        parts = [*one, *one.values()] if isinstance(one, dict) else one
+        parts = [*whole, *whole.values()] if isinstance(whole, dict) else whole
         inner = [part for part in parts if isinstance(part, _CONTAINERS) and id(part) not in sizes]
         if not inner:
-            sizes[id(one)] = 1 + sum(sizes.get(id(part)) or _plain_size(part) for part in parts)
-        elif id(one) in begun:
+            sizes[id(whole)] = 1 + sum(sizes.get(id(part)) or _plain_size(part) for part in parts)
+        elif id(whole) in begun:
             raise NotPlain("it holds itself")
         else:
-            begun.add(id(one))
-            left += [one, *inner]
-    return sizes[id(one)]
+            begun.add(id(whole))
+            left += [whole, *inner]
+    return sizes[id(whole)]
 
 
 def _plain_size(value: object) -> float:

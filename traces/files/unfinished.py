@@ -42,8 +42,8 @@ def is_remembered(place: Folder, name: str, left: Folder, is_of_this_machine: bo
             noted = json.loads(notes.read_own(name, _MOST))
     except (OSError, ValueError):
         return False
-    told = _told(place, left)
-    return bool(noted == told or (not is_of_this_machine and _inodes(noted) == _inodes(told)))
+    folders = _told(place, left)
+    return bool(noted == folders or (not is_of_this_machine and _inodes(noted) == _inodes(folders)))
 
 
 def forget(name: str) -> None:
@@ -70,11 +70,11 @@ def _told(place: Folder, folder: Folder) -> dict[str, list[int]]:
     return {"place": _number(place.stat), "folder": _number(folder.stat)}
 
 
-def _number(found: os.stat_result) -> list[int]:
-    return [found.st_dev, found.st_ino]
+def _number(status: os.stat_result) -> list[int]:
+    return [status.st_dev, status.st_ino]
 
 
-def _inodes(told: object) -> object:
-    if isinstance(told, dict):
-        return {key: one[-1:] for key, one in told.items()}
+def _inodes(folders: object) -> object:
+    if isinstance(folders, dict):
+        return {key: numbers[-1:] for key, numbers in folders.items()}
     return None
