@@ -68,7 +68,7 @@ def recording(
     row = asked(question)
     launcher, variable = _LAUNCHERS[slurm]
     of_nsys = options(Section.NSYS, question, variable)
-    command = " ".join(("nsys profile", *(one.text for one in of_nsys)))
+    command = " ".join(("nsys profile", *(option.text for option in of_nsys)))
     script = (f'[ "${variable}" = 0 ] || exec "$@"', f'exec {command} "$@"') if row.one else ()
     return Recording(
         nsys=f"{command} {PROGRAM}",
@@ -93,7 +93,7 @@ def passes(lacking: Collection[str]) -> tuple[Question, ...]:
     """
     first = question_for(lacking)
     wanted = (_ANSWERED_BY.get(row, first) for row in lacking)
-    return tuple(one for one in wanted if one is not first)
+    return tuple(question for question in wanted if question is not first)
 
 
 def _loop(question: Question, steps: int) -> tuple[str, ...]:

@@ -101,9 +101,9 @@ def options(whose: Section | TrainedWith, question: Question, variable: str) -> 
         return text
 
     return tuple(
-        replace(one, text=filled(text), why=filled(one.why), cost=filled(one.cost))
-        for text, one in _options()[whose].items()
-        if question in one.questions
+        replace(option, text=filled(text), why=filled(option.why), cost=filled(option.cost))
+        for text, option in _options()[whose].items()
+        if question in option.questions
     )
 
 
