@@ -74,6 +74,6 @@ class Knobs(KnobView):
         return Missing(path, f"the configuration does not have {names}", cure)
 
     def _assume(self, knob: str, taken: str) -> None:
-        said = f"{knob} {taken} (not given)"
-        if not self.known(knob) and said not in self.assumed:
-            self.assumed.append(said)
+        assumption = f"{knob} {taken} (not given)"
+        if not self.known(knob) and assumption not in self.assumed:
+            self.assumed.append(assumption)

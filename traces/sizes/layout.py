@@ -146,8 +146,8 @@ def _stages(
     knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int
 ) -> tuple[tuple[Chunk, ...], ...] | Missing:
     letters: list[str] | None
-    if said := knobs.word("pipeline_model_parallel_layout"):
-        letters = (unrolled(said) or "").split("|")
+    if layout_text := knobs.word("pipeline_model_parallel_layout"):
+        letters = (unrolled(layout_text) or "").split("|")
     else:
         letters = _even(knobs, model, pp, vpp)
     if letters in (None, [""]):

@@ -76,10 +76,10 @@ def estimate(
     `core_version`: Megatron-Core's release, such as "0.13.1"; unknown counts as the newest.
     `precision`: of the matrix work, where an option gives it and not the settings.
     """
-    found = by_stage(settings, core_version, precision)
-    if isinstance(found, Missing):
-        return found
-    return max(found, key=lambda one: one.total_bytes)
+    stages = by_stage(settings, core_version, precision)
+    if isinstance(stages, Missing):
+        return stages
+    return max(stages, key=lambda one: one.total_bytes)
 
 
 def by_stage(
@@ -105,13 +105,13 @@ def by_stage(
 
 
 def calibrated(
-    guess: MemoryEstimate, peak_bytes: int, said: str = "the log's peak"
+    guess: MemoryEstimate, peak_bytes: int, peak_of: str = "the log's peak"
 ) -> MemoryEstimate:
     """The estimate with the rest set so that it meets a measured peak; `said`: where the peak was
     read.
     """
     counted = guess.total_bytes - (known(guess.rest_bytes) or 0)
-    how = f"{said} of {gigabytes(peak_bytes)}, {gigabytes(counted)} of it estimated"
+    how = f"{peak_of} of {gigabytes(peak_bytes)}, {gigabytes(counted)} of it estimated"
     return replace(
         guess, rest_bytes=peak_bytes - counted, calibrated_by=how, total_bytes=peak_bytes
     )
@@ -136,7 +136,7 @@ def _of_rank(
 ) -> MemoryEstimate:
     """`held`: what each chunk keeps of one micro-batch."""
     chunks = layout.stages[rank]
-    parts = [held[one] for one in chunks]
+    parts = [held[chunk] for chunk in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
     by_part = _sums(zip(parts, flying, strict=True))
     layers = logits = 0
@@ -185,8 +185,8 @@ def _chunk_bytes(
 def _sums(parts: Iterable[tuple[Mapping[Any, int], int]]) -> ByPart:
     """Bytes by part of several, each so many times."""
     held: ByPart = {}
-    for one, count in parts:
-        for name, size in one.items():
+    for part, count in parts:
+        for name, size in part.items():
             held[name] = held.get(name, 0) + count * size
     return held
 
@@ -196,20 +196,20 @@ def _full_recompute(settings: Settings, chunk: Chunk, held: ByPart, stream: int)
     (block).
     """
     layers = chunk.layer_count
-    said = settings.value("recompute_num_layers")
-    each = said if isinstance(said, int) and said > 0 else 1
+    layers_said = settings.value("recompute_num_layers")
+    layers_each = layers_said if isinstance(layers_said, int) and layers_said > 0 else 1
     if settings.value("recompute_method") != "block":
-        return {"residual": -(-layers // each) * stream}
-    saved = min(each, layers)
-    rest = _without_layers(chunk, saved, held)
-    return rest | {"residual": rest["residual"] + saved * stream}
+        return {"residual": -(-layers // layers_each) * stream}
+    saved = min(layers_each, layers)
+    without = _without_layers(chunk, saved, held)
+    return without | {"residual": without["residual"] + saved * stream}
 
 
 def _layers_offloaded(settings: Settings, chunk: Chunk, held: ByPart) -> ByPart:
-    said = settings.value("cpu_offloading_num_layers")
-    if settings.value("cpu_offloading_activations") is False or not isinstance(said, int):
+    layer_count = settings.value("cpu_offloading_num_layers")
+    if settings.value("cpu_offloading_activations") is False or not isinstance(layer_count, int):
         return held
-    return _without_layers(chunk, min(said, chunk.layer_count), held)
+    return _without_layers(chunk, min(layer_count, chunk.layer_count), held)
 
 
 def _without_layers(chunk: Chunk, gone: int, held: ByPart) -> ByPart:
@@ -224,5 +224,5 @@ def _logits(settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk) 
     fused = settings.value("cross_entropy_loss_fusion") is True
     in_place = fused and settings.value("cross_entropy_fusion_impl") == "te"
     element = ACTIVATION_BYTES if in_place else ACTIVATION_BYTES + 4
-    one = round(token_count(model, layout) * model.vocab_size / layout.tp * element)
-    return one * (chunk.output + chunk.mtp)
+    logits_bytes = round(token_count(model, layout) * model.vocab_size / layout.tp * element)
+    return logits_bytes * (chunk.output + chunk.mtp)

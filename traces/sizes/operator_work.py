@@ -52,8 +52,8 @@ def operator_work(problem: Problem) -> OperatorWork | None:
 def _dtype(problem: Problem, at: Places, rule: Rule) -> tuple[Dtype, int]:
     """The one type of all tensors that multiply."""
     count = 3 if rule in ("attention", "attention_backward", "convolution_backward") else 2
-    found = {DTYPES.get(problem.types[place]) for place in at[:count]}
-    dtype = found.pop() if len(found) == 1 else None
+    dtypes = {DTYPES.get(problem.types[place]) for place in at[:count]}
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
     if dtype is None:
         raise _Unknown
     return dtype
@@ -145,16 +145,16 @@ def _convolution_backward(problem: Problem, at: Places) -> Work:
     weight.
     """
     output, given, weight = _shapes(problem, at[:3])
-    asked = compiled(r"True|False").findall(_value(problem, at[5]))
+    gradients = compiled(r"True|False").findall(_value(problem, at[5]))
     if (
-        len(asked) != 3
+        len(gradients) != 3
         or _is_true(problem, at[3])
         or len(output) != len(weight)
         or output[1] != weight[0]
     ):
         raise _Unknown
     _same_channels(problem, given, weight, at[4])
-    count = asked[:2].count("True")
+    count = gradients[:2].count("True")
     moved = prod(output) + prod(given) + prod(weight)
     return count * 2 * prod(output) * prod(weight[1:]), count * moved
 
@@ -189,12 +189,12 @@ def _numbers(problem: Problem, place: int, count: int) -> list[int]:
     value = _value(problem, place)
     if not compiled(r"\[\d{1,7}(?:, \d{1,7})*\]").fullmatch(value):
         raise _Unknown
-    found = [*map(int, compiled(r"\d+").findall(value))]
-    if len(found) not in (1, count):
+    numbers = [*map(int, compiled(r"\d+").findall(value))]
+    if len(numbers) not in (1, count):
         raise _Unknown
-    if len(found) == 1:
-        return found * count
-    return found
+    if len(numbers) == 1:
+        return numbers * count
+    return numbers
 
 
 _RULES: Final[Mapping[Rule, Callable[[Problem, Places], Work]]] = {

@@ -178,8 +178,8 @@ def state_bytes(settings: Settings, low: float | None) -> StateBytes:
     # of OptimizerConfig; of Megatron-LM
     unsaid = 0.0 if settings.framework == "megatron_bridge" else 1.0
     sent = knobs.fraction("optimizer.optimizer_offload_fraction", unsaid) if offload else 0.0
-    said = knobs.value("mixed_precision.grad_reduce_in_fp32")
-    is_wide = said if isinstance(said, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)
+    wide = knobs.value("mixed_precision.grad_reduce_in_fp32")
+    is_wide = wide if isinstance(wide, bool) else knobs.flag("ddp.grad_reduce_in_fp32", True)
     quantised = 2.0
     if low is not None:
         quantised = 2.0 * low + 2.0 * (not gathered)
@@ -200,7 +200,7 @@ def states(model: ModelSize, layout: Layout, state: StateBytes, stage: int) -> t
     """Bytes of parameters, gradients and optimizer state on a rank of a pipeline stage."""
     counts = rank_counts(model, layout, stage)
     total, experts = sum(counts.values()), counts["experts"]
-    quantised = sum(counts[one] for one in _QUANTISED)
+    quantised = sum(counts[kind] for kind in _QUANTISED)
     parameters = quantised * state.quantised_weight + (total - quantised) * state.weight
     # The distributed optimizer shards over data parallel ranks, an expert's state over its own
     # fewer ones.

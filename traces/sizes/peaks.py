@@ -42,11 +42,11 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
 def peaks() -> Mapping[tuple[str, Precision], Peak]:
     """Every peak by its GPU family and precision."""
     rows = read_table("traces.sizes", "peaks.toml", dict[str, _Row])
-    found = dict[tuple[str, Precision], Peak]()
+    by_precision = dict[tuple[str, Precision], Peak]()
     for gpu, row in rows.items():
         for precision, tflops in row.tflops.items():
-            found[gpu, precision] = Peak(gpu, precision, tflops, row.source)
-    return found
+            by_precision[gpu, precision] = Peak(gpu, precision, tflops, row.source)
+    return by_precision
 
 
 def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
@@ -61,9 +61,9 @@ def peak(gpu: str | None, precision: Precision | None) -> Peak | None:
 def fastest(gpu: str | None) -> Peak | None:
     """The highest peak of a GPU family at any precision; None where none is published."""
     most: Peak | None = None
-    for one in peaks().values():
-        if one.gpu == gpu and (most is None or one.tflops > most.tflops):
-            most = one
+    for row in peaks().values():
+        if row.gpu == gpu and (most is None or row.tflops > most.tflops):
+            most = row
     return most
 
 
@@ -98,12 +98,12 @@ def most_to_16_bits_frac(
     None where no rate is known.
     """
     alike, same = list[float | None](), list[float | None]()
-    for one in products().values():
-        newest = until or one.capability
-        if one.capability and newest and since <= one.capability <= newest:
-            frac = _to_16_bits(one.name, wide)
+    for product in products().values():
+        newest = until or product.capability
+        if product.capability and newest and since <= product.capability <= newest:
+            frac = _to_16_bits(product.name, wide)
             alike.append(frac)
-            if one.sm_count == sm_count:
+            if product.sm_count == sm_count:
                 same.append(frac)
     return max(filter(None, same or alike), default=None)
 

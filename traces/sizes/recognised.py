@@ -24,10 +24,10 @@ _CHOSEN: Final = ("mtp_num_layers",)
 @cache
 def _by_shape() -> Mapping[tuple[Value, ...], tuple[str, Values]]:
     """Models by layers, hidden size and experts; none of which there are two."""
-    found = dict[tuple[Value, ...], tuple[str, Values]]()
+    by_shape = dict[tuple[Value, ...], tuple[str, Values]]()
     for name, values in models().items():
-        found[tuple(map(values.get, _SHAPE))] = (name, values)
-    return found
+        by_shape[tuple(map(values.get, _SHAPE))] = (name, values)
+    return by_shape
 
 
 def filled_in(known: Settings) -> tuple[Settings, Texts]:
@@ -37,11 +37,11 @@ def filled_in(known: Settings) -> tuple[Settings, Texts]:
     Of a model without experts the heads tell it too.
     """
     name, values = _by_shape().get(tuple(map(known.value, _SHAPE)), ("", {}))
-    added, said = dict[str, Value](), list[str]()
+    added, assumptions = dict[str, Value](), list[str]()
     for knob, value in values.items():
         if knob in known and knob in _TELLING and known.value(knob) != value:
             return known, ()
         if knob not in known and knob not in _CHOSEN:
             added[knob] = value
-            said.append(f"{knob} as {name} has it (not given)")
-    return settings(added, name).under(known), tuple(said)
+            assumptions.append(f"{knob} as {name} has it (not given)")
+    return settings(added, name).under(known), tuple(assumptions)

@@ -104,11 +104,11 @@ def _table() -> _Table:
 @cache
 def references() -> tuple[Reference, ...]:
     """Every published row, the newest source first."""
-    found = list[Reference]()
+    rows = list[Reference]()
     for group in _table().published:
         for row in group.rows:
-            found.append(Reference(*row, group.source, group.routing))
-    return tuple(found)
+            rows.append(Reference(*row, group.source, group.routing))
+    return tuple(rows)
 
 
 def nearest_references(
@@ -124,15 +124,15 @@ def nearest_references(
     if isinstance(model, Missing):
         return ()
     shape = [len(model.is_moe), model.hidden_size, model.expert_count or 0]
-    here = _of_run(settings, gpu, precision)
+    of_run = _of_run(settings, gpu, precision)
 
     def distance(row: Reference) -> tuple[int, ...]:
-        differ = {one.what for one in _differs(here, _of_row(row))}
-        grave = (one in differ for one in _GRAVE)
-        return (*grave, round(_times(here, row) * 1000), len(differ))
+        differ = {difference.what for difference in _differs(of_run, _of_row(row))}
+        grave = (aspect in differ for aspect in _GRAVE)
+        return (*grave, round(_times(of_run, row) * 1000), len(differ))
 
-    found = [row for row in references() if _table().models.get(row.model) == shape]
-    return tuple(sorted(found, key=distance))
+    rows = [row for row in references() if _table().models.get(row.model) == shape]
+    return tuple(sorted(rows, key=distance))
 
 
 def nearest(
@@ -143,38 +143,38 @@ def nearest(
     precision: str | None = None,
 ) -> Nearest:
     """How far a run is from a published one."""
-    here, published = _of_run(settings, gpu, precision), _of_row(row)
-    unknown = tuple(what for what in here if here[what] is None or published[what] is None)
+    of_run, published = _of_run(settings, gpu, precision), _of_row(row)
+    unknown = tuple(what for what in of_run if of_run[what] is None or published[what] is None)
     return Nearest(
         row,
         tokens_per_s_per_gpu / row.tokens_per_s_per_gpu,
-        _differs(here, published),
+        _differs(of_run, published),
         unknown,
     )
 
 
-def _times(here: Aspects, row: Reference) -> float:
+def _times(of_run: Aspects, row: Reference) -> float:
     """How many times more GPUs one of the two has; last where unknown."""
-    count = here["gpu_count"]
+    count = of_run["gpu_count"]
     if row.gpus is None or not isinstance(count, int) or count < 1:
         return 1e6
     return max(row.gpus, count) / min(row.gpus, count)
 
 
-def _differs(here: Aspects, published: Aspects) -> tuple[Differs, ...]:
-    found = []
-    for what, one in here.items():
-        other = published[what]
-        if one is not None and other is not None and not _same(what, one, other):
-            found.append(Differs(what, one, other))
-    return tuple(found)
+def _differs(of_run: Aspects, published: Aspects) -> tuple[Differs, ...]:
+    differences = []
+    for what, value in of_run.items():
+        other_value = published[what]
+        if value is not None and other_value is not None and not _same(what, value, other_value):
+            differences.append(Differs(what, value, other_value))
+    return tuple(differences)
 
 
-def _same(what: Aspect, here: str | int, published: str | int) -> bool:
+def _same(what: Aspect, run_value: str | int, published: str | int) -> bool:
     """Whether two are alike; published `fp8` is any recipe of eight bits but MXFP8."""
     if what == "precision" and published == "fp8":
-        return str(here).startswith("fp8")
-    return here == published
+        return str(run_value).startswith("fp8")
+    return run_value == published
 
 
 def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspects:
