@@ -299,12 +299,12 @@ class Rank(Section, frozen=True):
         to.
         """
         first = self.timeline
-        others = (replace(one, keys=first.keys, names=first.names) for one in self.other_steps)
+        others = (replace(step, keys=first.keys, names=first.names) for step in self.other_steps)
         return (first, *others)
 
     @property
     def lengths_ns(self) -> tuple[int, ...]:
         """Lengths of the used steps in order, that of the one window where there are none."""
-        return tuple(one.end_ns - one.start_ns for one in self.steps.used) or (
+        return tuple(step.end_ns - step.start_ns for step in self.steps.used) or (
             self.budget_ns.window,
         )

@@ -26,5 +26,5 @@ def copied(kind: type[S], /, *of: Any, **other: Any) -> S:
     otherwise.
     """
     fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
-    own = {name: getattr(one, name) for one in of for name in fields if hasattr(one, name)}
+    own = {name: getattr(source, name) for source in of for name in fields if hasattr(source, name)}
     return kind(**{**own, **other})
