@@ -21,21 +21,21 @@ def has_arguments(text: str) -> bool:
 
 def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
     """Take the last block of a log's lines. Whether it was read to its end."""
-    found = list[tuple[int, str, str]]()
+    printed = list[tuple[int, str, str]]()
     is_inside = is_whole = False
     for number, line in enumerate(lines, 1):
         if HEADER.search(line):
-            found, is_inside, is_whole = [], True, False
+            printed, is_inside, is_whole = [], True, False
         elif is_inside and END.search(line):
             is_inside, is_whole = False, True
         elif is_inside and (entry := _ENTRY.search(line[:2000])):
-            found.append((number, entry[1], entry[2]))
+            printed.append((number, entry[1], entry[2]))
     draft.framework = "megatron_lm"
-    for number, name, text in found:
+    for number, name, text in printed:
         for knob in by_dest().get(name, ()):
             _take(draft, knob, name, text, number)
     if is_whole:
-        names = {name for _, name, _ in found}
+        names = {name for _, name, _ in printed}
         used, missing = list[Release](), list[Release]()
         for knob in knobs().values():
             if knob.dest in names:
@@ -72,7 +72,7 @@ def note_releases(draft: Draft, used: Iterable[Release], missing: Iterable[Relea
     at_least = max((FIRST, *used))
     if at_least > FIRST:
         draft.versions["core_at_least"] = spelled(at_least)
-    if later := sorted(one for one in missing if one > at_least):
+    if later := sorted(missed for missed in missing if missed > at_least):
         draft.versions["core_before"] = spelled(later[0])
 
 

@@ -127,18 +127,18 @@ ENVIRONMENTS: Final = ("env_vars.", "env.")
 
 def is_override(word: str) -> bool:
     """Whether a word is an override of a group of Bridge's configuration."""
-    found = OVERRIDE.fullmatch(word)
-    if found is None or (found[3] is None and found[1] != "~"):
+    match = OVERRIDE.fullmatch(word)
+    if match is None or (match[3] is None and match[1] != "~"):
         return False
-    path = found[2].removeprefix("cfg.")
+    path = match[2].removeprefix("cfg.")
     return path.partition(".")[0] in bridge_groups() and (path in by_path() or "." in path)
 
 
 def take_override(draft: Draft, word: str, line: int | None) -> None:
     """Take one override of Hydra."""
-    if found := OVERRIDE.fullmatch(word):
-        value = None if found[1] == "~" else hydra_value(found[3] or "")
-        take_path(draft, found[2], value, line)
+    if match := OVERRIDE.fullmatch(word):
+        value = None if match[1] == "~" else hydra_value(match[3] or "")
+        take_path(draft, match[2], value, line)
 
 
 def hydra_value(text: str) -> Raw:
@@ -210,7 +210,7 @@ def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
         return
     group = path.partition(".")[0]  # a knob of another group may have been set by its own path
     sets = [
-        one for one in meant.sets if one[0] not in draft.by_knob or one[0].startswith(f"{group}.")
+        row for row in meant.sets if row[0] not in draft.by_knob or row[0].startswith(f"{group}.")
     ]
     take_correction(draft, path, replace(meant, sets=tuple(sets)), raw, line)
 

@@ -49,14 +49,14 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     """The last number after flags of a launcher, as `--nodes=4`, `--nodes 4`, `-N4`; None: none is
     plain.
     """
-    found = dict[str, int | None]()
+    counts = dict[str, int | None]()
     for word, after in pairwise((*words, _NO_WORD)):
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
         if flag in _LAUNCHES:
-            found[_LAUNCHES[flag]] = _plain(value)
-    return found
+            counts[_LAUNCHES[flag]] = _plain(value)
+    return counts
 
 
 def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int | None]]:
@@ -64,26 +64,26 @@ def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int 
     them.
     """
     is_torchrun = any(map(_is_torchrun, launch))
-    asked, typed = _counts(script.directives), _counts(launch)
+    directed, typed = _counts(script.directives), _counts(launch)
 
-    def told(name: str) -> int | None:
-        return typed.get(name) or asked.get(name)
+    def number(name: str) -> int | None:
+        return typed.get(name) or directed.get(name)
 
-    of_node, nodes, each = told("of_node"), told("nodes"), told("tasks_of_node")
+    of_node, nodes, tasks = number("of_node"), number("nodes"), number("tasks_of_node")
     world = _plain(script.assigned.get("WORLD_SIZE"))
     if is_torchrun and of_node:
         world = of_node * (nodes or 1)
-        if not nodes and "nodes" in {*asked, *typed}:
+        if not nodes and "nodes" in {*directed, *typed}:
             world = None
     elif not is_torchrun and world is None:
-        world = told("tasks")
-        if world is None and nodes and each:
-            world = nodes * each
+        world = number("tasks")
+        if world is None and nodes and tasks:
+            world = nodes * tasks
     yield "world_size", world
     # of torchrun one task a node starts all ranks of it
     yield (
         "launcher.gpus_per_node",
-        of_node or told("gpus_of_node") or (None if is_torchrun else each),
+        of_node or number("gpus_of_node") or (None if is_torchrun else tasks),
     )
 
 
@@ -118,11 +118,11 @@ class Flag:
 
     @property
     def raw(self) -> Raw:
-        said = list[Raw](texts(self.words))
-        if len(said) == 1:
-            (only,) = said
+        raws = list[Raw](texts(self.words))
+        if len(raws) == 1:
+            (only,) = raws
             return only
-        return said
+        return raws
 
 
 def take_script(draft: Draft, text: str) -> bool:
@@ -309,11 +309,11 @@ def _take_knob(draft: Draft, flag: Flag, knob: Knob, is_off: bool) -> None:
 
 def take_environment(draft: Draft, script: Script, command: Command, launch: Words) -> None:
     """Variables that matter to a run, and no others: a script's environment holds secrets."""
-    told = dict(script.exported) | command.environment
+    words = dict(script.exported) | command.environment
     for word in (*command.around, *launch):
         if word.value is not None:
-            told[word.name] = word.value
-    for name, word in told.items():
+            words[word.name] = word.value
+    for name, word in words.items():
         knob = knobs().get(f"env.{name}")
         if knob is None:
             _misspelt_variable(draft, name, word.line)
@@ -325,7 +325,7 @@ def take_environment(draft: Draft, script: Script, command: Command, launch: Wor
 
 def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
     stem = name.rpartition("_")[0]
-    alike = [one for one in _variables() if one.startswith(stem)] if stem.count("_") > 1 else []
+    alike = [env for env in _variables() if env.startswith(stem)] if stem.count("_") > 1 else []
     near = nearest_in(draft, name, alike)
     if near:
         draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
@@ -333,7 +333,7 @@ def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
 
 @cache
 def _variables() -> Texts:
-    return tuple(one.removeprefix("env.") for one in knobs() if one.startswith("env."))
+    return tuple(knob.removeprefix("env.") for knob in knobs() if knob.startswith("env."))
 
 
 def _container(draft: Draft, script: Script) -> None:
@@ -342,5 +342,5 @@ def _container(draft: Draft, script: Script) -> None:
     for command in script.commands:
         words += (*command.around, *command.words)
     for word in (*words, *script.assigned.values(), *script.directives):
-        if found := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
-            draft.versions["container"] = f"nemo:{found[1]}"
+        if match := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
+            draft.versions["container"] = f"nemo:{match[1]}"

@@ -62,11 +62,11 @@ def _table() -> _Table:
 @cache
 def spellings() -> Mapping[str, Correction]:
     """Flags and paths that are no longer right, each with its correction."""
-    found = dict[str, Correction]()
+    corrections = dict[str, Correction]()
     for row in _table().spelling:
         for name, right in row.right.items():
-            found[name] = _correction(row, name, right)
-    return found
+            corrections[name] = _correction(row, name, right)
+    return corrections
 
 
 def _correction(row: _Spelling, name: str, right: str) -> Correction:
@@ -108,10 +108,10 @@ def corrected_path(path: str) -> Correction | None:
     field.
     """
     name = path.rpartition(".")[2].replace("-", "_")
-    found = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
-    if len(found) != 1:
+    named = [knob for knob in by_dest().get(name, ()) if knob.bridge and not knob.dest_is_opposite]
+    if len(named) != 1:
         return None
-    (knob,) = found
+    (knob,) = named
     return Correction(
         ((knob.id, AS_WRITTEN),), "Megatron-Bridge has it under another name", knob.bridge
     )

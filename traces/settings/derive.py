@@ -24,11 +24,11 @@ def add_defaults(draft: Draft, core: Release | None, before: Release | None = No
     `before`: the release is older than this one.
     """
     for knob in knobs().values():
-        is_there = (core is None or knob.is_known_in(core)) and (
+        is_of_release = (core is None or knob.is_known_in(core)) and (
             before is None or knob.since < before
         )
-        if is_there and not draft.has(knob.id) and (told := knob.default_in(core)):
-            (value,) = told
+        if is_of_release and not draft.has(knob.id) and (default := knob.default_in(core)):
+            (value,) = default
             draft.by_knob[knob.id] = Setting(value, DEFAULT)
 
 
@@ -75,17 +75,17 @@ def _virtual_stages(draft: Draft, is_complete: bool) -> None:
     view = draft.view
     if view.known(VIRTUAL_STAGES) or view.value("hybrid_layer_pattern") is not None:
         return
-    stages, each = view.count(PP), view.count(_EACH)
+    stages, per_stage = view.count(PP), view.count(_EACH)
     if (layout := view.word("pipeline_model_parallel_layout")) is not None:
         count = stage_count(layout)
         if stages and count and count % stages == 0:
             virtual = _more_than_one(count // stages)
             _follow(draft, VIRTUAL_STAGES, virtual, "pipeline_model_parallel_layout")
-    elif each is not None:
+    elif per_stage is not None:
         layers = view.count("num_layers")
         layers = layers and layers + sum(view.value(knob) is True for knob in _COUNTED)
-        if stages and layers and each > 0 and layers % (stages * each) == 0:
-            _follow(draft, VIRTUAL_STAGES, _more_than_one(layers // stages // each), _EACH)
+        if stages and layers and per_stage > 0 and layers % (stages * per_stage) == 0:
+            _follow(draft, VIRTUAL_STAGES, _more_than_one(layers // stages // per_stage), _EACH)
     elif is_complete and not draft.unclear & {*_STAGED, VIRTUAL_STAGES}:
         _follow(draft, VIRTUAL_STAGES, None, "")
 
@@ -156,5 +156,5 @@ def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bo
     if known is not None and not (over_default and known.said == DEFAULT):
         return
     if knob not in draft.unclear:
-        said = draft.by_knob[source].said if source else DEFAULT
-        draft.by_knob[knob] = Setting(value, said)
+        source_said = draft.by_knob[source].said if source else DEFAULT
+        draft.by_knob[knob] = Setting(value, source_said)

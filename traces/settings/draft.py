@@ -57,8 +57,8 @@ class Draft:
 
     def note_name(self, knob: str, name: str, line: int | None) -> None:
         """Keep under which name a knob was said just now, where it has a value."""
-        if (said := self.by_knob.get(knob)) is not None and said.value is not None:
-            self.names.setdefault(knob, {})[name] = said.value, line
+        if (setting := self.by_knob.get(knob)) is not None and setting.value is not None:
+            self.names.setdefault(knob, {})[name] = setting.value, line
 
     def leave(self, knob: str) -> None:
         """The knob was said and cannot be told: it stays unknown, and gets no default."""
@@ -69,9 +69,9 @@ class Draft:
         """Whether a knob was said, told or not."""
         return knob in self.by_knob or knob in self.unclear
 
-    def fill(self, found: Settings) -> None:
+    def fill(self, settings: Settings) -> None:
         """Take what was not said otherwise."""
-        for knob, setting in found.by_knob.items():
+        for knob, setting in settings.by_knob.items():
             if not self.has(knob):
                 self.by_knob[knob] = setting
 
@@ -97,14 +97,14 @@ class Draft:
         if self.is_full:
             return
         effect = "unread" if effect == "stops" and not (self.is_strict or always) else effect
-        found = Problem(self.where(line), text, instead, effect, newer)
-        if found in self.problems:
+        problem = Problem(self.where(line), text, instead, effect, newer)
+        if problem in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:
-            found = Problem(
+            problem = Problem(
                 self.where(line), "more problems from here on", "correct those before it first"
             )
-        self.problems.append(found)
+        self.problems.append(problem)
 
     def finished(self) -> Configuration:
         return Configuration(

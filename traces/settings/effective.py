@@ -98,14 +98,14 @@ def finalized(written: Settings, core_version: str | None) -> Settings:
     return _applied(("finalized",), written, core_version)
 
 
-def _applied(names: Iterable[str], found: Settings, core_version: str | None) -> Settings:
+def _applied(names: Iterable[str], settings: Settings, core_version: str | None) -> Settings:
     core = release(core_version) or MAIN
     for name in names:
         for rule in _rules(name):
-            for knob, value, why in rule(Facts(found, core)):
-                if knob not in found or found.value(knob) != value:
-                    found = found.changed({knob: value}, why)
-    return found
+            for knob, value, why in rule(Facts(settings, core)):
+                if knob not in settings or settings.value(knob) != value:
+                    settings = settings.changed({knob: value}, why)
+    return settings
 
 
 def _feed_forward(facts: Facts) -> Changes:
@@ -129,7 +129,7 @@ def _graph_of_all(facts: Facts) -> Changes:
     if isinstance(modules, tuple) and "full_iteration" in modules and facts.core >= (0, 18, 0):
         yield Change("cuda_graph_impl", "full_iteration", why)
         yield Change(
-            "cuda_graph_modules", tuple(one for one in modules if one != "full_iteration"), why
+            "cuda_graph_modules", tuple(part for part in modules if part != "full_iteration"), why
         )
 
 
@@ -193,12 +193,12 @@ def of_precision(said: Settings) -> Values:
     for knob in said.by_knob:
         if knob.startswith("mixed_precision."):
             fields[knob.removeprefix("mixed_precision.")] = said.value(knob)
-    found = dict[str, Value]()
+    written = dict[str, Value]()
     for field, value in fields.items():
         for target in (field, f"ddp.{field}", f"optimizer.{field}"):
             if target in knobs():
-                found[target] = value
-    return found
+                written[target] = value
+    return written
 
 
 def _precision(facts: Facts) -> Changes:

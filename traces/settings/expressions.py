@@ -23,7 +23,7 @@ def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
     """What an expression gives, with `number` for its names; None where a part is not a plain
     integer.
     """
-    plain = compiled(r"\$\{?([A-Za-z_]\w*)\}?").sub(lambda found: found[1], text)
+    plain = compiled(r"\$\{?([A-Za-z_]\w*)\}?").sub(lambda match: match[1], text)
     if len(plain) > LONGEST_SUM.value or not _SUM.fullmatch(plain):
         return None
     try:
@@ -35,32 +35,32 @@ def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
 def _whole(node: ast.expr, number: Callable[[str], int | None]) -> int:
     match node:
         case ast.Constant(value=value):
-            found = value if type(value) is int else None
+            result = value if type(value) is int else None
         case ast.Name(id=name):
-            found = number(name)
-        case ast.UnaryOp(op=ast.USub(), operand=one):
-            found = -_whole(one, number)
+            result = number(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            result = -_whole(operand, number)
         case ast.BinOp(left=left, op=op, right=right):
-            found = _result(op, _whole(left, number), _whole(right, number))
+            result = _result(op, _whole(left, number), _whole(right, number))
         case _:
-            found = None
-    if found is None or abs(found) > LARGEST.value:
+            result = None
+    if result is None or abs(result) > LARGEST.value:
         raise ValueError
-    return found
+    return result
 
 
-def _result(op: ast.operator, one: int, other: int) -> int | None:
+def _result(op: ast.operator, left: int, right: int) -> int | None:
     match op:
         case ast.Add():
-            return one + other
+            return left + right
         case ast.Sub():
-            return one - other
+            return left - right
         case ast.Mult():
-            return one * other
+            return left * right
         case ast.Div():  # as the shell: towards zero; floats hold all quotients below LARGEST
-            return int(one / other)
+            return int(left / right)
         case ast.Mod():
-            return one - int(one / other) * other
+            return left - int(left / right) * right
     return None
 
 
@@ -84,11 +84,11 @@ def _digits(node: ast.expr) -> list[int]:
         case ast.List():
             return list(ast.literal_eval(node))
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            found, times = _digits(left) + _digits(right), 1
+            digits, times = _digits(left) + _digits(right), 1
         case ast.BinOp(left=left, op=ast.Mult(), right=ast.Constant(value=int(times))):
-            found = _digits(left)
+            digits = _digits(left)
         case _:
             raise ValueError
-    if len(found) * times > LONGEST.value:
+    if len(digits) * times > LONGEST.value:
         raise ValueError
-    return found * times
+    return digits * times

@@ -95,8 +95,8 @@ def _check_preset(draft: Draft, flags: Flags, words: Iterable[Word]) -> None:
     Source: utils/utils.py, get_workload_base_config, of v0.3.1 to v0.5.1; v0.6.0 looks for the
     recipe's name.
     """
-    code, found = precision_asked(flags), draft.view.value(PRECISIONS)
-    if not isinstance(found, tuple) or code in found:
+    code, known = precision_asked(flags), draft.view.value(PRECISIONS)
+    if not isinstance(known, tuple) or code in known:
         return
     gpu = str(draft.by_knob["launcher.gpu"].value)
     if draft.core is None and code in precisions_ever(str(draft.by_knob[RECIPE].value), gpu):
@@ -106,8 +106,8 @@ def _check_preset(draft: Draft, flags: Flags, words: Iterable[Word]) -> None:
         f"Bridge's scripts have no preset of -c {code} for this model, -g {gpu} and release, "
         f"and stop"
     )
-    others = f"-c {' or -c '.join(map(str, found))}" if found else "a GPU that has a preset"
-    draft.problem(line, text, others, "stops")
+    choice = f"-c {' or -c '.join(map(str, known))}" if known else "a GPU that has a preset"
+    draft.problem(line, text, choice, "stops")
 
 
 def _without_deepep(draft: Draft, flags: Flags) -> None:
@@ -124,11 +124,11 @@ def _without_deepep(draft: Draft, flags: Flags) -> None:
     ):
         return
     set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER}
-    asked = set_before["moe_flex_dispatcher_backend"]
-    draft.by_knob["launcher.flex_backend"] = Setting("deepep", asked.said)
+    backend = set_before["moe_flex_dispatcher_backend"]
+    draft.by_knob["launcher.flex_backend"] = Setting("deepep", backend.said)
     if (draft.core or MAIN) >= _FALLS_BACK:
-        draft.by_knob["moe_token_dispatcher_type"] = Setting("alltoall", asked.said)
-        draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, asked.said)
+        draft.by_knob["moe_token_dispatcher_type"] = Setting("alltoall", backend.said)
+        draft.by_knob["moe_flex_dispatcher_backend"] = Setting(None, backend.said)
 
 
 def _pairs(words: Words) -> Iterator[tuple[Word, Word]]:
@@ -169,13 +169,13 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
 
 def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> None:
     """A word that the framework takes, or another release, but not the parser of these scripts."""
-    there = knob.choices if draft.core is None else knob.words_in(draft.core)
-    takes = knob.harness_choices or there
+    taken = knob.choices if draft.core is None else knob.words_in(draft.core)
+    takes = knob.harness_choices or taken
     words = map(str.strip, text.split(","))
-    others = [word for word in words if word in knob.choices and word not in takes]
-    if others:
+    refused = [word for word in words if word in knob.choices and word not in takes]
+    if refused:
         known = ", ".join(takes)
-        text = f"{flag} of Bridge's scripts takes {known}, but not {', '.join(others)}"
+        text = f"{flag} of Bridge's scripts takes {known}, but not {', '.join(refused)}"
         draft.problem(line, text, f"one of {known}", "stops")
 
 

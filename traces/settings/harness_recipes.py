@@ -99,10 +99,10 @@ def take_recipe(draft: Draft, flags: Flags) -> None:
         _take(draft, name, {"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((draft.core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
-    found = _found(draft, name, flags, release)
-    if found is not None:
-        _take(draft, name, {PRECISIONS: tuple(found)})
-    preset = _chosen(draft, (found or {}).get(precision_asked(flags), []))
+    by_precision = _found(draft, name, flags, release)
+    if by_precision is not None:
+        _take(draft, name, {PRECISIONS: tuple(by_precision)})
+    preset = _chosen(draft, (by_precision or {}).get(precision_asked(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
@@ -124,11 +124,11 @@ def is_known_recipe(name: str) -> bool:
 
 def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     """Precisions that have a preset of a recipe and a GPU in any release."""
-    found: set[str] = set()
+    precisions: set[str] = set()
     for row in _table().presets.get(name, ()):
         if gpu in row.gpus:
-            found.update(row.precisions)
-    return frozenset(found)
+            precisions.update(row.precisions)
+    return frozenset(precisions)
 
 
 def precision_asked(flags: Flags) -> str:
@@ -157,15 +157,15 @@ def _found(
         return None
     if release == _ONE_FOR_BOTH:
         variant = "v2"
-    found = dict[str, list[_Preset]]()
-    for one in ("v1", variant):  # which stands in where the variant has none
+    by_precision = dict[str, list[_Preset]]()
+    for variant_of in ("v1", variant):  # which stands in where the variant has none
         presets = dict[str, list[_Preset]]()
         for row in rows:
-            batch = getattr(row, one).get(release)
+            batch = getattr(row, variant_of).get(release)
             for precision in row.precisions if gpu in row.gpus and batch is not None else ():
                 presets.setdefault(precision, []).append(_Preset(row, batch))
-        found |= presets
-    return {code: found[code] for code in _CODES if code in found}
+        by_precision |= presets
+    return {code: by_precision[code] for code in _CODES if code in by_precision}
 
 
 def _chosen(draft: Draft, presets: Sequence[_Preset]) -> _Preset | None:
@@ -175,10 +175,10 @@ def _chosen(draft: Draft, presets: Sequence[_Preset]) -> _Preset | None:
     _select_default_recipe_name and _DEFAULT_GPU_COUNT_OVERRIDES.
     """
     world = draft.view.count("world_size")
-    for one in presets:
-        if world in one.row.ranks:
-            return one
-    return max(presets, key=lambda one: one.row.ranks, default=None)
+    for preset in presets:
+        if world in preset.row.ranks:
+            return preset
+    return max(presets, key=lambda preset: preset.row.ranks, default=None)
 
 
 class ScriptPreset(NamedTuple):
@@ -263,11 +263,11 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _releases(text: str) -> _Releases:
-    found: set[int] = set()
+    releases: set[int] = set()
     for span in text.replace("0.", "").split():
         first, _, last = span.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return _Releases(found)
+        releases.update(range(int(first), int(last or first) + 1))
+    return _Releases(releases)
 
 
 def _batches(text: str) -> _Batches:
@@ -287,7 +287,7 @@ def _table() -> _Table:
 
 
 def _values(raw: Mapping[str, Raw]) -> Values:
-    return {knob: value_of(knobs()[knob], one) for knob, one in raw.items()}
+    return {knob: value_of(knobs()[knob], raw_value) for knob, raw_value in raw.items()}
 
 
 @cache

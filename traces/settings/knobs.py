@@ -90,21 +90,21 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
         """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is
         given.
         """
-        found: tuple[Value] | None = None
+        default: tuple[Value] | None = None
         if core is not None or len(self.defaults) == 1:
             for since, value in self.defaults:
                 if core is None or since <= core:
-                    found = (value,)
-        return found
+                    default = (value,)
+        return default
 
     def words_in(self, core: Release) -> Texts:
         """Of its choices those that a release takes."""
-        found = list[str]()
+        words = list[str]()
         for word in self.choices:
             gone = self.gone_choices.get(word)
             if self.new_choices.get(word, FIRST) <= core and (gone is None or core < gone):
-                found.append(word)
-        return tuple(found)
+                words.append(word)
+        return tuple(words)
 
     @property
     def renamed(self) -> Release:
@@ -128,16 +128,16 @@ def release(version: str | None) -> Release | None:
     """
     if version in ("main", "dev"):
         return MAIN
-    found = compiled(r"\d{1,4}(?:\.\d{1,4}){0,2}").search(version or "")
-    if found is None:
+    match = compiled(r"\d{1,4}(?:\.\d{1,4}){0,2}").search(version or "")
+    if match is None:
         return None
-    return max(FIRST, Release((*map(int, found[0].split(".")), 0, 0)[:3]))
+    return max(FIRST, Release((*map(int, match[0].split(".")), 0, 0)[:3]))
 
 
 def is_before_tables(core_version: str | None) -> bool:
     """Whether a release of Megatron-Core is older than all that the tables were read from."""
-    found = compiled(r"\d{1,4}\.\d{1,4}").search(core_version or "")
-    return found is not None and tuple(map(int, found[0].split("."))) < FIRST[:2]
+    match = compiled(r"\d{1,4}\.\d{1,4}").search(core_version or "")
+    return match is not None and tuple(map(int, match[0].split("."))) < FIRST[:2]
 
 
 class _Group(Struct, frozen=True, forbid_unknown_fields=True):
@@ -157,14 +157,14 @@ def knobs() -> Mapping[str, Knob]:
     groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)[
         "group"
     ]
-    found, plain = dict[str, Knob](), dict[str, Knob]()
+    by_id, plain = dict[str, Knob](), dict[str, Knob]()
     for group in groups:
         for name, row in group.knobs.items():
-            found[group.prefix + name] = _complete(group, name, row)
+            by_id[group.prefix + name] = _complete(group, name, row)
         for kind, names in group.plain.items():
             for name in names.split():
                 plain[group.prefix + name] = _complete(group, name, Knob(kind, flag=""))
-    return found | plain
+    return by_id | plain
 
 
 def flag_named(name: str) -> str:
@@ -205,34 +205,34 @@ def by_flag() -> Mapping[str, Sequence[tuple[Knob, bool]]]:
     """Each flag of Megatron-LM: the knobs it sets, and whether it sets them False. Older names
     included.
     """
-    found = dict[str, list[tuple[Knob, bool]]]()
+    by_name = dict[str, list[tuple[Knob, bool]]]()
     for knob in knobs().values():
         for flag in filter(None, (knob.flag, knob.off, *map(flag_named, knob.older))):
-            found.setdefault(flag, []).append((knob, flag == knob.off))
-    return found
+            by_name.setdefault(flag, []).append((knob, flag == knob.off))
+    return by_name
 
 
 @cache
 def by_dest() -> Mapping[str, Sequence[Knob]]:
     """Each name of Megatron-LM's printed arguments: the knobs it tells. Older names included."""
-    found = dict[str, list[Knob]]()
+    by_name = dict[str, list[Knob]]()
     for knob in knobs().values():
         for name in filter(None, (knob.dest, *knob.older)):
-            found.setdefault(name, []).append(knob)
-    return found
+            by_name.setdefault(name, []).append(knob)
+    return by_name
 
 
 @cache
 def by_path() -> Mapping[str, Knob]:
     """Each path of a Megatron-Bridge configuration: its knob. Older names included."""
-    found = dict[str, Knob]()
+    knob_of = dict[str, Knob]()
     for knob in knobs().values():
         group, _, name = knob.bridge.rpartition(".")
         if name:
-            found[knob.bridge] = knob
+            knob_of[knob.bridge] = knob
         for older in knob.older:
-            found[f"{group}.{older}"] = knob
-    return found
+            knob_of[f"{group}.{older}"] = knob
+    return knob_of
 
 
 @cache

@@ -67,10 +67,10 @@ def long_flag(flag: str) -> str:
 @cache
 def bridge_paths() -> frozenset[str]:
     """Every path of a Bridge configuration that we can name."""
-    found = set(by_path())
+    paths = set(by_path())
     for group, names in (*_known().shared.items(), *_known().own.items()):
-        found.update(f"{group}.{name}" for name in names)
-    return frozenset(found)
+        paths.update(f"{group}.{name}" for name in names)
+    return frozenset(paths)
 
 
 @cache

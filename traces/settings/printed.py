@@ -23,13 +23,13 @@ def change_of(lines: Sequence[str], framework: Framework) -> Values:
     `(leave out --flag)` sets what the flag sets to its off value: the opposite of a switch, else
     null.
     """
-    found = dict[str, Value]()
+    changes = dict[str, Value]()
     for line in lines:
         draft = Draft("")
         _take_line(draft, line.strip(), framework)
         if not draft.problems:
-            found |= {knob: setting.value for knob, setting in draft.by_knob.items()}
-    return found
+            changes |= {knob: setting.value for knob, setting in draft.by_knob.items()}
+    return changes
 
 
 def _take_line(draft: Draft, line: str, framework: Framework) -> None:

@@ -82,7 +82,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
             add_defaults(draft, draft.core)
         if draft.framework == "megatron_lm":
             add_derived(draft, is_complete)
-    is_said = draft.by_knob or draft.unclear or any(one.instead for one in draft.problems)
+    is_said = draft.by_knob or draft.unclear or any(problem.instead for problem in draft.problems)
     if draft.problems and not is_said:
         raise NotAConfiguration(f"{name}: no setting in it that we know; {GIVE}")
     add_ranks(draft)
@@ -189,10 +189,10 @@ def _take_groups(draft: Draft, document: Document) -> None:
         take_path(draft, path, entry.raw, entry.line, dumped)
     if not dumped:
         return
-    there = {path.removeprefix("model.").removeprefix("transformer.") for path in paths}
+    names = {path.removeprefix("model.").removeprefix("transformer.") for path in paths}
     used, missing = list[Release](), list[Release]()
     for knob in knobs().values():
-        if knob.is_core and knob.id in there:
+        if knob.is_core and knob.id in names:
             used.append(max(knob.since, knob.renamed))
         elif knob.is_core:
             missing.append(knob.since)

@@ -174,20 +174,20 @@ class _Reader:
         if tokens[0].plain in ("export", "declare", "local", "readonly", "typeset"):
             self._declare(tokens[0].plain, tokens[1:])
             return
-        rest = [*dropwhile(_is_assignment, tokens)]
+        words = [*dropwhile(_is_assignment, tokens)]
         environment: Variables = {}
-        for token in tokens[: len(tokens) - len(rest)]:
-            if rest:
+        for token in tokens[: len(tokens) - len(words)]:
+            if words:
                 environment[token.assigns[0]] = _joined(self._value(token), token.line)
             else:
                 self._keep(token)
-        if rest:
-            self._command(rest, environment)
+        if words:
+            self._command(words, environment)
 
     def _value(self, token: Token) -> Pieces:
         """What stands behind `NAME=`."""
-        first, *others = token.parts
-        return self._pieces([replace(first, text=token.assigns[2]), *others])
+        first, *parts = token.parts
+        return self._pieces([replace(first, text=token.assigns[2]), *parts])
 
     def _keep(self, token: Token) -> None:
         name, adds, _ = token.assigns
@@ -229,10 +229,10 @@ class _Reader:
             first = len(self.script.commands)
             self.follow(nested.text, nested.line)
             self.around = outside
-            for place, one in enumerate(self.script.commands[first:], first):
+            for place, command in enumerate(self.script.commands[first:], first):
                 # which of its words a condition decides is not kept in a quoted text
                 if not nested.sure:
-                    self.script.commands[place] = replace(one, words=_unsure(one.words))
+                    self.script.commands[place] = replace(command, words=_unsure(command.words))
         elif words:
             self.script.commands.append(Command(words, before, self.around))
 

@@ -58,9 +58,9 @@ class Token:
         """NAME, `+` and what stands behind `=` where it begins so, quoted or not; else empty
         texts.
         """
-        found = _ASSIGNED.fullmatch(self.parts[0].text)
-        if found:
-            return (found[1], found[2], found[3])
+        match = _ASSIGNED.fullmatch(self.parts[0].text)
+        if match:
+            return (match[1], match[2], match[3])
         return ("", "", "")
 
 
@@ -116,10 +116,10 @@ class Lexer:
 
     def _eat(self, pattern: HerePattern) -> Here | None:
         """What stands here, passed over."""
-        found = pattern.match(self.text, self.at)
-        if found is not None:
-            self._to(found.end())
-        return found
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self._to(match.end())
+        return match
 
     def _to(self, end: int) -> None:
         self.line += self.text.count("\n", self.at, end)
@@ -193,10 +193,10 @@ class Lexer:
             if inside.startswith("("):
                 return Part("sum", inside[1:-1], line, quoted)
             return Part("unknown", "", line, quoted)
-        if not (found := self._eat(_VARIABLE)):
+        if not (match := self._eat(_VARIABLE)):
             self.at += 1
             return Part("text", "$", line, quoted)
-        return _braced(found[1], line, quoted)
+        return _braced(match[1], line, quoted)
 
     def _closing(self, opening: str) -> int:
         closing, depth = {"(": ")", "{": "}"}[opening], 0
@@ -217,10 +217,10 @@ def _braced(inside: str, line: int, quoted: bool) -> Part:
     """A variable by what stands in its braces; one without braces is alike."""
     if inside in ("@", "*"):
         return Part("arguments", "", line, quoted)
-    found = _BRACED.fullmatch(inside)
-    if found is None:
+    match = _BRACED.fullmatch(inside)
+    if match is None:
         return Part("unknown", "", line, quoted)
     kind: PartKind = "name"
-    if found[2]:
-        kind = "joined" if found[2] == "[*]" else "all"
-    return Part(kind, found[1], line, quoted, found[3])
+    if match[2]:
+        kind = "joined" if match[2] == "[*]" else "all"
+    return Part(kind, match[1], line, quoted, match[3])

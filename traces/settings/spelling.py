@@ -36,13 +36,13 @@ def spelled(value: object) -> str:
 
 def with_twins(changes: Values) -> Values:
     """Changes with the knobs that the same flags of Megatron-LM set."""
-    found = dict[str, Value]()
+    twins = dict[str, Value]()
     for name, value in changes.items():
         if (knob := knobs().get(name)) is None:
             continue
         for twin, _ in by_flag().get(knob.flag or knob.off, ()):
-            found[twin.id] = value
-    return {**found, **changes}
+            twins[twin.id] = value
+    return {**twins, **changes}
 
 
 def in_section(changes: Values, settings: Settings) -> Values:
@@ -55,14 +55,14 @@ def in_section(changes: Values, settings: Settings) -> Values:
     view = KnobView(settings)
     is_new = not view.group("comm_overlap.")
     reduces = any(f"comm_overlap.{name}" in settings for name in _REDUCTIONS)
-    found = dict[str, Value]()
+    moved_changes = dict[str, Value]()
     for knob, value in changes.items():
-        found[_in_section(knob, reduces)] = value
-    if is_new and not found.keys().isdisjoint(_SECTION.values()):
+        moved_changes[_in_section(knob, reduces)] = value
+    if is_new and not moved_changes.keys().isdisjoint(_SECTION.values()):
         for knob, moved in _SECTION.items():
             if view.value(knob) is True:
-                found.setdefault(moved, True)
-    return found
+                moved_changes.setdefault(moved, True)
+    return moved_changes
 
 
 def _in_section(knob: str, reduces: bool) -> str:

@@ -66,7 +66,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
         do.
         """
-        above = max((one for one in self.under if path.startswith(f"{one}.")), key=len, default="")
+        above = max((key for key in self.under if path.startswith(f"{key}.")), key=len, default="")
         if above:
             return f"{self.under[above]}{path.removeprefix(above)}"
         return ""
@@ -105,8 +105,8 @@ def take_toml(draft: Draft, text: str) -> bool:
 
 def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[Said]:
     lines = dict[str, int]()
-    for found in _ASSIGNED.finditer(text):
-        lines.setdefault(found[1], _line_at(text, found.end()))
+    for match in _ASSIGNED.finditer(text):
+        lines.setdefault(match[1], _line_at(text, match.end()))
     for path in trainer.own:
         value: Any = document
         for step in path.split("."):
@@ -120,10 +120,10 @@ def _line_at(text: str, place: int) -> int:
 
 def take_flags_of_titan(draft: Draft, text: str) -> bool:
     """Take the flags of a script that starts torchtitan; False where it does not, or with none."""
-    said = [Said(one[1], one[2], _line_at(text, one.start())) for one in _FLAG.finditer(text)]
+    flags = [Said(flag[1], flag[2], _line_at(text, flag.start())) for flag in _FLAG.finditer(text)]
     for trainer in trainers():
-        if said and trainer.written == "toml" and trainer.module and trainer.module.search(text):
-            _take_numbers(draft, trainer, said)
+        if flags and trainer.written == "toml" and trainer.module and trainer.module.search(text):
+            _take_numbers(draft, trainer, flags)
             return True
     return False
 
@@ -132,33 +132,33 @@ def take_trainer_document(draft: Draft, document: Document) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
-    said = dict[str, Said]()
+    entries = dict[str, Said]()
     for entry in document.entries(int(DEEPEST.value)):
-        said[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
+        entries[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":
-        _take_numbers(draft, trainer, said.values())
+        _take_numbers(draft, trainer, entries.values())
         return True
-    if not any(map(trainer.group_of, said)):
+    if not any(map(trainer.group_of, entries)):
         return False
-    _take(draft, trainer, [_resolved(one, said) for one in said.values()])
+    _take(draft, trainer, [_resolved(entry, entries) for entry in entries.values()])
     return True
 
 
-def _trainer_of(keys: Set[str], written: str) -> Trainer | None:
-    for one in trainers():
-        if one.written == written and (one.alone in keys or len(keys & {*one.keys}) > 1):
-            return one
+def _trainer_of(keys: Set[str], syntax: str) -> Trainer | None:
+    for trainer in trainers():
+        if trainer.written == syntax and (trainer.alone in keys or len(keys & {*trainer.keys}) > 1):
+            return trainer
     return None
 
 
-def _take_numbers(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
+def _take_numbers(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> None:
     draft.framework = trainer.framework
-    for one in said:
-        knob, number = trainer.own.get(one.path), whole_number(str(one.raw))
+    for entry in entries:
+        knob, number = trainer.own.get(entry.path), whole_number(str(entry.raw))
         if knob in ("bf16", "fp16"):
-            draft.put(knob, one.raw is True, one.line)
+            draft.put(knob, entry.raw is True, entry.line)
         elif knob is not None and number is not None and (number > 0 or knob in _MAY_BE_NONE):
-            draft.put(knob, number, one.line)
+            draft.put(knob, number, entry.line)
     what = "only batch, sizes and what known incidents ask for is read"
     draft.problem(None, f"of a configuration of {trainer.name} {what}")
 
@@ -173,8 +173,8 @@ def take_trainer_script(draft: Draft, text: str) -> bool:
     for command, trainer in product(script.commands, trainers()):
         if not _starts(command, trainer):
             continue
-        said = [*_said(trainer, command), *_variables(script, command)]
-        _take(draft, trainer, said)
+        entries = [*_said(trainer, command), *_variables(script, command)]
+        _take(draft, trainer, entries)
         if trainer.form == "arguments":
             for flag in flags_of(command.words):
                 if _is_megatrons(flag):
@@ -196,11 +196,11 @@ def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
     if trainer.form == "paths":
         for word in command.words:
             if (
-                (found := OVERRIDE.fullmatch(word.text))
-                and found[1] != "~"
-                and found[3] is not None
+                (match := OVERRIDE.fullmatch(word.text))
+                and match[1] != "~"
+                and match[3] is not None
             ):
-                yield Said(found[2], hydra_value(found[3]), word.line, word.is_told)
+                yield Said(match[2], hydra_value(match[3]), word.line, word.is_told)
         return
     for flag in flags_of(command.words):
         name = flag.name if _is_megatrons(flag) else flag.name.lstrip("-").replace("-", "_")
@@ -224,54 +224,54 @@ def _variables(script: Script, command: Command) -> Iterator[Said]:
         yield Said(f"${name}", word.text, word.line, word.is_told)
 
 
-def _resolved(one: Said, every: Mapping[str, Said]) -> Said:
+def _resolved(entry: Said, every: Mapping[str, Said]) -> Said:
     """An entry that only names another as that; one that a resolver would have to compute is not
     told.
     """
-    if not isinstance(one.raw, str) or "${" not in one.raw:
-        return one
-    found = _REFERENCE.fullmatch(one.raw.strip())
-    raw = every[found[1]].raw if found and found[1] in every else None
+    if not isinstance(entry.raw, str) or "${" not in entry.raw:
+        return entry
+    match = _REFERENCE.fullmatch(entry.raw.strip())
+    raw = every[match[1]].raw if match and match[1] in every else None
     is_told = raw is not None and not (isinstance(raw, str) and "${" in raw)
-    return Said(one.path, raw, one.line, is_told)
+    return Said(entry.path, raw, entry.line, is_told)
 
 
-def _take(draft: Draft, trainer: Trainer, said: Iterable[Said]) -> None:
+def _take(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> None:
     draft.framework = trainer.framework
-    every = {one.path: one for one in said}
-    for one in every.values():
-        if one.is_told:
-            _take_one(draft, trainer, one)
+    every = {entry.path: entry for entry in entries}
+    for said in every.values():
+        if said.is_told:
+            _take_one(draft, trainer, said)
     _take_ranks(draft, trainer, every)
     _take_model(draft, trainer, every)
     draft.fill(settings(trainer.defaults, DEFAULT))
     add_derived(draft, False)
-    told = f"of {trainer.name} its Megatron part is read; a setting is written as {trainer.write}"
-    draft.problem(None, told)
+    note = f"of {trainer.name} its Megatron part is read; a setting is written as {trainer.write}"
+    draft.problem(None, note)
 
 
-def _take_one(draft: Draft, trainer: Trainer, one: Said) -> None:
-    if (own := trainer.own.get(one.path)) is not None:
-        take(draft, knobs()[own], one.path.rpartition(".")[2], one.raw, one.line)
+def _take_one(draft: Draft, trainer: Trainer, entry: Said) -> None:
+    if (own := trainer.own.get(entry.path)) is not None:
+        take(draft, knobs()[own], entry.path.rpartition(".")[2], entry.raw, entry.line)
         return
-    for knob, value in trainer.sets.get(f"{one.path}={str(one.raw).lower()}", {}).items():
-        draft.put(knob, value, one.line)
+    for knob, value in trainer.sets.get(f"{entry.path}={str(entry.raw).lower()}", {}).items():
+        draft.put(knob, value, entry.line)
     if trainer.form == "arguments":
-        take_argument(draft, one.path, one.raw, one.line)
+        take_argument(draft, entry.path, entry.raw, entry.line)
         return
-    path = trainer.group_of(one.path)
+    path = trainer.group_of(entry.path)
     known = path in by_path() or path in spellings() or is_alias(path)
-    if known and one.raw is not None:
-        take_path(draft, path, one.raw, one.line)
+    if known and entry.raw is not None:
+        take_path(draft, path, entry.raw, entry.line)
 
 
-def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:
+def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, Said]) -> None:
     sizes, line = list[int](), None
-    for one in trainer.ranks:
-        name, _, usual = one.partition("=")
-        if name in said:
-            sizes.append(_size(said[name]))
-            line = line or said[name].line
+    for rank_key in trainer.ranks:
+        name, _, usual = rank_key.partition("=")
+        if name in entries:
+            sizes.append(_size(entries[name]))
+            line = line or entries[name].line
         else:
             sizes.append(int(usual or 0))
     if sizes[-1]:
@@ -280,23 +280,23 @@ def _take_ranks(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> Non
         draft.put("world_size", prod(sizes), line)
 
 
-def _size(said: Said) -> int:
+def _size(entry: Said) -> int:
     """A count; 0 where it is not told."""
-    text = str(said.raw).strip() if said.is_told else ""
+    text = str(entry.raw).strip() if entry.is_told else ""
     if _SIZE.fullmatch(text):
         return int(text)
     return 0
 
 
-def _take_model(draft: Draft, trainer: Trainer, said: Mapping[str, Said]) -> None:
+def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, Said]) -> None:
     """The sizes of a model that we know by its name, where the file does not set them itself."""
     for name in trainer.model:
-        one = said.get(name)
-        if one is None or not isinstance(one.raw, str) or UNKNOWN in one.raw:
+        entry = entries.get(name)
+        if entry is None or not isinstance(entry.raw, str) or UNKNOWN in entry.raw:
             continue
         try:
             model = model_named(
-                compiled(r"[-_](mcore|torch_dist|hf)$").sub("", one.raw.rstrip("/"))
+                compiled(r"[-_](mcore|torch_dist|hf)$").sub("", entry.raw.rstrip("/"))
             )
         except UsageError:
             continue

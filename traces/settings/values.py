@@ -24,11 +24,11 @@ def unrolled(layout: str) -> str | None:
     text = layout.strip().strip("'\"").replace(",", "")
     for pattern in _REPEATED:
         length = len(text)
-        for found in pattern.finditer(text):
-            length += len(found[1]) * int(found[2])
+        for match in pattern.finditer(text):
+            length += len(match[1]) * int(match[2])
         if length > LONGEST.value:
             return None
-        text = pattern.sub(lambda found: found[1] * int(found[2]), text)
+        text = pattern.sub(lambda match: match[1] * int(match[2]), text)
     if compiled(r"[EtmL|]+").fullmatch(text):
         return text
     return None
@@ -183,8 +183,8 @@ def _str(raw: Raw) -> str:
     if isinstance(raw, list | dict) or raw is None:
         raise ValueError
     text = str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
-    if found := _ENUM.fullmatch(text):
-        return found[1]
+    if match := _ENUM.fullmatch(text):
+        return match[1]
     return text
 
 
@@ -207,21 +207,21 @@ def _scalar(raw: Raw) -> Scalar:
 
 def _entries(raw: Raw) -> list[Raw]:
     """Entries of a list, of `[a, b]`, of Python's `['a', 'b']` or `(a, b)`, or of `a,b`."""
-    found = list[Raw]()
+    entries = list[Raw]()
     if isinstance(raw, list):
         for entry in raw:
-            found += _entries(entry) if isinstance(entry, str) else [entry]
-        return found
+            entries += _entries(entry) if isinstance(entry, str) else [entry]
+        return entries
     if not isinstance(raw, str):
         return [raw]
     text = raw.strip()
     if text[:1] + text[-1:] in ("[]", "()"):
         text = text[1:-1]
-    apart = compiled(r"(:\s)|,|\s+").sub(lambda found: found[1] or ",", text)
+    apart = compiled(r"(:\s)|,|\s+").sub(lambda match: match[1] or ",", text)
     for part in apart.split(","):
         if word := part.strip().strip("'\""):
-            found.append(word)
-    return found
+            entries.append(word)
+    return entries
 
 
 def _layers(raw: Raw) -> list[Raw]:

@@ -108,7 +108,7 @@ class Document:
     def _raw(self, node: yaml.Node, depth: int) -> Raw:
         self._count(node, depth)
         if isinstance(node, yaml.SequenceNode):
-            return [self._raw(one, depth + 1) for one in node.value]
+            return [self._raw(item, depth + 1) for item in node.value]
         if isinstance(node, yaml.MappingNode):
             return {str(key.value): self._raw(value, depth + 1) for key, value in node.value}
         return _scalar(node.tag.removeprefix(_PLAIN), str(node.value))
@@ -130,12 +130,12 @@ def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
     """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the
     others.
     """
-    found = list[yaml.MappingNode]()
+    mappings = list[yaml.MappingNode]()
     for key, value in node.value:
         if key.tag == _MERGE:
             several = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            found += [one for one in reversed(several) if isinstance(one, yaml.MappingNode)]
-    return found
+            mappings += [node for node in reversed(several) if isinstance(node, yaml.MappingNode)]
+    return mappings
 
 
 def _keys(node: yaml.MappingNode) -> Texts:
@@ -171,13 +171,13 @@ whose file stands for all of them (Megatron-LM, megatron/training/yaml_arguments
 
 def is_flat(keys: Collection[str]) -> bool:
     """Whether outermost keys are flags, or names of Megatron-LM's arguments."""
-    found = False
+    is_argument_seen = False
     for key in keys:
         if key in FLAG_GROUPS or key.startswith("--") or _is_argument(key):
-            found = True
+            is_argument_seen = True
         elif is_override(f"{key}.x=1"):
             return False
-    return found
+    return is_argument_seen
 
 
 def _is_argument(key: str) -> bool:
@@ -225,8 +225,8 @@ def _words(raw: Raw) -> list[str]:
     """
     words = list[str]()
     for entry in raw if isinstance(raw, list) else [raw]:
-        found = _BRACKETS.fullmatch(str(entry).strip())
-        words += (found[1] if found else str(entry)).split()
+        match = _BRACKETS.fullmatch(str(entry).strip())
+        words += (match[1] if match else str(entry)).split()
     return words
 
 
