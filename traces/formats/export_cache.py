@@ -75,8 +75,8 @@ def collector_version(path: Path) -> str | None:
             f"{path} is truncated: the end of the report is missing. "
             "Wait until it is written, or copy it again from where it was recorded."
         )
-    found = [*_VERSION_IN_TAIL.finditer(tail.decode("latin-1"))]
-    version = found[-1] if found else _VERSION_IN_HEAD.match(head.decode("latin-1"))
+    matches = [*_VERSION_IN_TAIL.finditer(tail.decode("latin-1"))]
+    version = matches[-1] if matches else _VERSION_IN_HEAD.match(head.decode("latin-1"))
     if version:
         return ".".join(version.groups())
     return None
@@ -182,8 +182,8 @@ def _fault(export: Path) -> str | None:
     tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
     try:
         with closing(_connect(export)) as database:
-            there = chain.from_iterable(database.execute(tables))
-            if frozenset(EXPORT_TABLES).isdisjoint(there):
+            table_names = chain.from_iterable(database.execute(tables))
+            if frozenset(EXPORT_TABLES).isdisjoint(table_names):
                 return "its export lacks the metadata table"
             verdict = database.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
@@ -313,5 +313,5 @@ def _source(report: Path, nsys: Nsys) -> dict[str, object]:
 
 
 def _stamp(name: str, path: Path) -> dict[str, object]:
-    found = path.stat()
-    return {f"{name}_size_bytes": found.st_size, f"{name}_mtime_ns": found.st_mtime_ns}
+    status = path.stat()
+    return {f"{name}_size_bytes": status.st_size, f"{name}_mtime_ns": status.st_mtime_ns}

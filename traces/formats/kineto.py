@@ -101,10 +101,10 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
 
 def _gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
     """Every GPU the process saw, used or not, each once."""
-    found: dict[int | None, Gpu] = {}
+    gpus: dict[int | None, Gpu] = {}
     for gpu in map(_gpu, objects(header.get("deviceProperties"))):
-        found.setdefault(gpu.cuda_device, gpu)
-    return tuple(found.values())
+        gpus.setdefault(gpu.cuda_device, gpu)
+    return tuple(gpus.values())
 
 
 def _unlisted_gpus(kernels: Table) -> Iterator[Gpu]:
@@ -114,14 +114,14 @@ def _unlisted_gpus(kernels: Table) -> Iterator[Gpu]:
     CuptiActivity.cpp). A GPU is left out where its kernels do not agree on one whole number.
     """
     shape = np.hstack([kernels["grid"], kernels["block"]])
-    told = (shape > 0).all(axis=1) & (kernels["warps_per_1e6_sms"] > 0)
-    warps = shape[told].prod(axis=1, dtype=float) / WARP_THREADS
-    counts = warps * 1e6 / kernels["warps_per_1e6_sms"][told]
-    devices = kineto_activities.device_ids(kernels)[told]
+    launches_told = (shape > 0).all(axis=1) & (kernels["warps_per_1e6_sms"] > 0)
+    warps = shape[launches_told].prod(axis=1, dtype=float) / WARP_THREADS
+    counts = warps * 1e6 / kernels["warps_per_1e6_sms"][launches_told]
+    devices = kineto_activities.device_ids(kernels)[launches_told]
     for device in distinct(devices).tolist():
-        here = counts[devices == device]
-        count = round(float(np.median(here)))
-        if count and (np.abs(here / count - 1) <= SAME_COUNT.value).all():
+        counts_here = counts[devices == device]
+        count = round(float(np.median(counts_here)))
+        if count and (np.abs(counts_here / count - 1) <= SAME_COUNT.value).all():
             yield Gpu(None, device, None, count, None, None)
 
 

@@ -34,20 +34,20 @@ from traces.launches import distinct_shapes
 from traces.texts import Texts
 
 
-def kernels(found: Table, process_gid: int) -> tuple[Kernels, Texts]:
+def kernels(table: Table, process_gid: int) -> tuple[Kernels, Texts]:
     """Kernels and their names.
 
     The profiler adds static and dynamic shared memory up. The sum stands as static, and dynamic is
     0: what is computed from both comes out right, only their split is not told.
     """
-    name, texts = found.texts["name"]
-    node, shared = found["graph_node_id"], found["shared_memory"]
+    name, texts = table.texts["name"]
+    node, shared = table["graph_node_id"], table["shared_memory"]
     dynamic = np.where(shared == NULL, NULL, 0)
     shape, shapes = distinct_shapes(
-        [*found["grid"].T], [*found["block"].T], found["registers_per_thread"], shared, dynamic
+        [*table["grid"].T], [*table["block"].T], table["registers_per_thread"], shared, dynamic
     )
     in_graph = (node != NULL) & (node != 0)  # CUPTI: 0 outside graphs
-    return Kernels(gpu_rows(found, process_gid), name, in_graph, shape, shapes), texts
+    return Kernels(gpu_rows(table, process_gid), name, in_graph, shape, shapes), texts
 
 
 def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
@@ -82,23 +82,23 @@ def _known(
     return kept, left_out
 
 
-def gpu_rows(found: Table, process_gid: int) -> GpuRows:
+def gpu_rows(table: Table, process_gid: int) -> GpuRows:
     """What all work on a GPU has."""
     return GpuRows(
-        start_ns=found["start_ns"],
-        end_ns=found["end_ns"],
-        device_id=device_ids(found),
-        stream_id=first_told(found["stream"], found["tid"]),
-        correlation_id=found["correlation"],
-        process_gid=np.full(len(found), process_gid, dtype=np.int64),
+        start_ns=table["start_ns"],
+        end_ns=table["end_ns"],
+        device_id=device_ids(table),
+        stream_id=first_told(table["stream"], table["tid"]),
+        correlation_id=table["correlation"],
+        process_gid=np.full(len(table), process_gid, dtype=np.int64),
     )
 
 
-def device_ids(found: Table) -> IntArray:
+def device_ids(table: Table) -> IntArray:
     """CUDA ordinal: the argument, for copies between GPUs the one that copies, else the row's
     process.
     """
-    return first_told(found["device"], found["in_device"], found["pid"])
+    return first_told(table["device"], table["in_device"], table["pid"])
 
 
 _LOW_24 = 0xFFFFFF
@@ -114,7 +114,7 @@ class Threads:
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         on_threads = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS)
-        pids, tids = _ids(*(tables[one] for one in on_threads))
+        pids, tids = _ids(*(tables[name] for name in on_threads))
         self._numbered: dict[int, IntArray] = {}
         for pid in distinct(pids[pids != NULL]):
             of_pid = distinct(tids[(pids == pid) & (tids != NULL)])
@@ -127,16 +127,16 @@ class Threads:
         for pid, known in self._numbered.items():
             mine = pids == pid
             tids[mine] = np.where(tids[mine] == NULL, NULL, np.searchsorted(known, tids[mine]))
-        told = (pids != NULL) & (tids != NULL)
-        return np.where(told, np.where(told, pids, 0) << 24 | (tids & _LOW_24), NULL)
+        is_told = (pids != NULL) & (tids != NULL)
+        return np.where(is_told, np.where(is_told, pids, 0) << 24 | (tids & _LOW_24), NULL)
 
 
 def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
     """Packed processes of the host: those that make CUDA calls, else all with ranges."""
-    for some in ((schema.CALLS,), _HOST_TABLES):
-        gids = threads.of(*(tables[one] for one in some))
-        if len(found := distinct(gids[gids != NULL] & PROCESS_BITS)):
-            return found.tolist()
+    for names in ((schema.CALLS,), _HOST_TABLES):
+        gids = threads.of(*(tables[name] for name in names))
+        if len(host_gids := distinct(gids[gids != NULL] & PROCESS_BITS)):
+            return host_gids.tolist()
     return []
 
 
@@ -184,8 +184,8 @@ def memory_use(events: Table, threads: Threads) -> MemoryUse | None:
     """
     thread, device = threads.of(events), events["memory_device"]
     time_ns, reserved = events["start_ns"], events["total_reserved"]
-    told = (events["memory_device_type"] == schema.CUDA_DEVICE) & (reserved >= 0)
-    rows = np.flatnonzero(told & (time_ns != NULL) & (thread != NULL) & (device != NULL))
+    is_reserve = (events["memory_device_type"] == schema.CUDA_DEVICE) & (reserved >= 0)
+    rows = np.flatnonzero(is_reserve & (time_ns != NULL) & (thread != NULL) & (device != NULL))
     if not len(rows):
         return None
     process = thread[rows] & PROCESS_BITS

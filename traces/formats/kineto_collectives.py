@@ -50,12 +50,12 @@ def process_groups(
         name = names[group[row]] if group[row] >= 0 else ""
         if name in numbers:
             text = texts[members[row]] if members[row] >= 0 else ""
-            told = ranks(text) or in_header.get(name)
-            count = len(told) if told else None
+            group_ranks = ranks(text) or in_header.get(name)
+            count = len(group_ranks) if group_ranks else None
             if 0 < size[row] <= _MOST:
                 count = int(size[row])
-            key = fingerprint(f"{name}\x00{told if told else text}")
-            groups.append(ProcessGroup(key, count, told))
+            key = fingerprint(f"{name}\x00{group_ranks if group_ranks else text}")
+            groups.append(ProcessGroup(key, count, group_ranks))
     return tuple(groups)
 
 
@@ -64,8 +64,8 @@ def sizes(kernels: Table) -> IntArray:
     dtype, names = kernels.texts["dtype"]
     of_type = _of_each(names, BYTES, 0)[dtype]
     elements = kernels["elements"]
-    told = (of_type > 0) & (elements != NULL) & (elements >= 0) & (elements < 1 << 56)
-    return np.where(told, np.where(told, elements, 0) * of_type, NOTHING)
+    is_told = (of_type > 0) & (elements != NULL) & (elements >= 0) & (elements < 1 << 56)
+    return np.where(is_told, np.where(is_told, elements, 0) * of_type, NOTHING)
 
 
 def ranks(text: str) -> tuple[int, ...] | None:
@@ -77,15 +77,15 @@ def ranks(text: str) -> tuple[int, ...] | None:
 
 def listed(header: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
     """Name of each group in the header -> its ranks."""
-    found = {}
+    ranks_by_name = {}
     for group in _groups(header):
-        told, name = group.get("ranks"), group.get("pg_name")
-        whole = isinstance(told, list) and all(
-            isinstance(one, int) and 0 <= one < _MOST for one in told
+        members, name = group.get("ranks"), group.get("pg_name")
+        whole = isinstance(members, list) and all(
+            isinstance(member, int) and 0 <= member < _MOST for member in members
         )
-        if isinstance(name, str) and told and whole:
-            found[name] = tuple(told)
-    return found
+        if isinstance(name, str) and members and whole:
+            ranks_by_name[name] = tuple(members)
+    return ranks_by_name
 
 
 def _groups(header: Mapping[str, object]) -> list[Event]:
@@ -142,8 +142,8 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
     pairs, pair = np.unique((group + 1) * len(texts) + own + 1, return_inverse=True)
     described = descriptions_of(header)
     descriptions = []
-    for each in pairs.tolist():
-        name, text = divmod(each, len(texts))
+    for both_codes in pairs.tolist():
+        name, text = divmod(both_codes, len(texts))
         descriptions.append(texts[text - 1] or described.get(names[name - 1], ""))
     purposes = ints([*map(purpose_of, descriptions)])
     columns = (

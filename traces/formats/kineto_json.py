@@ -119,8 +119,8 @@ def _by_parts(
         part = part[between.end() :] + source.read(_PART_BYTES)
     for end in islice(_END.finditer(part), _ENDS_TRIED):
         if _added(parts, _rows(part[: end.end()])):
-            rest = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
-            header = None if source.read(1) else _header(before + b"0" + part[end.end() :] + rest)
+            tail = b"".join(islice(iter(lambda: source.read(_PART_BYTES), b""), _REST_PARTS))
+            header = None if source.read(1) else _header(before + b"0" + part[end.end() :] + tail)
             if header is not None:
                 return header
             read_bytes += end.end()
@@ -176,10 +176,10 @@ def _added(parts: _Parts, rows: list[Row] | None) -> bool:
 
 def _tables(parts: _Parts) -> dict[str, Table]:
     """Each table whole; empty where nothing was added."""
-    found = {}
+    tables = {}
     for name in schema.TABLES:
-        found[name] = kineto_rows.joined(parts.pop(name, []) or [kineto_rows.table((), name)])
-    return found
+        tables[name] = kineto_rows.joined(parts.pop(name, []) or [kineto_rows.table((), name)])
+    return tables
 
 
 _STRING_OR_WORD: Final = compiled(
@@ -200,18 +200,18 @@ def parsed(text: str) -> object:
 
 
 def _loads(text: str) -> object:
-    found = json.loads(text, strict=False, parse_float=str, parse_constant=lambda _: None)
+    document = json.loads(text, strict=False, parse_float=str, parse_constant=lambda _: None)
     if _HALF.search(text):  # half of a pair is no character, and cannot be written again
-        whole = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
-        found = json.loads(whole, strict=False)
-    return found
+        whole = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+        document = json.loads(whole, strict=False)
+    return document
 
 
 def _mended(match: Match) -> str:
     """A string with only JSON's escapes; a bare word that is no number as null."""
-    found = match[0]
-    if not found.startswith('"'):
+    text = match[0]
+    if not text.startswith('"'):
         return "null"
-    if "\\" not in found:
-        return found
-    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else r"\\", found)
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else r"\\", text)

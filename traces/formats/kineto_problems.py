@@ -59,4 +59,4 @@ def _shape(dims: object) -> tuple[int, ...] | None:
 def _texts(given: object, count: int) -> tuple[str, ...]:
     if not isinstance(given, list) or len(given) != count:
         return ("",) * count
-    return tuple(one if isinstance(one, str) and len(one) <= _LETTERS else "" for one in given)
+    return tuple(text if isinstance(text, str) and len(text) <= _LETTERS else "" for text in given)

@@ -55,11 +55,11 @@ def column(values: Sequence[object], scale: int = 1) -> IntArray:
 
 def _integers(values: Sequence[object], scale: int) -> IntArray | None:
     try:
-        found = ints(values)
+        numbers = ints(values)
     except OverflowError:
         return None
     limit = (_LARGEST - 1) // scale
-    return np.where((found >= -limit) & (found <= limit), found * scale, NULL)
+    return np.where((numbers >= -limit) & (numbers <= limit), numbers * scale, NULL)
 
 
 def _decimals(values: Sequence[object], scale: int) -> IntArray | None:
@@ -82,9 +82,9 @@ def _decimals(values: Sequence[object], scale: int) -> IntArray | None:
         return None
     if (before < 1).any() or (after < 1).any() or (places < 0).any():
         return None
-    found, power = np.fromstring(text.replace(".", ""), dtype=np.int64, sep=" "), 10**places
-    if (found < _LARGEST // scale * scale // power).all():
-        return found * power
+    integers, power = np.fromstring(text.replace(".", ""), dtype=np.int64, sep=" "), 10**places
+    if (integers < _LARGEST // scale * scale // power).all():
+        return integers * power
     return None
 
 
@@ -203,8 +203,8 @@ def table(rows: Sequence[Row], name: str) -> Table:
         "start_ns": start_ns,
         "end_ns": np.where(timed, start_ns + np.where(timed, length_ns, 0), NULL),
     }
-    for each in _NUMBERS.get(name, ()):
-        numbers[each] = column(_values(given, each))
+    for field in _NUMBERS.get(name, ()):
+        numbers[field] = column(_values(given, field))
     # the first releases wrote "stream 7"
     if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
@@ -212,8 +212,8 @@ def table(rows: Sequence[Row], name: str) -> Table:
         numbers["grid"] = _shapes(_values(given, "grid"))
         numbers["block"] = _shapes(_values(given, "block"))
         numbers["warps_per_1e6_sms"] = column(_values(given, "warps_per_sm"), 1_000_000)
-        for each in _NAMES:
-            texts[each] = _named(_values(given, each))
+        for field in _NAMES:
+            texts[field] = _named(_values(given, field))
         texts["members"] = _coded(_values(given, "members"))
     if name == schema.OPERATORS:
         texts["problem"] = _coded(map(_problem, rows))
@@ -251,7 +251,7 @@ def joined(tables: Sequence[Table]) -> Table:
 def objects(given: object) -> list[dict[str, Any]]:
     """The objects of a list of JSON; none of what is no list."""
     if isinstance(given, list):
-        return [one for one in given if isinstance(one, dict)]
+        return [item for item in given if isinstance(item, dict)]
     return []
 
 
@@ -293,8 +293,8 @@ def _named(texts: Iterable[object]) -> Texts:
 
 def _joined_texts(tables: Sequence[Table], name: str) -> Texts:
     codes, values = list[IntArray](), list[str]()
-    for each in tables:
-        code, own = each.texts[name]
+    for part in tables:
+        code, own = part.texts[name]
         codes.append(np.where(code < 0, -1, code + len(values)))
         values += own
     return in_order(np.concatenate(codes), tuple(values))

@@ -68,5 +68,5 @@ def gpu_name(text: object) -> str | None:
 
 def diagnostic(text: object) -> str | None:
     """What a stored diagnostic of nsys means, in our words; None where we do not know it."""
-    said = text if isinstance(text, str) else ""
-    return first_found(_DIAGNOSTICS, said)
+    message = text if isinstance(text, str) else ""
+    return first_found(_DIAGNOSTICS, message)

@@ -105,12 +105,12 @@ def _devices(document: object) -> tuple[DeviceMemory, ...]:
     segments: dict[int, list[Mapping[str, Any]]] = {}
     for segment in document["segments"]:
         segments.setdefault(_number(_object(segment), "device", 4096), []).append(segment)
-    found = []
+    devices = []
     for device in sorted({*segments, *range(len(traces))}):
         entries = traces[device] if device < len(traces) else []
         if device in segments or entries:
-            found.append(_device(device, segments.get(device, []), entries, parts))
-    return tuple(found)
+            devices.append(_device(device, segments.get(device, []), entries, parts))
+    return tuple(devices)
 
 
 class _Parts:
@@ -134,9 +134,9 @@ class _Parts:
             return ()
         if id(given) not in self.known:
             read = tuple(
-                (_text(one, "filename"), _text(one, "name"))
-                for one in given[:_FRAMES]
-                if isinstance(one, dict) and isinstance(one.get("name"), str)
+                (_text(frame, "filename"), _text(frame, "name"))
+                for frame in given[:_FRAMES]
+                if isinstance(frame, dict) and isinstance(frame.get("name"), str)
             )
             self.known[id(given)] = given, read
         return self.known[id(given)][1]
@@ -145,7 +145,7 @@ class _Parts:
 def _device(
     device: int, segments: list[Mapping[str, Any]], entries: object, parts: _Parts
 ) -> DeviceMemory:
-    reserved = sum(_number(one, "total_size", _LARGEST) for one in segments)
+    reserved = sum(_number(segment, "total_size", _LARGEST) for segment in segments)
     if reserved > _LARGEST:
         raise _Wrong("it holds more than any GPU")
     held: dict[int, Allocation] = {}
@@ -157,11 +157,11 @@ def _device(
             if _text(block, "state").startswith("active"):
                 held[at] = Allocation(at, size, parts.frames(_stack(block)), -1, None)
             address = at + size
-    done = [one for one in parts.each(entries) if isinstance(one.get("action"), str)]
-    failed = sum(one["action"] == "oom" for one in done)
+    done = [entry for entry in parts.each(entries) if isinstance(entry.get("action"), str)]
+    failed = sum(entry["action"] == "oom" for entry in done)
     most = _peak_reserved(done, reserved)
     allocations = tuple(_lifetimes(done, held, parts))
-    if max(most, sum(one.size_bytes for one in allocations)) > _ALL_TOGETHER:
+    if max(most, sum(allocation.size_bytes for allocation in allocations)) > _ALL_TOGETHER:
         raise _Wrong("it took more than any run takes")
     return DeviceMemory(device, reserved, len(segments), allocations, len(done), failed, most)
 
@@ -172,9 +172,9 @@ _RESERVES: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "s
 def _peak_reserved(entries: list[Mapping[str, Any]], reserved: int) -> int:
     """The most that was reserved at any time of the history, counted back from what is now."""
     most = reserved
-    for one in reversed(entries):
-        if sign := _RESERVES.get(one["action"]):
-            reserved -= sign * _number(one, "size", _LARGEST)
+    for entry in reversed(entries):
+        if sign := _RESERVES.get(entry["action"]):
+            reserved -= sign * _number(entry, "size", _LARGEST)
             most = max(most, reserved)
     return most
 
@@ -199,16 +199,16 @@ def _lifetimes(
     free.
     """
     open_: dict[int, Allocation] = {}
-    for place, one in enumerate(entries):
-        action = one["action"]
+    for place, entry in enumerate(entries):
+        action = entry["action"]
         if action not in ("alloc", "free_completed"):
             continue
-        address, size = _number(one, "addr", 1 << 64), _number(one, "size", _LARGEST)
+        address, size = _number(entry, "addr", 1 << 64), _number(entry, "size", _LARGEST)
         began = open_.get(address)  # at another allocation its end is not among the entries
         if began is not None:
             yield replace(began, end=place)
         if action == "alloc":
-            frames = parts.frames(one.get("frames"))
+            frames = parts.frames(entry.get("frames"))
             open_[address] = Allocation(address, size, frames, place, None)
         elif began is None:
             yield Allocation(address, size, (), -1, place)

@@ -122,46 +122,48 @@ def build_schemas(
         if str(name) in FIELDS and _number(kind) in _NUMBERS:
             at = 0 if offset is None else _number(offset)
             fields_of[key][-1].append(PayloadField(FIELDS[str(name)], _NUMBERS[_number(kind)], at))
-    found = {}
+    layouts = {}
     for key, fields in fields_of.items():
         sized = zip(chain(size_of[key], repeat(None)), fields, strict=False)
-        found[key] = tuple(dict.fromkeys(PayloadSchema(size, tuple(each)) for size, each in sized))
-    return found
+        known = dict.fromkeys(PayloadSchema(size, tuple(each)) for size, each in sized)
+        layouts[key] = tuple(known)
+    return layouts
 
 
 def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
     """Decode blobs; only the first payload of each. What cannot be decoded is NULL, never an
     error.
     """
-    found = {field: np.full(len(blobs), NULL) for field in FIELDS.values()}
+    numbers = {field: np.full(len(blobs), NULL) for field in FIELDS.values()}
     by_length = defaultdict(list)
     for place, blob in enumerate(blobs):
         if len(blob) >= _HEADER_BYTES:
             by_length[len(blob)].append(place)
     for length, members in by_length.items():
         places = ints(members)
-        whole = b"".join(blobs[one] for one in members)
+        whole = b"".join(blobs[row] for row in members)
         raw = np.frombuffer(whole, dtype=np.uint8).reshape(-1, length)
         headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
         for header in dict.fromkeys(map(tuple, headers.tolist())):
             domain, schema, size, begin = header
-            fitting = [one for one in schemas.get((domain, schema), ()) if one.size in (None, size)]
+            layouts = schemas.get((domain, schema), ())
+            fitting = [layout for layout in layouts if layout.size in (None, size)]
             if len(fitting) == 1 and begin <= length:
                 mine = (headers == np.array(header, dtype=np.uint64)).all(axis=1)
                 end = min(size, length - begin)
-                _decode(raw[mine, begin : begin + end], fitting[0], places[mine], found)
-    return Payloads(**found)
+                _decode(raw[mine, begin : begin + end], fitting[0], places[mine], numbers)
+    return Payloads(**numbers)
 
 
 def _decode(
-    payload: NDArray[np.uint8], layout: PayloadSchema, places: IntArray, found: dict[str, IntArray]
+    payload: NDArray[np.uint8], layout: PayloadSchema, places: IntArray, into: dict[str, IntArray]
 ) -> None:
     """Fields that lie wholly within the payloads, shape (m, bytes)."""
     for field in layout.fields:
         end = field.offset + np.dtype(field.number).itemsize
         if field.offset >= 0 and end <= payload.shape[1]:
             number = np.ascontiguousarray(payload[:, field.offset : end]).view(field.number)[:, 0]
-            found[field.name][places] = ints(number)  # a hash above 2**63 wraps
+            into[field.name][places] = ints(number)  # a hash above 2**63 wraps
 
 
 def _number(value: object) -> int:

@@ -32,10 +32,10 @@ def read_present(
 
     Raises `DamagedTrace` where a required column is absent from a table that is there.
     """
-    here = tables.columns_of(name)
-    if not here:
+    stored = tables.columns_of(name)
+    if not stored:
         return empty_columns((*required, *optional), texts)
-    if absent := [one for one in required if one not in here]:
+    if absent := [column for column in required if column not in stored]:
         raise DamagedTrace(
             f"{tables.path} has no column {absent[0]} in {name}, which every export has. "
             "Export the report again."
@@ -68,20 +68,20 @@ def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tupl
     none.
     """
     chosen, open_ = np.full(len(ids[0]), NULL), np.arange(len(ids[0]), dtype=PLACE)
-    found: dict[int, str] = {}
+    texts_by_id: dict[int, str] = {}
     for column in ids:
-        asked = column[open_]
-        texts = tables.strings(distinct(asked))
-        known = np.isin(asked, [*texts])
-        chosen[open_[known]], open_ = asked[known], open_[~known]
-        found.update(texts)
+        open_ids = column[open_]
+        texts = tables.strings(distinct(open_ids))
+        known = np.isin(open_ids, [*texts])
+        chosen[open_[known]], open_ = open_ids[known], open_[~known]
+        texts_by_id.update(texts)
         if not len(open_):
             break
     chosen[open_] = NULL
     used = distinct(chosen[chosen != NULL])
     place = np.searchsorted(used, chosen).astype(PLACE)
     place[open_] = -1
-    return place, tuple(found[one] for one in used.tolist())
+    return place, tuple(texts_by_id[text_id] for text_id in used.tolist())
 
 
 def timed(table: Table) -> Table:
@@ -99,16 +99,16 @@ _EVENT = ("globalPid", "contextId", "streamId", "eventId", "eventSyncId", "corre
 
 def event_records(tables: SqliteTables) -> EventRecords:
     """Every record of an event on a stream."""
-    process, *others = read_present(tables, schema.EVENTS, (), _EVENT).columns(_EVENT)
-    return EventRecords(process_ids(process), *others)
+    process, *fields = read_present(tables, schema.EVENTS, (), _EVENT).columns(_EVENT)
+    return EventRecords(process_ids(process), *fields)
 
 
 def synchronisations(tables: SqliteTables) -> Syncs:
     """Every wait, of a stream or of the host."""
     waits = timed(read_present(tables, schema.SYNCS, ("start", "end"), _EVENT))
-    process, context, stream, *others = waits.columns(_EVENT)
+    process, context, stream, *fields = waits.columns(_EVENT)
     stream = np.where(stream == schema.NO_STREAM, NULL, stream)
-    return Syncs(waits["start"], waits["end"], process_ids(process), context, stream, *others)
+    return Syncs(waits["start"], waits["end"], process_ids(process), context, stream, *fields)
 
 
 def host_spans(tables: SqliteTables, table: str) -> HostSpans:
@@ -156,21 +156,21 @@ def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
     process = process_ids(pid)
     taken, freed = operation == schema.MEMORY_TAKEN, operation == schema.MEMORY_GIVEN_BACK
     pooled = (pool != NULL) & (pool != 0) & (pool_size != NULL)
-    told = (process != NULL) & (device != NULL)
-    told &= pooled | ((address != NULL) & (freed | (taken & (size != NULL))))
-    place = np.where(told, np.where(pooled, pool, address), NULL)
-    held = np.where(told, np.where(pooled, pool_size, np.where(taken, size, 0)), 0)
+    is_told = (process != NULL) & (device != NULL)
+    is_told &= pooled | ((address != NULL) & (freed | (taken & (size != NULL))))
+    place = np.where(is_told, np.where(pooled, pool, address), NULL)
+    held = np.where(is_told, np.where(pooled, pool_size, np.where(taken, size, 0)), 0)
     before = _held_before(
         held, place, np.lexsort((taken, time, place, device, process)), process, device
     )
-    change = np.where(told, held - before, 0)
+    change = np.where(is_told, held - before, 0)
     order = np.lexsort((change, time, device, process))
     return MemoryUse(
         time_ns=time[order],
         process_gid=process[order],
         device_id=device[order],
         used_bytes=_sums(change[order], process[order], device[order]),
-        is_unmatched=(~told | (freed & ~pooled & (before == 0)))[order],
+        is_unmatched=(~is_told | (freed & ~pooled & (before == 0)))[order],
         correlation_id=call[order],
         is_sum=True,
     )

@@ -122,12 +122,12 @@ def _present(tables: SqliteTables, table: str, wanted: Texts) -> list[list[objec
     """Rows with the wanted columns in order, None for columns the table lacks; no rows where it has
     none.
     """
-    asked = tables.having(table, dict.fromkeys(wanted))
-    found = []
-    for row in tables.rows(table, asked) if asked else ():
-        value_of = dict(zip(asked, row, strict=True))
-        found.append([*map(value_of.get, wanted)])
-    return found
+    present = tables.having(table, dict.fromkeys(wanted))
+    rows = []
+    for row in tables.rows(table, present) if present else ():
+        value_of = dict(zip(present, row, strict=True))
+        rows.append([*map(value_of.get, wanted)])
+    return rows
 
 
 def _gpu(row: list[object]) -> Gpu:

@@ -35,8 +35,8 @@ def read_gpu_samples(tables: SqliteTables) -> tuple[GpuSamples, ...]:
 
     Raises `DamagedTrace` where a table cannot be read.
     """
-    found = _metric_rows if tables.columns_of(METRICS) else _generic_rows
-    stamps, gpus, metric, percent = found(tables)
+    read_rows = _metric_rows if tables.columns_of(METRICS) else _generic_rows
+    stamps, gpus, metric, percent = read_rows(tables)
     return tuple(
         _of_gpu(gpu, stamps[rows], metric[rows], percent[rows])
         for gpu, rows in places_of_each(gpus)
@@ -65,12 +65,12 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
 
 def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
     """(typeId, metricId, place in _WANTED) of the metrics we want, in the unit we want."""
-    found = []
+    metrics = []
     rows = tables.typed(METRIC_NAMES, {"typeId": int, "metricId": int, "metricName": object})
     for type_id, metric_id, name in rows:
         if (place := _place_of(name)) is not None:
-            found.append((type_id, metric_id, place))
-    return found
+            metrics.append((type_id, metric_id, place))
+    return metrics
 
 
 def _place_of(name: object) -> int | None:
@@ -100,14 +100,14 @@ def _generic_rows(tables: SqliteTables) -> _Rows:
 
 def _values_of(data: str) -> tuple[int, ...]:
     """The wanted metrics of one JSON object; NULL for those it lacks."""
-    found = [NULL] * len(_WANTED)
+    values = [NULL] * len(_WANTED)
     try:
         for name, value in json.loads(data).items():
             if (place := _place_of(name)) is not None:
-                found[place] = round(float(value))
+                values[place] = round(float(value))
     except (ValueError, TypeError, AttributeError, OverflowError):  # another event's data
         return (NULL,) * len(_WANTED)
-    return tuple(found)
+    return tuple(values)
 
 
 def _of_gpu(gpu: int, stamps: IntArray, metric: IntArray, percent: IntArray) -> GpuSamples:

@@ -41,8 +41,8 @@ def read_frames(tables: SqliteTables) -> HostSpans | None:
         parts.append(replace(part, text=known[part.text]))
     if not parts:
         return None
-    found = Ranges.joined(*parts)
-    return HostSpans(found.start_ns, found.end_ns, found.thread_gid, found.text, tuple(names))
+    spans = Ranges.joined(*parts)
+    return HostSpans(spans.start_ns, spans.end_ns, spans.thread_gid, spans.text, tuple(names))
 
 
 def _spans(
@@ -65,9 +65,9 @@ def _spans(
         ids, codes = chain_id[mine], code[mine]
         if not len(ids):
             continue
-        found = np.minimum(np.searchsorted(ids, chain), len(ids) - 1)
-        here = ids[found] == chain
-        yield Ranges(start[here], end[here], thread[here], codes[found[here]]), names
+        nearest = np.minimum(np.searchsorted(ids, chain), len(ids) - 1)
+        hit = ids[nearest] == chain
+        yield Ranges(start[hit], end[hit], thread[hit], codes[nearest[hit]]), names
 
 
 def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntArray, Texts]:
@@ -85,9 +85,9 @@ def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntA
     )
     texts: list[str] = []
     kinds = []
-    for one in distinct.tolist():
-        at, file = divmod(one, len(modules) + 1)
-        text = "" if one < 0 or not file else _spelled(symbols[at], modules[file - 1])
+    for code in distinct.tolist():
+        at, file = divmod(code, len(modules) + 1)
+        text = "" if code < 0 or not file else _spelled(symbols[at], modules[file - 1])
         frame = public_frame(text) if text else None
         texts.append(text)
         kinds.append(_KINDS.index(frame.kind) if frame is not None and frame.kind in _KINDS else -1)

@@ -163,11 +163,11 @@ def _candidates() -> list[Path]:
     """Every nsys of this machine that can be run: that of PATH, then the installed ones, newest
     first.
     """
-    found = filter(_can_be_run, chain.from_iterable(map(glob.glob, _INSTALLED)))
-    installed = sorted(found, key=_version_in_path, reverse=True)
+    paths = filter(_can_be_run, chain.from_iterable(map(glob.glob, _INSTALLED)))
+    installed = sorted(paths, key=_version_in_path, reverse=True)
     named = os.environ.get("PATH", os.defpath).split(os.pathsep)
     # others lead into the working folder
-    places = [one for one in named if Path(one).is_absolute()]
+    places = [place for place in named if Path(place).is_absolute()]
     on_path = shutil.which("nsys", path=os.pathsep.join(places))
     return [*map(Path, filter(None, (on_path, *installed)))]
 
@@ -177,9 +177,9 @@ def _can_be_run(path: str) -> bool:
 
 
 def _version_in_path(path: str) -> list[int]:
-    found = compiled(r"\d+(?:\.\d+)+").search(path)
-    if found:
-        return [*map(int, found[0].split("."))]
+    match = compiled(r"\d+(?:\.\d+)+").search(path)
+    if match:
+        return [*map(int, match[0].split("."))]
     return []
 
 
@@ -193,9 +193,9 @@ def _answer(path: Path, *words: str) -> Ended | None:
 
 def _ask_version(path: Path) -> Nsys | None:
     answer = _answer(path, "--version")
-    found = _VERSION.search(answer.output) if answer and answer.code == 0 else None
-    if found:
-        return Nsys(path, tuple(map(int, found[1].split("."))), found[0])
+    match = _VERSION.search(answer.output) if answer and answer.code == 0 else None
+    if match:
+        return Nsys(path, tuple(map(int, match[1].split("."))), match[0])
     return None
 
 

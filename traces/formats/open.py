@@ -58,14 +58,14 @@ def read_and_examine(
     path: Path, options: ReadOptions, progress: Progress
 ) -> tuple[Columns, tuple[tuple[Trap, int], ...]]:
     """A trace as `read_trace` reads it, and each way it went wrong with how many rows show that."""
-    found: list[tuple[Trap, int]] = []
+    found_traps: list[tuple[Trap, int]] = []
 
     def examined(tables: SqliteTables, kind: str) -> Columns:
         columns = read_export(tables, kind)
-        found.extend(traps(tables, columns))
+        found_traps.extend(traps(tables, columns))
         return columns
 
-    return _read(path, options, progress, examined), tuple(found)
+    return _read(path, options, progress, examined), tuple(found_traps)
 
 
 def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTables) -> Columns:

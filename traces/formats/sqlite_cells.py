@@ -164,11 +164,11 @@ def is_wanted(
     for condition in range(len(only_slot)):
         value = out[only_slot[condition] * capacity + row]
         first, end = only_from[condition], only_from[condition + 1]
-        found = first == end
+        is_among = first == end
         for place in range(first, end):
             if only[place] == value:
-                found = True
-        if value == NULL or not found:
+                is_among = True
+        if value == NULL or not is_among:
             return 0
     return 1
 

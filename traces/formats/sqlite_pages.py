@@ -90,13 +90,13 @@ class PageFile:
         return data
 
     def _below(self, level: IntArray) -> IntArray:
-        found, total = [], 0
+        children, total = [], 0
         for page in level:
-            found.append(self._children(int(page)))
-            total += len(found[-1])
+            children.append(self._children(int(page)))
+            total += len(children[-1])
             if total > self.count:  # before a damaged file makes them fill the memory
                 raise Unusual
-        return np.concatenate(found)
+        return np.concatenate(children)
 
     def _children(self, page: int) -> IntArray:
         data = self.read(np.array([page], dtype=np.int64))
@@ -132,10 +132,10 @@ class PageFile:
         ):
             raise Unusual
         count = os.fstat(self._file).st_size // size
-        if header[24:28] == header[92:96] and (told := int.from_bytes(header[28:32], "big")):
-            if told > count:
+        if header[24:28] == header[92:96] and (stated := int.from_bytes(header[28:32], "big")):
+            if stated > count:
                 raise Unusual
-            count = told
+            count = stated
         return size, usable, count
 
 
@@ -243,12 +243,12 @@ class TableReader:
             raise Unusual
         return out, rows
 
-    def _with_left(self, found: Table, left: list[tuple[int, int]]) -> Table:
+    def _with_left(self, table: Table, left: list[tuple[int, int]]) -> Table:
         """The columns with the rows in them that SQLite reads."""
         if not left:
-            return found
-        keep = np.ones(len(found), dtype=np.bool_)
-        known = {name: codes_of(found.texts[name].values) for name in self._texts}
+            return table
+        keep = np.ones(len(table), dtype=np.bool_)
+        known = {name: codes_of(table.texts[name].values) for name in self._texts}
         for row, rowid in left:
             read = self._sql.row_at(self._table, rowid, self._integers, self._texts, self._only)
             if read is None:
@@ -257,7 +257,7 @@ class TableReader:
             for name, value in zip(self._integers, values, strict=False):
                 if type(value) is not int:
                     raise Unusual
-                found.integers[name][row] = value
+                table.integers[name][row] = value
             for name, value in zip(self._texts, values[len(self._integers) :], strict=True):
                 if not (value is None or type(value) is str):
                     raise Unusual
@@ -266,12 +266,12 @@ class TableReader:
                     if value is None
                     else known[name].setdefault(cut_name(value), len(known[name]))
                 )
-                found.texts[name].codes[row] = code
+                table.texts[name].codes[row] = code
         return Table(
-            {name: values[keep] for name, values in found.integers.items()},
+            {name: values[keep] for name, values in table.integers.items()},
             {
                 name: in_order(text.codes[keep], tuple(known[name]))
-                for name, text in found.texts.items()
+                for name, text in table.texts.items()
             },
         )
 

@@ -168,7 +168,7 @@ class SqliteTables:
 
     def having(self, table: str, columns: Iterable[str]) -> list[str]:
         """Those of some columns that a table has."""
-        return [one for one in columns if one in self.columns_of(table)]
+        return [column for column in columns if column in self.columns_of(table)]
 
     def read(
         self,
@@ -203,11 +203,11 @@ class SqliteTables:
         one.
         """
         try:
-            found = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
+            row = self._db.execute(f"SELECT max(_rowid_) FROM {_quoted(table)}").fetchone()
         except (*_FAILED, MemoryError):  # of damaged pages too; what reads them answers
             return None
-        if found and isinstance(found[0], int) and found[0] > 0:
-            return found[0]
+        if row and isinstance(row[0], int) and row[0] > 0:
+            return row[0]
         return None
 
     def strings(self, ids: IntArray) -> Mapping[int, str]:
@@ -215,18 +215,18 @@ class SqliteTables:
         if not self.columns_of("StringIds") >= {"id", "value"}:
             return {}
         wanted = distinct(ids[ids != NULL]).tolist()
-        found: dict[int, str] = {}
+        texts: dict[int, str] = {}
         for first in range(0, len(wanted), _IDS_PER_QUERY):
-            some = wanted[first : first + _IDS_PER_QUERY]
-            marks = ", ".join("?" * len(some))
+            some_ids = wanted[first : first + _IDS_PER_QUERY]
+            marks = ", ".join("?" * len(some_ids))
             with self._reading("StringIds"):
                 rows = self._db.execute(
-                    f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some
+                    f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some_ids
                 )
                 for key, value in rows:
                     if value is not None and isinstance(key, int):
-                        found[key] = cut_name(str(value))
-        return found
+                        texts[key] = cut_name(str(value))
+        return texts
 
     def blobs(self, table: str, integers: Sequence[str], blob: str) -> tuple[IntArray, list[bytes]]:
         """Rows where `blob` is not NULL; nsys declares the column TEXT and stores blobs in it."""
@@ -258,13 +258,13 @@ class SqliteTables:
         none.
         """
         with self._reading(table):
-            found = self._db.execute(
+            root = self._db.execute(
                 "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
             ).fetchone()
             rows = self._db.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
-        if found is None or not isinstance(found[0], int):
+        if root is None or not isinstance(root[0], int):
             return None
-        return found[0], [
+        return root[0], [
             StoredColumn(str(name), str(kind), bool(key), bool(hidden))
             for _, name, kind, _, _, key, hidden in rows
         ]
@@ -275,10 +275,10 @@ class SqliteTables:
         """Whether the row of a rowid is wanted, and its values; None where there is no such row."""
         with self._reading(table):
             selected = f"{_condition(only)}, {_selected(integers, texts)}"
-            found = self._db.execute(
+            cursor = self._db.execute(
                 f"SELECT {selected} FROM {_quoted(table)} WHERE _rowid_ = ?", (rowid,)
             )
-            row = found.fetchone()
+            row = cursor.fetchone()
         if row is None:
             return None
         return (bool(row[0]), row[1:])
@@ -329,7 +329,7 @@ def _encoded(texts: Sequence[Any], known: dict[str | None, int]) -> IntArray:
     for text in texts:
         if text not in known:
             known[text] = len(known) - 1
-    return np.fromiter((known[one] for one in texts), dtype=np.int64, count=len(texts))
+    return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
 
 
 def _without_null(known: Iterable[str | None]) -> list[str]:
@@ -344,10 +344,10 @@ def _selected(integers: Sequence[str], texts: Sequence[str]) -> str:
 def _condition(only: RowFilter) -> str:
     parts = []
     for name, values in only.items():
-        asked = f"> {NULL}"  # a number that reads as NULL is none
+        condition = f"> {NULL}"  # a number that reads as NULL is none
         if values is not None:
-            asked = f"IN ({', '.join(str(value) for value in values if value != NULL)})"
-        parts.append(f"{_quoted(name)} {asked}")
+            condition = f"IN ({', '.join(str(value) for value in values if value != NULL)})"
+        parts.append(f"{_quoted(name)} {condition}")
     return " AND ".join(parts) or "1"
 
 

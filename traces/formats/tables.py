@@ -47,7 +47,7 @@ class Table:
 
     def columns(self, names: Iterable[str]) -> list[IntArray]:
         """The columns of these names, in their order."""
-        return [self.integers[one] for one in names]
+        return [self.integers[name] for name in names]
 
     def only(self, wanted: BoolArray) -> "Table":
         """The rows that are wanted, with the texts that these have."""
@@ -56,7 +56,7 @@ class Table:
         texts = {
             name: in_order(code[wanted], several) for name, (code, several) in self.texts.items()
         }
-        return Table({name: each[wanted] for name, each in self.integers.items()}, texts)
+        return Table({name: column[wanted] for name, column in self.integers.items()}, texts)
 
 
 def left_out(what: str, count: int) -> tuple[str, ...]:
