@@ -110,11 +110,11 @@ class Fits:
         count = len(fingerprints)
         ahead_ns = base_ns - base_ns[0] - self.times_of(np.zeros(count), np.arange(count))
         columns = row_by_row(base_ns, ahead_ns, -1e6 * self.slope)
-        found = {}
+        fits = {}
         for clock, known, line in zip(fingerprints, self.known.tolist(), columns, strict=True):
             if known:
-                found[clock] = ClockFit(clock, *line)
-        return found
+                fits[clock] = ClockFit(clock, *line)
+        return fits
 
 
 _POINTS: Final = 64
@@ -126,10 +126,10 @@ def scatter_ns(own_ns: IntArray, other_ns: IntArray) -> float:
     it.
     """
     at, apart = (own_ns - own_ns[0]).astype(np.float64), (other_ns - own_ns).astype(np.float64)
-    some = np.linspace(0, len(at) - 1, min(len(at), _POINTS)).astype(np.int64)
-    early, late = np.triu_indices(len(some), 1)
-    run = at[some[late]] - at[some[early]]
-    slopes = (apart[some[late]] - apart[some[early]])[run > 0] / run[run > 0]
+    picked = np.linspace(0, len(at) - 1, min(len(at), _POINTS)).astype(np.int64)
+    early, late = np.triu_indices(len(picked), 1)
+    run = at[picked[late]] - at[picked[early]]
+    slopes = (apart[picked[late]] - apart[picked[early]])[run > 0] / run[run > 0]
     most = DRIFT.value * 1e-6
     level = apart - (np.clip(np.median(slopes), -most, most) * at if len(slopes) else 0.0)
     return float(np.median(np.abs(level - np.median(level))))
@@ -172,8 +172,8 @@ def _tied(clock: IntArray, first: IntArray, count: int, reference: int) -> BoolA
     """Which clocks enough moments tie to the reference, one by another."""
     known = np.arange(count) == reference
     while True:
-        told = known[clock]
-        rows = parts.spread(parts.most(told, first), first) & ~told
+        is_known = known[clock]
+        rows = parts.spread(parts.most(is_known, first), first) & ~is_known
         new = np.bincount(clock[rows], minlength=count) >= ENDS.value
         if not new.any():
             return known
@@ -218,20 +218,20 @@ class _Moments:
         still = np.array([[0.0], [_NO_DRIFT]])
         sums = self._summed(weight)[0], self._summed(weight * self.at)[1] + _NO_DRIFT
         scale = np.where(self.free, sums, 1.0)
-        found = np.zeros((2, len(self.free)))
+        solved = np.zeros((2, len(self.free)))
         left = self._summed(weight * apart) + still * np.where(self.free, slope, 0.0)
         way = left / scale
-        rest = begun = float((left * way).sum())
+        residual = begun = float((left * way).sum())
         for _ in range(_TURNS):
-            if rest <= _SOLVED * begun:
+            if residual <= _SOLVED * begun:
                 break
             pushed = self._summed(weight * self.apart(self.along(*way), weight)) + still * way
-            step = rest / float((way * pushed).sum())
-            found, left = found + step * way, left - step * pushed
+            step = residual / float((way * pushed).sum())
+            solved, left = solved + step * way, left - step * pushed
             scaled = left / scale
-            before, rest = rest, float((left * scaled).sum())
-            way = scaled + rest / before * way
-        return found
+            before, residual = residual, float((left * scaled).sum())
+            way = scaled + residual / before * way
+        return solved
 
     def errors(self, apart: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How far lines may be off at their ends, twice as far as in the middle, and their slopes,
@@ -244,13 +244,13 @@ class _Moments:
             parts.numbers(self.first) * len(self.free) + self.clock, return_inverse=True
         )
         of_own = np.bincount(own, weight)[own]
-        others = 1 - of_own / parts.spread(parts.total(weight, self.first), self.first)
-        far = np.abs(apart) / np.maximum(others, 1e-3)
+        others_part = 1 - of_own / parts.spread(parts.total(weight, self.first), self.first)
+        far = np.abs(apart) / np.maximum(others_part, 1e-3)
         within, slope = np.full((2, len(self.free)), np.inf)
         within[~self.free] = slope[~self.free] = 0.0
-        for one, rows in places_of_each(self.clock):
-            if self.free[one]:
+        for clock, rows in places_of_each(self.clock):
+            if self.free[clock]:
                 ordered = np.sort(far[rows])
-                within[one] = ordered[min(len(rows), ceil(_BY_CHANCE * sqrt(len(rows)))) - 1]
-                slope[one] = within[one] / max(float(self.at[rows].std()), 1.0)
+                within[clock] = ordered[min(len(rows), ceil(_BY_CHANCE * sqrt(len(rows)))) - 1]
+                slope[clock] = within[clock] / max(float(self.at[rows].std()), 1.0)
         return 2 * within, slope

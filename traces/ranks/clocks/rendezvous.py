@@ -137,20 +137,20 @@ def meet(own: Sequences, other: Sequences) -> Met | None:
     """
     for where in _WHERE:
         at_ns = int(own.end_ns[0] + where * (own.end_ns[-1] - own.end_ns[0]))
-        found = []
+        meetings = []
         for middle_ns in _crowded(*_apart(own, other, at_ns)):
             met = _followed(own, other, at_ns, middle_ns)
             if _independent(met, own, other):
-                found.append(met)
-        found.sort(key=len, reverse=True)
-        if found and (len(found) == 1 or len(found[1]) <= SECOND.value * len(found[0])):
-            return found[0]
+                meetings.append(met)
+        meetings.sort(key=len, reverse=True)
+        if meetings and (len(meetings) == 1 or len(meetings[1]) <= SECOND.value * len(meetings[0])):
+            return meetings[0]
     return None
 
 
 def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
     """The offsets, of those sorted, near which most lie by weight; each far from the others."""
-    found: list[int] = []
+    middles_ns: list[int] = []
     until = np.searchsorted(apart, apart + int(MEET.value))
     summed = np.concatenate(([0.0], np.cumsum(weight)))
     crowd = summed[until] - summed[:-1]
@@ -159,9 +159,9 @@ def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
         if not len(apart) or crowd.max() <= _LOOKED_AT * most:
             break
         best = int(np.argmax(crowd))
-        found.append(int(np.median(apart[best : until[best]])))
-        crowd[np.abs(apart - found[-1]) <= 2 * MEET.value] = 0
-    return found
+        middles_ns.append(int(np.median(apart[best : until[best]])))
+        crowd[np.abs(apart - middles_ns[-1]) <= 2 * MEET.value] = 0
+    return middles_ns
 
 
 def _apart(own: Sequences, other: Sequences, at_ns: int) -> tuple[IntArray, FloatArray]:
@@ -169,15 +169,15 @@ def _apart(own: Sequences, other: Sequences, at_ns: int) -> tuple[IntArray, Floa
 
     Each sequence weighs one, however many ends it has: in lockstep are those that have many.
     """
-    found, weight = [zeros(0)], [np.zeros(0)]
+    apart_ns, weight = [zeros(0)], [np.zeros(0)]
     near = np.abs(own.end_ns - at_ns)
     for mine in own.of_number.values():
         mine = mine[near[mine] <= _WINDOW_NS // 2]
         mine = mine[order_of(near[mine])[:_ANCHORS]]
         if len(mine) and (rows := other.of_operation.get(int(own.operation[mine[0]]))) is not None:
-            found.append((other.end_ns[rows] - own.end_ns[mine][:, np.newaxis]).ravel())
-            weight.append(np.full(len(found[-1]), 1 / len(mine)))
-    apart, weights = np.concatenate(found), np.concatenate(weight)
+            apart_ns.append((other.end_ns[rows] - own.end_ns[mine][:, np.newaxis]).ravel())
+            weight.append(np.full(len(apart_ns[-1]), 1 / len(mine)))
+    apart, weights = np.concatenate(apart_ns), np.concatenate(weight)
     order = order_of(apart)
     return apart[order], weights[order]
 
@@ -232,14 +232,14 @@ def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
     rare, often = list[int](), False
     several = np.stack((own.number[met.mine], other.number[met.theirs]))
     pairs, counts = np.unique(several, axis=1, return_counts=True)
-    for (one, two), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-        mine, theirs = met.expected_ns[own.of_number[one]], other.end_ns[other.of_number[two]]
+    for (ours, others), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        mine, theirs = met.expected_ns[own.of_number[ours]], other.end_ns[other.of_number[others]]
         possible = in_common(mine, theirs)
         if max(len(mine), len(theirs)) <= _RICH * max(1, own.steps, other.steps):
             if count >= max(_SEQUENCE, WHOLE.value * possible):
                 rare.append(count)
             continue
-        sends = Operation.EXCHANGE in own.operation[own.of_number[one]]
+        sends = Operation.EXCHANGE in own.operation[own.of_number[ours]]
         part = PART.value if sends else WHOLE.value
         often |= count >= max(_LEAST, part * possible)
     return bool(rare) and (often or sum(count >= ENDS.value for count in rare) >= ENDS.value)
@@ -256,9 +256,9 @@ def joined_clocks(
     base_ns = np.full(len(fingerprints), FOREVER)
     np.minimum.at(base_ns, number, [rank.end_ns[0] for rank in ranks])
     times, of_clock = [zeros(0)], [zeros(0)]
-    for one, other, met in _meetings(ranks, number):
-        ends_ns = ranks[one].end_ns[met.mine], ranks[other].end_ns[met.theirs]
-        clocks = number[[one, other]]
+    for first, other, met in _meetings(ranks, number):
+        ends_ns = ranks[first].end_ns[met.mine], ranks[other].end_ns[met.theirs]
+        clocks = number[[first, other]]
         times.append((np.stack(ends_ns, axis=1) - base_ns[clocks]).ravel())
         of_clock.append(np.tile(clocks, len(met)))
     time, clock = np.concatenate(times).astype(np.float64), np.concatenate(of_clock)
@@ -274,10 +274,10 @@ def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int
     them are tried first.
     """
     island = clock.copy()
-    for one, other in _strides(len(ranks)):
-        if clock[one] != clock[other] and (met := meet(ranks[one], ranks[other])) is not None:
-            yield one, other, met
-            island[island == island[other]] = island[one]
+    for first, other in _strides(len(ranks)):
+        if clock[first] != clock[other] and (met := meet(ranks[first], ranks[other])) is not None:
+            yield first, other, met
+            island[island == island[other]] = island[first]
     islands = sorted(members.tolist() for _, members in places_of_each(island))
     for apart in range(1, len(islands)):
         for mine, theirs in zip(islands, islands[apart:], strict=False):
@@ -290,12 +290,12 @@ def _between(
 ) -> Iterator[tuple[int, int, Met]]:
     """Ranks of two islands that meet, which makes these one."""
     stage = min(len(mine), len(theirs))
-    for one, other in sorted(
+    for first, other in sorted(
         product(mine, theirs), key=lambda pair: abs(abs(pair[0] - pair[1]) - stage)
     ):
-        if (met := meet(ranks[one], ranks[other])) is not None:
-            island[island == island[other]] = island[one]
-            yield one, other, met
+        if (met := meet(ranks[first], ranks[other])) is not None:
+            island[island == island[other]] = island[first]
+            yield first, other, met
 
 
 _ENOUGH: Final = 4
@@ -315,13 +315,13 @@ def of_one_program(ranks: Sequence[Sequences]) -> bool:
     return all(_alike(ranks[0], other) for other in ranks[1:])
 
 
-def _alike(one: Sequences, other: Sequences) -> bool:
+def _alike(own: Sequences, other: Sequences) -> bool:
     """Whether two may be of one program: as many sequences of each operation, that come as
     often.
     """
-    if len(one.of_number) != len(other.of_number):
+    if len(own.of_number) != len(other.of_number):
         return False
-    (does, often), (others_do, others_often) = one.kinds().T, other.kinds().T
-    more = 2 * np.maximum(often, others_often) // max(1, one.steps, other.steps)
+    (does, often), (others_do, others_often) = own.kinds().T, other.kinds().T
+    more = 2 * np.maximum(often, others_often) // max(1, own.steps, other.steps)
     near = np.abs(often - others_often) <= np.maximum(2, more)
     return bool(((does == others_do) & near).all())

@@ -50,10 +50,10 @@ from traces.ranks.summaries.summary import (
 def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:
     """The groups of each summary, with pairs known on both sides where that can be told."""
     own = _own_places(summaries)
-    found = []
+    by_summary = []
     for place, summary in enumerate(summaries):
-        found.append(tuple(_paired(group, place, own) for group in summary.groups))
-    return found
+        by_summary.append(tuple(_paired(group, place, own) for group in summary.groups))
+    return by_summary
 
 
 def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Group:
@@ -76,13 +76,13 @@ def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
                 peers[group.key][place].add(group.peer)
                 if summary.identity.rank is None:
                     doubtful.add(group.key)
-    found: dict[tuple[int, int], int] = {}
+    places: dict[tuple[int, int], int] = {}
     for key, by_place in peers.items():
         order = sorted(by_place, key=lambda place: summaries[place].identity.rank or 0)
         if key not in doubtful and _fit([by_place[place] for place in order]):
             for number, place in enumerate(order):
-                found[key, place] = number
-    return found
+                places[key, place] = number
+    return places
 
 
 def _fit(peers: Sequence[set[int]]) -> bool:
@@ -213,12 +213,12 @@ class _Settled:
         """Whole sequences, each with its shift."""
         for members in gathered:
             number = self._new(several[members[0][0]])
-            places = sorted({self._flat.place_of(several[one]) for one, _ in members})
+            places = sorted({self._flat.place_of(several[member]) for member, _ in members})
             if len(places) < self._places and len(several[members[0][0]]) >= _OFTEN:
                 self.beside |= set(combinations(places, 2))
-            for one, shift in members:
-                self._group[several[one]] = number
-                self._sequence[several[one]] = np.arange(len(several[one])) + shift
+            for sequence, shift in members:
+                self._group[several[sequence]] = number
+                self._sequence[several[sequence]] = np.arange(len(several[sequence])) + shift
 
     def _new(self, rows: IntArray, other: int = 0) -> int:
         """The number of a new group, of the purpose that these rows have; `other` tells it from
@@ -240,11 +240,11 @@ class _Settled:
         """
         turn_of = self._flat.group_of
         same = np.eye(len(several), dtype=np.bool_)
-        for one, other in combinations(range(len(several)), 2):
-            mine, theirs = several[one], several[other]
+        for first, second in combinations(range(len(several)), 2):
+            mine, theirs = several[first], several[second]
             pair = sorted(map(self._flat.place_of, (mine, theirs)))
             if turn_of(mine) == turn_of(theirs) and tuple(pair) in self.beside:
-                same[one, other] = same[other, one] = True
+                same[first, second] = same[second, first] = True
         return same
 
     def add_messages(
@@ -253,13 +253,13 @@ class _Settled:
         """Messages, of the sequences `which`. Of the rest nobody knows who had the other end."""
         for two in messages:
             number = self._new(several[two.lower], self._flat.place_of(several[two.higher]) + 1)
-            for one, ends in ((two.lower, two.lower_ends), (two.higher, two.higher_ends)):
-                rows = several[one][ends]
+            for sequence, ends in ((two.lower, two.lower_ends), (two.higher, two.higher_ends)):
+                rows = several[sequence][ends]
                 self._taken[rows] = True
                 self._group[rows] = number
                 self._sequence[rows] = np.arange(len(rows))
-        for one in which:
-            rows = several[one][~self._taken[several[one]]]
+        for sequence in which:
+            rows = several[sequence][~self._taken[several[sequence]]]
             if len(rows):
                 self._group[rows] = self._new(rows, self._places + 1)
 
@@ -282,18 +282,18 @@ def _without_messages(
     )
     known = parts.least(kind == COMM_KINDS.index("pp_p2p"), first)
     may = known | parts.most(kind == COMM_KINDS.index("sendrecv_unresolved"), first)
-    asked = [*compress(several, may)]
+    exchanges = [*compress(several, may)]
     among = Exchanges.of([*compress(on_clock, may)])
     stage = among.stage_size()
-    alone = ~none_of(len(asked)) if stage else ~among.are_whole()
-    same = settled.of_one_program(asked)
+    alone = ~none_of(len(exchanges)) if stage else ~among.are_whole()
+    same = settled.of_one_program(exchanges)
     by_most = (same @ alone.astype(np.int64)) * 2 > same.sum(axis=1)
     sends = known[may] | by_most
     which = np.flatnonzero(sends).tolist()
-    settled.add_messages(asked, which, among.messages(which, settled.beside, stage))
-    rest = ~may
-    rest[may] = ~sends
-    return [*compress(several, rest)], [*compress(on_clock, rest)]
+    settled.add_messages(exchanges, which, among.messages(which, settled.beside, stage))
+    remains = ~may
+    remains[may] = ~sends
+    return [*compress(several, remains)], [*compress(on_clock, remains)]
 
 
 def _on_clock(flat: Flat, rows: IntArray, fit: ClockFit) -> OnClock:
@@ -308,16 +308,16 @@ def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) ->
     that either fits best: ranks of other groups work in nearly the same rhythm.
     """
     fits: dict[tuple[int, int], tuple[float, int]] = {}
-    for (one, led), (other, own) in combinations(enumerate(several), 2):
+    for (first, led), (second, own) in combinations(enumerate(several), 2):
         one_clock = clocks[flat.place_of(led)] == clocks[flat.place_of(own)]
         ends_ns = flat.rows.end_ns
-        if (found := shift_between(ends_ns[own], ends_ns[led], one_clock=one_clock)) is not None:
-            fits[one, other] = found
+        if (fitted := shift_between(ends_ns[own], ends_ns[led], one_clock=one_clock)) is not None:
+            fits[first, second] = fitted
     best = best_of(fits, len(several))
     together = Gathered(len(several))
-    for (one, other), (residual_ns, by) in sorted(fits.items(), key=lambda fit: fit[1][0]):
-        if residual_ns <= FARTHER * max(min(best[one], best[other]), FINEST_NS):
-            together.join(one, other, by)
+    for (first, second), (residual_ns, by) in sorted(fits.items(), key=lambda fit: fit[1][0]):
+        if residual_ns <= FARTHER * max(min(best[first], best[second]), FINEST_NS):
+            together.join(first, second, by)
     return together.groups()
 
 
@@ -327,15 +327,15 @@ def shift_between(
     """Residual and shift at which the ends lie together, none if that does; None where they never
     do.
     """
-    found, least = [], max(2, -(-min(len(own_ns), len(led_ns)) // 2))
+    fits, least = [], max(2, -(-min(len(own_ns), len(led_ns)) // 2))
     for shift, mine, theirs in overlaps(own_ns, led_ns, least, one_clock=one_clock):
         own, led = own_ns[mine], led_ns[theirs]
         residual_ns = float(np.median(np.abs(led - own))) if one_clock else scatter_ns(own, led)
         if residual_ns <= TOGETHER.value:
-            found.append((residual_ns, shift))
+            fits.append((residual_ns, shift))
             if residual_ns <= FINEST_NS and not shift:
                 break
-    best = min(found, key=lambda one: (max(one[0], FINEST_NS), abs(one[1])), default=None)
-    if best and not found[0][1] and found[0][0] <= _CLEARLY * best[0]:  # none is the first
-        return found[0]
+    best = min(fits, key=lambda fit: (max(fit[0], FINEST_NS), abs(fit[1])), default=None)
+    if best and not fits[0][1] and fits[0][0] <= _CLEARLY * best[0]:  # none is the first
+        return fits[0]
     return best

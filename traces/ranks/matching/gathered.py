@@ -41,30 +41,30 @@ class Gathered:
     def __init__(self, count: int) -> None:
         self._leader, self._shift = np.arange(count), zeros(count)
 
-    def members(self, one: int) -> IntArray:
-        return np.flatnonzero(self._leader == self._leader[one])
+    def members(self, sequence: int) -> IntArray:
+        return np.flatnonzero(self._leader == self._leader[sequence])
 
-    def join(self, one: int, other: int, by: int) -> None:
+    def join(self, sequence: int, other: int, by: int) -> None:
         """Let two groups be one, where they are not; `by`: the shift of the other against the
         one.
         """
-        apart = self._shift[one] + by - self._shift[other]
-        if self._leader[one] != self._leader[other]:
+        apart = self._shift[sequence] + by - self._shift[other]
+        if self._leader[sequence] != self._leader[other]:
             theirs = self.members(other)
-            self._leader[theirs] = self._leader[one]
+            self._leader[theirs] = self._leader[sequence]
             self._shift[theirs] += apart
 
     def groups(self) -> list[Members]:
-        each = places_of_each(self._leader)
-        return [[*row_by_row(members, self._shift[members])] for _, members in each]
+        by_leader = places_of_each(self._leader)
+        return [[*row_by_row(members, self._shift[members])] for _, members in by_leader]
 
 
 def best_of(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> list[float]:
     """How near the nearest other is to each of `count`."""
     best = [np.inf] * count
     for pair, (apart_ns, _) in fits.items():
-        for one in pair:
-            best[one] = min(best[one], apart_ns)
+        for sequence in pair:
+            best[sequence] = min(best[sequence], apart_ns)
     return best
 
 
@@ -88,20 +88,20 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     """
     near: dict[tuple[int, int], tuple[float, int]] = {}
     may_join = np.zeros((len(sequences),) * 2, dtype=np.bool_)
-    for (one, led), (other, own) in combinations(enumerate(sequences), 2):
+    for (first, led), (second, own) in combinations(enumerate(sequences), 2):
         if led.place == own.place:
             continue
-        if (found := _shift_at_once(own, led)) is not None:
-            near[one, other] = found
+        if (fitted := _shift_at_once(own, led)) is not None:
+            near[first, second] = fitted
         elif in_common(own.end_ns, led.end_ns) >= ON_CLOCK:
             continue
-        may_join[one, other] = may_join[other, one] = True
+        may_join[first, second] = may_join[second, first] = True
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))
     states: list[tuple[float, list[Members]]] = []
     far: list[tuple[tuple[int, int], int]] = []
     for pair, (apart_ns, by) in sorted(near.items(), key=lambda fit: fit[1]):
-        if apart_ns > FARTHER * max(FINEST_NS, *(best[one] for one in pair)):
+        if apart_ns > FARTHER * max(FINEST_NS, *(best[sequence] for sequence in pair)):
             far.append((pair, by))
         elif _may_join(together, pair, may_join):
             states.append((apart_ns, together.groups()))
@@ -134,29 +134,29 @@ def _evenest(states: Sequence[tuple[float, list[Members]]], last: list[Members])
     Groups of one family have one size. Where they work in lockstep, ends of two are nearly as near
     as those of one.
     """
-    best, found = 1.0, last
+    best, evenest = 1.0, last
     before_ns = FINEST_NS
     for apart_ns, groups in states:
         far = max(apart_ns, FINEST_NS)
         if len(groups[0]) > 1 and _of_one_size(groups) and far / before_ns > best:
-            best, found = far / before_ns, groups
+            best, evenest = far / before_ns, groups
         before_ns = max(before_ns, far)
     if _of_one_size(last) and FARTHER * FINEST_NS / before_ns >= best:
         return last
-    return found
+    return evenest
 
 
 def _shift_at_once(own: OnClock, led: OnClock) -> tuple[float, int] | None:
     """How far ends lie apart, and the shift at which no collective of one ends before the other's
     began.
     """
-    found = []
+    fits = []
     for shift, mine, theirs in overlaps(own.end_ns, led.end_ns, ON_CLOCK, one_clock=True):
         own_end, led_end = own.end_ns[mine], led.end_ns[theirs]
         latest_ns = np.maximum(own.start_ns[mine] - led_end, led.start_ns[theirs] - own_end).max()
         if latest_ns <= MEET.value:
-            found.append((float(np.median(np.abs(own_end - led_end))), shift))
-    return min(found, default=None)
+            fits.append((float(np.median(np.abs(own_end - led_end))), shift))
+    return min(fits, default=None)
 
 
 def overlaps(
@@ -177,9 +177,9 @@ def shifts_at_once(own_ns: IntArray, led_ns: IntArray) -> list[int]:
     """The shifts at which most ends are each the next after the other's, on one clock."""
     if min(len(own_ns), len(led_ns)) < ON_CLOCK:
         return []
-    some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
-    after = np.searchsorted(led_ns, own_ns[some] - MEET.value)
-    shifts, often = np.unique(after - some, return_counts=True)
+    picked = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    after = np.searchsorted(led_ns, own_ns[picked] - MEET.value)
+    shifts, often = np.unique(after - picked, return_counts=True)
     best = shifts[order_of(-often)[:_BEST]]
     return best[best != 0].tolist()
 
@@ -191,10 +191,10 @@ def likely_shifts(own_ns: IntArray, led_ns: IntArray) -> list[int]:
         return []
     reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + fewer // 2)
     shifts = np.arange(-reach, reach + 1)
-    some = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
-    at = some + shifts[:, np.newaxis]
+    picked = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    at = picked + shifts[:, np.newaxis]
     within = (at >= 0) & (at < len(led_ns))
-    apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[some], np.nan)
+    apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[picked], np.nan)
     enough = within.sum(axis=1) >= LEAST
     apart, shifts = apart[enough], shifts[enough]
     spread = np.nanmedian(np.abs(apart - np.nanmedian(apart, axis=1)[:, np.newaxis]), axis=1)

@@ -56,18 +56,18 @@ def counted_from_one_start(flat: Flat) -> Flat:
     rows_of = np.split(named[order_of(part)], first[1:-1])
     sequence = flat.rows.sequence.copy()
     # windows that differ lose as many, too
-    some = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
-    for group in distinct(some // places).tolist():
+    looked_at = of_part if len(of_part) <= _LOOKED_AT else of_part[uneven]
+    for group in distinct(looked_at // places).tolist():
         mine = np.flatnonzero(of_part // places == group)
         numbers, how_many = np.unique(count[mine], return_counts=True)
         usual = int(numbers[::-1][how_many[::-1].argmax()])  # of equals the longest
         leader = mine[count[mine] == usual][0]
         led = flat.rows.end_ns[rows_of[leader]]
-        for one in mine[mine != leader].tolist():
-            rows = rows_of[one]
-            found = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
-            if found is not None:
-                sequence[rows] += found[1]
+        for other_part in mine[mine != leader].tolist():
+            rows = rows_of[other_part]
+            fit_of_part = shift_between(flat.rows.end_ns[rows], led, one_clock=False)
+            if fit_of_part is not None:
+                sequence[rows] += fit_of_part[1]
     return replace(flat, rows=replace(flat.rows, sequence=sequence))
 
 
@@ -171,7 +171,7 @@ class Matched(Lasting):
     @property
     def purposes(self) -> IntArray:
         """Of each instance what its group is for, shape (n,), as in `Group`."""
-        return ints([one.purpose for one in self.groups])[self.group]
+        return ints([group.purpose for group in self.groups])[self.group]
 
     @property
     def sizes(self) -> IntArray:
@@ -198,7 +198,7 @@ def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None 
     count = len(summaries)
     recorded = recorded_of(summaries)
     flat = counted_from_one_start(flat_of(summaries, recorded))
-    flat = settled_order(flat, [one.identity.clock for one in summaries], fits)
+    flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
     rows = _in_order(flat)
     first = parts.begins_of(flat.rows.group[rows], flat.rows.sequence[rows])
     agrees = _agreeing(flat, rows, first)
@@ -230,8 +230,8 @@ def together(matched: Matched, which: BoolArray) -> IntArray:
     other.
     """
     number = np.arange(matched.ranks)
-    for some in (which & begins(matched.group), which):  # one of each group holds most together
-        rows = np.flatnonzero(some[matched.instance])
+    for chosen in (which & begins(matched.group), which):  # one of each group holds most together
+        rows = np.flatnonzero(chosen[matched.instance])
         first = parts.begins_of(matched.instance[rows])
         number = parts.joined(matched.place[rows], first, matched.ranks)
         if not number.any():
@@ -247,11 +247,11 @@ def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | N
     if not 1 < len(summaries) <= MOST.value:
         return None, True
     ranks = []
-    for one in summaries:
-        rows = one.instances
+    for summary in summaries:
+        rows = summary.instances
         if not len(rows):
             return None, True
-        ranks.append(sequences_of(rows.end_ns, rows.operation, rows.group, len(one.steps)))
+        ranks.append(sequences_of(rows.end_ns, rows.operation, rows.group, len(summary.steps)))
     return joined_clocks(ranks, *clocks_of(summaries)), of_one_program(ranks)
 
 
@@ -273,5 +273,5 @@ def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
     """
     operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
     agrees = operation == parts.spread(parts.median(operation, first), first)
-    told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
-    return agrees & (~told | (size == parts.spread(parts.median(size, first, told), first)))
+    is_told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
+    return agrees & (~is_told | (size == parts.spread(parts.median(size, first, is_told), first)))

@@ -81,9 +81,9 @@ def _meet(lower_ns: IntArray, higher_ns: IntArray) -> Meeting | None:
     """How the ends of two sequences, times that rise, meet; None where less than `LEAST` do."""
     if min(len(lower_ns), len(higher_ns)) < LEAST:
         return None
-    there, back = _nearest(lower_ns, higher_ns), _nearest(higher_ns, lower_ns)
-    mutual = np.flatnonzero(back[there] == np.arange(len(lower_ns)))
-    later_ns = higher_ns[there[mutual]] - lower_ns[mutual]
+    nearest, back = _nearest(lower_ns, higher_ns), _nearest(higher_ns, lower_ns)
+    mutual = np.flatnonzero(back[nearest] == np.arange(len(lower_ns)))
+    later_ns = higher_ns[nearest[mutual]] - lower_ns[mutual]
     near_ns = later_ns[np.abs(later_ns) <= 2 * MEET.value]
     if not len(near_ns):
         return None
@@ -91,7 +91,7 @@ def _meet(lower_ns: IntArray, higher_ns: IntArray) -> Meeting | None:
     meets = apart_ns <= MEET.value
     if meets.sum() < LEAST:
         return None
-    return Meeting(mutual[meets], there[mutual[meets]], apart_ns[meets])
+    return Meeting(mutual[meets], nearest[mutual[meets]], apart_ns[meets])
 
 
 @frozen
@@ -113,7 +113,7 @@ class Exchanges:
         for (lower, mine), (higher, theirs) in combinations(enumerate(sequences), 2):
             if mine.place != theirs.place and (met := _meet(mine.end_ns, theirs.end_ns)):
                 meetings[lower, higher] = met
-        lengths = ints([len(one.end_ns) for one in sequences])
+        lengths = ints([len(sequence.end_ns) for sequence in sequences])
         return Exchanges(sequences, meetings, sums_before(lengths))
 
     def _among_all(self, pair: tuple[int, int]) -> tuple[IntArray, IntArray]:
@@ -131,7 +131,7 @@ class Exchanges:
         closest, with_whole = np.full(len(number), np.inf), none_of(len(number))
         for pair, met in self.meetings.items():
             # whether nearly all ends of two meet, of the time that both were recorded
-            lower_ns, higher_ns = (self.sequences[one].end_ns for one in pair)
+            lower_ns, higher_ns = (self.sequences[sequence].end_ns for sequence in pair)
             most = max(in_time_of(higher_ns, lower_ns), in_time_of(lower_ns, higher_ns))
             whole = len(met.apart_ns) >= WHOLE.value * most
             for ends in self._among_all(pair):
@@ -166,7 +166,7 @@ class Exchanges:
     @property
     def _even_ns(self) -> float:
         """How near ends are as near as each other: no nearer than the recordings tell times."""
-        between_ns = np.concatenate([np.diff(one.end_ns) for one in self.sequences])
+        between_ns = np.concatenate([np.diff(sequence.end_ns) for sequence in self.sequences])
         return max(_EVEN_NS, min(int(np.gcd.reduce(between_ns)), _MICROSECOND_NS))
 
     def _mean_apart_ns(self, size: int, pairs: Sequence[tuple[int, int]]) -> float:
@@ -181,8 +181,8 @@ class Exchanges:
         for pair in pairs:
             for ends in self._among_all(pair):
                 nearest_ns[ends] = np.fmin(nearest_ns[ends], self.meetings[pair].apart_ns)
-        told = ~np.isnan(nearest_ns)
-        return float(nearest_ns[told].mean()) if told.any() else float(MEET.value)
+        is_met = ~np.isnan(nearest_ns)
+        return float(nearest_ns[is_met].mean()) if is_met.any() else float(MEET.value)
 
     def _in_common(self, pair: tuple[int, int]) -> Iterator[IntArray]:
         """Ends of two while the other was recorded as well, of either."""
@@ -205,9 +205,9 @@ class Exchanges:
         Two places that work `beside` each other in one stage exchange none; nor, where the size of
         stages is known, those that are not one stage apart. The last may send to the first.
         """
-        left = [np.arange(len(one.end_ns)) for one in self.sequences]  # ends of no message yet
+        left = [np.arange(len(ends.end_ns)) for ends in self.sequences]  # ends of no message yet
         partners = zeros(len(left))
-        found = []
+        messages = []
         for pair in sorted(self.meetings, key=lambda pair: self.meetings[pair].farness):
             lower, higher = pair
             if not {*pair} <= {*which} or not self._may_send(pair, beside, stage_size):
@@ -221,8 +221,8 @@ class Exchanges:
             left[higher] = np.delete(theirs, met.higher_ends)
             partners[[*pair]] += 1
             ends = mine[met.lower_ends], theirs[met.higher_ends]
-            found.append(MessagesOfTwo(lower, higher, *ends))
-        return found
+            messages.append(MessagesOfTwo(lower, higher, *ends))
+        return messages
 
     def _may_send(
         self, pair: tuple[int, int], beside: Set[tuple[int, int]], stage_size: int | None
@@ -235,16 +235,16 @@ class Exchanges:
 
     @property
     def _place_count(self) -> int:
-        return max((one.place for one in self.sequences), default=-1) + 1
+        return max((sequence.place for sequence in self.sequences), default=-1) + 1
 
     def _places(self, pair: tuple[int, int]) -> tuple[int, int]:
         """The places of the summaries of two sequences, the lower first."""
-        lower_place, higher_place = sorted(self.sequences[one].place for one in pair)
+        lower_place, higher_place = sorted(self.sequences[sequence].place for sequence in pair)
         return lower_place, higher_place
 
     def _meet_often(self, pair: tuple[int, int], met: Meeting) -> bool:
         """Whether so many ends meet as a rank exchanges with a neighbour."""
-        fewer = min(len(self.sequences[one].end_ns) for one in pair)
+        fewer = min(len(self.sequences[sequence].end_ns) for sequence in pair)
         return len(met.apart_ns) >= _OFTEN.value * fewer
 
 

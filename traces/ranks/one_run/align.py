@@ -135,10 +135,10 @@ def _by_these(
     wrongly.
     """
     start_ns, end_ns = matched.start_ns.copy(), matched.end_ns.copy()
-    for place, one in enumerate(summaries):
+    for place, summary in enumerate(summaries):
         rows = matched.place == place
         for times in (start_ns, end_ns):
-            times[rows] = fits[one.identity.clock].times_of(times[rows])
+            times[rows] = fits[summary.identity.clock].times_of(times[rows])
     residual_ns = _residual_ns(matched, end_ns, matched.ends_together)
     return Aligned(
         start_ns, np.maximum(start_ns, end_ns), Clocks(True, residual_ns, (*fits.values(),))
@@ -251,27 +251,27 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
 def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     """A clock for each process of each recording, by a number in their order."""
     number: dict[tuple[int, int | None], int] = {}
-    found = []
-    for one in summaries:
-        who = one.identity
+    summaries_now = []
+    for summary in summaries:
+        who = summary.identity
         clock = number.setdefault((who.clock, who.process), len(number))
-        found.append(replace(one, identity=replace(who, clock=clock)))
-    return found
+        summaries_now.append(replace(summary, identity=replace(who, clock=clock)))
+    return summaries_now
 
 
 def one_clock_holds(summaries: Sequence[RankSummary], matched: Matched) -> bool:
     """Whether most of what ends at once on several processes of one clock does so by it."""
     _, clock = clocks_of(summaries)
-    one = matched.take(matched.ends_together & ~parts.varies(clock[matched.place], matched.first))
-    apart_ns = parts.most(one.end_ns, one.first) - parts.least(one.end_ns, one.first)
-    return bool((apart_ns <= RESIDUAL.value).sum() * 2 >= len(one))
+    ends = matched.take(matched.ends_together & ~parts.varies(clock[matched.place], matched.first))
+    apart_ns = parts.most(ends.end_ns, ends.first) - parts.least(ends.end_ns, ends.first)
+    return bool((apart_ns <= RESIDUAL.value).sum() * 2 >= len(ends))
 
 
 def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
     """Every clock of which that is known. `summaries` are those used, in order of place."""
     places: dict[int, list[int]] = defaultdict(list)
-    for place, one in enumerate(summaries):
-        places[one.identity.clock].append(place)
+    for place, summary in enumerate(summaries):
+        places[summary.identity.clock].append(place)
     source, fits = ClockSource.COLLECTIVES, clocks.by_fingerprint()
     if not clocks.aligned:
         source, fits = ClockSource.SESSION_START, by_sessions(summaries)
@@ -284,10 +284,10 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
 def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
     """Clocks as the starts of their sessions were recorded; none where one was not."""
     starts_ns: dict[int, int] = {}
-    for one in summaries:
-        if one.identity.session_start_ns is None:
+    for summary in summaries:
+        if summary.identity.session_start_ns is None:
             return {}
-        starts_ns.setdefault(one.identity.clock, one.identity.session_start_ns)
+        starts_ns.setdefault(summary.identity.clock, summary.identity.session_start_ns)
     first_ns = min(starts_ns.values(), default=0)
     return {
         clock: ClockFit(clock, 0, first_ns - start_ns, 0.0) for clock, start_ns in starts_ns.items()
@@ -297,7 +297,7 @@ def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
 def hold(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> bool:
     """Whether what ends on all ranks at once does so on these clocks, and joins them all."""
     fingerprints, clock = clocks_of(summaries)
-    ahead_ns = ints([fits[one].offset_ns for one in fingerprints])
+    ahead_ns = ints([fits[clock].offset_ns for clock in fingerprints])
     several = matched.take(
         matched.ends_together & parts.varies(clock[matched.place], matched.first)
     )

@@ -22,13 +22,13 @@ def refuse_mixed(together: Together, names: Sequence[str], command: str) -> None
     `names`: of all recordings, as given; `command`: the one that is to be typed again, with one
     run.
     """
-    others = together.of_kind(ProblemKind.MIXED_RUNS)
-    gone = [names[index] for one in others for index in one.indices]
+    mixed = together.of_kind(ProblemKind.MIXED_RUNS)
+    gone = [names[index] for problem in mixed for index in problem.indices]
     if not gone or len(gone) < len(together.used):
         return
     kept = [names[index] for index in together.indices]
     raise UnlikeRuns(
-        f"these are of different runs: {_listed(kept)}; and {_listed(gone)}: {others[0].reason}. "
+        f"these are of different runs: {_listed(kept)}; and {_listed(gone)}: {mixed[0].reason}. "
         f"Type moe-diag {command} with the files of one run, or moe-diag compare with both"
     )
 

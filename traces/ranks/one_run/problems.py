@@ -47,21 +47,21 @@ Left = Mapping[int, RankSummary]
 
 def _told(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
     """One problem of recordings that are left out, or none without any."""
-    found = tuple(sorted(indices))
-    if found:
-        return [Problem(kind, found, reason, True)]
+    left_out = tuple(sorted(indices))
+    if left_out:
+        return [Problem(kind, left_out, reason, True)]
     return []
 
 
 def same_recordings(left: Left) -> list[Problem]:
     """Recordings that are there already."""
-    there: set[tuple[int, int]] = set()
+    recordings: set[tuple[int, int]] = set()
     again = []
-    for index, one in left.items():
-        known = one.identity.recording, one.identity.device
-        if known in there:
+    for index, summary in left.items():
+        known = summary.identity.recording, summary.identity.device
+        if known in recordings:
             again.append(index)
-        there.add(known)
+        recordings.add(known)
     return _told(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
@@ -71,10 +71,10 @@ def same_ranks(left: Left) -> list[Problem]:
     """
     of_rank: dict[int, list[int]] = defaultdict(list)
     members: Counter[int] = Counter()
-    for index, one in left.items():
-        members.update(one.communicators)
-        if one.identity.rank is not None:
-            of_rank[one.identity.rank].append(index)
+    for index, summary in left.items():
+        members.update(summary.communicators)
+        if summary.identity.rank is not None:
+            of_rank[summary.identity.rank].append(index)
     again: set[int] = set()
     for several in of_rank.values():
         if len(several) > 1:
@@ -82,16 +82,16 @@ def same_ranks(left: Left) -> list[Problem]:
     return _told(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
 
 
-def _shared(one: RankSummary, members: Counter[int]) -> int:
+def _shared(summary: RankSummary, members: Counter[int]) -> int:
     """How many are in the communicator of this one that most are in."""
-    return max((members[key] for key in one.communicators), default=0)
+    return max((members[key] for key in summary.communicators), default=0)
 
 
 def unix_ns(left: Left) -> dict[int, tuple[int, int]]:
     """When recordings began and ended, by the clocks of hosts, of those that say so."""
     spans = {}
-    for index, one in left.items():
-        known, start_ns = one.identity, one.identity.session_start_ns
+    for index, summary in left.items():
+        known, start_ns = summary.identity, summary.identity.session_start_ns
         if start_ns is not None and known.end_ns > known.begin_ns:
             spans[index] = start_ns + known.begin_ns, start_ns + known.end_ns
     return spans
@@ -99,12 +99,12 @@ def unix_ns(left: Left) -> dict[int, tuple[int, int]]:
 
 def other_sizes_and_times(left: Left) -> list[Problem]:
     """Another world size than most, or another time."""
-    size, others = _unlike({index: recorded_size(one.identity) for index, one in left.items()})
+    size, unlike = _unlike({index: recorded_size(rank.identity) for index, rank in left.items()})
     reason = f"their run has another number of ranks than the {size} of most"
-    elsewhere = _at_other_times(without(left, others))
+    elsewhere = _at_other_times(without(left, unlike))
     apart = f"they were recorded more than {OTHER_TIME.value:.0f} s before or after the others"
     return [
-        *_told(ProblemKind.MIXED_RUNS, others, reason),
+        *_told(ProblemKind.MIXED_RUNS, unlike, reason),
         *_told(ProblemKind.MIXED_RUNS, elsewhere, apart),
     ]
 
@@ -123,15 +123,15 @@ def _at_other_times(left: Left) -> set[int]:
 
 def versions(left: Left) -> list[Problem]:
     """Recordings by another recorder than most."""
-    _, others = _unlike(
-        {index: (one.identity.kind, one.identity.version) for index, one in left.items()}
+    _, unlike = _unlike(
+        {index: (rank.identity.kind, rank.identity.version) for index, rank in left.items()}
     )
-    if not others:
+    if not unlike:
         return []
     return [
         Problem(
             ProblemKind.MIXED_VERSIONS,
-            tuple(sorted(others)),
+            tuple(sorted(unlike)),
             "they were made by another recorder, or another version of it, than most",
         )
     ]
@@ -147,7 +147,7 @@ def _unlike(values: Mapping[int, T | None]) -> tuple[T | None, list[int]]:
 
 def without(left: Left, gone: Container[int]) -> dict[int, RankSummary]:
     """The others, in their order."""
-    return {index: one for index, one in left.items() if index not in gone}
+    return {index: summary for index, summary in left.items() if index not in gone}
 
 
 def of_other_work(matched: Matched) -> IntArray:
@@ -163,9 +163,9 @@ def truncated(matched: Matched) -> IntArray:
     """
     of_row = matched.group[matched.instance]
     groups = max(1, len(matched.groups))
-    there = np.bincount(matched.group, minlength=groups)
+    of_group = np.bincount(matched.group, minlength=groups)
     place, group = np.divmod(distinct(matched.place * groups + of_row), groups)
-    could = np.bincount(place, weights=there[group], minlength=matched.ranks)
+    could = np.bincount(place, weights=of_group[group], minlength=matched.ranks)
     took = np.bincount(matched.place, minlength=matched.ranks)
     return np.flatnonzero(took < (1 - WALL.value) * could)
 
@@ -179,9 +179,9 @@ def other_runs(left: Left) -> list[Problem]:
     for index in left:
         sets[leader[index]].append(index)
     rivals: dict[int, set[int]] = defaultdict(set)
-    for one, other in _rivals(left):
-        rivals[leader[one]].add(leader[other])
-        rivals[leader[other]].add(leader[one])
+    for first, second in _rivals(left):
+        rivals[leader[first]].add(leader[second])
+        rivals[leader[second]].add(leader[first])
     kept: set[int] = set()
     gone: list[int] = []
     for number in sorted(sets, key=lambda number: -len(sets[number])):  # the first of equals
@@ -205,9 +205,9 @@ def same_processes(left: Left) -> list[Problem]:
     """
     leader, beside = _by_communicators(left), _overlapping(left)
     gone: set[int] = set()
-    for one, other in _same_process(left):
-        if leader[one] != leader[other] and not {one, other} & gone:
-            gone.add(other if beside[one] >= beside[other] else one)
+    for first, second in _same_process(left):
+        if leader[first] != leader[second] and not {first, second} & gone:
+            gone.add(second if beside[first] >= beside[second] else first)
     return _told(
         ProblemKind.MIXED_RUNS,
         gone,
@@ -226,8 +226,8 @@ def _by_communicators(left: Left) -> dict[int, int]:
         return index
 
     first: dict[int, int] = {}
-    for index, one in left.items():
-        for key in one.communicators:
+    for index, summary in left.items():
+        for key in summary.communicators:
             leader[find(first.setdefault(key, index))] = find(index)
     return {index: find(index) for index in left}
 
@@ -235,8 +235,8 @@ def _by_communicators(left: Left) -> dict[int, int]:
 def _rivals(left: Left) -> Iterator[tuple[int, int]]:
     """Pairs that cannot be two ranks of one run: one rank, or one process at two times."""
     of_rank: dict[int, int] = {}
-    for index, one in left.items():
-        rank = one.identity.rank
+    for index, summary in left.items():
+        rank = summary.identity.rank
         if rank is not None and (first := of_rank.setdefault(rank, index)) != index:
             yield first, index
     yield from _same_process(left)
@@ -251,10 +251,10 @@ def _same_process(left: Left) -> Iterator[tuple[int, int]]:
             of_process[identity.process, identity.device].append(index)
     for several in of_process.values():
         for before, index in pairwise(several):
-            for one in dict.fromkeys((several[0], before)):  # of thousands, not each with each
-                ours, theirs = spans[one], spans[index]
+            for earlier in dict.fromkeys((several[0], before)):  # of thousands, not each with each
+                ours, theirs = spans[earlier], spans[index]
                 if ours[1] < theirs[0] or theirs[1] < ours[0]:
-                    yield one, index
+                    yield earlier, index
 
 
 def _overlapping(left: Left) -> dict[int, int]:

@@ -61,12 +61,12 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     Processes of one recording share its clock, unless what ends on all ranks at once contradicts
     that: one file may hold several hosts.
     """
-    given = sorted(enumerate(with_numbers(summaries)), key=lambda one: _name(one[1]))
-    found = _put(dict(given))
-    if one_clock_holds(found.used, found.matched):
-        return found
-    several = with_own_clocks([one for _, one in given])
-    return _put({index: one for (index, _), one in zip(given, several, strict=True)})
+    given = sorted(enumerate(with_numbers(summaries)), key=lambda indexed: _name(indexed[1]))
+    run = _put(dict(given))
+    if one_clock_holds(run.used, run.matched):
+        return run
+    several = with_own_clocks([summary for _, summary in given])
+    return _put({index: summary for (index, _), summary in zip(given, several, strict=True)})
 
 
 def _put(left: Left) -> Together:
@@ -77,9 +77,9 @@ def _put(left: Left) -> Together:
         left = _without(left, problems)
     problems += versions(left)
     matched = _matched([*left.values()])
-    if len(others := of_other_work(matched)):
+    if len(strangers := of_other_work(matched)):
         reason = "their collectives do something else than those of the others, or with other sizes"
-        problems.append(_about(ProblemKind.MIXED_RUNS, others, left, reason, left_out=True))
+        problems.append(_about(ProblemKind.MIXED_RUNS, strangers, left, reason, left_out=True))
         left = _without(left, problems)
         matched = _matched([*left.values()])
     number = together(matched, ~none_of(len(matched)))
@@ -177,26 +177,26 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
     several = np.bincount(matched.place, minlength=len(left)) > 0
     traces: set[str] = set()
     sizes: set[int | None] = set()
-    for one in compress(left.values(), ~apart):
-        traces.add(one.identity.trace)
-        sizes.add(recorded_size(one.identity))
+    for summary in compress(left.values(), ~apart):
+        traces.add(summary.identity.trace)
+        sizes.add(recorded_size(summary.identity))
     sizes.discard(None)
     ours = bools(
         [
-            one.identity.trace in traces or recorded_size(one.identity) in sizes
-            for one in left.values()
+            summary.identity.trace in traces or recorded_size(summary.identity) in sizes
+            for summary in left.values()
         ]
     )
-    found = []
+    problems = []
     for which, left_out in ((apart & (several | ~ours), True), (apart & ~several & ours, False)):
         if which.any():
             places = np.flatnonzero(which)
-            found.append(_about(ProblemKind.APART, places, left, reason, left_out=left_out))
-    return found
+            problems.append(_about(ProblemKind.APART, places, left, reason, left_out=left_out))
+    return problems
 
 
 def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:
-    seen = {one.identity.rank for one in used if one.identity.rank is not None}
+    seen = {summary.identity.rank for summary in used if summary.identity.rank is not None}
     if size is None:
         return _missing_in_groups(used) or _missing_between(seen)
     if len(used) >= size:
@@ -221,22 +221,22 @@ def _missing_between(seen: Set[int]) -> list[Problem]:
 def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
     """Ranks that a communicator has and no recording is of; the one that misses most tells."""
     seen: dict[int, dict[int, int | None]] = defaultdict(dict)
-    here: Counter[int] = Counter()
+    recorded: Counter[int] = Counter()
     sizes: dict[int, int] = {}
-    for one in used:
-        for group in one.groups:
-            here[group.key] += group.source is GroupSource.COMMUNICATOR
-        for key, size, own in one.own_places():
-            seen[key][own] = one.identity.rank
+    for summary in used:
+        for group in summary.groups:
+            recorded[group.key] += group.source is GroupSource.COMMUNICATOR
+        for key, size, own in summary.own_places():
+            seen[key][own] = summary.identity.rank
             sizes[key] = size
-    worst = max(sorted(sizes), key=lambda key: sizes[key] - here[key], default=None)
-    if worst is None or here[worst] >= sizes[worst]:
+    worst = max(sorted(sizes), key=lambda key: sizes[key] - recorded[key], default=None)
+    if worst is None or recorded[worst] >= sizes[worst]:
         return []
     places, size = seen[worst], sizes[worst]
-    by_number = len(places) == here[worst] and [*places] == [*places.values()]
+    by_number = len(places) == recorded[worst] and [*places] == [*places.values()]
     gone = _unseen(size, places) if by_number else ()
     reason = (
-        f"{here[worst]} of {size} ranks of a communicator were recorded; nothing is known of "
+        f"{recorded[worst]} of {size} ranks of a communicator were recorded; nothing is known of "
         f"the others"
     )
     return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]

@@ -121,12 +121,12 @@ def _held_up(
 ) -> IntArray:
     """Of these rows the last before that no compute hid, or the one `behind` which each lies."""
     lone = np.flatnonzero(alone)
-    found = ByTime(matched.place[lone], aligned.end_ns[lone]).before(
+    row = ByTime(matched.place[lone], aligned.end_ns[lone]).before(
         matched.place[rows], aligned.start_ns[rows]
     )
-    found = np.append(lone, NO_ROW)[found]  # what there is none of is the last
-    later = (found != NO_ROW) & (aligned.end_ns[found] > aligned.end_ns[behind[rows]])
-    return np.where(later, found, behind[rows])
+    row = np.append(lone, NO_ROW)[row]  # what there is none of is the last
+    later = (row != NO_ROW) & (aligned.end_ns[row] > aligned.end_ns[behind[rows]])
+    return np.where(later, row, behind[rows])
 
 
 def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray) -> Slowed | None:
@@ -138,11 +138,11 @@ def _slowed(aligned: Aligned, role: IntArray, after: IntArray, beneath: IntArray
     own_ns = aligned.start_ns[rows] - begin_ns
     lead_ns = np.maximum(aligned.start_ns[beneath[rows]] - begin_ns, 0)
     beside_ns = aligned.end_ns[beneath[rows]] - begin_ns - lead_ns
-    told = beside_ns < _FULL.value * own_ns
+    is_partial = beside_ns < _FULL.value * own_ns
     frac, error = slope(
-        beside_ns[told].astype(np.float64),
-        own_ns[told].astype(np.float64),
-        group_of(role[rows][told]),
+        beside_ns[is_partial].astype(np.float64),
+        own_ns[is_partial].astype(np.float64),
+        group_of(role[rows][is_partial]),
     )
     if not frac > _SURE.value * error:
         return None

@@ -29,7 +29,7 @@ class Borders:
         common: bool,
     ) -> None:
         fits = aligned.clocks.by_fingerprint()
-        placed = bools([one.identity.clock in fits for one in summaries])
+        placed = bools([summary.identity.clock in fits for summary in summaries])
         count = (~np.isnan(grid.length_ns)).sum(axis=1)
         whole = np.flatnonzero((count > 0) & placed)
         begin, end = zeros(len(count)), count
@@ -52,8 +52,8 @@ class Borders:
         self._after[known] = chains.ends.before(places, self._table[known])
         self._own_ns = self._table - np.where(self._after == NO_ROW, 0, aligned.end_ns[self._after])
         if common:
-            told = self._after[np.arange(len(whole)), known.argmax(axis=1)] != NO_ROW
-            rows = told if told.any() else ~none_of(len(told))
+            is_known = self._after[np.arange(len(whole)), known.argmax(axis=1)] != NO_ROW
+            rows = is_known if is_known.any() else ~none_of(len(is_known))
             self._table, self._after = self._table[rows], self._after[rows]
             self._own_ns = self._own_ns[rows]
 

@@ -141,8 +141,8 @@ def replayed(
     if chains.slowed is not None:
         several.append(chains.slowed.beneath)
     before = instance[np.concatenate(several)]
-    told = before != count
-    follower, before = np.tile(rows, len(several))[told], before[told]
+    has_before = before != count
+    follower, before = np.tile(rows, len(several))[has_before], before[has_before]
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before)  # those who wait, by the instance that they wait for
     followers = instance[follower[order]]
@@ -164,9 +164,9 @@ def replayed(
             )
         end_ns[rows] = np.repeat(np.maximum.reduceat(here_ns, begin), lengths) + moving_ns[rows]
         later = np.sort(followers[_ranges(begins[ready], begins[ready + 1])])
-        each = parts.begins_of(later)
-        later = later[each[:-1]]
-        waits_for[later] -= np.diff(each)
+        firsts = parts.begins_of(later)
+        later = later[firsts[:-1]]
+        waits_for[later] -= np.diff(firsts)
         ready = later[waits_for[later] == 0]
     return end_ns[:-1]
 

@@ -68,10 +68,10 @@ def microbatches_of_two(matched: Matched, step: IntArray) -> tuple[int, ...]:
     peers = distinct(group_of(matched.place[rows], matched.group[matched.instance[rows]]))
     if not len(rows) or len(peers) > len(distinct(matched.place[rows])):
         return ()
-    each = np.bincount(group_of(matched.place[rows], step[rows]))
-    number = int(np.median(each))
-    found = (number - 1, number // 2 if number % 2 == 0 else 0)
-    return tuple(one for one in found if one > 0)
+    counts = np.bincount(group_of(matched.place[rows], step[rows]))
+    number = int(np.median(counts))
+    candidates = (number - 1, number // 2 if number % 2 == 0 else 0)
+    return tuple(candidate for candidate in candidates if candidate > 0)
 
 
 def _across(matched: Matched, layers: IntArray) -> BoolArray:
@@ -122,8 +122,8 @@ def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
     all_kernels, ranks = summed(layers[known]), summed(known)
     most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
     units = [most]
-    for each in microbatches:
-        units += [one for one in range(_A_LAYER * each, most + 1, each) if most % one == 0]
+    for count in microbatches:
+        units += [unit for unit in range(_A_LAYER * count, most + 1, count) if most % unit == 0]
     if any(all_kernels % (ranks * unit) == 0 for unit in units):
         return np.where(known, all_kernels // ranks - layers, 0)
     shared = all_kernels // (ranks * most) * most

@@ -98,8 +98,8 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
 def nodes_of(used: Sequence[RankSummary]) -> IntArray:
     """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
     nodes = []
-    for one in used:
-        if one.identity.rank is None:
+    for summary in used:
+        if summary.identity.rank is None:
             return zeros(len(used))
-        nodes.append(one.identity.rank - one.identity.device)
+        nodes.append(summary.identity.rank - summary.identity.device)
     return ints(nodes)

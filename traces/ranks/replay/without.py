@@ -54,13 +54,13 @@ def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
         run = replace(run, chains=with_beside(run.chains, matched, run.aligned))
     free = _begins_alone(run)
     ways = [np.zeros_like(free), free] if free.any() else [free]
-    found = []
+    replays = []
     for way in ways:
         lasts = _lasts(run, edit, way)
         if lasts is None:
             return None
-        found.append(lasts)
-    return max(found, key=lambda one: one.saved_frac)  # late beginners only hold up
+        replays.append(lasts)
+    return max(replays, key=lambda replay: replay.saved_frac)  # late beginners only hold up
 
 
 def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
@@ -136,8 +136,8 @@ def _begins_alone(run: MeasuredRun) -> BoolArray:
     begin_ns = np.full(len(grid.later), np.nan)
     np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
     widest_ns = 0.0
-    for one in run.alike:
-        few_ns = begin_ns[[*one.places]]
+    for group in run.alike:
+        few_ns = begin_ns[[*group.places]]
         widest_ns = np.fmax(widest_ns, np.fmax.reduce(few_ns) - np.fmin.reduce(few_ns))
     if within and widest_ns > WALL.value * run.step_ns:
         return first

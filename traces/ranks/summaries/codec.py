@@ -147,7 +147,7 @@ def _packed(tables: Mapping[str, IntArray], kinds: Mapping[str, type[Rows]]) -> 
             tables[name][row, 1:] = np.diff(tables[name][row])
     flat = np.concatenate([table.ravel() for table in tables.values()])
     bits = max(int(flat.max(initial=0)), ~int(flat.min(initial=0))).bit_length() + 1
-    width = next(one for one in TYPES if bits <= 8 * one)
+    width = next(size for size in TYPES if bits <= 8 * size)
     return bytes([width]) + flat.astype(TYPES[width]).tobytes()
 
 

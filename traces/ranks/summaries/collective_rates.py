@@ -52,39 +52,39 @@ def measure_collectives(
 ) -> tuple[CollectiveRate, ...] | Missing:
     """Those that start in the windows, by operation and size of the group, the longest first."""
     link = link_rate(rank.gpu.name if rank.gpu else None)
-    found, how = summary.instances, cure("payloads", rank.columns.info.kind)
-    inside = windows.hold(found.start_ns)
+    rows, how = summary.instances, cure("payloads", rank.columns.info.kind)
+    inside = windows.hold(rows.start_ns)
     if not inside.any():
         return ()
-    sizes = sizes_of(summary.groups)[found.group]
-    told = inside & _whole(summary) & (found.size_bytes > 0) & (sizes > 1) & (found.length_ns > 0)
+    sizes = sizes_of(summary.groups)[rows.group]
+    known = inside & _whole(summary) & (rows.size_bytes > 0) & (sizes > 1) & (rows.length_ns > 0)
     rates = []
     for operation, name in _NAMES.items():
-        of_one = told & (found.operation == operation)
+        of_one = known & (rows.operation == operation)
         for count in sorted(set(sizes[of_one].tolist())):
-            rates.append(_rate(name, count, found.take(of_one & (sizes == count)), link))
-    return tuple(sorted(rates, key=lambda one: -one.work_ns)) or gap(
+            rates.append(_rate(name, count, rows.take(of_one & (sizes == count)), link))
+    return tuple(sorted(rates, key=lambda rate: -rate.work_ns)) or gap(
         "sizes of collectives and of their groups were not recorded", how
     )
 
 
 def _whole(summary: RankSummary) -> BoolArray:
     """Instances that are one kernel each, and no messages between two."""
-    found = summary.instances
-    kernels = group_of(found.group, found.sequence)
-    of_peers = of_source(GroupSource.PEER, summary.groups)[found.group]
-    exchanges = (found.operation == Operation.EXCHANGE) & ~np.isin(found.kind, _AMONG_ALL)
+    instances = summary.instances
+    kernels = group_of(instances.group, instances.sequence)
+    of_peers = of_source(GroupSource.PEER, summary.groups)[instances.group]
+    exchanges = (instances.operation == Operation.EXCHANGE) & ~np.isin(instances.kind, _AMONG_ALL)
     return (np.bincount(kernels)[kernels] == 1) & ~of_peers & ~exchanges
 
 
-def _rate(name: CollectiveName, count: int, found: Instances, link: float | None) -> CollectiveRate:
-    size_bytes = found.size_bytes * (count if name == "all_gather" else 1)
-    total, work_ns, carried = summed(size_bytes), summed(found.length_ns), bus_share(name, count)
-    fastest = float((size_bytes / found.length_ns).max()) * carried
+def _rate(name: CollectiveName, count: int, rows: Instances, link: float | None) -> CollectiveRate:
+    size_bytes = rows.size_bytes * (count if name == "all_gather" else 1)
+    total, work_ns, carried = summed(size_bytes), summed(rows.length_ns), bus_share(name, count)
+    fastest = float((size_bytes / rows.length_ns).max()) * carried
     return CollectiveRate(
         collective=name,
         rank_count=count,
-        count=len(found),
+        count=len(rows),
         size_bytes=total,
         work_ns=work_ns,
         algorithm_gb_per_s_at_least=total / work_ns,

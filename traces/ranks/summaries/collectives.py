@@ -68,13 +68,13 @@ def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -
         places, begins = np.flatnonzero(computes), [step.start_ns for step in steps.recorded]
         at = np.searchsorted(rows.start_ns[places], begins)
         first = places[at[at < len(places)]]
-        starved, told = (
+        starved, by_data = (
             _STARVED[absent.reason],
             absent.reason == REASONS.index("launch_starved.data"),
         )
-        early = instants_of(absent, starved & np.isin(absent.kernel, first) & ~told)
+        early = instants_of(absent, starved & np.isin(absent.kernel, first) & ~by_data)
         early = subtract(early, _after_batch(rank, ints(begins), rows.start_ns[first]))
-        loader = subtract(join(early, instants_of(absent, told)), comm)
+        loader = subtract(join(early, instants_of(absent, by_data)), comm)
         host = subtract(subtract(instants_of(absent, starved), comm), loader)
     return Spent(compute, grouped, comm, subtract(comm, compute), host, loader)
 
@@ -117,7 +117,7 @@ def called_by(comm: Communication) -> Called:
     each.
     """
     communicators = communicators_in(comm.rank)
-    told: IntArray = np.full((5, len(comm)), UNKNOWN)
+    amounts: IntArray = np.full((5, len(comm)), UNKNOWN)
     with_peers: list[IntArray] = [np.empty((5, 0), dtype=np.int64)]
     for mine, calls, payloads in calls_by_thread(comm, communicators):
         call, behind = _joined(calls, calls.launching(comm.rows.launch_ns[mine]))
@@ -132,12 +132,12 @@ def called_by(comm: Communication) -> Called:
         for row, (which, amount) in enumerate(columns):
             added = sums_of(amount[which], activity[which], len(comm))
             known = seen if row < 2 else seen & ~silent
-            told[row, known] = added[known]
-        told[4, activity] = ranks
+            amounts[row, known] = added[known]
+        amounts[4, activity] = ranks
         with_peers.append(_with_peers(payloads, call, activity, sends, receives))
     rows = np.concatenate(with_peers, axis=1)
     rows[1] = np.append(communicators.hashes, UNKNOWN)[rows[1]]
-    sends, receives, given, received, ranks = told
+    sends, receives, given, received, ranks = amounts
     received[sends + receives <= 0] = UNKNOWN
     return Called(sends, receives, given, received, ranks, rows)
 
@@ -241,7 +241,7 @@ def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps)
     mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
     called = called_by(comm)
     rows = comm.rows.take(mine)
-    by_name = [_OPERATIONS.get(one.subclass, Operation.OTHER) for one in comm.classes]
+    by_name = [_OPERATIONS.get(named.subclass, Operation.OTHER) for named in comm.classes]
     operation = ints(by_name)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
     of_part = operation == Operation.REDUCE_SCATTER  # NCCL names the part that it gets
@@ -272,31 +272,31 @@ def _groups(
     comm: Communication, mine: IntArray, operation: IntArray
 ) -> tuple[tuple[Group, ...], IntArray]:
     rank, rows = comm.rank, comm.rows.take(mine)
-    found: list[Group] = []
+    groups: list[Group] = []
     group = np.full(len(mine), UNKNOWN)
     recorded = rank.columns.collectives
     purpose = np.full(len(mine), UNTOLD)
     if recorded is not None and recorded.groups:
         purpose = recorded.purpose[rows.row]
         number = recorded.group[rows.row]
-        for one in distinct(number[number >= 0]).tolist():
-            known, here = recorded.groups[one], number == one
-            group[here] = len(found)
-            about = int(purpose[here].max())
+        for group_number in distinct(number[number >= 0]).tolist():
+            known, rows_of_group = recorded.groups[group_number], number == group_number
+            group[rows_of_group] = len(groups)
+            about = int(purpose[rows_of_group].max())
             few = known.members if known.members and len(known.members) <= _MEMBERS else None
-            found.append(Group(GroupSource.PROCESS_GROUP, known.key, known.size, few, about))
+            groups.append(Group(GroupSource.PROCESS_GROUP, known.key, known.size, few, about))
     communicators = communicators_in(rank)
     if communicators.calls is not None:
         behind = groups_of(comm)
         number, peer = behind.communicator[mine], behind.peer[mine]
         several = np.unique(np.stack((number, peer))[:, (number >= 0) & (group == UNKNOWN)], axis=1)
-        for one, other in several.T.tolist():
-            group[(number == one) & (peer == other) & (group == UNKNOWN)] = len(found)
-            found.append(_of_communicator(communicators, one, other))
-    for key, here in _by_order(rows.stream_id, operation, group):
-        group[here] = len(found)
-        found.append(Group(GroupSource.ORDER, key))
-    return tuple(found), group
+        for communicator, at in several.T.tolist():
+            group[(number == communicator) & (peer == at) & (group == UNKNOWN)] = len(groups)
+            groups.append(_of_communicator(communicators, communicator, at))
+    for key, rows_of_group in _by_order(rows.stream_id, operation, group):
+        group[rows_of_group] = len(groups)
+        groups.append(Group(GroupSource.ORDER, key))
+    return tuple(groups), group
 
 
 def _of_communicator(communicators: Communicators, number: int, peer: int) -> Group:
@@ -322,9 +322,9 @@ def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tu
     open_ = np.flatnonzero(group == UNKNOWN)
     for code in distinct(operation[open_]).tolist():
         of_code = open_[operation[open_] == code]
-        for turn, one in enumerate(distinct(stream[of_code]).tolist()):
+        for turn, stream_id in enumerate(distinct(stream[of_code]).tolist()):
             key = fingerprint_of_text(f"{Operation(code).name} {turn}")
-            result.append((key, of_code[stream[of_code] == one]))
+            result.append((key, of_code[stream[of_code] == stream_id]))
     return result
 
 

@@ -21,23 +21,23 @@ def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     that one of them counts in no step is in none.
     """
     longer, without, initialises = [], [], False
-    for one in summaries:
-        initialises |= one.first_step is FirstStep.INITIALISES
-        if one.first_step is FirstStep.LONGER:
-            longer.append(one)
-            without.append(without_steps(one, 1))
+    for summary in summaries:
+        initialises |= summary.first_step is FirstStep.INITIALISES
+        if summary.first_step is FirstStep.LONGER:
+            longer.append(summary)
+            without.append(without_steps(summary, 1))
         else:
-            without.append(one)
+            without.append(summary)
     if len(longer) > 1 and not initialises and np.median([*map(_own_frac, longer)]) <= MOST.value:
         return [*summaries]
     return without
 
 
-def _own_frac(one: RankSummary) -> float:
+def _own_frac(summary: RankSummary) -> float:
     """Of what its first step takes more than the median of the others, the part outside
     communication.
     """
-    steps = one.steps
+    steps = summary.steps
     lasts_ns = steps.end_ns - steps.start_ns
     own_ns = lasts_ns - steps.exposed_comm_ns
     more_ns = float(lasts_ns[0] - np.median(lasts_ns[1:]))
@@ -46,12 +46,12 @@ def _own_frac(one: RankSummary) -> float:
     return 1.0
 
 
-def without_steps(one: RankSummary, count: int) -> RankSummary:
+def without_steps(summary: RankSummary, count: int) -> RankSummary:
     """The summary without its first steps, so many, as if it was recorded later."""
-    rows, experts = one.instances, one.experts
+    rows, experts = summary.instances, summary.experts
     return replace(
-        one,
-        steps=one.steps.take(np.arange(count, len(one.steps))),
+        summary,
+        steps=summary.steps.take(np.arange(count, len(summary.steps))),
         instances=replace(rows, step=np.maximum(rows.step - count, UNKNOWN)),
         experts=replace(experts, step=experts.step - count),
         first_step=FirstStep.USUAL,

@@ -25,9 +25,9 @@ def fingerprint_of_text(text: str) -> int:
     return _as_number(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8))
 
 
-def fingerprint_of_pair(communicator: int, one: int, other: int) -> int:
+def fingerprint_of_pair(communicator: int, place: int, peer: int) -> int:
     """Of two ranks of a communicator, by their places in it, in either order."""
-    low, high = sorted((one, other))
+    low, high = sorted((place, peer))
     return fingerprint_of_text(f"{communicator} {low} {high}")
 
 
@@ -74,17 +74,17 @@ def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
     """As recorded, else as most were given. One that is too small for the ranks here is none."""
     sizes: Counter[tuple[bool, int, str | None]] = Counter()
     least = len(used)
-    for one in used:
-        ranks, said = one.identity.world_size, one.identity.world_size_from
+    for summary in used:
+        ranks, world_from = summary.identity.world_size, summary.identity.world_size_from
         if ranks is not None and ranks <= MOST_RANKS.value:
-            sizes[said is not None, ranks, said] += 1
-        if one.identity.rank is not None:
-            least = max(least, one.identity.rank + 1)
-    for (given, ranks, said), _ in sorted(
-        sizes.items(), key=lambda one: (one[0][0], -one[1], str(one[0]))
+            sizes[world_from is not None, ranks, world_from] += 1
+        if summary.identity.rank is not None:
+            least = max(least, summary.identity.rank + 1)
+    for (given, ranks, world_from), _ in sorted(
+        sizes.items(), key=lambda entry: (entry[0][0], -entry[1], str(entry[0]))
     ):
         if not given or ranks >= least:
-            return WorldSize(ranks, said)
+            return WorldSize(ranks, world_from)
     return None
 
 
@@ -99,11 +99,11 @@ def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     if size is None or size.ranks <= 2:  # two may be a pair of some others
         return list(summaries)
     common: set[int] | None = None
-    for one in summaries:
-        keys = {*_places(one, size.ranks)}
+    for rank in summaries:
+        keys = {*_places(rank, size.ranks)}
         if keys:
             common = keys if common is None else common & keys
-    return [_numbered(one, _places(one, size.ranks), common or set()) for one in summaries]
+    return [_numbered(rank, _places(rank, size.ranks), common or set()) for rank in summaries]
 
 
 def _places(summary: RankSummary, count: int) -> dict[int, int]:

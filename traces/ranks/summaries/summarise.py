@@ -134,10 +134,10 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
     rows, ranges = rank.activities, ranges_of_cause(rank.columns, "data")
     result = zeros(len(steps.used))
     thread = rows.launch_thread[launched]
-    for one in distinct(ranges.thread_gid).tolist():
-        mine = launched[thread == one]
+    for thread_gid in distinct(ranges.thread_gid).tolist():
+        mine = launched[thread == thread_gid]
         mine = mine[order_of(rows.launch_ns[mine])]
-        held = ranges.take(ranges.thread_gid == one)
+        held = ranges.take(ranges.thread_gid == thread_gid)
         after = np.searchsorted(rows.launch_ns[mine], held.end_ns)
         held, after = held.take(after < len(mine)), after[after < len(mine)]
         step = steps.used_at(rows.start_ns[mine[after]])
@@ -171,16 +171,16 @@ def summarise(
         every = steps.with_warm_up()
         absent = _with_first(rank, every, absent, queueing)
     spent = spent_by(rank, every, absent)
-    found = collectives_of(rank, every, spent, steps)
+    collectives = collectives_of(rank, every, spent, steps)
     return RankSummary(
         identity=_identity(rank),
         fingerprint=_fingerprint(rank, steps),
         steps=_step_parts(rank, every, spent),
-        groups=found.groups,
-        instances=found.instances,
+        groups=collectives.groups,
+        instances=collectives.instances,
         kernels=kernel_times(rank, steps.windows, spent.comm),
-        messages=found.messages,
-        peers=found.peers,
+        messages=collectives.messages,
+        peers=collectives.peers,
         experts=_experts(moe, len(every.used) - len(steps.used)),
         first_step=first_step,
     )

@@ -300,7 +300,7 @@ def sizes_of(groups: Sequence[Group]) -> IntArray:
 
 def clocks_of(summaries: Sequence[RankSummary]) -> tuple[list[int], IntArray]:
     """The clocks, by fingerprint, and the number among them of that of each summary."""
-    clocks = [one.identity.clock for one in summaries]
+    clocks = [summary.identity.clock for summary in summaries]
     number = codes_of(sorted({*clocks}))
     return [*number], ints([number[clock] for clock in clocks])
 
@@ -312,20 +312,20 @@ def places_of(tables: Sequence[Sized]) -> IntArray:
 
 def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
     """The collectives, in the order of the summaries."""
-    tables = [one.instances for one in summaries]
+    tables = [summary.instances for summary in summaries]
     return Recorded(places_of(tables), Instances.joined(*tables))
 
 
 def messages_beside(summaries: Sequence[RankSummary]) -> Messages:
     """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
     tables = []
-    for one in summaries:
-        nothing = np.full(len(one.instances), UNKNOWN)
-        tables.append(one.messages if len(one.messages) else Messages(nothing, nothing, nothing))
+    for rank in summaries:
+        nothing = np.full(len(rank.instances), UNKNOWN)
+        tables.append(rank.messages if len(rank.messages) else Messages(nothing, nothing, nothing))
     return Messages.joined(*tables)
 
 
 def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
     """Which collectives are in used steps; of a recording without steps all are."""
-    has_steps = bools([len(one.steps) for one in summaries])
+    has_steps = bools([len(summary.steps) for summary in summaries])
     return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

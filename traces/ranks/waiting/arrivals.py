@@ -47,10 +47,10 @@ def arrives_last(
     if by_order:
         table = _by_order(used)
     else:
-        told = (
+        among_all = (
             complete(matched, all_ranks_seen) & (matched.sizes == len(used)) & (len(used) >= _LIKE)
         )
-        table = _waited(matched, waits, told, len(used))
+        table = _waited(matched, waits, among_all, len(used))
     if table is None:
         return gap(
             "no collective is known to be one of all these ranks",
@@ -83,16 +83,16 @@ def _sure(collectives: int, steps: int, *, by_order: bool) -> Sure:
 
 
 def _waited(
-    matched: Matched, waits: Waits, told: BoolArray, count: int
+    matched: Matched, waits: Waits, chosen: BoolArray, count: int
 ) -> tuple[FloatArray, float] | None:
     """What each rank waited in these instances, shape (instances, ranks), and how long all were in
     them.
     """
-    rows = np.flatnonzero(told[matched.instance])
+    rows = np.flatnonzero(chosen[matched.instance])
     if not len(rows):
         return None
-    number = np.cumsum(told) - 1
-    table = np.full((summed(told), count), np.nan)
+    number = np.cumsum(chosen) - 1
+    table = np.full((summed(chosen), count), np.nan)
     table[number[matched.instance[rows]], matched.place[rows]] = waits.wait_ns[rows]
     return table, float(matched.length_ns[rows].sum())
 
@@ -101,8 +101,8 @@ def _by_order(used: Sequence[RankSummary]) -> tuple[FloatArray, float] | None:
     """The same where all ranks did the same in one order, and all of it ends on all ranks at
     once.
     """
-    tables = [one.instances for one in used]
-    unnamed = all(group.source is GroupSource.ORDER for one in used for group in one.groups)
+    tables = [summary.instances for summary in used]
+    unnamed = all(group.source is GroupSource.ORDER for summary in used for group in summary.groups)
     lengths = {*map(len, tables)}
     if len(used) < _LIKE or not unnamed or len(lengths) != 1 or lengths == {0}:
         return None

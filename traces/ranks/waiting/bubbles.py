@@ -88,41 +88,41 @@ class _Cells(Rows):
 
 
 def _pipeline(stages: tuple[PipelineStage, ...], schedule: Schedule | Missing) -> Pipeline:
-    works = [known(one.own_work_ns) for one in stages]
-    whole_ns, work_ns = _total([known(one.step_ns) for one in stages]), _total(works)
-    bubble_ns = _total([known(one.bubble_ns) for one in stages])
-    told, untold = known(schedule), schedule if isinstance(schedule, Missing) else None
-    expected = _expected(len(stages), told) if told else []
+    works = [known(stage.own_work_ns) for stage in stages]
+    whole_ns, work_ns = _total([known(stage.step_ns) for stage in stages]), _total(works)
+    bubble_ns = _total([known(stage.bubble_ns) for stage in stages])
+    plan, untold = known(schedule), schedule if isinstance(schedule, Missing) else None
+    expected = _expected(len(stages), plan) if plan else []
     return Pipeline(
         stages=stages,
         bubble_frac=min(1.0, bubble_ns / whole_ns)
         if whole_ns and bubble_ns is not None
         else NO_STEPS,
-        formula_frac=expected[0].formula_frac if told else untold,
-        stage_imbalance=max(one or 0 for one in works) * len(works) / work_ns
+        formula_frac=expected[0].formula_frac if plan else untold,
+        stage_imbalance=max(work or 0 for work in works) * len(works) / work_ns
         if work_ns
         else NO_STEPS,
-        microbatches=told.microbatches if told else untold,
-        chunks=told.chunks if told else untold,
+        microbatches=plan.microbatches if plan else untold,
+        chunks=plan.chunks if plan else untold,
         with_more_chunks=tuple(expected[1:]),
     )
 
 
 def _expected(stages: int, schedule: Schedule) -> list[VirtualStages]:
     """What the formula says of as many virtual stages, and of more."""
-    found = []
+    expected = []
     for times in (1, *_MORE_CHUNKS):
         chunks = schedule.chunks * times
-        found.append(VirtualStages(chunks, bubble_frac(stages, schedule.microbatches, chunks)))
-    return found
+        expected.append(VirtualStages(chunks, bubble_frac(stages, schedule.microbatches, chunks)))
+    return expected
 
 
 def _total(several: Sequence[int | None]) -> int | None:
     total = 0
-    for one in several:
-        if one is None:
+    for part_ns in several:
+        if part_ns is None:
             return None
-        total += one
+        total += part_ns
     return total
 
 
@@ -225,5 +225,5 @@ def _stage(
         return made((summed(waited_ns[mine]) + drained) // count, *(phase,) * len(PHASES))
     sums = sums_of(waited_ns[mine], phase[mine], len(PHASES))
     sums[PHASES.index("cool_down")] += drained
-    each = (sums // count).tolist()
-    return made(sum(each), *each)
+    mean = (sums // count).tolist()
+    return made(sum(mean), *mean)

@@ -62,12 +62,12 @@ def charge(matched: Matched, waits: Waits, grid: Grid, step: IntArray) -> Charge
 
 def by_kind(kind: IntArray, time_ns: IntArray) -> dict[str, int]:
     """By kind of communication, in the words of the document, without what takes nothing."""
-    found = {}
+    taken = {}
     for code in distinct(kind).tolist():
         taken_ns = summed(time_ns[kind == code])
         if code != UNKNOWN and taken_ns:
-            found[COMM_KINDS[code]] = taken_ns
-    return found
+            taken[COMM_KINDS[code]] = taken_ns
+    return taken
 
 
 def exposed_ns(summaries: Sequence[RankSummary], matched: Matched) -> int:
@@ -108,9 +108,9 @@ def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) ->
     together = max(1, -(-steps // most))
 
     def laid(time_ns: IntArray, place: IntArray, step: IntArray) -> FloatArray:
-        told = (step != UNKNOWN) & (place != UNKNOWN)
-        cell = place[told] * steps + step[told]
-        table = parts.sums(time_ns[told], cell, ranks * steps).reshape(ranks, steps)
+        is_told = (step != UNKNOWN) & (place != UNKNOWN)
+        cell = place[is_told] * steps + step[is_told]
+        table = parts.sums(time_ns[is_told], cell, ranks * steps).reshape(ranks, steps)
         return _folded(np.where(np.isnan(grid.length_ns), np.nan, table), together)
 
     waited = laid(waits.wait_ns, matched.place, parts.spread(charged.step, matched.first))

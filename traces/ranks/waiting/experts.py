@@ -74,9 +74,9 @@ def experts_of(
     mean. `worst`: the layer and step in which a rank has the most beyond the mean, `above_ns`.
     `pattern` is that of the group that loses most.
     """
-    if not any(one.fingerprint.has_experts for one in summaries):
+    if not any(summary.fingerprint.has_experts for summary in summaries):
         return None
-    tables = [one.experts for one in summaries]
+    tables = [summary.experts for summary in summaries]
     if not any(map(len, tables)):
         return gap("of no rank is it known to which MoE layer its experts' GEMMs belong", _CURE)
     exchanges = np.isin(matched.kind[matched.first[:-1]], kinds_of(*PAYLOAD_KINDS))
@@ -89,11 +89,11 @@ def experts_of(
     by_label.pop(UNKNOWN, None)
     of_label = codes_of(by_label)
     worst = int(np.argmax(cells.above))
-    by_layer = sorted(_by_layer(cells, of_label), key=lambda one: -one.imbalance)[:_LAYERS]
+    by_layer = sorted(_by_layer(cells, of_label), key=lambda layer: -layer.imbalance)[:_LAYERS]
     return ExpertGroups(
         tuple(map(listed, by_label.values())),
         len(distinct(cells.layer)),
-        tuple(sorted(by_layer, key=lambda one: (one.expert_group, one.layer))),
+        tuple(sorted(by_layer, key=lambda layer: (layer.expert_group, layer.layer))),
         WorstOfExperts(
             of_label[int(cells.group[worst])],
             int(cells.layer[worst]),
@@ -151,9 +151,9 @@ def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
     for group, layer in np.unique(np.stack((cells.group, cells.layer)), axis=1).T.tolist():
         mine = (cells.group == group) & (cells.layer == layer)
         imbalance = float(np.median(cells.most[mine] / cells.mean[mine]))
-        here = distinct(cells.place[mine])  # where all work alike, one of the group all the same
-        most = np.bincount(cells.place[mine], weights=cells.above[mine])[here]
-        result.append(LayerOfExperts(of_label[group], layer, imbalance, int(here[np.argmax(most)])))
+        at = distinct(cells.place[mine])  # where all work alike, one of the group all the same
+        most = np.bincount(cells.place[mine], weights=cells.above[mine])[at]
+        result.append(LayerOfExperts(of_label[group], layer, imbalance, int(at[np.argmax(most)])))
     return result
 
 

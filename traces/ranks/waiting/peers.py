@@ -62,7 +62,7 @@ def bytes_of(
         return NO_SIZES
     steps = _step_counts(matched.recorded, len(summaries))
     speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
-    longer = np.array([one.first_step is FirstStep.LONGER for one in summaries])
+    longer = np.array([summary.first_step is FirstStep.LONGER for summary in summaries])
     sent = _pairs(summaries, np.maximum(steps - longer, 1))
     return Bytes(_given(summaries, matched.recorded, steps), Traffic(speeds, sent))
 
@@ -90,10 +90,10 @@ def _given(
     unsaid = counts & (size == UNKNOWN)
     silent[place[unsaid], kind[unsaid]] = True
     known, mean = (used & ~silent).tolist(), (table // steps[:, None]).tolist()
-    found = []
-    for row, told in zip(mean, known, strict=True):
-        found.append(dict(compress(zip(COMM_KINDS, row, strict=True), told)))
-    return tuple(found)
+    given = []
+    for row, known_kinds in zip(mean, known, strict=True):
+        given.append(dict(compress(zip(COMM_KINDS, row, strict=True), known_kinds)))
+    return tuple(given)
 
 
 def _speeds(
@@ -107,16 +107,16 @@ def _speeds(
     """
     moved = _moved_bytes(summaries, matched)
     kind = matched.kind[matched.first[:-1]]
-    told = whole & (moved != UNKNOWN) & (kind >= 0)
-    found = []
-    for code in distinct(kind[told]).tolist():
-        mine = told & (kind == code)
+    is_told = whole & (moved != UNKNOWN) & (kind >= 0)
+    speeds = []
+    for code in distinct(kind[is_told]).tolist():
+        mine = is_told & (kind == code)
         size, ns = summed(moved[mine]), summed(waits.transfer_ns[mine])
         no_time = gap("their transfers took no time that was recorded", "none")
         speed = size * _NS / ns if ns else no_time
-        found.append(CollectiveSpeed(COMM_KINDS[code], summed(mine), size, ns, speed))
-    if found:
-        return tuple(found)
+        speeds.append(CollectiveSpeed(COMM_KINDS[code], summed(mine), size, ns, speed))
+    if speeds:
+        return tuple(speeds)
     return gap(
         "no collective of known size was recorded by all ranks of its group",
         "record every rank of the groups",
@@ -153,13 +153,13 @@ _OF_ONE_SIZE: Final = (
 def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes, ...]:
     """Who sends most to whom, where both are known by their places in a communicator."""
     place_of: dict[tuple[int, int], int] = {}
-    for place, one in enumerate(summaries):
-        for key, own in row_by_row(one.peers.communicator, one.peers.own):
+    for place, summary in enumerate(summaries):
+        for key, own in row_by_row(summary.peers.communicator, summary.peers.own):
             if own != UNKNOWN:
                 place_of[key, own] = place
     sent: dict[tuple[str, int, int], int] = defaultdict(int)
-    for place, one in enumerate(summaries):
-        table = one.peers
+    for place, summary in enumerate(summaries):
+        table = summary.peers
         rows = row_by_row(table.kind, table.communicator, table.peer, table.sent_bytes)
         for kind, key, peer, size in rows:
             other = place_of.get((key, peer))

@@ -75,7 +75,7 @@ def pipelines_of(
             _CURE_OF_STAGES,
         )
     votes = _votes(summaries, matched, messages)
-    edges = [(one, other) if vote >= 0 else (other, one) for (one, other), vote in votes.items()]
+    edges = [(low, high) if vote >= 0 else (high, low) for (low, high), vote in votes.items()]
     stage = _by_longest_way(edges) if all(votes.values()) else _by_ends(edges, summaries)
     if isinstance(stage, Missing):
         return stage
@@ -114,15 +114,15 @@ def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[in
     """One set of ranks that meet: those with neighbouring places in the communicator are
     neighbours.
     """
-    told = [
+    placed = [
         (number, place) for number, place in zip(own, places, strict=True) if number is not None
     ]
-    if len(told) < len(places):
+    if len(placed) < len(places):
         if len(places) == 2:
             votes[min(places), max(places)] += 0
         return
-    for (_, one), (_, other) in pairwise(sorted(told)):
-        votes[min(one, other), max(one, other)] += 1 if one < other else -1
+    for (_, before), (_, after) in pairwise(sorted(placed)):
+        votes[min(before, after), max(before, after)] += 1 if before < after else -1
 
 
 def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missing:
@@ -130,9 +130,9 @@ def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missin
     stage = dict.fromkeys(chain.from_iterable(edges), 0)
     for _ in stage:
         moved = False
-        for one, other in edges:
-            if stage[other] < stage[one] + 1:
-                stage[other], moved = stage[one] + 1, True
+        for before, after in edges:
+            if stage[after] < stage[before] + 1:
+                stage[after], moved = stage[before] + 1, True
         if not moved:
             return stage
     return _UNEVEN
@@ -142,9 +142,9 @@ def _by_ends(
     edges: Sequence[tuple[int, int]], summaries: Sequence[RankSummary]
 ) -> dict[int, int] | Missing:
     beside: dict[int, list[int]] = defaultdict(list)
-    for one, other in edges:
-        beside[one].append(other)
-        beside[other].append(one)
+    for before, after in edges:
+        beside[before].append(after)
+        beside[after].append(before)
     if max(map(len, beside.values())) > 2:
         return _UNEVEN
     stage: dict[int, int] = {}
@@ -163,15 +163,15 @@ def _by_ends(
     return _NO_ENDS
 
 
-def _first_is_last(one: RankSummary, other: RankSummary) -> bool | None:
+def _first_is_last(first: RankSummary, second: RankSummary) -> bool | None:
     """Whether the first of two ends is the last stage; None where nothing tells."""
     for name, of_first in (("has_embedding", True), ("has_loss", False)):
-        mine, theirs = getattr(one.fingerprint, name), getattr(other.fingerprint, name)
+        mine, theirs = getattr(first.fingerprint, name), getattr(second.fingerprint, name)
         if mine != theirs:
             return bool(theirs == of_first)
-    if one.identity.rank is None or other.identity.rank is None:
+    if first.identity.rank is None or second.identity.rank is None:
         return None
-    return one.identity.rank > other.identity.rank
+    return first.identity.rank > second.identity.rank
 
 
 _CURE_OF_SCHEDULE: Final = (
@@ -253,11 +253,11 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
 def _per_step(sent: Sent, amount: IntArray, count: int) -> list[int] | None:
     """Of the first `count` stages the sum of each rank and step, if that is one and the same."""
     sums, stage = parts.total(amount, sent.first), sent.stage[sent.first[:-1]]
-    each = distinct(sums[stage < count] * count + stage[stage < count])
-    found = zeros(count)
-    found[each % count] = each // count
-    if np.array_equal(np.sort(each % count), np.arange(count)):
-        return found.tolist()
+    distinct_sums = distinct(sums[stage < count] * count + stage[stage < count])
+    by_stage = zeros(count)
+    by_stage[distinct_sums % count] = distinct_sums // count
+    if np.array_equal(np.sort(distinct_sums % count), np.arange(count)):
+        return by_stage.tolist()
     return None
 
 
@@ -276,9 +276,9 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
     warm = np.minimum(np.arange(count - 1, 0, -1), microbatches)
     if numbers == (microbatches + warm).tolist():
         return Schedule(microbatches, 1, _in_turn(sent, before, count, microbatches))
-    each, *others = set(numbers)
-    if not others and not each % 2:
-        return Schedule(each // 2, 1, None)
+    number, *other_numbers = set(numbers)
+    if not other_numbers and not number % 2:
+        return Schedule(number // 2, 1, None)
     return _NO_FIT
 
 

@@ -55,11 +55,11 @@ def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike]) -> Ro
     """
     first, worked = matched.first, _worked(matched, alike)
     work = matched.grouped_ns / slow
-    told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
-    if not told.any():
+    is_told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
+    if not is_told.any():
         return Routing(None, 0.0, (), none_of(len(matched)))
-    mean = np.where(told, parts.total(work, first) / np.diff(first), 0.0)
-    above = np.where(told, parts.most(work, first), 0.0) - mean
+    mean = np.where(is_told, parts.total(work, first) / np.diff(first), 0.0)
+    above = np.where(is_told, parts.most(work, first), 0.0) - mean
     count_of_groups = len(matched.groups)
     by_group = parts.sums(above, matched.group, count_of_groups)
     of_group = parts.sums(mean, matched.group, count_of_groups)
@@ -78,15 +78,15 @@ def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray)
     """
     if not above.any():
         return ()
-    found = set()
+    hot = set()
     for group in np.flatnonzero(uneven >= uneven.max() / 2).tolist():
         mine = matched.group == group
         by_place = np.bincount(matched.place[top[mine]], weights=above[mine])
         place = int(np.argmax(by_place))
         if by_place[place] < HOT.value * above[mine].sum():
             return ()
-        found.add(place)
-    return tuple(sorted(found))
+        hot.add(place)
+    return tuple(sorted(hot))
 
 
 def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
@@ -106,11 +106,11 @@ def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
     return result
 
 
-def _as_a_rule(matched: Matched, told: BoolArray) -> BoolArray:
+def _as_a_rule(matched: Matched, is_told: BoolArray) -> BoolArray:
     """Those in groups where expert work before is the rule.
 
     A reduction of gradients comes after expert work as well, but once where tokens come back many
     times.
     """
-    often = np.bincount(matched.group[told], minlength=len(matched.groups))
-    return told & (2 * often[matched.group] >= often.max(initial=0))
+    often = np.bincount(matched.group[is_told], minlength=len(matched.groups))
+    return is_told & (2 * often[matched.group] >= often.max(initial=0))

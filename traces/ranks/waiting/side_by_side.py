@@ -53,8 +53,8 @@ def groups_alike(summaries: Sequence[RankSummary]) -> tuple[Alike, ...]:
 def numbers_of(groups: Sequence[Alike], count: int) -> IntArray:
     """The group of each place, shape (count,)."""
     number = zeros(count)
-    for group, one in enumerate(groups):
-        number[list(one.places)] = group
+    for group, alike in enumerate(groups):
+        number[list(alike.places)] = group
     return number
 
 
@@ -158,9 +158,9 @@ def own_step_of(matched: Matched, grid: Grid) -> IntArray:
 
 def step_of(matched: Matched, grid: Grid) -> IntArray:
     """The step of the run in which each instance lies, `UNKNOWN` outside of all."""
-    told = matched.step != UNKNOWN
-    step = parts.median(own_step_of(matched, grid), matched.first, told)
-    return np.where(parts.most(told, matched.first), step, UNKNOWN)
+    is_told = matched.step != UNKNOWN
+    step = parts.median(own_step_of(matched, grid), matched.first, is_told)
+    return np.where(parts.most(is_told, matched.first), step, UNKNOWN)
 
 
 def means(table: FloatArray) -> FloatArray:
@@ -171,9 +171,9 @@ def means(table: FloatArray) -> FloatArray:
 
 def middles(table: FloatArray) -> FloatArray:
     """The median of what is known of each row; NaN without any."""
-    told = ~np.isnan(table).all(axis=1)
+    is_known = ~np.isnan(table).all(axis=1)
     result = np.full(len(table), np.nan)
-    result[told] = np.nanmedian(table[told], axis=1)
+    result[is_known] = np.nanmedian(table[is_known], axis=1)
     return result
 
 
@@ -272,11 +272,12 @@ def device_factors(
     alone. Kernels whose work depends on routing are no evidence. `products`: of dense matrix
     products alone.
     """
-    kernels = [one.kernels for one in summaries]
+    kernels = [summary.kernels for summary in summaries]
     if products:
-        kernels = [one.take(one.key == compute_classes().index("gemm")) for one in kernels]
+        kernels = [kernel.take(kernel.key == compute_classes().index("gemm")) for kernel in kernels]
     factor = np.full(len(summaries), np.nan)
-    few = [place for one in groups if 1 < len(one.places) < FEW_ALIKE.value for place in one.places]
+    small = [group for group in groups if 1 < len(group.places) < FEW_ALIKE.value]
+    few = [place for group in small for place in group.places]
     if few:
         factor[few] = _side_by_side(kernels)[few]
     for group in groups:
@@ -326,19 +327,19 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
     """Of each row the time of all kinds over what it would be at the others' pace; of a class by
     its middle kind in time; NaN where nothing is told.
     """
-    told = ratios > 0  # kernels that took no time have no pace
+    has_pace = ratios > 0  # kernels that took no time have no pace
     took_ns, usual_ns = np.zeros(len(ratios)), np.zeros(len(ratios))
-    for one in distinct(key[told].astype(np.int64)).tolist():
-        mine = told & (key == one)
+    for class_number in distinct(key[has_pace].astype(np.int64)).tolist():
+        mine = has_pace & (key == class_number)
         columns = np.flatnonzero(mine.any(axis=0))
-        some = np.where(mine, ratios, np.nan)[:, columns]
-        order = np.argsort(some, axis=1, kind="stable")  # NaN last
+        of_class = np.where(mine, ratios, np.nan)[:, columns]
+        order = np.argsort(of_class, axis=1, kind="stable")  # NaN last
         lasts_ns = np.where(mine, total_ns, 0.0)[:, columns]
         summed_ns = np.cumsum(np.take_along_axis(lasts_ns, order, axis=1), axis=1)
         whole_ns = summed_ns[:, -1]
         middle = np.argmax(summed_ns >= whole_ns[:, np.newaxis] / 2, axis=1)
         pace = np.take_along_axis(
-            some, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1
+            of_class, np.take_along_axis(order, middle[:, np.newaxis], axis=1), axis=1
         )[:, 0]
         has = whole_ns > 0
         took_ns += whole_ns

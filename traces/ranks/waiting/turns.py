@@ -26,14 +26,14 @@ def counted_from_one_step(matched: Matched, grid: Grid, step: IntArray) -> Match
     first = parts.begins_of(matched.group)  # groups rise, and numbers in them
     if _as_early(matched, first, grid):
         return matched
-    told = step != UNKNOWN
-    if not told.any():
+    in_step = step != UNKNOWN
+    if not in_step.any():
         return matched
     far = grid.step_count
-    begins = parts.least(np.where(told, step, far), first)
+    begins = parts.least(np.where(in_step, step, far), first)
     whole = int(begins[begins < far].max())
-    here = told & (step == whole)
-    at = parts.least(np.where(here, matched.sequence, _FAR), first)
+    in_whole = in_step & (step == whole)
+    at = parts.least(np.where(in_whole, matched.sequence, _FAR), first)
     base = np.where(at < _FAR, at, 0)
     return replace(matched, sequence=matched.sequence - parts.spread(base, first))
 
