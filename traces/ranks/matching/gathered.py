@@ -89,12 +89,12 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     near: dict[tuple[int, int], tuple[float, int]] = {}
     may_join = np.zeros((len(sequences),) * 2, dtype=np.bool_)
     for (first, led), (second, own) in combinations(enumerate(sequences), 2):
-        if led.place == own.place:
+        if led.place == own.place:  # a group has each rank once
             continue
         if (fitted := _shift_at_once(own, led)) is not None:
             near[first, second] = fitted
         elif in_common(own.end_ns, led.end_ns) >= ON_CLOCK:
-            continue
+            continue  # so many ends in common tell that they are apart; fewer leave it open
         may_join[first, second] = may_join[second, first] = True
     best = best_of(near, len(sequences))
     together = Gathered(len(sequences))

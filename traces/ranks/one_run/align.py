@@ -89,7 +89,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
             "agree on how far the clocks are apart",
         )
     if matched.clocks is not None:
-        begun = _by_these(summaries, matched, matched.clocks)
+        begun = _by_known_clocks(summaries, matched, matched.clocks)
         again = align(summaries, replace(matched, clocks=None))
         if again.clocks.aligned and np.ptp(again.end_ns - begun.end_ns) <= MEET.value:
             return again
@@ -126,7 +126,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     )
 
 
-def _by_these(
+def _by_known_clocks(
     summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]
 ) -> Aligned:
     """By clocks that are known.

@@ -45,7 +45,7 @@ Left = Mapping[int, RankSummary]
 """Recordings by their index as given, in the order of ranks, which does not hang on that."""
 
 
-def _told(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
+def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
     """One problem of recordings that are left out, or none without any."""
     left_out = tuple(sorted(indices))
     if left_out:
@@ -62,7 +62,7 @@ def same_recordings(left: Left) -> list[Problem]:
         if known in recordings:
             again.append(index)
         recordings.add(known)
-    return _told(ProblemKind.DUPLICATE, again, "the same recording is there already")
+    return _left_out(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
 def same_ranks(left: Left) -> list[Problem]:
@@ -79,7 +79,7 @@ def same_ranks(left: Left) -> list[Problem]:
     for several in of_rank.values():
         if len(several) > 1:
             again |= {*several} - {max(several, key=lambda index: _shared(left[index], members))}
-    return _told(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
+    return _left_out(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
 
 
 def _shared(summary: RankSummary, members: Counter[int]) -> int:
@@ -104,8 +104,8 @@ def other_sizes_and_times(left: Left) -> list[Problem]:
     elsewhere = _at_other_times(without(left, unlike))
     apart = f"they were recorded more than {OTHER_TIME.value:.0f} s before or after the others"
     return [
-        *_told(ProblemKind.MIXED_RUNS, unlike, reason),
-        *_told(ProblemKind.MIXED_RUNS, elsewhere, apart),
+        *_left_out(ProblemKind.MIXED_RUNS, unlike, reason),
+        *_left_out(ProblemKind.MIXED_RUNS, elsewhere, apart),
     ]
 
 
@@ -189,7 +189,7 @@ def other_runs(left: Left) -> list[Problem]:
             gone += sets[number]
         else:
             kept.add(number)
-    return _told(
+    return _left_out(
         ProblemKind.MIXED_RUNS,
         gone,
         "other recordings are of the same ranks, with other communicators",
@@ -208,7 +208,7 @@ def same_processes(left: Left) -> list[Problem]:
     for first, second in _same_process(left):
         if leader[first] != leader[second] and not {first, second} & gone:
             gone.add(second if beside[first] >= beside[second] else first)
-    return _told(
+    return _left_out(
         ProblemKind.MIXED_RUNS,
         gone,
         "another recording is of the same process on the same GPU, at another time",

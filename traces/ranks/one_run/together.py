@@ -61,7 +61,7 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     Processes of one recording share its clock, unless what ends on all ranks at once contradicts
     that: one file may hold several hosts.
     """
-    given = sorted(enumerate(with_numbers(summaries)), key=lambda indexed: _name(indexed[1]))
+    given = sorted(enumerate(with_numbers(summaries)), key=lambda indexed: _order_key(indexed[1]))
     run = _put(dict(given))
     if one_clock_holds(run.used, run.matched):
         return run
@@ -70,7 +70,7 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
 
 
 def _put(left: Left) -> Together:
-    """The same of summaries in order, by index as given."""
+    """`put_together` for summaries in order, by index as given."""
     problems: list[Problem] = []
     for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
         problems += check(left)
@@ -136,7 +136,7 @@ def _held(matched: Matched, aligned: Aligned) -> int:
     return 0 if number.any() else len(possible.place)
 
 
-def _name(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
+def _order_key(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
     """What recordings are ordered by: by what is in them first, so that names of files change no
     figure.
     """

@@ -65,7 +65,7 @@ def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
 
 def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
     """The run without the cause; None where the replay comes to no end."""
-    end_ns = _ends(run, edit.edited(run.chains), free)
+    end_ns = _goes_on_ns(run, edit.edited(run.chains), free)
     if (end_ns == NEVER).any():
         return None
     borders = Borders(run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any()))
@@ -75,7 +75,7 @@ def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
     )
 
 
-def _ends(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> IntArray:
+def _goes_on_ns(run: MeasuredRun, without: tuple[IntArray, IntArray], free: BoolArray) -> IntArray:
     """When work that each participation held up goes on, shape (p,).
 
     `without`: own work and transfers without the cause.

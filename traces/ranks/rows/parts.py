@@ -73,13 +73,12 @@ def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -
         if (low >= high).all():  # sorting takes several times as long
             return np.where(low == high, low, 0)
         return medians(values[wanted], numbers(first)[wanted], len(first) - 1)[0]
-    if _differ(values, first):
+    if _any_differ(values, first):
         values = sorted_within(numbers(first), values)
     return _middle(values, first)
 
 
-def _differ(values: IntArray, first: IntArray) -> bool:
-    """Whether any part has values that are not equal."""
+def _any_differ(values: IntArray, first: IntArray) -> bool:
     other = values[1:] != values[:-1]
     other[first[1:-1] - 1] = False
     return bool(other.any())

@@ -57,7 +57,7 @@ def measure_collectives(
     if not inside.any():
         return ()
     sizes = sizes_of(summary.groups)[rows.group]
-    known = inside & _whole(summary) & (rows.size_bytes > 0) & (sizes > 1) & (rows.length_ns > 0)
+    known = inside & _single(summary) & (rows.size_bytes > 0) & (sizes > 1) & (rows.length_ns > 0)
     rates = []
     for operation, name in _NAMES.items():
         of_one = known & (rows.operation == operation)
@@ -68,7 +68,7 @@ def measure_collectives(
     )
 
 
-def _whole(summary: RankSummary) -> BoolArray:
+def _single(summary: RankSummary) -> BoolArray:
     """Instances that are one kernel each, and no messages between two."""
     instances = summary.instances
     kernels = group_of(instances.group, instances.sequence)

@@ -64,7 +64,7 @@ def bytes_of(
     speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
     longer = np.array([summary.first_step is FirstStep.LONGER for summary in summaries])
     sent = _pairs(summaries, np.maximum(steps - longer, 1))
-    return Bytes(_given(summaries, matched.recorded, steps), Traffic(speeds, sent))
+    return Bytes(_given_by_rank(summaries, matched.recorded, steps), Traffic(speeds, sent))
 
 
 def _step_counts(recorded: Recorded, count: int) -> IntArray:
@@ -77,7 +77,7 @@ def _step_counts(recorded: Recorded, count: int) -> IntArray:
     return np.maximum(seen.sum(axis=1), 1)
 
 
-def _given(
+def _given_by_rank(
     summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
 ) -> tuple[dict[str, int], ...]:
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes

@@ -231,6 +231,7 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
     if (sent.peer == UNKNOWN).any():
         return _UNTOLD
     count = pipelines.count
+    # of two stages each is before and behind the other in the ring
     before = sent.peer == (sent.stage - 1) % count if count > 2 else sent.peer < sent.stage
     if (sent.sends == UNKNOWN).any():
         return _by_number(sent, before, count)
@@ -244,7 +245,7 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
         if ((sent.sends > 0) & (sent.receives > 0)).any() or of_second == 1:
             return Schedule(of_second, 1, brings)
         return _OF_TWO
-    microbatches = of_second - of_first
+    microbatches = of_second - of_first  # of its first chunk the first stage gets no input
     if microbatches < 1 or of_second % microbatches:
         return _NO_FIT
     return Schedule(microbatches, of_second // microbatches, brings)

@@ -64,7 +64,7 @@ def excess(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
 
     NaN where a value is, or where no other rank is like it.
     """
-    return _within(values, groups, lambda several: several - _others(several))
+    return _within(values, groups, lambda several: several - _median_of_others(several))
 
 
 def ratio(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
@@ -84,7 +84,7 @@ def _within(
 
 def over_others(several: FloatArray) -> FloatArray:
     """Each row over the median of all other rows; NaN where there is none, or it is 0."""
-    return _quotient(several, _others(several))
+    return _quotient(several, _median_of_others(several))
 
 
 def _quotient(values: FloatArray, of: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ def _quotient(values: FloatArray, of: FloatArray) -> FloatArray:
     return np.divide(values, of, out=np.full(values.shape, np.nan), where=of > 0)
 
 
-def _others(several: FloatArray) -> FloatArray:
+def _median_of_others(several: FloatArray) -> FloatArray:
     """Of each row the median of all other rows, without NaN; NaN where there is none."""
     ordered = np.sort(several, axis=0)  # NaN last
     count = np.sum(~np.isnan(several), axis=0)
@@ -276,8 +276,7 @@ def device_factors(
     if products:
         kernels = [kernel.take(kernel.key == compute_classes().index("gemm")) for kernel in kernels]
     factor = np.full(len(summaries), np.nan)
-    small = [group for group in groups if 1 < len(group.places) < FEW_ALIKE.value]
-    few = [place for group in small for place in group.places]
+    few = [place for one in groups if 1 < len(one.places) < FEW_ALIKE.value for place in one.places]
     if few:
         factor[few] = _side_by_side(kernels)[few]
     for group in groups:
