@@ -141,8 +141,11 @@ def _elements(entry: Mapping[str, Any]) -> str:
                 return ""
             whole = min(whole * size, 1 << 63)
         total += whole
-    listed = types if isinstance(types, list | tuple) else ()
-    named = {name for name in listed if isinstance(name, str)}
+    named = (
+        {name for name in types if isinstance(name, str)}
+        if isinstance(types, list | tuple)
+        else set()
+    )
     kind = named.pop() if len(named) == 1 else ""
     if not compiled(r"[A-Za-z][A-Za-z0-9_]{1,24}").fullmatch(kind):
         kind = "elements"

@@ -122,7 +122,7 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
         )
         if not (_holds_up(group, sequence, entered) or _is_last(group, sequence, entered)):
             continue
-        if (kind := _differ(group, sequence, entered)) is not None:
+        if (kind := _difference(group, sequence, entered)) is not None:
             most, others = _majority(entered)
             return _Stuck(group, sequence, kind, most, others, missing, silent)
         if waiting and (missing or silent):
@@ -157,7 +157,7 @@ def _is_last(group: _Group, sequence: int, entered: ByRank) -> bool:
     return all(max(group.by_rank[rank]) == sequence for rank in entered)
 
 
-def _differ(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
+def _difference(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
     operations = {entry.operation for entry in entered.values()}
     if len(operations) > 1:
         if _crossed(group, sequence, entered):
@@ -172,19 +172,19 @@ def _differ(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
 
 
 def _crossed(group: _Group, sequence: int, entered: ByRank) -> bool:
-    """Whether two ranks call what the other calls now, later."""
+    """Whether each of two ranks calls later what the other calls now."""
 
     def later(rank: int) -> set[tuple[str, str]]:
-        return {_what(entry) for at, entry in group.by_rank[rank].items() if at > sequence}
+        return {_call_of(entry) for at, entry in group.by_rank[rank].items() if at > sequence}
 
     for rank, other in combinations(entered, 2):
-        mine, theirs = _what(entered[rank]), _what(entered[other])
+        mine, theirs = _call_of(entered[rank]), _call_of(entered[other])
         if mine != theirs and mine in later(other) and theirs in later(rank):
             return True
     return False
 
 
-def _what(entry: Entered) -> tuple[str, str]:
+def _call_of(entry: Entered) -> tuple[str, str]:
     return entry.operation, entry.elements if entry.operation in _SAME_SIZE else ""
 
 
@@ -192,7 +192,7 @@ def _majority(entered: ByRank) -> tuple[ByRank, ByRank]:
     """What most ranks entered, of equals what the lowest rank did, and the others."""
     by_what: dict[tuple[str, str], dict[int, Entered]] = defaultdict(dict)
     for rank, entry in sorted(entered.items()):
-        by_what[_what(entry)][rank] = entry
+        by_what[_call_of(entry)][rank] = entry
     most = max(by_what.values(), key=lambda ranks: (len(ranks), -min(ranks)))
     return most, {rank: entry for rank, entry in entered.items() if rank not in most}
 
@@ -202,8 +202,11 @@ def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck,
     chain = [first]
     while chain[-1].kind is HangKind.MISSING_RANK:
         absent = {*chain[-1].missing}
-        others = (other for other in stuck if other is not chain[-1])
-        held = [other for other in others if absent & {*other.here, *other.others}]
+        held = [
+            other
+            for other in stuck
+            if other is not chain[-1] and absent & {*other.here, *other.others}
+        ]
         if not held:
             break
         onward = min(held, key=lambda other: (other.certainty, other.since_ns))
@@ -218,10 +221,10 @@ def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck,
 def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -> Hang:
     entry, group = next(iter(root.here.values())), root.group
     missing = tuple(sorted({*root.missing, *root.others}))
-    elsewhere = [*_at(group, root.others)]
+    elsewhere = [*_ranks_at(group, root.others)]
     for other in circle:
         if other is not root:
-            elsewhere += _at(other.group, other.here)
+            elsewhere += _ranks_at(other.group, other.here)
     return Hang(
         kind=HangKind.OTHER_ORDER if circle else root.kind,
         source=WitnessSource.FLIGHT_RECORDER,
@@ -238,8 +241,8 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
     )
 
 
-def _at(group: _Group, entered: ByRank) -> Iterator[RanksAt]:
-    """Ranks in collectives of a group, those in one together."""
+def _ranks_at(group: _Group, entered: ByRank) -> Iterator[RanksAt]:
+    """The ranks of a group by the collective that they are in."""
     together = defaultdict(list)
     for rank, entry in sorted(entered.items()):
         together[entry.operation, entry.sequence, entry.elements, entry.finished].append(rank)

@@ -32,9 +32,9 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
         return None
     alike: dict[Texts, list[Message]] = {}
     for timeout in lines:
-        alike.setdefault(_what(timeout), []).append(timeout)
+        alike.setdefault(_call_of(timeout), []).append(timeout)
     several = max(alike.values(), key=len)
-    operation, sequence, group = _what(several[0])
+    operation, sequence, group = _call_of(several[0])
     ranks = tuple(sorted({int(line.said["rank"]) for line in several if "rank" in line.said}))
     world = KnobView(log.settings or Settings()).count("world_size")
     gone = tuple(sorted({*range(world)} - {*ranks})) if world and world <= MOST_RANKS.value else ()
@@ -52,6 +52,6 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
     )
 
 
-def _what(line: Message) -> tuple[str, str, str]:
+def _call_of(line: Message) -> tuple[str, str, str]:
     said = line.said
     return operation_named(said["operation"]), said.get("sequence", ""), said.get("group", "")
