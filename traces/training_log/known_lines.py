@@ -60,14 +60,14 @@ class KnownLines:
             tail = text[text.index(key) :] if key == RAISED else text
             for words, known in texts:
                 if words in tail:
-                    return Message(known.id, number, _said(known, text))
+                    return Message(known.id, number, _named_groups(known, text))
         return None
 
     def is_raised(self, message: Message) -> bool:
         return self.by_id[message.id].key == RAISED
 
 
-def _said(known: KnownLine, text: str) -> dict[str, str]:
+def _named_groups(known: KnownLine, text: str) -> dict[str, str]:
     match = known.says.search(text) if known.says else None
     if match is None:
         return {}

@@ -257,21 +257,20 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
     one.
     """
     holdings = []
-    for report, reserved, allocated in _held(log):
+    for report, reserved, allocated in _held_memory(log):
         if reserved and allocated is not None and allocated >= 0:
             holdings.append(Unallocated(report.line, report.rank, reserved, allocated))
     return max(holdings, key=lambda holding: holding.unallocated_frac, default=None)
 
 
-def _held(
+def _held_memory(
     log: TrainingLog,
 ) -> Iterator[tuple[LoggedMemory | OutOfMemory, int | None, int | None]]:
     """Reports and errors, each with what was reserved and what of it was allocated."""
     for report in log.memory:
         yield report, report.peak_reserved_bytes, report.peak_allocated_bytes
-    for report in log.memory:
-        in_use = of_known(sub, report.reserved_bytes, report.inactive_bytes)
-        yield report, report.reserved_bytes, in_use
+    for entry in log.memory:
+        yield entry, entry.reserved_bytes, of_known(sub, entry.reserved_bytes, entry.inactive_bytes)
     for error in log.out_of_memory:
         yield error, error.reserved_bytes, error.allocated_bytes
 

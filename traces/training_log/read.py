@@ -133,7 +133,7 @@ class _Reading:
         self._first_error: Message | None = None
 
     def _keep(self, field: str, item: object) -> bool:
-        """Whether it is one; so many are kept of a field."""
+        """Whether there is an item; a field keeps so many."""
         if item is not None and len(self._kept[field]) < _KEPT[field].value:
             self._kept[field].append(item)
         return item is not None
