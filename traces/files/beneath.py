@@ -87,7 +87,7 @@ def is_bounded() -> bool:
 def check_beneath(path: Path) -> None:
     """Raise `OutsideRoot` for a name that leads elsewhere, whether anything is there or not."""
     if _roots.get():
-        _way(path)
+        _root_and_way(path)
 
 
 def is_beneath(path: Path) -> bool:
@@ -125,7 +125,7 @@ def descriptor(path: Path) -> int:
     """As `opened`, for those who read by its number; theirs to close."""
     if not _roots.get():
         return os.open(path, _FILE)
-    root, names = _way(path)
+    root, names = _root_and_way(path)
     with ExitStack() as undo:
         at = root.folder
         for name in names[:-1]:
@@ -143,14 +143,13 @@ def opens_only(path: Path) -> Iterator[None]:
         yield
         return
     with opened(path) as file:
-        meant, before = _identity(file.fileno()), _open_files()
+        meant, was = _identity(file.fileno()), _open_files()
         yield
-        added = {file for number, file in _open_files().items() if before.get(number) != file}
-        if added != {meant}:
+        if {file for number, file in _open_files().items() if was.get(number) != file} != {meant}:
             raise OutsideRoot(f"{path} was exchanged while it was opened. Try again.")
 
 
-def _way(path: Path) -> tuple[_Root, list[str]]:
+def _root_and_way(path: Path) -> tuple[_Root, list[str]]:
     """The root that a name leads to, and the folders and the file from there on."""
     real = real_path(path)
     for root in _roots.get():
@@ -176,6 +175,5 @@ def _identity(number: int) -> tuple[int, int] | None:
 
 
 def _open_files() -> dict[int, tuple[int, int]]:
-    """Every file that this process has opened, by its number."""
     numbers = map(int, os.listdir("/dev/fd"))  # noqa: PTH208 - names alone
     return {number: file_id for number in numbers if (file_id := _identity(number))}

@@ -25,7 +25,7 @@ def remember(place: Folder, name: str, made: Folder) -> None:
     """
     with suppress(OSError), _notes() as notes:
         try:
-            notes.write_new(name, json.dumps(_told(place, made)).encode(), 0o600)
+            notes.write_new(name, json.dumps(_folder_numbers(place, made)).encode(), 0o600)
         except OSError:
             notes.remove(name)
             raise
@@ -42,7 +42,7 @@ def is_remembered(place: Folder, name: str, left: Folder, is_of_this_machine: bo
             noted = json.loads(notes.read_own(name, _MOST))
     except (OSError, ValueError):
         return False
-    folders = _told(place, left)
+    folders = _folder_numbers(place, left)
     return bool(noted == folders or (not is_of_this_machine and _inodes(noted) == _inodes(folders)))
 
 
@@ -66,11 +66,11 @@ def _notes() -> Iterator[Folder]:
         yield notes
 
 
-def _told(place: Folder, folder: Folder) -> dict[str, list[int]]:
-    return {"place": _number(place.stat), "folder": _number(folder.stat)}
+def _folder_numbers(place: Folder, folder: Folder) -> dict[str, list[int]]:
+    return {"place": _device_and_inode(place.stat), "folder": _device_and_inode(folder.stat)}
 
 
-def _number(status: os.stat_result) -> list[int]:
+def _device_and_inode(status: os.stat_result) -> list[int]:
     return [status.st_dev, status.st_ino]
 
 
