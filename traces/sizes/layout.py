@@ -187,7 +187,7 @@ def _even(knobs: Knobs, model: ModelSize | Layers, pp: int, vpp: int) -> list[st
     if sum(by_rank) != layers or any(count % vpp for count in by_rank):
         return None
     counts = [layers // vpp for layers in by_rank] * vpp
-    if not ends:
+    if not ends:  # they were counted as layers above, and are none
         counts[0] -= embedding
         counts[-1] -= loss
     letters = ["t" * count for count in counts]

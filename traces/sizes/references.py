@@ -129,7 +129,7 @@ def nearest_references(
     def distance(row: Reference) -> tuple[int, ...]:
         differ = {difference.what for difference in _differs(of_run, _of_row(row))}
         grave = (aspect in differ for aspect in _GRAVE)
-        return (*grave, round(_times(of_run, row) * 1000), len(differ))
+        return (*grave, round(_gpu_ratio(of_run, row) * 1000), len(differ))
 
     rows = [row for row in references() if _table().models.get(row.model) == shape]
     return tuple(sorted(rows, key=distance))
@@ -153,7 +153,7 @@ def nearest(
     )
 
 
-def _times(of_run: Aspects, row: Reference) -> float:
+def _gpu_ratio(of_run: Aspects, row: Reference) -> float:
     """How many times more GPUs one of the two has; last where unknown."""
     count = of_run["gpu_count"]
     if row.gpus is None or not isinstance(count, int) or count < 1:
