@@ -33,7 +33,7 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
     draft.framework = "megatron_lm"
     for number, name, text in printed:
         for knob in by_dest().get(name, ()):
-            _take(draft, knob, name, text, number)
+            _take_argument(draft, knob, name, text, number)
     if is_whole:
         names = {name for _, name, _ in printed}
         used, missing = list[Release](), list[Release]()
@@ -42,7 +42,7 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
                 used.append(max(knob.flag_since, knob.renamed))
             elif not names.isdisjoint(knob.older):
                 used.append(knob.flag_since)
-            elif knob.until is None:
+            elif knob.until is None:  # one that left tells nothing: the release may be newer
                 missing.append(knob.flag_since)
         note_releases(draft, used, missing)
     else:
@@ -52,7 +52,7 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
     return is_whole
 
 
-def _take(draft: Draft, knob: Knob, name: str, text: str, line: int) -> None:
+def _take_argument(draft: Draft, knob: Knob, name: str, text: str, line: int) -> None:
     if knob.kind == "bool" and text in ("True", "False"):
         is_opposite = knob.dest_is_opposite and name not in knob.older
         draft.put(knob.id, (text == "True") != is_opposite, line)

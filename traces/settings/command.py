@@ -55,7 +55,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
         if flag in _LAUNCHES:
-            counts[_LAUNCHES[flag]] = _plain(value)
+            counts[_LAUNCHES[flag]] = _plain_number(value)
     return counts
 
 
@@ -70,7 +70,7 @@ def _started(launch: Sequence[Word], script: Script) -> Iterator[tuple[str, int 
         return typed.get(name) or directed.get(name)
 
     of_node, nodes, tasks = number("of_node"), number("nodes"), number("tasks_of_node")
-    world = _plain(script.assigned.get("WORLD_SIZE"))
+    world = _plain_number(script.assigned.get("WORLD_SIZE"))
     if is_torchrun and of_node:
         world = of_node * (nodes or 1)
         if not nodes and "nodes" in {*directed, *typed}:
@@ -91,7 +91,7 @@ def _is_torchrun(word: Word) -> bool:
     return word.file == "torchrun" or word.text.startswith("torch.distributed.")
 
 
-def _plain(word: Word | None) -> int | None:
+def _plain_number(word: Word | None) -> int | None:
     if word is None or not word.sure or not compiled(r"[1-9]\d{0,6}").fullmatch(word.text.strip()):
         return None
     return int(word.text)
@@ -248,7 +248,7 @@ def take_flag(draft: Draft, flag: Flag) -> None:
     elif is_alias(flag.name):
         if (meant := alias(flag.name, str(flag.raw))) is not None:
             _take_meant(draft, flag, meant)
-    elif flag.name in lm_flags():
+    elif flag.name in lm_flags():  # Megatron-LM has it, and nothing here depends on it
         return
     elif (meant := corrected_flag(flag.name)) is not None:
         _take_meant(draft, flag, meant)

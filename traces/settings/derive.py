@@ -103,7 +103,7 @@ def with_ranks(settings: Settings) -> Settings:
     """
     draft = Draft("", by_knob=dict(settings.by_knob))
     ranks, copies = draft.view.count("world_size"), draft.view.count("data_parallel_size")
-    if ranks is not None and copies is not None and ranks != copies * _cut(draft):
+    if ranks is not None and copies is not None and ranks != copies * _ranks_of_copy(draft):
         del draft.by_knob["data_parallel_size"]
     add_ranks(draft)
     return Settings(draft.by_knob, settings.framework)
@@ -115,7 +115,7 @@ def add_ranks(draft: Draft) -> None:
     """
     if None in map(draft.view.count, _CUTS):
         return
-    model, ranks = _cut(draft), draft.view.count("world_size")
+    model, ranks = _ranks_of_copy(draft), draft.view.count("world_size")
     if ranks is not None:
         if ranks % model == 0:
             _follow(draft, "data_parallel_size", ranks // model, "world_size")
@@ -129,7 +129,7 @@ def add_ranks(draft: Draft) -> None:
 _CUTS: Final = (TP, PP, CP)
 
 
-def _cut(draft: Draft) -> int:
+def _ranks_of_copy(draft: Draft) -> int:
     """Ranks that a copy of the dense model is cut over; a size that is unknown counts as 1."""
     return prod(draft.view.count(knob) or 1 for knob in _CUTS)
 

@@ -134,7 +134,7 @@ def _graph_of_all(facts: Facts) -> Changes:
 
 
 def _layer_recompute(facts: Facts) -> Changes:
-    """The switch of before recompute_modules."""
+    """The switch that recompute_modules replaced."""
     granularity, listed = "recompute_granularity", "recompute_modules"
     # what its script leaves out is the default
     is_whole = facts.settings.framework == "megatron_lm"

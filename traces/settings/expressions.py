@@ -27,21 +27,21 @@ def sum_of(text: str, number: Callable[[str], int | None]) -> int | None:
     if len(plain) > LONGEST_SUM.value or not _SUM.fullmatch(plain):
         return None
     try:
-        return _whole(ast.parse(f"({plain})", mode="eval").body, number)
+        return _result_of(ast.parse(f"({plain})", mode="eval").body, number)
     except (ArithmeticError, MemoryError, RecursionError, SyntaxError, ValueError):
         return None
 
 
-def _whole(node: ast.expr, number: Callable[[str], int | None]) -> int:
+def _result_of(node: ast.expr, number: Callable[[str], int | None]) -> int:
     match node:
         case ast.Constant(value=value):
             result = value if type(value) is int else None
         case ast.Name(id=name):
             result = number(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            result = -_whole(operand, number)
+            result = -_result_of(operand, number)
         case ast.BinOp(left=left, op=op, right=right):
-            result = _result(op, _whole(left, number), _whole(right, number))
+            result = _result(op, _result_of(left, number), _result_of(right, number))
         case _:
             result = None
     if result is None or abs(result) > LARGEST.value:

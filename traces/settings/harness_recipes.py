@@ -94,26 +94,26 @@ def take_recipe(draft: Draft, flags: Flags) -> None:
         draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
     if not is_known_recipe(name):
         return
-    _take(draft, name, models().get(name, {}))
+    _take_values(draft, name, models().get(name, {}))
     if PRECISION not in flags:
-        _take(draft, name, {"mixed_precision": "bf16_mixed"})
+        _take_values(draft, name, {"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((draft.core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
-    by_precision = _found(draft, name, flags, release)
+    by_precision = _presets_of(draft, name, flags, release)
     if by_precision is not None:
-        _take(draft, name, {PRECISIONS: tuple(by_precision)})
+        _take_values(draft, name, {PRECISIONS: tuple(by_precision)})
     preset = _chosen(draft, (by_precision or {}).get(precision_asked(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
             if not any(map(draft.has, choice)):
-                _take(draft, name, choice)
-        _take(draft, name, _sizes(draft, preset, release))
-        _take(draft, name, _also(name, str(draft.by_knob["launcher.gpu"].value), release))
-    _take(draft, name, _stages(draft, name))
+                _take_values(draft, name, choice)
+        _take_values(draft, name, _sizes(draft, preset, release))
+        _take_values(draft, name, _also(name, str(draft.by_knob["launcher.gpu"].value), release))
+    _take_values(draft, name, _stages(draft, name))
 
 
-def _take(draft: Draft, name: str, values: Values) -> None:
+def _take_values(draft: Draft, name: str, values: Values) -> None:
     draft.fill(settings(values, f"the recipe {name}"))
 
 
@@ -136,7 +136,7 @@ def precision_asked(flags: Flags) -> str:
     return flags.get(PRECISION, "bf16").lower()
 
 
-def _found(
+def _presets_of(
     draft: Draft, name: str, flags: Flags, release: int
 ) -> Mapping[str, list[_Preset]] | None:
     """Presets by precision, of the GPU, release and variant; None where the table may lack some."""
@@ -232,15 +232,15 @@ def _sizes(draft: Draft, preset: _Preset, release: int) -> Values:
 
 
 def _also(name: str, gpu: str, release: int) -> Values:
-    given = dict[str, Raw]()
+    raws = dict[str, Raw]()
     for recipes, gpus, releases, values in _table().also:
         if (
             name in (recipes or (name,))
             and gpu in (gpus or (gpu,))
             and release in (releases or (release,))
         ):
-            given |= values
-    return _values(given)
+            raws |= values
+    return _values(raws)
 
 
 def _stages(draft: Draft, name: str) -> Values:

@@ -110,12 +110,13 @@ class Lexer:
                 yield Token(self.line, operator="<>")
             else:
                 word = self._word()
+                # the 2 of `2>log` names a stream, and is no word
                 is_stream = word.plain.isdigit() and self.text[self.at : self.at + 1] in ("<", ">")
                 if not is_stream:
                     yield word
 
     def _eat(self, pattern: HerePattern) -> Here | None:
-        """What stands here, passed over."""
+        """Match a pattern at this place, and go on behind it."""
         match = pattern.match(self.text, self.at)
         if match is not None:
             self._to(match.end())
@@ -157,7 +158,7 @@ class Lexer:
         return token
 
     def _parts(self, quoted: bool) -> Iterator[Part]:
-        """What stands here of a word, between double quotes or not."""
+        """The next parts of a word; `quoted`: between double quotes."""
         line, char = self.line, self.text[self.at]
         if char == "$":
             yield self._dollar(quoted)
@@ -165,6 +166,7 @@ class Lexer:
             yield Part("unknown", "", line, quoted)
         elif escaped := self._eat(_ESCAPED):
             text = escaped[1]
+            # between double quotes a backslash stays before all other characters
             if quoted and text not in ("", *'"\\$`\n'):
                 text = escaped[0]
             yield Part("text", "" if text == "\n" else text, self.line, True)

@@ -140,7 +140,7 @@ def take_trainer_document(draft: Draft, document: Document) -> bool:
         return True
     if not any(map(trainer.group_of, entries)):
         return False
-    _take(draft, trainer, [_resolved(entry, entries) for entry in entries.values()])
+    _take_entries(draft, trainer, [_resolved(entry, entries) for entry in entries.values()])
     return True
 
 
@@ -173,8 +173,8 @@ def take_trainer_script(draft: Draft, text: str) -> bool:
     for command, trainer in product(script.commands, trainers()):
         if not _starts(command, trainer):
             continue
-        entries = [*_said(trainer, command), *_variables(script, command)]
-        _take(draft, trainer, entries)
+        entries = [*_entries_of_command(trainer, command), *_variables(script, command)]
+        _take_entries(draft, trainer, entries)
         if trainer.form == "arguments":
             for flag in flags_of(command.words):
                 if _is_megatrons(flag):
@@ -192,7 +192,7 @@ def _starts(command: Command, trainer: Trainer) -> bool:
     return is_program and not {*trainer.marks}.isdisjoint(names)
 
 
-def _said(trainer: Trainer, command: Command) -> Iterator[Said]:
+def _entries_of_command(trainer: Trainer, command: Command) -> Iterator[Said]:
     if trainer.form == "paths":
         for word in command.words:
             if (
@@ -236,7 +236,7 @@ def _resolved(entry: Said, every: Mapping[str, Said]) -> Said:
     return Said(entry.path, raw, entry.line, is_told)
 
 
-def _take(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> None:
+def _take_entries(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> None:
     draft.framework = trainer.framework
     every = {entry.path: entry for entry in entries}
     for said in every.values():
