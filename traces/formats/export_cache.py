@@ -206,7 +206,7 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     """
     version = collector_version(report)
     collector = tuple(map(int, version.split("."))) if version else ()
-    tool = _able(report, collector, nsys)
+    tool = _able_nsys(report, collector, nsys)
     source = _source(report, tool)
     key = hashlib.sha256(os.fsencode(report.resolve())).hexdigest()[:32]
     doing = f"waiting for another run, which exports {report.name}"
@@ -250,7 +250,7 @@ class _Kept:
         return f"{self.key}.json"
 
 
-def _able(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsys:
+def _able_nsys(report: Path, collector: tuple[int, ...], explicit: str | None) -> Nsys:
     """An nsys that may open the report. A newer patch of one quarter is tried: nsys says if it
     cannot.
     """

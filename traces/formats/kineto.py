@@ -125,25 +125,25 @@ def _unlisted_gpus(kernels: Table) -> Iterator[Gpu]:
             yield Gpu(None, device, None, count, None, None)
 
 
-def _gpu(given: Event) -> Gpu:
-    major, minor = _count(given, "computeMajor"), _count(given, "computeMinor")
-    threads, warp = _count(given, "maxThreadsPerMultiprocessor"), _count(given, "warpSize")
-    name = known_texts.gpu_name(given.get("name"))
+def _gpu(device: Event) -> Gpu:
+    major, minor = _count(device, "computeMajor"), _count(device, "computeMinor")
+    threads, warp = _count(device, "maxThreadsPerMultiprocessor"), _count(device, "warpSize")
+    name = known_texts.gpu_name(device.get("name"))
     # HIP's numbers are no CUDA capability
     cuda = not (name or "").startswith("AMD") and warp != _AMD_WAVE
     return Gpu(
         # the CUDA ordinal counts the visible devices; the machine's own number is not told
         gpu_id=None,
-        cuda_device=_count(given, "id"),
+        cuda_device=_count(device, "id"),
         name=name,
-        sm_count=_count(given, "numSms") or None,
+        sm_count=_count(device, "numSms") or None,
         capability=f"{major}.{minor}" if cuda and major and minor is not None else None,
-        memory_bytes=_count(given, "totalGlobalMem") or None,
+        memory_bytes=_count(device, "totalGlobalMem") or None,
         limits=SmLimits(
             warps=threads // warp if threads and warp else None,
             blocks=None,
-            registers=_count(given, "regsPerMultiprocessor") or None,
-            shared_bytes=_count(given, "sharedMemPerMultiprocessor") or None,
+            registers=_count(device, "regsPerMultiprocessor") or None,
+            shared_bytes=_count(device, "sharedMemPerMultiprocessor") or None,
         ),
     )
 

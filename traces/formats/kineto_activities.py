@@ -68,10 +68,10 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
 
 def placed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """GPU tables without the rows that name no device, and how many those were."""
-    return _known(tables, (schema.KERNELS, schema.MEMCPY, schema.MEMSET), device_ids)
+    return _rows_with(tables, (schema.KERNELS, schema.MEMCPY, schema.MEMSET), device_ids)
 
 
-def _known(
+def _rows_with(
     tables: Mapping[str, Table], names: Iterable[str], column: Callable[[Table], IntArray]
 ) -> tuple[dict[str, Table], int]:
     """Some tables without the rows of which a column is not told, and how many those were."""
@@ -143,7 +143,7 @@ def processes(tables: Mapping[str, Table], threads: Threads) -> list[int]:
 def timed(tables: Mapping[str, Table]) -> tuple[dict[str, Table], int]:
     """Host tables without the rows that lack a time, and how many those were."""
     names = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS, schema.SYNCS)
-    return _known(tables, names, itemgetter("end_ns"))
+    return _rows_with(tables, names, itemgetter("end_ns"))
 
 
 def calls(events: Table, threads: Threads) -> tuple[Calls, Texts]:

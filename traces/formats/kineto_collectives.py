@@ -157,12 +157,12 @@ def collectives(kernels: Table, header: Mapping[str, object]) -> Collectives | N
         *columns,
         tuple(sorted({*compress(descriptions, purposes != NOTHING)})),
         process_groups(kernels, numbers, header),
-        _told(np.where(kernels["sequence"] < 0, NOTHING, kernels["sequence"])),
-        _told(sizes(kernels)),
+        _if_told(np.where(kernels["sequence"] < 0, NOTHING, kernels["sequence"])),
+        _if_told(sizes(kernels)),
     )
 
 
-def _told(column: IntArray) -> IntArray | None:
+def _if_told(column: IntArray) -> IntArray | None:
     if _is_told(column):
         return column
     return None

@@ -192,7 +192,7 @@ _NS_PER_US: Final = 1000
 
 def table(rows: Sequence[Row], name: str) -> Table:
     """Rows of one category as columns."""
-    given = [row.args or _NO_ARGUMENTS for row in rows]
+    arguments = [row.args or _NO_ARGUMENTS for row in rows]
     start_ns = column(_values(rows, "ts"), _NS_PER_US)
     length_ns = column(_values(rows, "dur"), _NS_PER_US)
     timed = (start_ns != NULL) & (length_ns != NULL)
@@ -204,17 +204,17 @@ def table(rows: Sequence[Row], name: str) -> Table:
         "end_ns": np.where(timed, start_ns + np.where(timed, length_ns, 0), NULL),
     }
     for field in _NUMBERS.get(name, ()):
-        numbers[field] = column(_values(given, field))
+        numbers[field] = column(_values(arguments, field))
     # the first releases wrote "stream 7"
     if name in (schema.KERNELS, schema.MEMCPY, schema.MEMSET):
         tids = [tid.removeprefix("stream ") if isinstance(tid, str) else tid for tid in tids]
     if name == schema.KERNELS:
-        numbers["grid"] = _shapes(_values(given, "grid"))
-        numbers["block"] = _shapes(_values(given, "block"))
-        numbers["warps_per_1e6_sms"] = column(_values(given, "warps_per_sm"), 1_000_000)
+        numbers["grid"] = _shapes(_values(arguments, "grid"))
+        numbers["block"] = _shapes(_values(arguments, "block"))
+        numbers["warps_per_1e6_sms"] = column(_values(arguments, "warps_per_sm"), 1_000_000)
         for field in _NAMES:
-            texts[field] = _named(_values(given, field))
-        texts["members"] = _coded(_values(given, "members"))
+            texts[field] = _named(_values(arguments, field))
+        texts["members"] = _coded(_values(arguments, "members"))
     if name == schema.OPERATORS:
         texts["problem"] = _coded(map(_problem, rows))
     return Table(numbers | {"tid": column(tids)}, texts)
@@ -263,14 +263,14 @@ def rows_of(events: object) -> list[Row]:
     return rows
 
 
-def _arguments(given: object) -> object:
+def _arguments(recorded: object) -> object:
     """Arguments whose shapes are as a part has them: not decoded, as few are ever asked for."""
-    if not isinstance(given, dict):
+    if not isinstance(recorded, dict):
         return None
-    arguments = dict(given)
+    arguments = dict(recorded)
     for name in map(_SPELLED.get, _OF_OPERATORS):
-        if name in given:
-            arguments[name] = _encoded(given[name])
+        if name in recorded:
+            arguments[name] = _encoded(recorded[name])
     return arguments
 
 

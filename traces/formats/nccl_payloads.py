@@ -122,12 +122,11 @@ def build_schemas(
         if str(name) in FIELDS and _number(kind) in _NUMBERS:
             at = 0 if offset is None else _number(offset)
             fields_of[key][-1].append(PayloadField(FIELDS[str(name)], _NUMBERS[_number(kind)], at))
-    layouts = {}
+    table = {}
     for key, fields in fields_of.items():
         sized = zip(chain(size_of[key], repeat(None)), fields, strict=False)
-        known = dict.fromkeys(PayloadSchema(size, tuple(each)) for size, each in sized)
-        layouts[key] = tuple(known)
-    return layouts
+        table[key] = tuple(dict.fromkeys(PayloadSchema(size, tuple(each)) for size, each in sized))
+    return table
 
 
 def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
@@ -146,12 +145,11 @@ def decode_payloads(blobs: Sequence[bytes], schemas: SchemaTable) -> Payloads:
         headers = np.ascontiguousarray(raw[:, :_HEADER_BYTES]).view("<u8")
         for header in dict.fromkeys(map(tuple, headers.tolist())):
             domain, schema, size, begin = header
-            layouts = schemas.get((domain, schema), ())
-            fitting = [layout for layout in layouts if layout.size in (None, size)]
-            if len(fitting) == 1 and begin <= length:
+            fit = [form for form in schemas.get((domain, schema), ()) if form.size in (None, size)]
+            if len(fit) == 1 and begin <= length:
                 mine = (headers == np.array(header, dtype=np.uint64)).all(axis=1)
                 end = min(size, length - begin)
-                _decode(raw[mine, begin : begin + end], fitting[0], places[mine], numbers)
+                _decode(raw[mine, begin : begin + end], fit[0], places[mine], numbers)
     return Payloads(**numbers)
 
 

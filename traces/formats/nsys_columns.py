@@ -169,7 +169,7 @@ def read_memory_use(tables: SqliteTables) -> MemoryUse | None:
         time_ns=time[order],
         process_gid=process[order],
         device_id=device[order],
-        used_bytes=_sums(change[order], process[order], device[order]),
+        used_bytes=_running_sums(change[order], process[order], device[order]),
         is_unmatched=(~is_told | (freed & ~pooled & (before == 0)))[order],
         correlation_id=call[order],
         is_sum=True,
@@ -188,7 +188,7 @@ def _held_before(
     return before
 
 
-def _sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
+def _running_sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
     total = np.cumsum(change)
     first = begins(process, device)
     number = np.cumsum(first) - 1

@@ -114,10 +114,10 @@ def _of_gpu(gpu: int, stamps: IntArray, metric: IntArray, percent: IntArray) -> 
     start = distinct(stamps)
     values = np.full((len(_WANTED), len(start)), np.nan)
     values[metric, np.searchsorted(start, stamps)] = percent / _PERCENT
-    return GpuSamples(gpu, start, _ends(start), *values)
+    return GpuSamples(gpu, start, _sample_ends(start), *values)
 
 
-def _ends(start: IntArray) -> IntArray:
+def _sample_ends(start: IntArray) -> IntArray:
     """Each sample lasts one period, or until the next; of one sample alone the period is not
     known.
     """

@@ -199,6 +199,7 @@ def decode_pages(
     for page in range(pages):
         base = page * page_size
         cells = data[base + 3] * 256 + data[base + 4]
+        # 13: a leaf of a table
         if data[base] != 13 or 8 + 2 * cells > usable:
             return UNUSUAL
         for place in range(base + 8, base + 8 + 2 * cells, 2):
@@ -218,6 +219,7 @@ def decode_pages(
                 return UNUSUAL
             last, is_first = rowid, False
             local = local_bytes(size, usable)
+            # a longer record ends with the number of its first overflow page
             if at + local + (4 if size > local else 0) > base + usable:
                 return UNUSUAL
             left = decode_record(data, at, size, local, slot_of, integers, capacity, row, out)

@@ -118,8 +118,9 @@ class PageFile:
         if len(header) < _HEADER_BYTES:
             raise Unusual
         size = int.from_bytes(header[16:18], "big")
-        size = 65536 if size == 1 else size
+        size = 65536 if size == 1 else size  # which two bytes cannot hold
         usual_size = 512 <= size <= 65536 and size & (size - 1) == 0
+        # 2 stands for a write-ahead log, whose newest pages are in another file
         rollback_journal = header[18:20] == b"\1\1"
         fractions = header[21:24] == b"\x40\x20\x20"
         utf8 = 1
@@ -132,6 +133,7 @@ class PageFile:
         ):
             raise Unusual
         count = os.fstat(self._file).st_size // size
+        # releases before 3.7.0 did not keep the count up to date: the two counters tell
         if header[24:28] == header[92:96] and (stated := int.from_bytes(header[28:32], "big")):
             if stated > count:
                 raise Unusual

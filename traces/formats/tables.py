@@ -109,7 +109,7 @@ def encode_texts(
         if length < 0:
             out[place_from + row] = -1
             continue
-        mixed = 2166136261
+        mixed = 2166136261  # FNV-1a of 32 bits
         for place in range(first, first + length):
             mixed = ((mixed ^ data[place]) * 16777619) & 0xFFFFFFFF
         bucket = (mixed ^ (mixed >> 15)) & mask
