@@ -160,8 +160,8 @@ def _get(form: str) -> Operation:
 
 
 _READ: Final[dict[int, Operation]] = {
-    0x80: lambda one: one.take(1),  # PROTO
-    0x95: lambda one: one.take(8),  # FRAME
+    0x80: lambda reading: reading.take(1),  # PROTO
+    0x95: lambda reading: reading.take(8),  # FRAME
     ord("("): _value(lambda: _MARK),
     ord("N"): _value(lambda: None),
     0x88: _value(lambda: True),

@@ -79,7 +79,7 @@ def estimate(
     stages = by_stage(settings, core_version, precision)
     if isinstance(stages, Missing):
         return stages
-    return max(stages, key=lambda one: one.total_bytes)
+    return max(stages, key=lambda stage: stage.total_bytes)
 
 
 def by_stage(

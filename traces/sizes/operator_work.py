@@ -123,28 +123,28 @@ def _scores(problem: Problem, at: Places) -> tuple[int, int, int]:
 
 
 def _convolution(problem: Problem, at: Places) -> Work:
-    given, weight = _shapes(problem, at[:2])
+    inputs, weight = _shapes(problem, at[:2])
     stride, padding, dilation = (_numbers(problem, place, len(weight) - 2) for place in at[2:5])
-    if len(given) != len(weight) or 0 in stride or _is_true(problem, at[5]):
+    if len(inputs) != len(weight) or 0 in stride or _is_true(problem, at[5]):
         raise _Unknown
     sides = tuple(
         (side + 2 * pad - step * (width - 1) - 1) // jump + 1
         for side, width, jump, pad, step in zip(
-            given[2:], weight[2:], stride, padding, dilation, strict=True
+            inputs[2:], weight[2:], stride, padding, dilation, strict=True
         )
     )
-    _same_channels(problem, given, weight, at[6])
+    _same_channels(problem, inputs, weight, at[6])
     if min(sides, default=0) < 1:
         raise _Unknown
-    output = (given[0], weight[0], *sides)
-    return 2 * prod(output) * prod(weight[1:]), prod(given) + prod(weight) + prod(output)
+    output = (inputs[0], weight[0], *sides)
+    return 2 * prod(output) * prod(weight[1:]), prod(inputs) + prod(weight) + prod(output)
 
 
 def _convolution_backward(problem: Problem, at: Places) -> Work:
     """A product as large as the forward one for each gradient that is asked for: of input, of
     weight.
     """
-    output, given, weight = _shapes(problem, at[:3])
+    output, inputs, weight = _shapes(problem, at[:3])
     gradients = compiled(r"True|False").findall(_value(problem, at[5]))
     if (
         len(gradients) != 3
@@ -153,9 +153,9 @@ def _convolution_backward(problem: Problem, at: Places) -> Work:
         or output[1] != weight[0]
     ):
         raise _Unknown
-    _same_channels(problem, given, weight, at[4])
+    _same_channels(problem, inputs, weight, at[4])
     count = gradients[:2].count("True")
-    moved = prod(output) + prod(given) + prod(weight)
+    moved = prod(output) + prod(inputs) + prod(weight)
     return count * 2 * prod(output) * prod(weight[1:]), count * moved
 
 

@@ -33,9 +33,9 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
     alike: dict[Texts, list[Message]] = {}
     for timeout in lines:
         alike.setdefault(_call_of(timeout), []).append(timeout)
-    several = max(alike.values(), key=len)
-    operation, sequence, group = _call_of(several[0])
-    ranks = tuple(sorted({int(line.said["rank"]) for line in several if "rank" in line.said}))
+    largest = max(alike.values(), key=len)
+    operation, sequence, group = _call_of(largest[0])
+    ranks = tuple(sorted({int(line.said["rank"]) for line in largest if "rank" in line.said}))
     world = KnobView(log.settings or Settings()).count("world_size")
     gone = tuple(sorted({*range(world)} - {*ranks})) if world and world <= MOST_RANKS.value else ()
     is_told = known_group(group) == EVERYBODY and len(ranks) > len(gone) > 0

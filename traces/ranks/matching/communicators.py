@@ -157,16 +157,16 @@ def settled_order(flat: Flat, clocks: Sequence[int], fits: Mapping[int, ClockFit
     """
     of_order = flat.of_source(GroupSource.ORDER)
     settled = _Settled(flat)
-    for operation, several in _candidates(flat, of_order, any_turn=fits is not None):
-        if len(several) > MOST.value:
+    for operation, sequences in _candidates(flat, of_order, any_turn=fits is not None):
+        if len(sequences) > MOST.value:
             continue
         if fits is None:
-            settled.add(several, _gathered(flat, several, clocks))
+            settled.add(sequences, _gathered(flat, sequences, clocks))
             continue
-        on_clock = [_on_clock(flat, rows, fits[clocks[flat.place_of(rows)]]) for rows in several]
+        on_clock = [_on_clock(flat, rows, fits[clocks[flat.place_of(rows)]]) for rows in sequences]
         if operation == Operation.EXCHANGE:
-            several, on_clock = _without_messages(settled, several, on_clock)
-        settled.add(several, by_clock(on_clock))
+            sequences, on_clock = _without_messages(settled, sequences, on_clock)
+        settled.add(sequences, by_clock(on_clock))
     return settled.flat()
 
 
@@ -209,16 +209,16 @@ class _Settled:
         self.beside: set[tuple[int, int]] = set()
         """Places in one group that is not of all: of one stage, which sends itself no messages."""
 
-    def add(self, several: Sequence[IntArray], gathered: Sequence[Members]) -> None:
+    def add(self, sequences: Sequence[IntArray], gathered: Sequence[Members]) -> None:
         """Whole sequences, each with its shift."""
         for members in gathered:
-            number = self._new(several[members[0][0]])
-            places = sorted({self._flat.place_of(several[member]) for member, _ in members})
-            if len(places) < self._places and len(several[members[0][0]]) >= _OFTEN:
+            number = self._new(sequences[members[0][0]])
+            places = sorted({self._flat.place_of(sequences[member]) for member, _ in members})
+            if len(places) < self._places and len(sequences[members[0][0]]) >= _OFTEN:
                 self.beside |= set(combinations(places, 2))
             for sequence, shift in members:
-                self._group[several[sequence]] = number
-                self._sequence[several[sequence]] = np.arange(len(several[sequence])) + shift
+                self._group[sequences[sequence]] = number
+                self._sequence[sequences[sequence]] = np.arange(len(sequences[sequence])) + shift
 
     def _new(self, rows: IntArray, other: int = 0) -> int:
         """The number of a new group, of the purpose that these rows have; `other` tells it from
@@ -234,32 +234,32 @@ class _Settled:
         """What some rows are for."""
         return self._flat.rows.kind[rows]
 
-    def of_one_program(self, several: Sequence[IntArray]) -> BoolArray:
+    def of_one_program(self, sequences: Sequence[IntArray]) -> BoolArray:
         """Which sequences are of one turn on ranks that are one rank or beside each other, shape
         (n, n).
         """
         turn_of = self._flat.group_of
-        same = np.eye(len(several), dtype=np.bool_)
-        for first, second in combinations(range(len(several)), 2):
-            mine, theirs = several[first], several[second]
+        same = np.eye(len(sequences), dtype=np.bool_)
+        for first, second in combinations(range(len(sequences)), 2):
+            mine, theirs = sequences[first], sequences[second]
             pair = sorted(map(self._flat.place_of, (mine, theirs)))
             if turn_of(mine) == turn_of(theirs) and tuple(pair) in self.beside:
                 same[first, second] = same[second, first] = True
         return same
 
     def add_messages(
-        self, several: Sequence[IntArray], which: Sequence[int], messages: Sequence[MessagesOfTwo]
+        self, sequences: Sequence[IntArray], which: Sequence[int], messages: Sequence[MessagesOfTwo]
     ) -> None:
         """Messages, of the sequences `which`. Of the rest nobody knows who had the other end."""
         for two in messages:
-            number = self._new(several[two.lower], self._flat.place_of(several[two.higher]) + 1)
+            number = self._new(sequences[two.lower], self._flat.place_of(sequences[two.higher]) + 1)
             for sequence, ends in ((two.lower, two.lower_ends), (two.higher, two.higher_ends)):
-                rows = several[sequence][ends]
+                rows = sequences[sequence][ends]
                 self._taken[rows] = True
                 self._group[rows] = number
                 self._sequence[rows] = np.arange(len(rows))
         for sequence in which:
-            rows = several[sequence][~self._taken[several[sequence]]]
+            rows = sequences[sequence][~self._taken[sequences[sequence]]]
             if len(rows):
                 self._group[rows] = self._new(rows, self._places + 1)
 
@@ -269,7 +269,7 @@ class _Settled:
 
 
 def _without_messages(
-    settled: _Settled, several: Sequence[IntArray], on_clock: Sequence[OnClock]
+    settled: _Settled, sequences: Sequence[IntArray], on_clock: Sequence[OnClock]
 ) -> tuple[list[IntArray], list[OnClock]]:
     """The sequences of exchanges that are none of messages; those are settled.
 
@@ -277,12 +277,12 @@ def _without_messages(
     beside each other run one program: of their sequences of one turn most decide.
     """
     kind, first = (
-        settled.kind_of(np.concatenate(several)),
-        sums_before(ints([*map(len, several)])),
+        settled.kind_of(np.concatenate(sequences)),
+        sums_before(ints([*map(len, sequences)])),
     )
     known = parts.least(kind == COMM_KINDS.index("pp_p2p"), first)
     may = known | parts.most(kind == COMM_KINDS.index("sendrecv_unresolved"), first)
-    exchanges = [*compress(several, may)]
+    exchanges = [*compress(sequences, may)]
     among = Exchanges.of([*compress(on_clock, may)])
     stage = among.stage_size()
     alone = ~none_of(len(exchanges)) if stage else ~among.are_whole()
@@ -293,7 +293,7 @@ def _without_messages(
     settled.add_messages(exchanges, which, among.messages(which, settled.beside, stage))
     remains = ~may
     remains[may] = ~sends
-    return [*compress(several, remains)], [*compress(on_clock, remains)]
+    return [*compress(sequences, remains)], [*compress(on_clock, remains)]
 
 
 def _on_clock(flat: Flat, rows: IntArray, fit: ClockFit) -> OnClock:
@@ -301,20 +301,20 @@ def _on_clock(flat: Flat, rows: IntArray, fit: ClockFit) -> OnClock:
     return OnClock(flat.place_of(rows), fit.times_of(start_ns), fit.times_of(end_ns))
 
 
-def _gathered(flat: Flat, several: Sequence[IntArray], clocks: Sequence[int]) -> list[Members]:
+def _gathered(flat: Flat, sequences: Sequence[IntArray], clocks: Sequence[int]) -> list[Members]:
     """Groups of sequences, by number.
 
     Two ranks are together where their ends are, and not much farther apart than those of the rank
     that either fits best: ranks of other groups work in nearly the same rhythm.
     """
     fits: dict[tuple[int, int], tuple[float, int]] = {}
-    for (first, led), (second, own) in combinations(enumerate(several), 2):
+    for (first, led), (second, own) in combinations(enumerate(sequences), 2):
         one_clock = clocks[flat.place_of(led)] == clocks[flat.place_of(own)]
         ends_ns = flat.rows.end_ns
         if (fitted := shift_between(ends_ns[own], ends_ns[led], one_clock=one_clock)) is not None:
             fits[first, second] = fitted
-    best = best_of(fits, len(several))
-    together = Gathered(len(several))
+    best = best_of(fits, len(sequences))
+    together = Gathered(len(sequences))
     for (first, second), (residual_ns, by) in sorted(fits.items(), key=lambda fit: fit[1][0]):
         if residual_ns <= FARTHER * max(min(best[first], best[second]), FINEST_NS):
             together.join(first, second, by)

@@ -163,8 +163,8 @@ def _fitted(
     together = several & matched.ends_together
     island = _islands(matched, clock, together, count)
     joining = several & parts.varies(island[clock], matched.first)
-    for which in (together | joining, several):
-        used = which & _some(matched, clock, which)
+    for chosen in (together | joining, several):
+        used = chosen & _some(matched, clock, chosen)
         rows = parts.spread(used, matched.first)
         fits = fit_clocks(end[rows], clock[rows], sums_before(matched.sizes[used]), count)
         if fits.known[distinct(clock)].all():
@@ -275,10 +275,10 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
     source, fits = ClockSource.COLLECTIVES, clocks.by_fingerprint()
     if not clocks.aligned:
         source, fits = ClockSource.SESSION_START, by_sessions(summaries)
-    for clock, several in places.items():
+    for clock, members in places.items():
         if (fit := fits.get(clock)) is not None:
             at = fit.base_ns, fit.offset_ns, fit.drift_ppm + 0.0
-            yield sections.ClockFit(tuple(several), source, *at)
+            yield sections.ClockFit(tuple(members), source, *at)
 
 
 def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
@@ -298,12 +298,10 @@ def hold(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, 
     """Whether what ends on all ranks at once does so on these clocks, and joins them all."""
     fingerprints, clock = clocks_of(summaries)
     ahead_ns = ints([fits[clock].offset_ns for clock in fingerprints])
-    several = matched.take(
-        matched.ends_together & parts.varies(clock[matched.place], matched.first)
-    )
-    end_ns = several.end_ns - ahead_ns[clock[several.place]]
-    apart_ns = parts.most(end_ns, several.first) - parts.least(end_ns, several.first)
+    shared = matched.take(matched.ends_together & parts.varies(clock[matched.place], matched.first))
+    end_ns = shared.end_ns - ahead_ns[clock[shared.place]]
+    apart_ns = parts.most(end_ns, shared.first) - parts.least(end_ns, shared.first)
     agreeing = apart_ns <= MEET.value
-    if agreeing.sum() * 2 < len(several):
+    if agreeing.sum() * 2 < len(shared):
         return False
-    return _islands_of(several.take(agreeing), clock, matched.recorded.place) == 1
+    return _islands_of(shared.take(agreeing), clock, matched.recorded.place) == 1

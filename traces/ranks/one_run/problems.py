@@ -76,9 +76,9 @@ def same_ranks(left: Left) -> list[Problem]:
         if summary.identity.rank is not None:
             of_rank[summary.identity.rank].append(index)
     again: set[int] = set()
-    for several in of_rank.values():
-        if len(several) > 1:
-            again |= {*several} - {max(several, key=lambda index: _shared(left[index], members))}
+    for indices in of_rank.values():
+        if len(indices) > 1:
+            again |= {*indices} - {max(indices, key=lambda index: _shared(left[index], members))}
     return _left_out(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
 
 
@@ -249,9 +249,9 @@ def _same_process(left: Left) -> Iterator[tuple[int, int]]:
         identity = left[index].identity
         if identity.process is not None and identity.rank is None:
             of_process[identity.process, identity.device].append(index)
-    for several in of_process.values():
-        for before, index in pairwise(several):
-            for earlier in dict.fromkeys((several[0], before)):  # of thousands, not each with each
+    for indices in of_process.values():
+        for before, index in pairwise(indices):
+            for earlier in dict.fromkeys((indices[0], before)):  # of thousands, not each with each
                 ours, theirs = spans[earlier], spans[index]
                 if ours[1] < theirs[0] or theirs[1] < ours[0]:
                     yield earlier, index

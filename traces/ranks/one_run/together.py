@@ -174,7 +174,7 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
         return [
             _about(ProblemKind.APART, everyone, left, "they took part in no collective in common")
         ]
-    several = np.bincount(matched.place, minlength=len(left)) > 0
+    seen = np.bincount(matched.place, minlength=len(left)) > 0
     traces: set[str] = set()
     sizes: set[int | None] = set()
     for summary in compress(left.values(), ~apart):
@@ -188,7 +188,7 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
         ]
     )
     problems = []
-    for which, left_out in ((apart & (several | ~ours), True), (apart & ~several & ours, False)):
+    for which, left_out in ((apart & (seen | ~ours), True), (apart & ~seen & ours, False)):
         if which.any():
             places = np.flatnonzero(which)
             problems.append(_about(ProblemKind.APART, places, left, reason, left_out=left_out))

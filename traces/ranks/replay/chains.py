@@ -135,14 +135,14 @@ def replayed(
     was_ns = chains.start_ns
     count, rows = len(first) - 1, np.arange(len(after))
     instance = np.append(parts.numbers(first), count)
-    several = [after, np.where(behind == after, NO_ROW, behind)]
+    befores = [after, np.where(behind == after, NO_ROW, behind)]
     if chains.beside is not None:
-        several.append(np.where(after == NO_ROW, NO_ROW, chains.beside[after]))
+        befores.append(np.where(after == NO_ROW, NO_ROW, chains.beside[after]))
     if chains.slowed is not None:
-        several.append(chains.slowed.beneath)
-    before = instance[np.concatenate(several)]
+        befores.append(chains.slowed.beneath)
+    before = instance[np.concatenate(befores)]
     has_before = before != count
-    follower, before = np.tile(rows, len(several))[has_before], before[has_before]
+    follower, before = np.tile(rows, len(befores))[has_before], before[has_before]
     waits_for = np.bincount(instance[follower], minlength=count)
     order = np.argsort(before)  # those who wait, by the instance that they wait for
     followers = instance[follower[order]]

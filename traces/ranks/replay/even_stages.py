@@ -86,8 +86,8 @@ def _stretches(matched: Matched, chains: Chains) -> IntArray:
     """
     messages = messages_of(matched).astype(np.int64)
     of_instance = group_of(families_of(matched), members_of(matched), messages, matched.operation)
-    what = of_instance.astype(np.int64)[matched.instance]
-    return group_of(what, np.where(chains.after == NO_ROW, NO_ROW, what[chains.after])).astype(
+    kind = of_instance.astype(np.int64)[matched.instance]
+    return group_of(kind, np.where(chains.after == NO_ROW, NO_ROW, kind[chains.after])).astype(
         np.int64
     )
 

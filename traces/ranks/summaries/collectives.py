@@ -189,13 +189,13 @@ def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communica
     """
     rows = called.calls[:, inside[called.calls[0]]]
     keys = np.stack((kind[rows[0]], rows[1], rows[2]))
-    several, place = np.unique(keys, axis=1, return_inverse=True)
-    place, count = place.reshape(-1), several.shape[1]
+    triples, place = np.unique(keys, axis=1, return_inverse=True)
+    place, count = place.reshape(-1), triples.shape[1]
     sent, received = sums_of(rows[3], place, count), sums_of(rows[4], place, count)
     most = np.sort(order_of(-(sent + received))[:_MOST])
     own = dict(zip(known.hashes.tolist(), known.own_rank.tolist(), strict=True))
-    where = ints([max(own.get(key, UNKNOWN), UNKNOWN) for key in several[1].tolist()])
-    return Peers(several[0], several[1], where, several[2], sent, received).take(most)
+    where = ints([max(own.get(key, UNKNOWN), UNKNOWN) for key in triples[1].tolist()])
+    return Peers(triples[0], triples[1], where, triples[2], sent, received).take(most)
 
 
 _OPERATIONS: Final = {

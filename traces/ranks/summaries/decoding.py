@@ -142,13 +142,13 @@ def _as_told(identity: Identity) -> Identity:
     """
     if not (_WORD.fullmatch(identity.kind) and _WORD.fullmatch(identity.version or "")):
         raise ValueError("no recorder")
-    given = None
+    source = None
     if identity.world_size_from is not None:
         file, mark, line = identity.world_size_from.rpartition(":")
-        given = told_name(line)
+        source = told_name(line)
         if mark and line.isdecimal():
-            given = f"{told_name(file)}:{line}"
-    return replace(identity, trace=told_name(identity.trace), world_size_from=given)
+            source = f"{told_name(file)}:{line}"
+    return replace(identity, trace=told_name(identity.trace), world_size_from=source)
 
 
 def _tables(wire: Wire) -> Iterator[tuple[type[Rows], IntArray]]:
@@ -157,17 +157,17 @@ def _tables(wire: Wire) -> Iterator[tuple[type[Rows], IntArray]]:
     for block, kinds in zip((wire.narrow, wire.wide), TABLES, strict=True):
         shapes, cells = [], 0
         for kind in kinds:
-            few, rows = len(kind.__match_args__), next(lengths)
+            count, rows = len(kind.__match_args__), next(lengths)
             if rows < 0:
                 raise ValueError("not whole")
-            shapes.append((few, rows))
-            cells += few * rows
+            shapes.append((count, rows))
+            cells += count * rows
         width = block[0] if block else 0
         if cells > _CELLS or width not in TYPES or len(block) != 1 + cells * width:
             raise ValueError("not whole")
         numbers = np.frombuffer(block[1:], dtype=TYPES[width]).astype(np.int64)
-        for kind, (few, rows) in zip(kinds, shapes, strict=True):
-            table, numbers = numbers[: few * rows].reshape(few, rows), numbers[few * rows :]
+        for kind, (count, rows) in zip(kinds, shapes, strict=True):
+            table, numbers = numbers[: count * rows].reshape(count, rows), numbers[count * rows :]
             for row in RISING.get(kind, ()):
                 np.cumsum(table[row], out=table[row])
             yield kind, table

@@ -118,14 +118,14 @@ def _groups(matched: Matched, exchanges: BoolArray) -> IntArray:
     place = matched.place
     ends = parts.least(place, first), parts.most(place, first)
     kind = np.stack((size, *ends, parts.total(place, first), parts.total(place**2, first)))
-    several, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
+    kinds, number = np.unique(kind[:, exchanges], axis=1, return_inverse=True)
     rows = np.flatnonzero(exchanges[matched.instance])
     met = np.stack((place[rows], np.repeat(number.reshape(-1), size[exchanges])))
     pairs, times = np.unique(met, axis=1, return_counts=True)
     order = order_of(times)
     label[pairs[0][order]] = pairs[1][order]  # rising: the most often stays
-    has = np.bincount(label[label != UNKNOWN], minlength=several.shape[1])
-    return np.where(np.append(has == several[0], False)[label], label, UNKNOWN)
+    has = np.bincount(label[label != UNKNOWN], minlength=kinds.shape[1])
+    return np.where(np.append(has == kinds[0], False)[label], label, UNKNOWN)
 
 
 def _cells(tables: Sequence[ExpertWork], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:

@@ -127,17 +127,17 @@ def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray
     """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not
     recorded.
     """
-    given = matched.recorded.rows.size_bytes[matched.at]
+    sent = matched.recorded.rows.size_bytes[matched.at]
     received = messages_beside(summaries).received_bytes[matched.at]
     first = matched.first
     lasts_ns = matched.length_ns
     shortest = lasts_ns == parts.spread(parts.least(lasts_ns, first), first)
-    of_shortest = parts.most(np.where(shortest, np.maximum(given, received), UNKNOWN), first)
-    of_all = parts.most(given, first) * np.where(
+    of_shortest = parts.most(np.where(shortest, np.maximum(sent, received), UNKNOWN), first)
+    of_all = parts.most(sent, first) * np.where(
         matched.operation == Operation.ALL_GATHER, np.diff(first), 1
     )
     exchanges = ~np.isin(matched.operation, _OF_ONE_SIZE)
-    known = parts.least(given, first) != UNKNOWN
+    known = parts.least(sent, first) != UNKNOWN
     return np.where(known, np.where(exchanges, of_shortest, of_all), UNKNOWN)
 
 

@@ -104,9 +104,9 @@ def _votes(
     seen = np.stack((matched.place[rows], group))
     for count in np.unique(size).tolist():
         at = first[size == count][:, None] + np.arange(count)
-        for several in np.unique(seen[:, at].transpose(1, 0, 2), axis=0):
-            own = [groups[place][number].own for place, number in several.T.tolist()]
-            _vote(votes, several[0].tolist(), own)
+        for meeting in np.unique(seen[:, at].transpose(1, 0, 2), axis=0):
+            own = [groups[place][number].own for place, number in meeting.T.tolist()]
+            _vote(votes, meeting[0].tolist(), own)
     return votes
 
 
@@ -151,13 +151,13 @@ def _by_ends(
     for end in sorted(beside):
         if len(beside[end]) > 1 or end in stage:
             continue
-        way = [end]
-        while following := {*beside[way[-1]]}.difference(way[-2:]):  # one at most
-            way += following
-        turned = _first_is_last(summaries[way[0]], summaries[way[-1]])
+        path = [end]
+        while following := {*beside[path[-1]]}.difference(path[-2:]):  # one at most
+            path += following
+        turned = _first_is_last(summaries[path[0]], summaries[path[-1]])
         if turned is None:
             return _NO_ENDS
-        stage |= codes_of(way[::-1] if turned else way)
+        stage |= codes_of(path[::-1] if turned else path)
     if len(stage) == len(beside):
         return stage
     return _NO_ENDS

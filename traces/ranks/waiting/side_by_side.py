@@ -92,18 +92,18 @@ def _quotient(values: FloatArray, of: FloatArray) -> FloatArray:
     return np.divide(values, of, out=np.full(values.shape, np.nan), where=of > 0)
 
 
-def _median_of_others(several: FloatArray) -> FloatArray:
+def _median_of_others(table: FloatArray) -> FloatArray:
     """Of each row the median of all other rows, without NaN; NaN where there is none."""
-    ordered = np.sort(several, axis=0)  # NaN last
-    count = np.sum(~np.isnan(several), axis=0)
-    place = np.argsort(np.argsort(several, axis=0, kind="stable"), axis=0, kind="stable")
+    ordered = np.sort(table, axis=0)  # NaN last
+    count = np.sum(~np.isnan(table), axis=0)
+    place = np.argsort(np.argsort(table, axis=0, kind="stable"), axis=0, kind="stable")
     left = count - 1
     low, high = (left - 1) // 2, left // 2
     low, high = low + (place <= low), high + (place <= high)
-    last = len(several) - 1
+    last = len(table) - 1
     lower = np.take_along_axis(ordered, np.clip(low, 0, last), axis=0)
     upper = np.take_along_axis(ordered, np.clip(high, 0, last), axis=0)
-    return np.where((left > 0) & ~np.isnan(several), (lower + upper) / 2, np.nan)
+    return np.where((left > 0) & ~np.isnan(table), (lower + upper) / 2, np.nan)
 
 
 @frozen
@@ -285,15 +285,15 @@ def device_factors(
     return factor
 
 
-def _side_by_side(several: Sequence[KernelTimes]) -> FloatArray:
-    rows = KernelTimes.joined(*several)
-    row = places_of(several)
+def _side_by_side(tables: Sequence[KernelTimes]) -> FloatArray:
+    rows = KernelTimes.joined(*tables)
+    row = places_of(tables)
     own = ~np.isin(rows.key, _BY_TOKENS)
     rows, row = rows.take(own), row[own]
     kinds = distinct(rows.kernel)
     cell = row, np.searchsorted(kinds, rows.kernel)
     columns = rows.median_ns, rows.total_ns, rows.key, rows.count
-    medians_ns, total_ns, key, count = np.full((len(columns), len(several), len(kinds)), np.nan)
+    medians_ns, total_ns, key, count = np.full((len(columns), len(tables), len(kinds)), np.nan)
     for table, values in zip((medians_ns, total_ns, key, count), columns, strict=True):
         table[cell] = values
     return _by_time(
