@@ -108,7 +108,7 @@ def weigh(base: Subject, new: Subject) -> Weighed:
 def _answer(votes: list[int]) -> bool | None:
     if sum(votes) > 0:
         return True
-    if min(votes, default=0) < 0:
+    if any(votes):
         return False
     return None
 

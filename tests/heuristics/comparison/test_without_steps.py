@@ -63,6 +63,9 @@ def verdict(base: Rank, new: Rank) -> str:
         (window(100, std_ms=0.004), window(100.5, std_ms=0.004), "undecided"),  # 0.5 and 1.1 ms of 1
         (window(100, wait_ms=20), window(100.5, wait_ms=20), "undecided"),  # a sixth is not launches
         (window(100, count=7), window(104, count=7), "undecided"),  # too few to know how they vary
+        (window(100, count=7, other=99), window(104, count=8, other=99), "undecided"),  # of one side
+        (window(100, count=8), window(104, count=8), "regression"),
+        (window(100, std_ms=0.03), window(104), "undecided"),  # 3 ms of one side alone: 5.9 of 4 ms
         (window(100), window(104, count=10_500), "not_comparable"),
     ],
 )  # fmt: skip
@@ -93,6 +96,15 @@ def test_start_up_is_no_part_of_what_is_by_half_longer() -> None:
 def test_steps_that_decide_nothing_are_not_decided_by_half() -> None:
     sides = [rank(row("compute.other", *[10 * MS, most * MS] * 2, count=8),
         kernels=(kernel("solve", 100, count=8, key="compute.other"),)) for most in (300, 500)]  # fmt: skip
+    assert verdict(*sides) == verdict(window(100, count=2), sides[0]) == "undecided"
+
+
+def test_where_no_witness_tells_of_the_same_work_nothing_is_decided_by_half() -> None:
+    sides = []
+    for ms, solves in ((100, 2), (200, 3)):
+        several = [kernel(f"{name}_{ms}", ms * MS, count=count, key="compute.other")
+            for name, count in (("solve", solves), ("sort", 4 - solves))]  # fmt: skip
+        sides.append(rank(row("compute.other", ms * MS, count=4), kernels=tuple(several), source="none"))
     assert verdict(*sides) == "undecided"
 
 

@@ -56,7 +56,8 @@ def test_twice_as_many_microbatches_of_half_the_size_are_one_batch() -> None:
 def test_all_copies_twice_as_large_are_twice_the_samples_and_one_of_them_another_format() -> None:
     base = rank(work=work((IMAGES, 1), (LABELS, 1)))
     assert heard("batch", base, rank(work=work((2 * IMAGES, 1), (2 * LABELS, 1)))) is False
-    assert heard("batch", base, rank(work=work((IMAGES // 2, 1), (LABELS, 1)))) is None
+    for images in (IMAGES, IMAGES // 2, 3 * IMAGES):  # the same batch, another format, and other input
+        assert heard("batch", base, rank(work=work((images, 1), (LABELS, 1)))) is None
 
 
 OPERATORS = {**{"aten__mm": 12.0, "aten__add": 30.0, "aten__relu": 8.0, "aten__view": 40.0, "aten__sum": 3.0},
@@ -86,6 +87,7 @@ def test_a_family_has_no_number_format_and_is_spelled_alike_by_each_recorder() -
         "void at::native::vectorized_elementwise_kernel<(int)8, at::native::AddFunctor<c10::BFloat16>>(int)",
     )
     assert len({family_of(name) for name in names}) == 1
+    assert [family_of(name) for name in ("void f(int (*)(long))(x) more", "a) b")] == ["f more", "a b"]
     one, other, more = (
         rank(kernels=(kernel(name, 10, count=count),))
         for name, count in zip((*names, names[1]), (1, 1, 2), strict=True)
@@ -111,6 +113,7 @@ def test_kernels_of_one_name_cover_as_much_unless_the_batch_or_the_model_is_anot
     assert heard("grids", grids(64, 128, 256), grids(64, 128, 256)) is True
     assert heard("grids", grids(64, 128, 256), grids(128, 256, 512)) is False
     assert heard("grids", grids(64, 128, 256), grids(128, 256, 512, count=20)) is None  # other microbatches
+    assert heard("grids", grids(1, 1, 1), grids(1, 1, 1)) is None  # one block covers anything
 
 
 def blocks(width: int, block: int | None, count: int = 20) -> Rank:
@@ -139,7 +142,7 @@ def test_a_kernel_in_pieces_has_as_many_threads() -> None:
 
 def gives_back(count: int, size_bytes: int | None) -> Rank:
     """Copies to the host over two steps."""
-    return rank(work=Work((), {}, HostCopies(0, 0, 0), HostCopies(count, size_bytes, 0)))
+    return rank(work=Work((), {}, None, HostCopies(count, size_bytes, 0)))
 
 
 def test_what_goes_back_to_the_host_is_as_many_bytes_in_as_many_copies_or_more() -> None:
@@ -193,6 +196,26 @@ def in_grids(same: int, all_: int) -> tuple[Rank, Rank]:
     return grids(*widths, count=1), grids(*(one if one < 2 + same else 99 + one for one in widths), count=1)
 
 
+def kinds(*often: int) -> Rank:
+    """Kernels of these names, so often a step; two steps."""
+    return rank(kernels=tuple(
+        kernel(name, 10, count=2 * count, key=key) for (name, key), count in zip(FAMILIES, often, strict=True)
+    ))  # fmt: skip
+
+
+FAMILIES = [(name, "compute.other") for name in ("alpha", "beta", "gamma", "delta", "theta")]
+FAMILIES += [("ring", "comm.tp"), ("tree", "comm.dp"), ("sgemm", "compute.gemm"), ("hgemm", "compute.gemm")]
+"""Five families that no library exchanges, and four that are not counted."""
+
+
+def test_of_families_with_counts_of_their_own_four_of_five_are_beyond_chance() -> None:
+    """Of five counts two are the same by chance in a fifth of the pairs; of one count in all."""
+    others = (3, 6, 9, 12)
+    assert heard("kinds", kinds(10, 20, 40, 80, 160, *others), kinds(10, 20, 40, 80, 500, *(1,) * 4)) is True
+    assert heard("kinds", kinds(*[10] * 5, *others), kinds(*[10] * 4, 20, *others)) is None
+    assert heard("kinds", kinds(*[10] * 5, *others), kinds(*[10] * 2, 20, 20, 20, *others)) is False
+
+
 def bytes_of(number: int) -> tuple[Rank, Rank]:
     return rank(work=work((number, 1))), rank(work=work((number, 1)))
 
@@ -210,12 +233,13 @@ def test_a_witness_is_silent_between_its_limits() -> None:
         ("ranges", names(8, 10), None), ("ranges", names(5, 10), None), ("ranges", names(4, 10), False),
         ("ranges", (rank(), names(5, 5)[0]), None), ("names", shared(90), True), ("names", shared(25), None),
         ("names", shared(24), False), ("grids", in_grids(7, 7), None), ("grids", in_grids(5, 10), True),
+        ("grids", in_grids(8, 8), True),
         ("grids", in_grids(4, 10), None), ("grids", in_grids(2, 10), False),
         ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
         ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
-        ("products", (rank(kernels=gemms(9, "flash_fwd_kernel")), rank(kernels=gemms(9, "flash_bwd_kernel"))),
-         True),
+        ("products", (rank(kernels=gemms(9, "flash_fwd_kernel")),
+                      rank(kernels=gemms(9, "flash_bwd_kernel") + gemms(9, "flash_bwd_preprocess"))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(125))), None),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(126))), False),
     ]  # fmt: skip
@@ -225,8 +249,9 @@ def test_a_witness_is_silent_between_its_limits() -> None:
 
 WEIGHED = """
 input_bytes - products, grids - input_bytes, kinds - products, products - names, products - kinds,
-passes - kinds, ranges names - passes: True; kinds - products names, passes - ranges, ranges - passes,
-names - kinds, grids - names, input_bytes - passes, input_bytes - grids, - grids, - batch: False; -: None
+passes - kinds, ranges names - passes, input_bytes - ranges batch: True; kinds - products names,
+passes - ranges, ranges - passes, names - kinds, grids - names, input_bytes - passes, input_bytes - grids,
+grids passes - batch, - grids, - batch: False; -, batch -: None
 """
 """Who agrees and who contradicts, and whether it is the same work: as many, and as large."""
 
