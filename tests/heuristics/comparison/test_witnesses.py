@@ -113,7 +113,6 @@ def test_kernels_of_one_name_cover_as_much_unless_the_batch_or_the_model_is_anot
     assert heard("grids", grids(64, 128, 256), grids(64, 128, 256)) is True
     assert heard("grids", grids(64, 128, 256), grids(128, 256, 512)) is False
     assert heard("grids", grids(64, 128, 256), grids(128, 256, 512, count=20)) is None  # other microbatches
-    assert heard("grids", grids(1, 1, 1), grids(1, 1, 1)) is None  # one block covers anything
 
 
 def blocks(width: int, block: int | None, count: int = 20) -> Rank:
@@ -168,6 +167,11 @@ def test_grids_that_follow_the_data_tell_nothing() -> None:
         norms = (kernel(f"norm {place}", 1, count=launches, key="compute.norm") for place in range(9))
         steady = rank(lengths_ns=(10,) * 10, kernels=tuple(norms))
         assert heard("grids", steady, steady) is agrees
+    norm = partial(kernel, "norm", 9, count=20)
+    for one in (kernel("sgemm", 9, count=20), norm(key="compute.permute"), norm(key="comm.tp"),
+        norm(key="compute.norm", grid=(1, 1, 1)), norm(key="compute.norm", grid=None)):  # fmt: skip
+        side = rank(kernels=(one,))
+        assert heard("grids", side, side) is None
 
 
 def gemms(count: int, name: str = "ampere_sgemm_128x64_tn") -> tuple[Kernel, ...]:

@@ -15,7 +15,7 @@ from heuristics.result.compared import Grid, Worked
 from heuristics.result.configured import ConfigFinding
 from tests.doubles.result import double
 from tests.doubles.suspects import MS, change, facts
-from tests.doubles.told_suspects import first, ids, row, told_of
+from tests.doubles.told_suspects import first, ids, place, row, told_of
 
 
 def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
@@ -113,6 +113,15 @@ def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -
     kernels = [Worked("first", "compute.gemm", 3, 2 * MS), Worked("second", "compute.gemm", 5, MS)]
     assert ways._done(kernels, 3 * MS) == "3.00 ms (3 x first and others)"
     assert ways._done((), 0).endswith("(none)")
+
+
+def test_of_kernels_and_of_places_the_first_two_are_told() -> None:
+    three = "; ".join(f"kernels gemm slower {ms}>9" for ms in (1, 2, 3))
+    exchanged = place("gemm: 1 tile 1 > 1 block 2")
+    view = View(replace(told_of(three), exchanged=replace(exchanged, rows=exchanged.rows * 3)))
+    told = [one.partition(": ")[2] for one in ways.kernels_of("compute.gemm", "slower", view)]
+    assert told == [f"{ms}.00 ms -> 9.00 ms, grid: 1x1x1 -> 2x1x1" for ms in (1, 2)]
+    assert ways.places_of("compute.gemm", view) == ("1.00 ms (1 x tile) -> 2.00 ms (1 x block)",) * 2
 
 
 @pytest.mark.parametrize(
