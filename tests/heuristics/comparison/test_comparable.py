@@ -292,6 +292,9 @@ WGRAD = kernel("wgrad", 80, count=8)
         # a forward that runs again is told by backward kernels
         (rank(kernels=(GEMM, WGRAD)), rank(kernels=(kernel("gemm", 160, count=16), WGRAD)), ""),
         (rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4)), ""),
+        (rank(kernels=passes(4, 3)), rank(kernels=passes(4, 2)), ""),  # two backward kernels tell nothing
+        (rank(kernels=passes(3, 3)), rank(kernels=passes(9, 3)), ""),
+        (rank(kernels=(GEMM, WGRAD)), rank(kernels=(kernel("gemm", 800, count=80), WGRAD)), "step!"),
         (rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(8, 8, adam=300)), "step!"),
         (rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(5, 5, adam=300)), "step!"),
         (rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20)), ""),

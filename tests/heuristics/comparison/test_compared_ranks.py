@@ -204,8 +204,7 @@ def of(number: int | None, device: int, *lengths_ms: int) -> Rank:
 def test_a_process_with_two_gpus_has_one_number_twice_and_each_gpu_its_own_pair() -> None:
     both = replace(result(), ranks=(of(0, 0, 10, 10), of(0, 1, 20, 20)))
     turned = replace(both, ranks=both.ranks[::-1])
-    found = [(pair.base.device, pair.new.device, pair.by) for pair in pair_ranks(both, turned, None, None)]
-    assert found == [(0, 0, "rank"), (1, 1, "rank")]
+    assert devices(both, turned) == [(0, 0, "rank"), (1, 1, "rank")]
 
 
 def test_no_change_of_the_first_rank_is_none_of_the_run_where_another_changed() -> None:
@@ -219,15 +218,11 @@ def test_no_change_of_the_first_rank_is_none_of_the_run_where_another_changed() 
     assert gate.state != "passed"
 
 
-@pytest.mark.parametrize(
-    ("new_us", "verdict"), [(10_100, "no_change"), (10_101, "undecided"), (9_900, "undecided")]
-)
-def test_another_rank_contradicts_from_more_than_a_hundredth_of_the_shorter_step(
-    new_us: int, verdict: str
-) -> None:
+def test_another_rank_contradicts_from_more_than_a_hundredth_of_the_shorter_step() -> None:
     base = replace(result(), ranks=(of(0, 0, 10, 10), of(1, 1, 10, 10)))
-    other = rank(lengths_ns=(new_us * 1_000,) * 2, rank=1, device=1, ledger=None)
-    assert compare(base, replace(base, ranks=(base.ranks[0], other))).verdict == verdict
+    for new_us, verdict in ((10_100, "no_change"), (10_101, "undecided"), (9_900, "undecided")):
+        other = rank(lengths_ns=(new_us * 1_000,) * 2, rank=1, device=1, ledger=None)
+        assert compare(base, replace(base, ranks=(base.ranks[0], other))).verdict == verdict
 
 
 def test_a_window_is_told_without_steps_and_a_gpu_that_is_chosen_is_compared() -> None:
@@ -247,5 +242,4 @@ def test_a_window_is_told_without_steps_and_a_gpu_that_is_chosen_is_compared() -
 
 def test_ranks_without_numbers_or_groups_are_paired_in_their_order() -> None:
     two = replace(result(), ranks=(of(None, 3, 10, 10), of(None, 4, 20, 20)))
-    assert [(pair.base.device, pair.by) for pair in pair_ranks(two, two, None, None)] == [(3, "order"),
-        (4, "order")]  # fmt: skip
+    assert devices(two, two) == [(3, 3, "order"), (4, 4, "order")]

@@ -94,14 +94,9 @@ def test_what_a_prediction_that_did_not_hold_means() -> None:
 
 
 def test_what_the_trace_shows_counts_where_no_configuration_is_known() -> None:
-    before, after = base(), side(14, 80, {}, detected={"ep_overlap": True})
-    one = only(without_configuration(before), without_configuration(after))
+    sides = base(), side(14, 80, {}, detected={"ep_overlap": True})
+    one = only(*(replace(each, configuration=None) for each in sides))
     assert (one.by, one.outcome) == ("trace", "met")
-
-
-def without_configuration(one: Result) -> Result:
-    """The same result without its configuration."""
-    return replace(one, configuration=None)
 
 
 def test_a_fix_that_neither_side_changed_is_not_expected() -> None:

@@ -99,22 +99,18 @@ def test_steps_that_decide_nothing_are_not_decided_by_half() -> None:
     assert verdict(*sides) == verdict(window(100, count=2), sides[0]) == "undecided"
 
 
+def several(*kernels: tuple[str, int, int]) -> Rank:
+    """One window of kernels by name, ms in all and count."""
+    made = tuple(kernel(name, ms * MS, count=count, key="compute.other") for name, ms, count in kernels)
+    work_ns, count = sum(one.work_ns for one in made), sum(one.count for one in made)
+    return rank(row("compute.other", work_ns, count=count), kernels=made, source="none")
+
+
 def test_where_no_witness_tells_of_the_same_work_nothing_is_decided_by_half() -> None:
-    sides = []
-    for ms, solves in ((100, 2), (200, 3)):
-        several = [kernel(f"{name}_{ms}", ms * MS, count=count, key="compute.other")
-            for name, count in (("solve", solves), ("sort", 4 - solves))]  # fmt: skip
-        sides.append(rank(row("compute.other", ms * MS, count=4), kernels=tuple(several), source="none"))
-    assert verdict(*sides) == "undecided"
+    base = several(("solve_1", 50, 2), ("sort_1", 50, 2))
+    assert verdict(base, several(("solve_2", 150, 3), ("sort_2", 50, 1))) == "undecided"
 
 
 def test_launches_decide_nothing_where_other_kernels_do_half_of_the_work() -> None:
-    sides = []
-    for ms, name in ((50, "sort"), (54, "merge")):
-        several = [
-            kernel(one, work * MS, count=5_000, key="compute.other")
-            for one, work in (("solve", ms), (name, 50))
-        ]
-        total = row("compute.other", (ms + 50) * MS, count=10_000)
-        sides.append(rank(total, kernels=tuple(several), source="none"))
-    assert verdict(*sides) == "undecided"
+    base = several(("solve", 50, 5_000), ("sort", 50, 5_000))
+    assert verdict(base, several(("solve", 54, 5_000), ("merge", 50, 5_000))) == "undecided"

@@ -41,16 +41,13 @@ def test_a_batch_is_as_many_bytes_to_the_byte() -> None:
     assert heard("input_bytes", base, rank(work=work((IMAGES, 1), (LABELS, 1)))) is True
     assert heard("input_bytes", base, rank(work=work((IMAGES, 1), (LABELS + 8, 1)))) is False
     assert heard("input_bytes", base, rank()) is None  # a result of an earlier release
+    assert heard("input_bytes", rank(work=work((2_000, 1))), rank(work=work((1_000, 2)))) is True
 
 
 def test_images_in_another_format_beside_the_same_labels_tell_nothing_of_the_batch() -> None:
     base = rank(work=work((IMAGES, 1), (LABELS * 8, 1)))
     assert heard("input_bytes", base, rank(work=work((IMAGES // 2, 1), (LABELS * 8, 1)))) is None
     assert heard("input_bytes", base, rank(work=work((IMAGES * 3, 1), (LABELS * 8, 1)))) is False
-
-
-def test_twice_as_many_microbatches_of_half_the_size_are_one_batch() -> None:
-    assert heard("input_bytes", rank(work=work((2_000, 1))), rank(work=work((1_000, 2)))) is True
 
 
 def test_all_copies_twice_as_large_are_twice_the_samples_and_one_of_them_another_format() -> None:

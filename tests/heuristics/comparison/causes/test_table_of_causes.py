@@ -193,6 +193,7 @@ host_uncovered: python 1>5; gemm 40>30 count 100>50
 kernel_gaps: kernel_gap 1>5; gemm 40; graphs 0.6 > 0.1
 kernel_gaps: kernel_gap 1>5 count; gemm 40
 kernel_gaps: kernel_gap 1>5; gemm 40; graph_replay 9 count 1>2
+kernels_grid.gemm: gemm 40>44 count 100>150; norm 9; kernels gemm grid 10>11
 ep_overlap_host: sync 1>9; ep_a2a 18>10 overlap; + overlap_moe_expert_parallel_comm false>true
 gc_pauses: trailing 1>9; gemm 40
 data_loader: trailing 1>9; gemm 40

@@ -95,6 +95,8 @@ def test_without_a_ledger_buckets_add_up_too() -> None:
     assert deltas(found.rows) == {"busy": -100, "exposed_copy": 40, "idle": -30, "noise": 0}
     assert found.step_delta_ns == -90
     assert {known(one.count_ns) for one in found.rows[:-1]} == {None}
+    gone = attribute(side("gemm 500; idle 90"), doubles.rank(ledger=None, lengths_ns=(700,)))
+    assert (deltas(gone.rows), known(gone.rows[-1].count_ns)) == ({"busy": 200, "idle": -90, "noise": 0}, 0)
     assert (found.reasons, found.modules) == ((), ())
     gated, plain = side("gemm 9; moe.experts 5"), side("gemm 9")
     assert [attribute(*sides).modules for sides in ((gated, plain), (plain, gated))] == [(), ()]

@@ -116,9 +116,11 @@ def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -
 
 
 def test_of_kernels_and_of_places_the_first_two_are_told() -> None:
-    three = "; ".join(f"kernels gemm slower {ms}>9" for ms in (1, 2, 3))
-    exchanged = place("gemm: 1 tile 1 > 1 block 2")
-    view = View(replace(told_of(three), exchanged=replace(exchanged, rows=exchanged.rows * 3)))
+    slower = "; ".join(f"kernels gemm slower {ms}>9" for ms in (1, 2, 3))
+    places = place("gemm: 1 tile 1 > 1 block 2")
+    others = [replace(places.rows[0], **other) for other in ({"key": "compute.norm"}, {"change": "gone"})]
+    found = told_of(f"kernels norm slower 7>9; kernels gemm gone 8>-; {slower}")
+    view = View(replace(found, exchanged=replace(places, rows=(*others, *places.rows * 3))))
     told = [one.partition(": ")[2] for one in ways.kernels_of("compute.gemm", "slower", view)]
     assert told == [f"{ms}.00 ms -> 9.00 ms, grid: 1x1x1 -> 2x1x1" for ms in (1, 2)]
     assert ways.places_of("compute.gemm", view) == ("1.00 ms (1 x tile) -> 2.00 ms (1 x block)",) * 2
