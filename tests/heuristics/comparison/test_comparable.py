@@ -281,6 +281,7 @@ def window(*kernels: Kernel, length: int = 20) -> Rank:
 
 
 WGRAD = kernel("wgrad", 80, count=8)
+BESIDE = kernel("flash_bwd_dot_do_o_kernel", 20, count=20, key="compute.attention")
 
 
 @pytest.mark.parametrize(
@@ -294,10 +295,12 @@ WGRAD = kernel("wgrad", 80, count=8)
         (rank(kernels=passes(4, 4)), rank(kernels=passes(8, 4)), ""),
         (rank(kernels=passes(4, 3)), rank(kernels=passes(4, 2)), ""),  # two backward kernels tell nothing
         (rank(kernels=passes(3, 3)), rank(kernels=passes(9, 3)), ""),
+        (rank(kernels=passes(4, 4)), rank(kernels=(*passes(4, 4), BESIDE)), ""),
         (rank(kernels=(GEMM, WGRAD)), rank(kernels=(kernel("gemm", 800, count=80), WGRAD)), "step!"),
         (rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(8, 8, adam=300)), "step!"),
         (rank(kernels=passes(4, 4, adam=300)), rank(kernels=passes(5, 5, adam=300)), "step!"),
         (rank(kernels=passes(8, 8)), rank(kernels=passes(4, 4, each=20)), ""),
+        (rank(kernels=passes(8, 8)), rank(kernels=passes(8, 8, each=20)), ""),
         (rank(kernels=passes(10, 10)), rank(kernels=passes(10, 9)), "step!"),
         # without backward kernels by name the optimizer tells nothing
         (rank(kernels=(kernel("gemm", 60, count=6), ADAM)), rank(kernels=(kernel("gemm", 120, count=12),
