@@ -14,7 +14,6 @@ from heuristics.comparison.size import Judged, judge_size, measure_size
 from heuristics.comparison.whole_range import judge_whole, whole_range
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Difference
 from heuristics.result.compared_runs import Whole
-from heuristics.result.gate import Gate
 from tests.doubles.comparison import log, rank, result, row
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -57,10 +56,6 @@ def judged_steps(base: Rank, new: Rank, comparable: Comparable = YES) -> tuple[C
 
 def judged_at(low_ms: float, high_ms: float) -> Judged:
     return judge_size(sized(low_ms, high_ms), YES, logged(steps(100, 100)), logged(steps(100, 101)))
-
-
-def gate_at(low_ms: float, high_ms: float, limit_frac: float = 0.03) -> Gate:
-    return gate_of(sized(low_ms, high_ms), judged_at(low_ms, high_ms), Asked(limit_frac))
 
 
 def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> None:
@@ -176,7 +171,7 @@ def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
         (-1, 3, "passed", "the upper end of the interval, +3.0 %, is not above the limit of 3 %"),
     ]
     for low, high, state, because in cases:
-        gate = gate_at(low, high)
+        gate = gate_of(sized(low, high), judged_at(low, high), Asked(0.03))
         assert (gate.state, gate.limit_frac) == (state, 0.03)
         assert because in gate.because
 

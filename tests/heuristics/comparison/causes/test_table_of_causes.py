@@ -256,6 +256,9 @@ more_work: gemm 10>15 count 100>150; attention 10>15 count 100>150
 more_work: MORE;
   loss 10>15 count 100>200; rope 10>11
 more_work: MORE; passes 10/10 > 20/10
+more_work: MORE; passes 100/100 > 150/101
+more_work: MORE; graph_replay 9 count 1>2
+more_work: MORE; loss 10>15 count 1>3; rope 10>11 count 1>1
 optimizer_unfused: elementwise 10>30 count 300>900; gemm 40
 optimizer_unfused: optimizer 2>1 count 6>3; elementwise 10>30 count 300>900; gemm 40
 optimizer_unfused: optimizer 2>0 count 6>0; elementwise 10>30 count 300>900; gemm 40>60 count 100>150

@@ -12,7 +12,6 @@ from heuristics.comparison.files.comparison import compare_files
 from heuristics.comparison.files.differences import differences
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
-from heuristics.result.compared_files import ComparedFiles
 from tests.configurations.pairs import PAIRS, said, sides, truth
 from traces.missing import known
 from traces.training_log.log import TrainingLog
@@ -67,17 +66,11 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
     assert [one.id for one in compared.explanations] == ["mtp"]
 
 
-NAMES = [pair.name for pair in PAIRS]
-
-
-def first_of(compared: ComparedFiles) -> str | None:
-    return compared.explanations[0].id if compared.explanations else None
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=NAMES)
+@pytest.mark.parametrize("pair", PAIRS, ids=[pair.name for pair in PAIRS])
 def test_the_explaining_difference_stands_first(pair: Path) -> None:
     expected, compared = truth(pair), compare_files(*sides(pair))
-    assert first_of(compared) in expected["first"]
+    first = compared.explanations[0].id if compared.explanations else None
+    assert first in expected["first"]
     assert compared.verdict == expected["verdict"]
     log_of_new = known(compared.new.log)
     if "drift" in expected:
