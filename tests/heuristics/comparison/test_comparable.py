@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from heuristics.comparison.comparable import judge_comparable, table
 from heuristics.comparison.difference.subject import Subject, Value
-from heuristics.comparison.same_work import shared_work_frac
+from heuristics.comparison.same_work import same_classes, shared_work_frac
 from heuristics.result.compared import Comparable, Difference
 from heuristics.result.result import Result
 from heuristics.result.tool import Tool
@@ -346,6 +346,8 @@ def test_programs_are_told_apart_by_the_names_of_their_kernels(shared: int, what
 def test_the_side_that_shares_less_decides() -> None:
     small, large = rank(kernels=(kernel("both", 10),)), rank(kernels=(kernel("both", 10), kernel("more", 90)))
     assert shared_work_frac(small, large) == shared_work_frac(large, small) == 0.1
+    for unknown in (shared_work_frac, same_classes):
+        assert unknown(small, rank()) is unknown(rank(), small) is None
 
 
 BLOCK = (kernel("gemm", 80, count=8), kernel("norm", 20, count=8, key="compute.norm"))

@@ -95,7 +95,8 @@ def test_what_a_prediction_that_did_not_hold_means() -> None:
 
 def test_what_the_trace_shows_counts_where_no_configuration_is_known() -> None:
     sides = base(), side(14, 80, {}, detected={"ep_overlap": True})
-    one = only(*(replace(each, configuration=None) for each in sides))
+    before, after = (replace(each, configuration=None) for each in sides)
+    one = only(before, after)
     assert (one.by, one.outcome) == ("trace", "met")
 
 

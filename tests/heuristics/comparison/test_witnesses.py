@@ -130,7 +130,8 @@ def test_blocks_of_another_size_cover_as_much_where_the_last_of_them_may_be_part
 
 def test_a_kernel_in_pieces_has_as_many_threads() -> None:
     whole, pieces = blocks(1_000, 256, count=2), blocks(10, 256, count=200)
-    assert heard("passes", rank(kernels=(kernel("norm", 100, count=2),)), pieces) is False  # unknown
+    for count, as_many in ((159, False), (160, True)):  # of unknown threads; 200 are 1.25 times 160
+        assert heard("passes", rank(kernels=(kernel("norm", 100, count=count),)), pieces) is as_many
     for count, as_many in ((200, True), (400, False)):  # that take longer
         longer = structs.replace(pieces.kernel_table.rows[0], count=count, work_ns=100)
         assert heard("passes", whole, rank(kernels=(longer,))) is as_many
