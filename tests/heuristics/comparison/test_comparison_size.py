@@ -64,6 +64,9 @@ def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> N
     assert (size.base_mean_ns, size.new_mean_ns, size.delta_ns) == (102 * MS, 110 * MS, 8 * MS)
     assert (size.base_median_ns, size.new_median_ns) == (101 * MS, 110 * MS)
     assert size.ends_ns is None
+    assert measure_size(logged(steps(0, 0)), logged(steps(1, 1))).delta_frac == 0
+    late = replace(steps(1, 1).steps, slow=(7, 8, 9), dropped=(Dropped(7, 0, MS, "hiccup"),) * 3)
+    assert measure_size(logged(steps(1, 1)), logged(replace(steps(1, 1), steps=late))).ends_ns is None
 
 
 def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
@@ -138,6 +141,9 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
     size, judged = judged_steps(steps(*many), steps(101, 103, 109, 122))
     assert (judged.verdict, size.p_frac) == ("undecided", 2 / 557_845)
     assert judged.because[2].startswith("the sides have other counts, and by the scatter of each side's own")
+    for new in ((101, 102, 103, 104), (201, 202, 203, 204)):  # one that chance gives, and one that is clear
+        _, judged = judged_steps(steps(100, 101, 102, 103), steps(*new))
+        assert not any("have other counts" in one for one in judged.because)
 
 
 def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide() -> None:
@@ -157,6 +163,7 @@ def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_de
         judged = judged_at(low, high)
         assert judged.verdict == verdict
         assert because in judged.because[0]
+        assert ("from step to step" in judged.because[-1]) == (verdict in ("regression", "improvement"))
         assert judged.record.startswith(record)
         assert bool(judged.record) == bool(record)
 

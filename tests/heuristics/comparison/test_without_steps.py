@@ -73,11 +73,15 @@ def test_a_window_decides_by_half_or_by_how_its_launches_vary(base: Rank, new: R
     assert verdict(base, new) == expected
 
 
+def several(*kernels: tuple[str, int, int]) -> Rank:
+    """One window of kernels by name, ms in all and count."""
+    made = tuple(kernel(name, ms * MS, count=count, key="compute.other") for name, ms, count in kernels)
+    work_ns, count = sum(one.work_ns for one in made), sum(one.count for one in made)
+    return rank(row("compute.other", work_ns, count=count), kernels=made, source="none")
+
+
 def test_other_work_decides_nothing_however_long_it_takes() -> None:
-    other = rank(
-        row("compute.other", 900 * MS, count=2), kernels=(kernel("sort", 900 * MS, count=2),), source="none"
-    )
-    assert verdict(window(100, count=2), other) == "not_comparable"
+    assert verdict(window(100, count=2), several(("sort", 900, 2))) == "not_comparable"
 
 
 def starting(work_ms: int, startup_ms: int) -> Rank:
@@ -97,13 +101,6 @@ def test_steps_that_decide_nothing_are_not_decided_by_half() -> None:
     sides = [rank(row("compute.other", *[10 * MS, most * MS] * 2, count=8),
         kernels=(kernel("solve", 100, count=8, key="compute.other"),)) for most in (300, 500)]  # fmt: skip
     assert verdict(*sides) == verdict(window(100, count=2), sides[0]) == "undecided"
-
-
-def several(*kernels: tuple[str, int, int]) -> Rank:
-    """One window of kernels by name, ms in all and count."""
-    made = tuple(kernel(name, ms * MS, count=count, key="compute.other") for name, ms, count in kernels)
-    work_ns, count = sum(one.work_ns for one in made), sum(one.count for one in made)
-    return rank(row("compute.other", work_ns, count=count), kernels=made, source="none")
 
 
 def test_where_no_witness_tells_of_the_same_work_nothing_is_decided_by_half() -> None:

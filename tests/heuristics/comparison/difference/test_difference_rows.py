@@ -82,7 +82,7 @@ def test_a_row_moves_by_count_duration_and_overlap(base: str, new: str, row: str
 
 def test_a_row_has_both_sides_by_the_step_and_the_rest_is_in_noise() -> None:
     one, noise = attribute(side("gemm 400; norm 100"), side("gemm 500 x6; norm 100")).rows
-    assert (one.base_ns, one.new_ns, one.base_count, one.new_count) == (400, 500, 2.0, 3.0)
+    assert (one.base_ns, one.new_ns, one.base_count, one.new_count, one.wall) == (400, 500, 2, 3, "compute")
     assert (noise.base_ns, noise.new_ns) == (100, 100)
     (busy, *_) = attribute(side(f"gemm 500; {CP} 200"), side("compute.graph_replay 600")).rows
     assert (busy.base_ns, busy.new_ns, busy.wall) == (700, 600, None)
@@ -179,6 +179,10 @@ def test_all_to_all_whose_direction_one_side_does_not_tell_is_one_row() -> None:
     told = attribute(*(all_to_all("ep_dispatch", "ep_combine", ns=ns) for ns in (300, 400)))
     both = {"exposed_comm.ep_combine": 100, "exposed_comm.ep_dispatch": 100, "noise": 0}
     assert deltas(told.rows) == both
+    known_, unknown = "exposed_comm.ep_dispatch", "exposed_comm.ep_a2a"
+    for times, moved in ((1, {known_: 110, unknown: -10}), (2, {unknown: 100})):  # of twenty
+        base = side(f"gemm 1; {known_} 190 x{20 - times}; {unknown} 10 x{times}")
+        assert deltas(attribute(base, side(f"gemm 1; {known_} 300 x20")).rows) == {**moved, "noise": 0}
 
 
 def test_exchanges_whose_purpose_one_side_does_not_tell_are_one_row() -> None:
