@@ -65,6 +65,7 @@ def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> N
     assert (size.base_median_ns, size.new_median_ns) == (101 * MS, 110 * MS)
     assert size.ends_ns is None
     assert measure_size(logged(steps(0, 0)), logged(steps(1, 1))).delta_frac == 0
+    assert rules.part_in_words(1.0, 0) == "an unknown share"
     late = replace(steps(1, 1).steps, slow=(7, 8, 9), dropped=(Dropped(7, 0, MS, "hiccup"),) * 3)
     assert measure_size(logged(steps(1, 1)), logged(replace(steps(1, 1), steps=late))).ends_ns is None
 
@@ -95,7 +96,7 @@ def test_a_window_is_no_step() -> None:
 
 
 def test_runs_that_cannot_be_compared_get_no_verdict_but_their_figures() -> None:
-    _, judged = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
+    _, judged = judged_steps(steps(*[99] * 7, 107), steps(*[198] * 7, 214), NO)
     assert judged.verdict == "not_comparable"
     assert judged.because[0] == "routing: tokens are spread differently"
     assert "100 ms in base, 200 ms in new: +100 ms, +100 %" in judged.because[1]
