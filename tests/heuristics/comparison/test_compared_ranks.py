@@ -120,8 +120,7 @@ def test_the_late_rank_appears_goes_stays_or_is_unknown(
 
 
 def said_of(base: Result, new: Result) -> list[str]:
-    compared = compare(base, new)
-    found: list[Sentence] = list(lines(compared))
+    found: list[Sentence] = list(lines(compare(base, new)))
     return [plain(one.said) for one in found]
 
 

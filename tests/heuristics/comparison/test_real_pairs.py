@@ -65,23 +65,21 @@ def one_program(base: str, new: str) -> bool:
     return any({base, new} <= family for family in FAMILIES)
 
 
-def test_recordings_are_compared_where_they_are_of_one_program(analyzed: dict[str, Result]) -> None:
-    wrong = [
+def wrong(sides: dict[str, Result]) -> list[tuple[str, str]]:
+    """Pairs that are compared though they are of two programs, or refused though they are of one."""
+    return [
         (base, new)
-        for base, new in combinations(analyzed, 2)
-        if (judged(analyzed[base], analyzed[new]).state != "no") != one_program(base, new)
+        for base, new in combinations(sides, 2)
+        if (judged(sides[base], sides[new]).state != "no") != one_program(base, new)
     ]
-    assert wrong == []
+
+
+def test_recordings_are_compared_where_they_are_of_one_program(analyzed: dict[str, Result]) -> None:
+    assert wrong(analyzed) == []
 
 
 def test_work_alone_tells_programs_apart_though_no_gpu_is_known(analyzed: dict[str, Result]) -> None:
-    unnamed = {name: without_its_gpu(one) for name, one in analyzed.items()}
-    wrong = [
-        (base, new)
-        for base, new in combinations(unnamed, 2)
-        if (judged(unnamed[base], unnamed[new]).state != "no") != one_program(base, new)
-    ]
-    assert wrong == []
+    assert wrong({name: without_its_gpu(one) for name, one in analyzed.items()}) == []
 
 
 def test_swapped_sides_are_weighed_the_same(analyzed: dict[str, Result]) -> None:

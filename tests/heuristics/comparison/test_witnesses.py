@@ -215,7 +215,6 @@ def test_of_families_with_counts_of_their_own_four_of_five_are_beyond_chance() -
     others = (3, 6, 9, 12)
     assert heard("kinds", kinds(10, 20, 40, 80, 160, *others), kinds(10, 20, 40, 80, 500, *(1,) * 4)) is True
     assert heard("kinds", kinds(*[10] * 5, *others), kinds(*[10] * 4, 20, *others)) is None
-    assert heard("kinds", kinds(*[10] * 5, *others), kinds(*[10] * 2, 20, 20, 20, *others)) is False
 
 
 def bytes_of(number: int) -> tuple[Rank, Rank]:
@@ -235,8 +234,7 @@ def test_a_witness_is_silent_between_its_limits() -> None:
         ("ranges", names(8, 10), None), ("ranges", names(5, 10), None), ("ranges", names(4, 10), False),
         ("ranges", (rank(), names(5, 5)[0]), None), ("names", shared(90), True), ("names", shared(25), None),
         ("names", shared(24), False), ("grids", in_grids(7, 7), None), ("grids", in_grids(5, 10), True),
-        ("grids", in_grids(8, 8), True),
-        ("grids", in_grids(4, 10), None), ("grids", in_grids(2, 10), False),
+        ("grids", in_grids(4, 10), None), ("grids", in_grids(2, 10), False), ("grids", in_grids(8, 8), True),
         ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
         ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
