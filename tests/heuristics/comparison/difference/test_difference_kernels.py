@@ -65,7 +65,7 @@ OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
         # more often, whatever its mean does; one at the border of the windows is none more
         ("nvjet 20x100", "nvjet 30x100", "nvjet more 500"), ("nvjet 20x100", "nvjet 40x90", "nvjet more 800"),
         ("nvjet 20x100", "nvjet 40x200", "nvjet slower 3000"), ("nvjet 20x100", "nvjet 21x100", ""),
-        ("nvjet 20x100", "nvjet 23x100", "nvjet more 150"),
+        ("nvjet 20x100", "nvjet 22x100", "nvjet more 100"),
         # on one side alone
         ("tile_a 20x100", "tile_b 20x120", "tile_b new 1200, tile_a gone -1000"),
         ("nvjet 20x100", "nvjet 20x170 grid=64", "nvjet grid 700"),
