@@ -58,7 +58,7 @@ def _by_half(size: ComparedSize, base: Subject, new: Subject) -> ComparisonVerdi
     half_ns = MOST.value * max(float(min(before_ns, after_ns)), abs(size.delta_ns))
     least_ns = max(half_ns, LONG.value)
     longer_ns = after_ns - before_ns
-    if abs(longer_ns) < least_ns or longer_ns * size.delta_ns < 0 or not weigh(base, new).same:
+    if abs(longer_ns) < least_ns or longer_ns * size.delta_ns <= 0 or not weigh(base, new).same:
         return None
     return _verdict(size)
 

@@ -95,6 +95,7 @@ def starting(work_ms: int, startup_ms: int) -> Rank:
 def test_start_up_is_no_part_of_what_is_by_half_longer() -> None:
     assert verdict(starting(100, 0), starting(100, 200)) == "undecided"
     assert verdict(starting(100, 200), starting(200, 0)) == "undecided"  # 300 -> 200, though the work doubles
+    assert verdict(starting(100, 200), starting(300, 0)) == "undecided"  # 300 on both sides
 
 
 def test_steps_that_decide_nothing_are_not_decided_by_half() -> None:
