@@ -118,7 +118,7 @@ def number(side: Subject) -> str:
 @_shows
 def step_with_counts(side: Subject) -> str:
     rank = side.rank
-    count = sum(one.count for one in rank.kernel_table.rows) / len(rank.lengths_ns)
+    count = sum(kernel.count for kernel in rank.kernel_table.rows) / len(rank.lengths_ns)
     return f"{step(side)}, {count:.0f} kernels"
 
 
@@ -130,7 +130,7 @@ def kind(side: Subject) -> str | None:
 @_shows
 def routes(side: Subject) -> str | None:
     """Whether MoE kernels run; unknown where only an exchange of unknown purpose does."""
-    keys = {one.key for one in side.rank.kernel_table.rows}
+    keys = {kernel.key for kernel in side.rank.kernel_table.rows}
     if keys & _ROUTES:
         return "routes tokens"
     if not keys or _MAY_ROUTE in keys:
@@ -180,7 +180,7 @@ def ranks(side: Subject) -> int:
 @_shows
 def names(side: Subject) -> str:
     """How many names its kernels have."""
-    return f"{len({one.name for one in side.rank.kernel_table.rows})} names"
+    return f"{len({kernel.name for kernel in side.rank.kernel_table.rows})} names"
 
 
 @_shows
@@ -212,9 +212,9 @@ def _is_known(path: str, side: Subject) -> str:
 
 
 def _gpu(side: int, sides: Sides) -> object:
-    found = gpus(sides.base, sides.new)
-    if found:
-        return found[0][side]
+    pair_and_source = gpus(sides.base, sides.new)
+    if pair_and_source:
+        return pair_and_source[0][side]
     return None
 
 
@@ -263,13 +263,11 @@ def may_be_one(sides: Sides) -> bool:
     """Whether a replay may be what the other side repeats: as many of them, as much input, or as
     long.
     """
-    one, other = sides.base.rank, sides.new.rank
-    lengths = sorted(map(mean_step_ns, (one, other)))
-    many = len(one.steps.used) == len(other.steps.used)
+    base, new = sides.base.rank, sides.new.rank
+    lengths = sorted(map(mean_step_ns, (base, new)))
+    many = len(base.steps.used) == len(new.steps.used)
     return (
-        many
-        or copied(one) == copied(other) != {}
-        or lengths[1] <= Fraction(NEAR.value) * lengths[0]
+        many or copied(base) == copied(new) != {} or lengths[1] <= Fraction(NEAR.value) * lengths[0]
     )
 
 
@@ -283,11 +281,11 @@ def other_programs(sides: Sides) -> bool:
 
 @fact
 def stack_differs(sides: Sides) -> str | None:
-    found = [*sides.stack]
+    parts = [*sides.stack]
     for name, field in _VERSIONS.items():
         if differing(sides.base.given.get(field), sides.new.given.get(field)):
-            found.append(name)
-    return ", ".join(found) or None
+            parts.append(name)
+    return ", ".join(parts) or None
 
 
 @fact

@@ -54,18 +54,18 @@ def rank_like(base: Subject, result: Result, gpu: int | None) -> Rank:
     return next((pair.new for pair in pairs if pair.base == base.rank), pairs[0].new)
 
 
-def why_no_run(one: Subject, others: Sequence[Subject], comparable: Comparable) -> str:
-    """Why a recording is no further run of base; empty where it is one. `others`: base and runs
+def why_no_run(run: Subject, earlier: Sequence[Subject], comparable: Comparable) -> str:
+    """Why a recording is no further run of base; empty where it is one. `earlier`: base and runs
     before it.
     """
     if comparable.state == "no":
         differ = ", ".join(other.what for other in comparable.differences if other.state == "no")
         return say("comparison.no-run-of-base", differ=differ)
-    if not one.rank.steps.found:
+    if not run.rank.steps.found:
         return say("comparison.run-without-steps")
     if any(
-        same_recording(one.rank, other.rank) and one.logged_ns == other.logged_ns
-        for other in others
+        same_recording(run.rank, other.rank) and run.logged_ns == other.logged_ns
+        for other in earlier
     ):
         return say("comparison.run-given-twice")
     return ""
@@ -76,9 +76,9 @@ def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None
     if len(bases) < 2:
         return None
     means_ns, runs = [], []
-    for one in bases:
-        lengths = lengths_of(one, by_log)
+    for base in bases:
+        lengths = lengths_of(base, by_log)
         means_ns.append(mean_ns(lengths))
-        runs.append(BaseRun(one.rank.trace, len(lengths), round(mean_ns(lengths))))
+        runs.append(BaseRun(base.rank.trace, len(lengths), round(mean_ns(lengths))))
     spread, half_ns = one_more(means_ns, level)
     return Runs(mean(means_ns), half_ns, BetweenRuns(tuple(runs), round(spread), half_ns))

@@ -67,11 +67,11 @@ class Configured(Rule, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> Texts:
-        found: list[str] = []
+        knobs: list[str] = []
         if not self.by_option:
             for option in map(OPTIONS.__getitem__, self.fields):
-                found += option.knobs[:1] if option.is_knob else option.knobs
-        return (*found, *self.knobs)
+                knobs += option.knobs[:1] if option.is_knob else option.knobs
+        return (*knobs, *self.knobs)
 
     def common(self, base: Values, new: Values) -> list[str]:
         """What both sides say of it: fields, or knobs where they share no field."""
@@ -118,9 +118,9 @@ def held_to(
     return _difference(rule, values, state, because)
 
 
-def in_order(found: Iterable[Difference]) -> Comparable:
+def in_order(unsorted: Iterable[Difference]) -> Comparable:
     """All differences, the gravest first, whose state is that of the whole."""
-    differences = tuple(sorted(found, key=lambda one: _ORDER.index(one.state)))
+    differences = tuple(sorted(unsorted, key=lambda differs: _ORDER.index(differs.state)))
     if not differences:
         return Comparable("yes", ())
     return Comparable(differences[0].state, differences)
@@ -153,14 +153,14 @@ def _recorded(sides: Sides) -> Iterator[Difference]:
 
 def _configured_differences(base: Subject, new: Subject) -> Iterator[tuple[Configured, Difference]]:
     """What both configure, and otherwise; where they do not, what their traces show to differ."""
-    one, other = _configured(base), _configured(new)
-    differ, alike = held_together(one, other)
-    forced, their_forced = _forced(base, one), _forced(new, other)
+    base_values, new_values = _configured(base), _configured(new)
+    differ, alike = held_together(base_values, new_values)
+    forced, their_forced = _forced(base, base_values), _forced(new, new_values)
     for rule in table().configured:
         values = (
-            values_of(rule, differ[rule.what], one, other)
+            values_of(rule, differ[rule.what], base_values, new_values)
             or _observed(rule, base, new)
-            or _alone(rule, (base, new), (one, other))
+            or _alone(rule, (base, new), (base_values, new_values))
         )
         if rule.what == _ROUTING_MODE and {forced, their_forced} == {True, False}:
             modes = values or (_FORCED_WORDS[bool(forced)], _FORCED_WORDS[bool(their_forced)])
@@ -184,12 +184,12 @@ def held_together(base: Values, new: Values) -> tuple[dict[str, list[str]], set[
 
 def _configured(side: Subject) -> dict[str, Value]:
     """What files and options set, by field of `Given` and by knob; not what a trace shows."""
-    said = {
+    configured = {
         knob: value for knob, value in side.values.items() if side.settings[knob].said != "trace"
     }
     if side.container:
-        said["container"] = side.container
-    return {**said, **side.given}
+        configured["container"] = side.container
+    return {**configured, **side.given}
 
 
 def _forced(side: Subject, configured: Values) -> bool | None:
@@ -230,12 +230,12 @@ def _alone(
     """What one side sets where both have a configuration and the other's leaves it out or empty."""
     if not rule.alone:
         return None
-    keys, found = (*rule.fields, *rule.asked), list[Value]()
+    keys, values = (*rule.fields, *rule.asked), list[Value]()
     for side, own in zip(sides, configured, strict=True):
         if not side.is_configured or any(map(side.withholds, keys)):
             return None
-        found.append(next((own[key] for key in keys if own.get(key) is not None), None))
-    base, new = found
+        values.append(next((own[key] for key in keys if own.get(key) is not None), None))
+    base, new = values
     if (base is None) == (new is None):
         return None
     return spelled(base), spelled(new)
@@ -243,15 +243,18 @@ def _alone(
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
     """What the traces show where both do and it is not the same, shares by half a wall."""
-    one, other = trace_facts(base.rank).get(rule.observed), trace_facts(new.rank).get(rule.observed)
-    if not one or not other or not one.differs(other):
+    before, after = (
+        trace_facts(base.rank).get(rule.observed),
+        trace_facts(new.rank).get(rule.observed),
+    )
+    if not before or not after or not before.differs(after):
         return None
-    match one.value, other.value:
+    match before.value, after.value:
         case float() | int() as was, float() | int() as is_:
             if abs(was - is_) <= HALF_A_WALL.value:
                 return None
             return _share(was), _share(is_)
-    return spelled(one.value), spelled(other.value)
+    return spelled(before.value), spelled(after.value)
 
 
 def _share(part_frac: float) -> str:

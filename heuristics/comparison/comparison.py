@@ -85,7 +85,7 @@ def _budget_rows(
 
 
 def _steps(rank: Rank) -> SideSteps:
-    dropped, lengths = tuple(one.reason for one in rank.steps.dropped), rank.lengths_ns
+    dropped, lengths = tuple(step.reason for step in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
         return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped, rank.steps.unit)
     figures = *_mean_and_median(lengths), min(lengths), max(lengths)
@@ -120,21 +120,24 @@ def compare(
     where a side has no such GPU.
     """
     pairs = pair_ranks(base, new, *gpus)
-    one, other = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
-    ranks = one.rank, other.rank
-    found = Facts(
-        one,
-        other,
+    base_side, new_side = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
+    ranks = base_side.rank, new_side.rank
+    unexplained = Facts(
+        base_side,
+        new_side,
         attribute(*ranks),
         layers(*ranks),
         compare_kernels(*ranks),
-        changed(one, other),
+        changed(base_side, new_side),
         exchanges(*ranks),
     )
-    facts = with_explained(found)
-    runs, warnings = _runs_of_base(one, more_base, gpus[0])
-    comparable, size = judge_comparable(one, other), measure_size(one, other, runs)
-    judged = judge_pairs(judge_size(size, comparable, one, other), pairs)
+    facts = with_explained(unexplained)
+    runs, warnings = _runs_of_base(base_side, more_base, gpus[0])
+    comparable, size = (
+        judge_comparable(base_side, new_side),
+        measure_size(base_side, new_side, runs),
+    )
+    judged = judge_pairs(judge_size(size, comparable, base_side, new_side), pairs)
     recorded = whole_range(*ranks)
     judged = judge_whole(judged, recorded)
     return replace(
@@ -167,12 +170,12 @@ def whole(
     facts: Facts, pairs: Sequence[Pair], comparable: Comparable, size: ComparedSize, judged: Judged
 ) -> Compared:
     """What was found and judged as one comparison, before its causes."""
-    told, (base, new) = facts.attribution, _sides(facts)
+    attribution, (base, new) = facts.attribution, _sides(facts)
     return copied(
         Compared,
         judged,
         facts,
-        told,
+        attribution,
         schema_version=SCHEMA_VERSION,
         tool=tool_of(base.guidance, new.guidance),
         kind="comparison",
@@ -183,9 +186,9 @@ def whole(
         base=base,
         new=new,
         size=size,
-        step_delta_frac=or_gap(part_of(told.step_delta_ns, base.step_ns), _NO_BASE),
+        step_delta_frac=or_gap(part_of(attribution.step_delta_ns, base.step_ns), _NO_BASE),
         step_delta_ci95_ns=size.ends_ns or FEW,
-        attribution=told.rows,
+        attribution=attribution.rows,
         suspects=(),
         pairs=tuple(_pair(facts, pair) for pair in pairs),
         gate=None,
@@ -197,8 +200,8 @@ def _pair(facts: Facts, pair: Pair) -> ComparedPair:
     steps.
     """
     base, new = place_of(facts.base.result, pair.base), place_of(facts.new.result, pair.new)
-    found = pair.base.steps.found and pair.new.steps.found
-    delta_ns = round(mean_step_ns(pair.new) - mean_step_ns(pair.base)) if found else _NO_STEPS
+    known_both = pair.base.steps.found and pair.new.steps.found
+    delta_ns = round(mean_step_ns(pair.new) - mean_step_ns(pair.base)) if known_both else _NO_STEPS
     return ComparedPair(base, new, pair.by, delta_ns)
 
 
@@ -206,5 +209,5 @@ def _sides(facts: Facts) -> Iterator[Side]:
     """Both sides; their steps are made of the same rows, those that only one has included."""
     rows = budget_rows(facts.base.rank, facts.new.rank)
     named = names_of(facts.attribution.rows)
-    yield _side(facts.base, {one.row: round(one.base.mean_ns) for one in rows}, named)
-    yield _side(facts.new, {one.row: round(one.new.mean_ns) for one in rows}, named)
+    yield _side(facts.base, {row.row: round(row.base.mean_ns) for row in rows}, named)
+    yield _side(facts.new, {row.row: round(row.new.mean_ns) for row in rows}, named)

@@ -25,10 +25,10 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
     """Of kernels of one name that both launch as often, with grids that come in each step, the
     part of the launches that covers as much; None where there are too few.
     """
-    one, other = _steady_grids(base), _steady_grids(new)
+    base_grids, new_grids = _steady_grids(base), _steady_grids(new)
     launches = same = Fraction(0)
-    for name in one.keys() & other.keys():
-        mine, theirs = one[name], other[name]
+    for name in base_grids.keys() & new_grids.keys():
+        mine, theirs = base_grids[name], new_grids[name]
         number = sum(mine.values())
         if same_count(float(number), float(sum(theirs.values()))):
             launches += number
@@ -44,10 +44,10 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
 
 def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, Fraction]:
     """Launches by grid, in blocks of any size: what strides over its data covers as much."""
-    found = defaultdict[Threads, Fraction](Fraction)
+    by_grid = defaultdict[Threads, Fraction](Fraction)
     for (grid, _), number in launches.items():
-        found[grid] += number
-    return found
+        by_grid[grid] += number
+    return by_grid
 
 
 def _blocks(launches: Mapping[Shape, Fraction]) -> set[Threads | None]:
@@ -55,11 +55,11 @@ def _blocks(launches: Mapping[Shape, Fraction]) -> set[Threads | None]:
     return {block for _, block in launches}
 
 
-def _may_cover_as_much(one: Mapping[Shape, Fraction], other: Mapping[Shape, Fraction]) -> bool:
+def _may_cover_as_much(mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]) -> bool:
     """Whether launches in blocks of another size may have as many elements: the last block of each
     row of a grid is anything between one thread and full.
     """
-    (least, most), (their_least, their_most) = map(_elements, (one, other))
+    (least, most), (their_least, their_most) = map(_elements, (mine, theirs))
     return least <= their_most and their_least <= most
 
 
@@ -78,7 +78,7 @@ def _steady_grids(rank: Rank) -> dict[str, dict[Shape, Fraction]]:
 
     Those whose grids follow the data are left out, and grids of one block, which cover anything.
     """
-    found: dict[str, dict[Shape, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    steady: dict[str, dict[Shape, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     unsteady = set[str]()
     for kernel in rank.kernel_table.rows:
         grid, class_ = known(kernel.grid), kernel.key.removeprefix("compute.")
@@ -90,7 +90,7 @@ def _steady_grids(rank: Rank) -> dict[str, dict[Shape, Fraction]]:
         if grid is None or number < Fraction(str(NEARLY_ALL.value)):
             unsteady.add(kernel.name)
         else:
-            found[kernel.name][grid, known(kernel.block)] += number
+            steady[kernel.name][grid, known(kernel.block)] += number
     for name in unsteady:
-        found.pop(name, None)
-    return found
+        steady.pop(name, None)
+    return steady

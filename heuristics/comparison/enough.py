@@ -47,14 +47,14 @@ def enough_steps(result: Result) -> Enough:
     if shows <= decides:
         return Enough(len(lengths), shows, decides=True)
     needed = ceil(len(lengths) * (shows / decides) ** 2)
-    record = next((one for one in questions if asked(one).steps - SPARE >= needed), None)
+    record = next((what for what in questions if asked(what).steps - SPARE >= needed), None)
     return Enough(len(lengths), shows, record)
 
 
 def _lower_ends(result: Result) -> Iterator[float]:
     """What the fixes of the plan gain at least: that much is to be decided, where it is more."""
-    for one in (*result.fixes, *result.levers):
-        low, _ = known(one.gain_frac) or (None, None)
+    for fix in (*result.fixes, *result.levers):
+        low, _ = known(fix.gain_frac) or (None, None)
         if (least := known(low)) is not None:
             yield least
 
@@ -67,7 +67,7 @@ def _questions(several: bool) -> Iterator[Question]:
 
 def _shows_frac(lengths_ns: Sequence[int]) -> float | None:
     """About the smallest change that so many steps, varying so much on both sides, could show."""
-    found = interval_of(lengths_ns, lengths_ns)
-    if found and sum(lengths_ns):
-        return found.shows_ns * len(lengths_ns) / sum(lengths_ns)
+    interval = interval_of(lengths_ns, lengths_ns)
+    if interval and sum(lengths_ns):
+        return interval.shows_ns * len(lengths_ns) / sum(lengths_ns)
     return None

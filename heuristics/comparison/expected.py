@@ -86,45 +86,45 @@ def judge_expected(
 
     Beside all fixes stands what changed and can explain what moved; what a trace shows is no cause.
     """
-    single = tuple(_single(facts, {one.fix: one for one in predictions}))
+    single = tuple(_single(facts, {prediction.fix: prediction for prediction in predictions}))
     ids, sets = list[str](), dict[str, Value]()
-    for one in single:
-        ids += one.ids
-        sets.update(one.sets)
-    others = []
+    for taken in single:
+        ids += taken.ids
+        sets.update(taken.sets)
+    other_changes = []
     for change in facts.changed:
         is_cause = change.source != "trace" or change.what == "gpu"
         if change.can_explain and change.what not in sets and is_cause:
-            others.append(change.what)
-    for one in (*_together(facts, tuple(ids), sets, single), *single):
-        beside = [id_ for id_ in ids if id_ not in one.ids]
-        yield _judged(one, facts, size, judged, (*beside, *others))
+            other_changes.append(change.what)
+    for taken in (*_together(facts, tuple(ids), sets, single), *single):
+        beside = [id_ for id_ in ids if id_ not in taken.ids]
+        yield _judged(taken, facts, size, judged, (*beside, *other_changes))
 
 
 def _together(facts: Facts, ids: Texts, sets: Values, single: Sequence[Taken]) -> Iterator[Taken]:
     """All fixes that are new as one, where the plan has a range for just these together."""
-    for both in facts.base.result.combined:
-        if {*both.ids} == {*ids}:
-            yield Taken(ids, single[0].by, sets, both.gain_frac)
+    for combined in facts.base.result.combined:
+        if {*combined.ids} == {*ids}:
+            yield Taken(ids, single[0].by, sets, combined.gain_frac)
             return
 
 
 def _judged(
-    one: Taken, facts: Facts, size: ComparedSize, judged: Judged, together_with: Texts
+    taken: Taken, facts: Facts, size: ComparedSize, judged: Judged, together_with: Texts
 ) -> Expected:
-    predicted, part = _predicted_ns(one, size.base_mean_ns), _part(one, facts)
+    predicted, part = _predicted_ns(taken, size.base_mean_ns), _part(taken, facts)
     ends = _gained(size.ends_ns)
     outcome, conclusion = _concluded(known(predicted), ends, judged, together_with)
     if outcome == "missed":
-        conclusion = _why_missed(one, facts, ends, part)
-    if outcome in ("missed", "more") and one.extent and not one.extent.ranged:
+        conclusion = _why_missed(taken, facts, ends, part)
+    if outcome in ("missed", "more") and taken.extent and not taken.extent.ranged:
         outcome, conclusion = "undecided", "other_extent"
     own = (*part.rows, NOISE) if part else (NOISE,)
     grew = (row for row in facts.attribution.rows if row.delta_ns > 0 and row.row not in own)
     return copied(
         Expected,
-        one,
-        fixes=one.ids,
+        taken,
+        fixes=taken.ids,
         predicted_ns=predicted,
         gained_ns=-size.delta_ns,
         ci95_ns=ends or _FEW,
@@ -142,22 +142,22 @@ def _gained(ends_ns: Ends | None) -> Ends | None:
     return None
 
 
-def _predicted_ns(one: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
-    if one.gain_ns is not None:
-        return one.gain_ns, one.gain_ns
-    gain = known(one.gain_frac)
+def _predicted_ns(taken: Taken, step_ns: int) -> OrMissing[PredictedEnds]:
+    if taken.gain_ns is not None:
+        return taken.gain_ns, taken.gain_ns
+    gain = known(taken.gain_frac)
     if gain is None:
         return _NO_RANGE
     low = known(gain[0])
     return _NO_LOWER if low is None else round(low * step_ns), round(gain[1] * step_ns)
 
 
-def _part(one: Taken, facts: Facts) -> ExpectedPart | None:
+def _part(taken: Taken, facts: Facts) -> ExpectedPart | None:
     """What fixes act on, by the rows of the step that are theirs; None where they act on no single
     row.
     """
     own = set[str]()
-    for id_ in one.ids:
+    for id_ in taken.ids:
         if id_ in CATALOGUE:
             own.update(rows_of(CATALOGUE[id_]))
     rows = [row for row in budget_rows(facts.base.rank, facts.new.rank) if row.row in own]
@@ -200,11 +200,11 @@ def _concluded(
 
 
 def _why_missed(
-    one: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart | None
+    taken: Taken, facts: Facts, ends: Ends | None, part: ExpectedPart | None
 ) -> Conclusion:
     """The fix does not run, its part stayed, or its part fell and the time came back elsewhere."""
     observed = trace_facts(facts.new.rank)
-    if any(_is_observed(knob, value, observed) is False for knob, value in one.sets.items()):
+    if any(_is_observed(knob, value, observed) is False for knob, value in taken.sets.items()):
         return "not_active"
     if part is None or (ends and ends[0] > 0):
         return "less_than_predicted"
@@ -215,7 +215,7 @@ def _why_missed(
 
 
 def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
-    planned = {one.id: one for one in (*facts.base.result.fixes, *facts.base.result.levers)}
+    planned = {fix.id: fix for fix in (*facts.base.result.fixes, *facts.base.result.levers)}
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
         ways = [*_ways_of(fix.knobs)] if fix else []
@@ -235,8 +235,8 @@ def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
 
 def _ways_of(knobs: Knobs) -> Iterator[Values]:
     for field, framework in _WRITTEN.items():
-        if found := change_of((*getattr(knobs, field), *knobs.environment), framework):
-            yield found
+        if sets := change_of((*getattr(knobs, field), *knobs.environment), framework):
+            yield sets
 
 
 def _by(ways: Sequence[Values], facts: Facts) -> ExpectedBy | None:
@@ -276,9 +276,9 @@ def _is_set(wanted: Value, before: Value, now: Value) -> bool:
 
 def _is_observed(knob: str, value: Value, observed: Mapping[str, Observed]) -> bool | None:
     """Whether a trace shows what a knob asks for; None where it shows nothing of it."""
-    one = observed.get(_OBSERVED.get(knob, ""))
-    if one is None or is_off(value):
+    shown = observed.get(_OBSERVED.get(knob, ""))
+    if shown is None or is_off(value):
         return None
-    if isinstance(one.value, str):
-        return one.value == value
-    return bool(one.value)
+    if isinstance(shown.value, str):
+        return shown.value == value
+    return bool(shown.value)

@@ -61,7 +61,7 @@ def _now(what: str, planned: Value, facts: Facts) -> Texts | None:
         now, before = _captured(facts.new), _captured(facts.base)
     else:
         return None
-    return tuple(one for one in now if one not in before) or None
+    return tuple(value for value in now if value not in before) or None
 
 
 def _captured(side: Subject) -> Texts:
@@ -79,17 +79,17 @@ def _gain(modules: Texts, base: Rank) -> Gain | None:
     replay, window_ns = known(base.replay), base.budget_ns.window
     if replay is None or replay.changes is UNSET or not window_ns:
         return None
-    found = {one.kind: one for one in replay.changes}
+    by_kind = {change.kind: change for change in replay.changes}
     high_ns, lows_ns = 0, []
     for name in modules:
-        change = found.get(f"graph_{name}")
+        change = by_kind.get(f"graph_{name}")
         if change is None:
             return None
         high_ns += change.saves_most_ns
         if change.saves_least_ns is not None:
             lows_ns.append(change.saves_least_ns)
-    if "graph_scopes" in found:
-        high_ns = min(high_ns, found["graph_scopes"].saves_most_ns)
+    if "graph_scopes" in by_kind:
+        high_ns = min(high_ns, by_kind["graph_scopes"].saves_most_ns)
     if not lows_ns:
         return None, high_ns / window_ns
     return min(max(lows_ns), high_ns) / window_ns, high_ns / window_ns

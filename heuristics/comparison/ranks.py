@@ -25,14 +25,14 @@ from traces.sections.run import Late, LikeRanks, Run
 from traces.sections.section import copied
 
 _KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
-    lambda one: (
-        one.attention_kernels,
-        one.router_kernels,
-        one.has_experts,
-        one.has_embedding,
-        one.has_loss,
+    lambda group: (
+        group.attention_kernels,
+        group.router_kernels,
+        group.has_experts,
+        group.has_embedding,
+        group.has_loss,
     ),
-    lambda one: (one.has_experts, one.has_embedding, one.has_loss),
+    lambda group: (group.has_experts, group.has_embedding, group.has_loss),
 )
 """What groups of both runs have in common, the surest first: a change of kernels may change their
 number."""
@@ -65,7 +65,7 @@ def pair_ranks(
     if by_number and same_size(base, new):
         return tuple(by_number)
     in_order = (
-        Pair(one, other, "order") for one, other in zip(base.ranks, new.ranks, strict=False)
+        Pair(mine, theirs, "order") for mine, theirs in zip(base.ranks, new.ranks, strict=False)
     )
     return tuple([*_by_group(base, new)] or by_number or in_order)
 
@@ -92,23 +92,23 @@ def _on(result: Result, gpu: int | None, side: str) -> Rank:
 
 def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
     """Pairs of groups, by their numbers in either run; each group is in one pair at most."""
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     for key in _KEYS:
-        for number, one in enumerate(base.groups):
-            for place, other in enumerate(new.groups):
-                is_free = number not in found and place not in found.values()
-                if is_free and key(other) == key(one):
-                    found[number] = place
-    return tuple(sorted(found.items()))
+        for number, base_group in enumerate(base.groups):
+            for place, new_group in enumerate(new.groups):
+                is_free = number not in pairs and place not in pairs.values()
+                if is_free and key(new_group) == key(base_group):
+                    pairs[number] = place
+    return tuple(sorted(pairs.items()))
 
 
 def _by_group(base: Result, new: Result) -> Iterator[Pair]:
     if base.run is not UNSET and new.run is not UNSET:
         for mine, its in like_groups(base.run, new.run):
-            for one, other in zip(
+            for base_rank, new_rank in zip(
                 base.run.groups[mine].ranks, new.run.groups[its].ranks, strict=False
             ):
-                indexes = base.run.ranks[one].index, new.run.ranks[other].index
+                indexes = base.run.ranks[base_rank].index, new.run.ranks[new_rank].index
                 yield Pair(base.ranks[indexes[0]], new.ranks[indexes[1]], "group")
 
 
@@ -129,9 +129,9 @@ def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRu
         return UNSET
     groups = []
     for mine, its in like_groups(base.run, new.run):
-        one, other = base.run.groups[mine], new.run.groups[its]
-        delta_ns = _delta(one.step_ns, other.step_ns)
-        groups.append(ComparedGroup(mine, its, len(one.ranks), len(other.ranks), delta_ns))
+        before, after = base.run.groups[mine], new.run.groups[its]
+        delta_ns = _delta(before.step_ns, after.step_ns)
+        groups.append(ComparedGroup(mine, its, len(before.ranks), len(after.ranks), delta_ns))
     ranks = sorted(_ranks(base, new, pairs), key=_change, reverse=True)
     return ComparedRun(
         base_ranks=base.run.ranks_seen,
@@ -140,13 +140,13 @@ def compare_runs(base: Result, new: Result, pairs: Sequence[Pair]) -> ComparedRu
         new_waiting_frac=_waiting(new.run),
         groups=tuple(groups),
         ranks=tuple(ranks),
-        late=_late(base, new, {one.base_index: one.new_index for one in ranks}),
+        late=_late(base, new, {rank.base_index: rank.new_index for rank in ranks}),
     )
 
 
-def _change(one: ComparedRank) -> tuple[int, int]:
+def _change(rank: ComparedRank) -> tuple[int, int]:
     """Steps of ranks that wait for each other change alike: who made them longer tells more."""
-    return abs(known(one.caused_delta_ns) or 0), abs(known(one.step_delta_ns) or 0)
+    return abs(known(rank.caused_delta_ns) or 0), abs(known(rank.step_delta_ns) or 0)
 
 
 def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[ComparedRank]:
@@ -154,17 +154,17 @@ def _ranks(base: Result, new: Result, pairs: Sequence[Pair]) -> Iterator[Compare
     if not same_size(base, new) and pairs[0].by != "group":
         return
     for pair in pairs:
-        one, other = rank_in_run(base, pair.base), rank_in_run(new, pair.new)
-        if one is not None and other is not None:
+        base_rank, new_rank = rank_in_run(base, pair.base), rank_in_run(new, pair.new)
+        if base_rank is not None and new_rank is not None:
             yield copied(
                 ComparedRank,
-                other,
+                new_rank,
                 pair,
-                base_index=one.index,
-                new_index=other.index,
-                step_delta_ns=_delta(one.step_ns, other.step_ns),
-                waited_delta_ns=other.waited_ns - one.waited_ns,
-                caused_delta_ns=_delta(one.caused_ns, other.caused_ns),
+                base_index=base_rank.index,
+                new_index=new_rank.index,
+                step_delta_ns=_delta(base_rank.step_ns, new_rank.step_ns),
+                waited_delta_ns=new_rank.waited_ns - base_rank.waited_ns,
+                caused_delta_ns=_delta(base_rank.caused_ns, new_rank.caused_ns),
             )
 
 

@@ -57,18 +57,18 @@ def same_amount(base: Rank, new: Rank) -> bool | None:
 
 def _passes(rank: Rank) -> Fraction:
     """Kernels a step that tell a backward pass."""
-    return sum((one.count for one in per_step(rank, _backward).values()), Fraction(0))
+    return sum((amount.count for amount in per_step(rank, _backward).values()), Fraction(0))
 
 
 def _near_in_most(
     base: Rank, new: Rank, family: Family, near: Callable[[Amount, Amount], bool], limit: Limit
 ) -> bool | None:
-    one, other = per_step(base, family), per_step(new, family)
+    base_amounts, new_amounts = per_step(base, family), per_step(new, family)
     near_ns = total_ns = Fraction(0)
-    for key in one.keys() & other.keys():
-        work_ns = one[key].work_ns + other[key].work_ns
+    for key in base_amounts.keys() & new_amounts.keys():
+        work_ns = base_amounts[key].work_ns + new_amounts[key].work_ns
         total_ns += work_ns
-        if near(one[key], other[key]):
+        if near(base_amounts[key], new_amounts[key]):
             near_ns += work_ns
     if total_ns:
         return float(near_ns / total_ns) >= limit.value
@@ -81,40 +81,42 @@ def same_classes(base: Rank, new: Rank) -> bool | None:
     What windows are held to: their borders cut the work anywhere, so nothing else shows how much
     they hold.
     """
-    one, other = counts_of(base, _compute_class), counts_of(new, _compute_class)
-    if one and other:
-        return same_counts(one, other)
+    base_counts, new_counts = counts_of(base, _compute_class), counts_of(new, _compute_class)
+    if base_counts and new_counts:
+        return same_counts(base_counts, new_counts)
     return None
 
 
-def same_counts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+def same_counts(mine: Mapping[str, float], theirs: Mapping[str, float]) -> bool:
     """Whether both have the same families, each as often."""
-    return one.keys() == other.keys() and all(same_count(one[name], other[name]) for name in one)
+    return mine.keys() == theirs.keys() and all(
+        same_count(mine[name], theirs[name]) for name in mine
+    )
 
 
 def counts_of(rank: Rank, family: Family) -> dict[str, float]:
     """Kernels a step by family."""
-    return {name: float(one.count) for name, one in per_step(rank, family).items()}
+    return {name: float(amount.count) for name, amount in per_step(rank, family).items()}
 
 
 def per_step(rank: Rank, family: Family) -> dict[str, Amount]:
     """Kernels by family; those without one are left out."""
-    found: dict[str, Amount] = defaultdict(Amount)
+    amounts: dict[str, Amount] = defaultdict(Amount)
     steps = len(rank.lengths_ns)
     for kernel in rank.kernel_table.rows:
         key = family(kernel)
         if key is not None:
-            whole, threads = found[key], _threads(kernel)
+            whole, threads = amounts[key], _threads(kernel)
             if whole.threads is None or threads is None:
                 together = None
             else:
                 together = whole.threads + Fraction(threads, steps)
-            found[key] = Amount(
+            amounts[key] = Amount(
                 whole.count + Fraction(kernel.count, steps),
                 whole.work_ns + Fraction(kernel.work_ns, steps),
                 together,
             )
-    return dict(found)
+    return dict(amounts)
 
 
 def _threads(kernel: Kernel) -> int | None:
@@ -137,8 +139,8 @@ def _backward(kernel: Kernel) -> str | None:
     A library chooses among ways to convolve that are one kernel or five, and may choose anew in
     each run.
     """
-    found = classify_kernel(kernel.name)
-    once = found.phase == "bwd" and found.class_ != "convolution" and is_one_of_a_pass(kernel.name)
+    kind = classify_kernel(kernel.name)
+    once = kind.phase == "bwd" and kind.class_ != "convolution" and is_one_of_a_pass(kernel.name)
     if once:
         return _compute_class(kernel)
     return None
@@ -150,27 +152,27 @@ def _by_name(kernel: Kernel) -> str | None:
     return kernel.name
 
 
-def _same_passes(one: Amount, other: Amount) -> bool:
+def _same_passes(mine: Amount, theirs: Amount) -> bool:
     """As many kernels; or a whole number of times fewer, which do as much: larger microbatches."""
-    if same_count(float(one.count), float(other.count)):
+    if same_count(float(mine.count), float(theirs.count)):
         return True
-    few, many = sorted((one, other), key=attrgetter("count"))
+    few, many = sorted((mine, theirs), key=attrgetter("count"))
     times = many.count / few.count
     return same_count(float(times), round(times)) and _near_each(few.work_ns, many.work_ns)
 
 
-def _near(one: Amount, other: Amount) -> bool:
+def _near(mine: Amount, theirs: Amount) -> bool:
     """Twice the steps is twice the kernels, each as long as before: neither count, work nor threads
     are near. The same work in pieces has as many threads.
     """
-    is_near = _near_each(one.count, other.count) or _near_each(one.work_ns, other.work_ns)
-    if one.threads and other.threads:
-        return is_near or _near_each(one.threads, other.threads)
+    is_near = _near_each(mine.count, theirs.count) or _near_each(mine.work_ns, theirs.work_ns)
+    if mine.threads and theirs.threads:
+        return is_near or _near_each(mine.threads, theirs.threads)
     return is_near
 
 
-def _near_each(one: Fraction, other: Fraction) -> bool:
-    return max(one, other) <= Fraction(NEAR.value) * min(one, other)
+def _near_each(mine: Fraction, theirs: Fraction) -> bool:
+    return max(mine, theirs) <= Fraction(NEAR.value) * min(mine, theirs)
 
 
 def shared_work_frac(
@@ -179,18 +181,18 @@ def shared_work_frac(
     """Kernel work by names that both have, as part of all of the side that shares less; None:
     unknown.
     """
-    one, other = per_step(base, named), per_step(new, named)
-    if not one or not other:
+    base_amounts, new_amounts = per_step(base, named), per_step(new, named)
+    if not base_amounts or not new_amounts:
         return None
-    return float(min(_shared(one, other), _shared(other, one)))
+    return float(min(_shared(base_amounts, new_amounts), _shared(new_amounts, base_amounts)))
 
 
-def _shared(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> Fraction:
+def _shared(amounts: Mapping[str, Amount], their_amounts: Mapping[str, Amount]) -> Fraction:
     """How much of the work of one side is by names that the other has."""
     shared = total = Fraction(0)
-    for name, mine in one.items():
+    for name, mine in amounts.items():
         total += mine.work_ns
-        if name in other:
+        if name in their_amounts:
             shared += mine.work_ns
     if total:
         return shared / total

@@ -91,16 +91,16 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     by_log = all(map(is_logged, (base, new, *more_base)))
     base_ns, new_ns = lengths_of(base, by_log), lengths_of(new, by_log)
     source: Literal["log", "trace"] = "log"
-    counts, found = (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns)
+    counts, interval = (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns)
     if not by_log:
         source, counts = "trace", (step_count(base.rank), step_count(new.rank))
-        found = found and counted_too(found, base.rank, new.rank)
+        interval = interval and counted_too(interval, base.rank, new.rank)
     runs = runs_of((base, *more_base), by_log, LEVEL)
     if runs is None:
-        return size_of(source, base_ns, new_ns, counts, found)
-    if found:
-        found = _between_runs(found, runs, base_ns, new_ns)
-    size = size_of(source, base_ns, new_ns, counts, found, runs.mean_ns)
+        return size_of(source, base_ns, new_ns, counts, interval)
+    if interval:
+        interval = _between_runs(interval, runs, base_ns, new_ns)
+    size = size_of(source, base_ns, new_ns, counts, interval, runs.mean_ns)
     return structs.replace(size, between_runs=runs.told)
 
 
@@ -109,7 +109,7 @@ def size_of(
     base_ns: Lengths,
     new_ns: Lengths,
     counts: tuple[int, int],
-    found: Interval | None,
+    interval: Interval | None,
     base_mean: Fraction | None = None,
 ) -> ComparedSize:
     """The size as the document has it. `base_mean`: of base's runs, else it is that of its
@@ -120,17 +120,17 @@ def size_of(
     new_mean = mean_ns(new_ns)
     base_mean_ns, delta_ns = round(base_mean), round(new_mean - base_mean)
     of_interval: dict[str, Any] = dict.fromkeys(_OF_INTERVAL, FEW)
-    if found:
+    if interval:
         of_interval = {
-            "low_frac": part_of(found.low_ns, base_mean_ns),
-            "high_frac": part_of(found.high_ns, base_mean_ns),
-            "level_frac": found.level,
-            "shows_frac": part_of(found.shows_ns, min(base_mean_ns, round(new_mean))),
-            "p_frac": of_known(float, found.p),
+            "low_frac": part_of(interval.low_ns, base_mean_ns),
+            "high_frac": part_of(interval.high_ns, base_mean_ns),
+            "level_frac": interval.level,
+            "shows_frac": part_of(interval.shows_ns, min(base_mean_ns, round(new_mean))),
+            "p_frac": of_known(float, interval.p),
         }
     return copied(
         ComparedSize,
-        found,
+        interval,
         source=source,
         base_count=counts[0],
         new_count=counts[1],
@@ -144,30 +144,30 @@ def size_of(
     )
 
 
-def _between_runs(found: Interval, runs: Runs, base_ns: Lengths, new_ns: Lengths) -> Interval:
+def _between_runs(interval: Interval, runs: Runs, base_ns: Lengths, new_ns: Lengths) -> Interval:
     """The interval of the pair moved to the difference from the runs' mean, at least as wide as
     theirs.
     """
     new_mean = mean_ns(new_ns)
     pair_delta_ns, delta_ns = round(new_mean - mean_ns(base_ns)), round(new_mean - runs.mean_ns)
-    down_ns = max(pair_delta_ns - found.low_ns, runs.half_ns)
-    up_ns = max(found.high_ns - pair_delta_ns, runs.half_ns)
-    method = f"{found.method}; Student's t over {len(runs.told.runs)} recordings of base"
-    return Interval(delta_ns - down_ns, delta_ns + up_ns, found.level, method)
+    down_ns = max(pair_delta_ns - interval.low_ns, runs.half_ns)
+    up_ns = max(interval.high_ns - pair_delta_ns, runs.half_ns)
+    method = f"{interval.method}; Student's t over {len(runs.told.runs)} recordings of base"
+    return Interval(delta_ns - down_ns, delta_ns + up_ns, interval.level, method)
 
 
 def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: Subject) -> Judged:
     """The verdict on two recordings."""
-    told = list(_traces_beside_logs(size, base.rank, new.rank))
+    beside_it = list(_traces_beside_logs(size, base.rank, new.rank))
     if comparable.state != "no":
         if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
             return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
         if decided := judge_windows(size, base, new):
             verdict, because = decided
-            return Judged(verdict, (because, *told), "")
-        told += _left_out(size, base.rank, new.rank)
+            return Judged(verdict, (because, *beside_it), "")
+        beside_it += _left_out(size, base.rank, new.rank)
     lacking, record = _lacking(size, base, new), _record_for(int(MANY.value))
-    beside = Beside(told, lacking, record, _record_for, say("comparison.other-runs"))
+    beside = Beside(beside_it, lacking, record, _record_for, say("comparison.other-runs"))
     return judge(size, comparable, beside)
 
 
@@ -177,7 +177,7 @@ def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> 
     """
     if comparable.state == "no":
         reasons = [
-            f"{one.what}: {one.because}" for one in comparable.differences if one.state == "no"
+            f"{row.what}: {row.because}" for row in comparable.differences if row.state == "no"
         ]
         if size is not None:
             reasons += _means(size)
@@ -222,10 +222,10 @@ def _by_chance(size: ComparedSize, ends: Ends) -> Iterator[str]:
 
 def _of_runs(size: ComparedSize, beside: Beside) -> str:
     """What varies from run to run: in the interval, or what would put it there."""
-    if not (told := size.between_runs):
+    if not (runs := size.between_runs):
         return beside.other_runs
     return say(
-        "comparison.between-runs", runs=len(told.runs), std_ns=told.std_ns, half_ns=told.half_ns
+        "comparison.between-runs", runs=len(runs.runs), std_ns=runs.std_ns, half_ns=runs.half_ns
     )
 
 

@@ -46,8 +46,8 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
 
     Only of as many steps on both sides, as else more of them would be more time.
     """
-    found = known(whole)
-    if found and (why := _contradicting(judged, found)):
+    known_whole = known(whole)
+    if known_whole and (why := _contradicting(judged, known_whole)):
         return replace(judged, because=(why, *judged.because))
     return judged
 
@@ -88,9 +88,9 @@ def _spoken(row: WholeRow) -> str:
 
 
 def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:
-    for part, one in before.items():
-        other = after[part]
-        yield WholeRow(part, one.ns, other.ns, other.ns - one.ns, one.count, other.count)
+    for part, mine in before.items():
+        theirs = after[part]
+        yield WholeRow(part, mine.ns, theirs.ns, theirs.ns - mine.ns, mine.count, theirs.count)
 
 
 def _parts(rank: Rank) -> dict[WholePart, Part] | None:
@@ -103,11 +103,11 @@ def _parts(rank: Rank) -> dict[WholePart, Part] | None:
     if steps.outside_ns is None or usual_ns is None:
         return None
     slow, warm = [], []
-    for one in steps.dropped:
-        if one.index in steps.slow:
-            slow.append(one.end_ns - one.start_ns)
-        if one.index in steps.warm_up:
-            warm.append(one.end_ns - one.start_ns)
+    for step in steps.dropped:
+        if step.index in steps.slow:
+            slow.append(step.end_ns - step.start_ns)
+        if step.index in steps.warm_up:
+            warm.append(step.end_ns - step.start_ns)
     count = len(slow) + len(warm)
     return {
         "steps": Part(sum(rank.lengths_ns) + usual_ns * count, len(rank.lengths_ns) + count),

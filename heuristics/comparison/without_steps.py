@@ -78,15 +78,15 @@ def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict
     kernels = [sum(counts_of(side, attrgetter("name")).values()) for side in (base, new)]
     if not same_count(*kernels) or (shared_work_frac(base, new) or 0.0) < NEARLY_ALL.value:
         return None
-    found, shorter_ns = _launched(base, new), float(min(mean_step_ns(base), mean_step_ns(new)))
+    launched, shorter_ns = _launched(base, new), float(min(mean_step_ns(base), mean_step_ns(new)))
     matters_ns = LITTLE.value * shorter_ns
     if abs(size.delta_ns) > matters_ns:
-        makes_most = found.longer_ns * size.delta_ns >= MOST.value * size.delta_ns**2
-        if makes_most and abs(found.longer_ns) > found.half_ns:
+        makes_most = launched.longer_ns * size.delta_ns >= MOST.value * size.delta_ns**2
+        if makes_most and abs(launched.longer_ns) > launched.half_ns:
             return _verdict(size)
     elif (
-        abs(found.longer_ns) + found.half_ns <= matters_ns
-        and found.least_ns >= NEARLY_ALL.value * shorter_ns
+        abs(launched.longer_ns) + launched.half_ns <= matters_ns
+        and launched.least_ns >= NEARLY_ALL.value * shorter_ns
     ):
         return "no_change"
     return None
@@ -94,12 +94,12 @@ def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict
 
 def _launched(base: Rank, new: Rank) -> Launched:
     least_ns = longer_ns = squares = 0.0
-    for one, other in pair_kernels(base, new):
-        if one and other and min(one.count, other.count) >= MANY.value:
-            works_ns = float(one.work_per_step_ns), float(other.work_per_step_ns)
+    for mine, theirs in pair_kernels(base, new):
+        if mine and theirs and min(mine.count, theirs.count) >= MANY.value:
+            works_ns = float(mine.work_per_step_ns), float(theirs.work_per_step_ns)
             least_ns += min(works_ns)
             longer_ns += works_ns[1] - works_ns[0]
-            squares += sum((float(side.per_step) * side.error_ns) ** 2 for side in (one, other))
+            squares += sum((float(side.per_step) * side.error_ns) ** 2 for side in (mine, theirs))
     errors = NormalDist().inv_cdf((1 + LEVEL) / 2)
     return Launched(least_ns, longer_ns, errors * sqrt(squares))
 

@@ -157,11 +157,11 @@ def copied(rank: Rank) -> dict[int, int]:
     """
     if isinstance(rank.work, UnsetType):
         return {}
-    found = {}
-    for one in rank.work.input_sizes:
-        if number := round(one.count / len(rank.lengths_ns)):
-            found[one.size_bytes] = number
-    return found
+    often = {}
+    for copy in rank.work.input_sizes:
+        if number := round(copy.count / len(rank.lengths_ns)):
+            often[copy.size_bytes] = number
+    return often
 
 
 def _ranges(base: Subject, new: Subject) -> Heard:
@@ -170,26 +170,28 @@ def _ranges(base: Subject, new: Subject) -> Heard:
     if not isinstance(works[0], Work) or not isinstance(works[1], Work):
         return None
     counts = _often(works[0].ranges, works[1].ranges)
-    backward = [both for name, both in counts.items() if is_backward_name(name)]
+    backward = [pair for name, pair in counts.items() if is_backward_name(name)]
     if beyond_chance(len(backward), len(backward)):
         return _alike(backward)
     return _alike(counts.values())
 
 
-def _often(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+def _often(
+    mine: Mapping[str, float], theirs: Mapping[str, float]
+) -> dict[str, tuple[float, float]]:
     """How often each side has the families that both have, of which one has some a step."""
-    found = {}
-    for name in one.keys() & other.keys():
-        if max(one[name], other[name]) >= FEWEST.value:
-            found[name] = one[name], other[name]
-    return found
+    often = {}
+    for name in mine.keys() & theirs.keys():
+        if max(mine[name], theirs[name]) >= FEWEST.value:
+            often[name] = mine[name], theirs[name]
+    return often
 
 
 def _alike(counts: Collection[tuple[float, float]], chance: Fraction = HALF) -> Heard:
     """Whether most of the families are as many on both sides, beyond chance; silent where even all
     of so few would not be.
     """
-    same = sum(same_count(*both) for both in counts)
+    same = sum(same_count(*pair) for pair in counts)
     if not beyond_chance(len(counts), len(counts)):
         return None
     if beyond_chance(same, len(counts), chance):
@@ -205,7 +207,7 @@ def _by_chance(counts: Collection[tuple[float, float]]) -> Fraction:
     """
     if not counts:
         return HALF
-    same = sum(same_count(*both) for both in product(*zip(*counts, strict=True)))
+    same = sum(same_count(*pair) for pair in product(*zip(*counts, strict=True)))
     return min(HALF, Fraction(same, len(counts) ** 2))
 
 
@@ -218,8 +220,8 @@ def beyond_chance(alike: int, count: int, chance: Fraction = HALF) -> bool:
 
 
 def _kinds(base: Subject, new: Subject) -> Heard:
-    one, other = counts_of(base.rank, _kind), counts_of(new.rank, _kind)
-    counts = _often(one, other).values()
+    base_kinds, new_kinds = counts_of(base.rank, _kind), counts_of(new.rank, _kind)
+    counts = _often(base_kinds, new_kinds).values()
     return _alike(counts, _by_chance(counts))
 
 
@@ -256,11 +258,11 @@ def _products(base: Subject, new: Subject) -> Heard:
     """Whether each class multiplies as often; attention that was fused is another class, and
     silent.
     """
-    one, other = counts_of(base.rank, _product), counts_of(new.rank, _product)
-    few, many = sorted((sum(one.values()), sum(other.values())))
+    base_products, new_products = counts_of(base.rank, _product), counts_of(new.rank, _product)
+    few, many = sorted((sum(base_products.values()), sum(new_products.values())))
     if few < BODY.value:
         return None
-    if same_counts(one, other):
+    if same_counts(base_products, new_products):
         return True
     if many > NEAR.value * few:
         return False
@@ -272,12 +274,12 @@ def _product(kernel: Kernel) -> str | None:
     it.
     """
     kind = classify_kernel(kernel.name)
-    one = (
+    counts = (
         is_one_of_a_pass(kernel.name)
         if kind.class_ == "attention"
         else is_matrix_work(kernel.name, kind)
     )
-    if one:
+    if counts:
         return kind.class_
     return None
 
@@ -310,12 +312,12 @@ def output(base: Subject, new: Subject) -> Heard:
     """Whether as many bytes go back to the host; silent of a loss or a flag, of more or fewer
     copies, where the same numbers are in another format, and where other input goes in.
     """
-    one, other = _output(base.rank), _output(new.rank)
-    if one is None or other is None or min(one[1], other[1]) < LEAST_BYTES.value:
+    mine, theirs = _output(base.rank), _output(new.rank)
+    if mine is None or theirs is None or min(mine[1], theirs[1]) < LEAST_BYTES.value:
         return None
-    if one[1] == other[1]:
+    if mine[1] == theirs[1]:
         return None if _input_bytes(base, new) is False else True
-    if one[0] != other[0] or one[1] / other[1] in FORMATS:
+    if mine[0] != theirs[0] or mine[1] / theirs[1] in FORMATS:
         return None
     return False
 

@@ -37,9 +37,9 @@ class Cause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def table() -> Written:
     """The file; its set `classes` is all classes of compute."""
-    found = written(*_TABLE)
-    found["sets"]["classes"] = [f"compute.{class_}" for class_ in compute_classes()]
-    return found
+    written_table = written(*_TABLE)
+    written_table["sets"]["classes"] = [f"compute.{class_}" for class_ in compute_classes()]
+    return written_table
 
 
 def shown_by(witness: Witness) -> Iterator[dict[str, Any]]:
@@ -58,7 +58,7 @@ def named(*names: str) -> Texts:
 
 def expanded(row: Written, family: Written, key: str) -> dict[str, Any]:
     """A row with names for its sets, and the key, lists and texts of a family, if it is of one."""
-    sets = {**table()["sets"], **{f"family_{name}": one for name, one in family.items()}}
+    sets = {**table()["sets"], **{f"family_{name}": names for name, names in family.items()}}
     texts = {"next": table()["families_next"], **family, "key": key}
 
     def filled(written: Any) -> Any:
@@ -73,8 +73,8 @@ def expanded(row: Written, family: Written, key: str) -> dict[str, Any]:
 
 
 def _listed(written: Iterable[Any], sets: Written) -> Iterator[Any]:
-    for one in written:
-        if isinstance(one, str) and one.startswith("@"):
-            yield from _listed(sets.get(one[1:], ()), sets)
+    for name in written:
+        if isinstance(name, str) and name.startswith("@"):
+            yield from _listed(sets.get(name[1:], ()), sets)
         else:
-            yield one
+            yield name

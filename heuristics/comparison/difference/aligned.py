@@ -133,27 +133,27 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
     """What stands for what in the steps of both, merged over layers, the largest difference
     first.
     """
-    one, other = _sequence(base), _sequence(new)
-    if isinstance(one, Missing):
-        return one
-    if isinstance(other, Missing):
-        return other
-    if (known(one.step) is None) != (known(other.step) is None):
+    base_sequence, new_sequence = _sequence(base), _sequence(new)
+    if isinstance(base_sequence, Missing):
+        return base_sequence
+    if isinstance(new_sequence, Missing):
+        return new_sequence
+    if (known(base_sequence.step) is None) != (known(new_sequence.step) is None):
         return lacking("comparison.step-against-window", cure="comparison.no-steps-cure")
-    if _has_replays(one) != _has_replays(other):
+    if _has_replays(base_sequence) != _has_replays(new_sequence):
         return lacking("comparison.replays-against-kernels")
-    return _summed(_groups(one, other))
+    return _summed(_groups(base_sequence, new_sequence))
 
 
-def _has_replays(one: Recorded) -> bool:
-    return any(kind.key == _REPLAY for kind in one.kinds)
+def _has_replays(sequence: Recorded) -> bool:
+    return any(kind.key == _REPLAY for kind in sequence.kinds)
 
 
 def _sequence(rank: Rank) -> Recorded | Missing:
-    found = rank.sequence
-    if found is UNSET or found is None:
+    sequence = rank.sequence
+    if sequence is UNSET or sequence is None:
         return lacking("comparison.no-sequence")
-    return found
+    return sequence
 
 
 def _groups(base: Recorded, new: Recorded) -> list[_Group]:
@@ -167,9 +167,9 @@ def _groups(base: Recorded, new: Recorded) -> list[_Group]:
     return list(map(_Group.swapped, groups))
 
 
-def _signature(one: Recorded) -> tuple[object, ...]:
-    kinds = list(map(_spelled, one.kinds))
-    return [kinds[of] for of in one.of], one.run_length, one.work_ns, astuple(one.loops)
+def _signature(side: Recorded) -> tuple[object, ...]:
+    kinds = list(map(_spelled, side.kinds))
+    return [kinds[of] for of in side.of], side.run_length, side.work_ns, astuple(side.loops)
 
 
 def _spelled(kind: Kind) -> tuple[str, str, str]:
@@ -183,8 +183,8 @@ class _Sides:
         places = places_of(base, new)
         self.base, self.new = map(_with_kinds, (base, new), places)
         self.scores: Scores = scores_of(base.kinds, new.kinds)
-        one, other = map(kinds_of, places)
-        self.blocks = list(align(one, other, self.scores))
+        base_kinds, new_kinds = map(kinds_of, places)
+        self.blocks = list(align(base_kinds, new_kinds, self.scores))
 
     def worth(self, block: Block) -> int:
         """What a block is worth as a pair; 0 where it is none."""
@@ -199,41 +199,41 @@ class _Sides:
         return self.base[rows.start : rows.stop], self.new[columns.start : columns.stop]
 
 
-def _with_kinds(one: Recorded, places: Sequence[Place]) -> Places:
-    return [(one.kinds[place.kind], place) for place in places]
+def _with_kinds(sequence: Recorded, places: Sequence[Place]) -> Places:
+    return [(sequence.kinds[place.kind], place) for place in places]
 
 
 def _merged(sides: _Sides) -> Iterator[_Group]:
     """Groups by what they hold: kernels that stand for each other; one kernel that both have, or
     only one.
     """
-    found: dict[object, _Group] = defaultdict(_Group)
+    merged: dict[object, _Group] = defaultdict(_Group)
     for block in _stretches(sides):
         if sides.worth(block) == SAME:
-            ((kind, one),), ((their_kind, other),) = sides.of(block)
-            group = found[_name(kind), one.count == other.count]
-            group.place(0, kind, one)
-            group.place(1, their_kind, other)
+            ((kind, place),), ((their_kind, their_place),) = sides.of(block)
+            group = merged[_name(kind), place.count == their_place.count]
+            group.place(0, kind, place)
+            group.place(1, their_kind, their_place)
             continue
         for parts in _by_bucket(sides.of(block)):
             whole = _one(parts.values())
             names = frozenset(whole.base.counts), frozenset(whole.new.counts)
             if all(0 < len(several) <= REPLACED.value for several in names):
-                found[names, whole.phase].add(whole)
+                merged[names, whole.phase].add(whole)
                 continue
             for (_, name), part in parts.items():
-                found[name, False].add(part)
-    yield from _by_purpose(found.values())
+                merged[name, False].add(part)
+    yield from _by_purpose(merged.values())
 
 
-def _by_bucket(both: tuple[Places, Places]) -> Iterator[Parts]:
+def _by_bucket(both_sides: tuple[Places, Places]) -> Iterator[Parts]:
     """Compute against compute, copies against copies: none is done in place of another."""
-    found: dict[str, Parts] = defaultdict(lambda: defaultdict(_Group))
-    for side, places in enumerate(both):
+    by_bucket: dict[str, Parts] = defaultdict(lambda: defaultdict(_Group))
+    for side, places in enumerate(both_sides):
         for kind, place in places:
-            found[_bucket(kind)][side, _name(kind)].place(side, kind, place)
-    for bucket in sorted(found):
-        yield found[bucket]
+            by_bucket[_bucket(kind)][side, _name(kind)].place(side, kind, place)
+    for bucket in sorted(by_bucket):
+        yield by_bucket[bucket]
 
 
 def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
@@ -291,12 +291,12 @@ def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
         yield range(first[0].start, last[0].stop), range(first[1].start, last[1].stop)
 
 
-def _belong(sides: _Sides, one: Block, other: Block) -> bool:
+def _belong(sides: _Sides, block: Block, following: Block) -> bool:
     """Whether neighbours may be one piece of work: neither is the same kernel on both sides, nor
     already several against several, and they share a class.
     """
-    loose = _is_loose(sides, one) and _is_loose(sides, other)
-    return loose and not _classes(sides, one).isdisjoint(_classes(sides, other))
+    loose = _is_loose(sides, block) and _is_loose(sides, following)
+    return loose and not _classes(sides, block).isdisjoint(_classes(sides, following))
 
 
 def _is_loose(sides: _Sides, block: Block) -> bool:
@@ -318,11 +318,11 @@ def _summed(groups: Sequence[_Group]) -> Exchanges:
     differing.sort(key=_size)
     shown, left_out = differing[: int(ROWS.value)], differing[int(ROWS.value) :]
     whole = [*shown, _one(left_out), same]
-    base_ns = _rounded(one.base.work_ns for one in whole)
-    new_ns = _rounded(one.new.work_ns for one in whole)
+    base_ns = _rounded(group.base.work_ns for group in whole)
+    new_ns = _rounded(group.new.work_ns for group in whole)
     rows = tuple(map(_row, shown, base_ns, new_ns))
-    rest, both = map(_sum, whole[-2:], base_ns[-2:], new_ns[-2:])
-    return Exchanges(rows, both, len(left_out), rest)
+    left_out_sum, same_sum = map(_sum, whole[-2:], base_ns[-2:], new_ns[-2:])
+    return Exchanges(rows, same_sum, len(left_out), left_out_sum)
 
 
 def _rounded(works_ns: Iterable[Fraction]) -> list[int]:

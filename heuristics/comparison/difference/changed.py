@@ -73,13 +73,13 @@ def changed(base: Subject, new: Subject) -> tuple[ComparedChange, ...]:
     name.
     """
     settings = _sorted(_settings(base, new))
-    listed = {one.what for one in settings}
-    others = _versions(base, new), _environment(base, new, listed), _observed(base.rank, new.rank)
-    return (*settings, *chain(*map(_sorted, others)))
+    listed = {change.what for change in settings}
+    rest = _versions(base, new), _environment(base, new, listed), _observed(base.rank, new.rank)
+    return (*settings, *chain(*map(_sorted, rest)))
 
 
-def _sorted(found: Iterator[ComparedChange]) -> list[ComparedChange]:
-    return sorted(found, key=lambda one: one.what)
+def _sorted(changes: Iterator[ComparedChange]) -> list[ComparedChange]:
+    return sorted(changes, key=lambda change: change.what)
 
 
 def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
@@ -87,8 +87,8 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     there = base.is_configured, new.is_configured
     if not all(there):
         if any(there):
-            one, other = map(_FRAMEWORK, (base, new))
-            yield difference("configuration", one, other, "configuration", *there)
+            before, after = map(_FRAMEWORK, (base, new))
+            yield difference("configuration", before, after, "configuration", *there)
         return
     for knob in {*base.settings, *new.settings}:
         hidden = base.withholds(knob), new.withholds(knob)
@@ -102,9 +102,14 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 
 def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     for package in PACKAGES:
-        (one, by), (other, other_by) = _version(base.result, package), _version(new.result, package)
-        if pair := differing(one, other):
-            yield difference(f"version.{package}", *pair, max(by, other_by, key=_TRUST.index))
+        (mine, my_source), (theirs, their_source) = (
+            _version(base.result, package),
+            _version(new.result, package),
+        )
+        if pair := differing(mine, theirs):
+            yield difference(
+                f"version.{package}", *pair, max(my_source, their_source, key=_TRUST.index)
+            )
 
 
 def _version(result: Result, package: str) -> tuple[str | None, Source]:
@@ -125,8 +130,8 @@ def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[Comp
         values: Pair | None = differing(base.given[field], new.given[field])
         if values and (field not in OPTIONS or listed.isdisjoint(OPTIONS[field].knobs)):
             yield difference(field, *values, "given")
-    if found := gpus(base, new):
-        yield difference("gpu", *found[0], found[1])
+    if gpus_differ := gpus(base, new):
+        yield difference("gpu", *gpus_differ[0], gpus_differ[1])
     if base.trace and new.trace:
         yield from _recorders(base.trace, new.trace)
 
@@ -147,10 +152,10 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
     if base.kind != new.kind:
         yield difference("recorder", base.kind, new.kind, "trace")
         return
-    one, other = _recorder(base), _recorder(new)
-    for what in one:
-        if differing(one[what], other[what]):
-            yield difference(f"recorder.{what}", one[what], other[what], "trace")
+    base_recorder, new_recorder = _recorder(base), _recorder(new)
+    for what in base_recorder:
+        if differing(base_recorder[what], new_recorder[what]):
+            yield difference(f"recorder.{what}", base_recorder[what], new_recorder[what], "trace")
 
 
 def _recorder(trace: Trace) -> dict[str, Value]:
@@ -162,10 +167,10 @@ def _recorder(trace: Trace) -> dict[str, Value]:
 
 
 def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:
-    one, other = trace_facts(base), trace_facts(new)
-    for what in one.keys() & other.keys():
-        if one[what].differs(other[what]):
-            yield difference(what, one[what].value, other[what].value, "trace")
+    base_facts, new_facts = trace_facts(base), trace_facts(new)
+    for what in base_facts.keys() & new_facts.keys():
+        if base_facts[what].differs(new_facts[what]):
+            yield difference(what, base_facts[what].value, new_facts[what].value, "trace")
 
 
 @frozen
@@ -185,7 +190,7 @@ class Observed:
 def trace_facts(rank: Rank) -> dict[str, Observed]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
     detected, memory = rank.detected, rank.memory
-    found: dict[str, Value] = {
+    values: dict[str, Value] = {
         "detected.dispatcher": None if detected.dispatcher == "unknown" else detected.dispatcher,
         "detected.ep_overlap": known(detected.ep_overlap),
         "detected.training_step": known(detected.training_step),
@@ -198,11 +203,11 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
         "work.pageable_frac": known_of(rank, "work.pageable_frac"),
         **_comm_blocks(rank),
         "steps.source": rank.steps.source if rank.steps.found else "none",
-        "steps.dropped": tuple(sorted(one.reason for one in rank.steps.dropped)),
+        "steps.dropped": tuple(sorted(step.reason for step in rank.steps.dropped)),
     }
     return {
         what: Observed(value, _TOLERANCES.get(what, 0.0))
-        for what, value in found.items()
+        for what, value in values.items()
         if value is not None
     }
 
@@ -222,8 +227,8 @@ def _run_again(rank: Rank) -> Texts | None:
     if modules is None:
         return None
     again, is_known = list[str](), False
-    for name, one in modules.items():
-        count = known(one.recomputed_count)
+    for name, module in modules.items():
+        count = known(module.recomputed_count)
         is_known |= count is not None
         if count:
             again.append(name)
@@ -236,12 +241,12 @@ def _exchange_kernels(rank: Rank) -> Texts | None:
     """Kernels that exchange tokens between experts, by name without arguments; None where there are
     none.
     """
-    found = set[str]()
-    for one in rank.kernel_table.rows:
-        family = _FAMILY.match(one.name) if one.key in EXCHANGES else None
+    families = set[str]()
+    for kernel in rank.kernel_table.rows:
+        family = _FAMILY.match(kernel.name) if kernel.key in EXCHANGES else None
         if family:
-            found.add(family[1].strip())
-    return tuple(sorted(found)) or None
+            families.add(family[1].strip())
+    return tuple(sorted(families)) or None
 
 
 def _comm_blocks(rank: Rank) -> dict[str, int]:

@@ -76,16 +76,16 @@ def compare_kernels(base: Rank, new: Rank) -> tuple[KernelDelta, ...]:
     base_end_ns, new_end_ns = _smallest_listed_ns(base), _smallest_listed_ns(new)
     pairs = list(pair_kernels(base, new))
     errors = _errors(len(pairs))
-    found = []
-    for one, other in pairs:
+    deltas = []
+    for base_kernels, new_kernels in pairs:
         change: KernelChange | None = None
-        if one and other and one.grid == other.grid:
-            change = _moved(one, other, errors)
-        elif _is_listed(one, new_end_ns) and _is_listed(other, base_end_ns):
-            change = _apart(one, other)
+        if base_kernels and new_kernels and base_kernels.grid == new_kernels.grid:
+            change = _moved(base_kernels, new_kernels, errors)
+        elif _is_listed(base_kernels, new_end_ns) and _is_listed(new_kernels, base_end_ns):
+            change = _apart(base_kernels, new_kernels)
         if change:
-            found.append(_delta(one, other, change))
-    return tuple(sorted(found, key=_place))
+            deltas.append(_delta(base_kernels, new_kernels, change))
+    return tuple(sorted(deltas, key=_place))
 
 
 def _errors(kernels: int) -> float:
@@ -143,26 +143,26 @@ def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> K
     there = base or new
     assert there is not None
     nothing = replace(there, grid=None, block=None, count=0, work_ns=0)
-    one, other = base or nothing, new or nothing
+    base_side, new_side = base or nothing, new or nothing
     return copied(
         KernelDelta,
         there,
         change=change,
-        delta_ns=round(other.work_per_step_ns - one.work_per_step_ns),
-        base_grid=one.grid,
-        new_grid=other.grid,
-        base_block=one.block,
-        new_block=other.block,
-        base_count=float(one.per_step),
-        new_count=float(other.per_step),
+        delta_ns=round(new_side.work_per_step_ns - base_side.work_per_step_ns),
+        base_grid=base_side.grid,
+        new_grid=new_side.grid,
+        base_block=base_side.block,
+        new_block=new_side.block,
+        base_count=float(base_side.per_step),
+        new_count=float(new_side.per_step),
         base_each_ns=round(base.each_ns) if base else None,
         new_each_ns=round(new.each_ns) if new else None,
     )
 
 
-def _place(one: KernelDelta) -> tuple[object, ...]:
-    grids = sorted((one.base_grid or (), one.new_grid or ()))
-    return (-abs(one.delta_ns), one.name, one.key, grids)
+def _place(delta: KernelDelta) -> tuple[object, ...]:
+    grids = sorted((delta.base_grid or (), delta.new_grid or ()))
+    return (-abs(delta.delta_ns), delta.name, delta.key, grids)
 
 
 def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
@@ -174,9 +174,9 @@ def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:
     first word of its key.
     """
     whole = not (base.kernel_table.left_out.rows or new.kernel_table.left_out.rows)
-    one, other = _by_name(base), _by_name(new)
-    for name in sorted(one.keys() | other.keys()):
-        before, after = _same_keys(one[name], other[name])
+    base_named, new_named = _by_name(base), _by_name(new)
+    for name in sorted(base_named.keys() | new_named.keys()):
+        before, after = _same_keys(base_named[name], new_named[name])
         for key in sorted(before.keys() | after.keys()):
             mine, theirs = before[key], after[key]
             if _has_own_grids(mine) and _has_own_grids(theirs):
@@ -198,10 +198,10 @@ def _smallest_listed_ns(rank: Rank) -> Fraction:
 def _by_name(rank: Rank) -> Named:
     named: Named = defaultdict(list)
     steps = len(rank.lengths_ns)
-    for one in rank.kernel_table.rows:
-        if one.count:
-            figures = known(one.grid), one.count, one.work_ns, float(one.std_ns), steps
-            named[one.name].append(Kernels(one.name, one.key, *figures, known(one.block)))
+    for row in rank.kernel_table.rows:
+        if row.count:
+            figures = known(row.grid), row.count, row.work_ns, float(row.std_ns), steps
+            named[row.name].append(Kernels(row.name, row.key, *figures, known(row.block)))
     return named
 
 
@@ -210,24 +210,24 @@ def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[Named, Named]:
 
     Then a key of `_UNRESOLVED` is on one side only, and another key has the kernels that it lacks.
     """
-    one, other = _by_key(base), _by_key(new)
-    keys = one.keys() | other.keys()
-    if base and new and _UNRESOLVED & (one.keys() ^ other.keys()):
-        moved = [key for key in keys if _per_step(one[key]) != _per_step(other[key])]
+    base_keyed, new_keyed = _by_key(base), _by_key(new)
+    keys = base_keyed.keys() | new_keyed.keys()
+    if base and new and _UNRESOLVED & (base_keyed.keys() ^ new_keyed.keys()):
+        moved = [key for key in keys if _per_step(base_keyed[key]) != _per_step(new_keyed[key])]
         if len(moved) > 1:
             return _by_key(_with_key_cut(base)), _by_key(_with_key_cut(new))
-    return one, other
+    return base_keyed, new_keyed
 
 
 def _by_key(side: Iterable[Kernels]) -> Named:
     keyed: Named = defaultdict(list)
-    for each in side:
-        keyed[each.key].append(each)
+    for kernels in side:
+        keyed[kernels.key].append(kernels)
     return keyed
 
 
 def _per_step(side: Iterable[Kernels]) -> Fraction:
-    return sum((each.per_step for each in side), Fraction(0))
+    return sum((kernels.per_step for kernels in side), Fraction(0))
 
 
 def _with_key_cut(side: Iterable[Kernels]) -> Iterator[Kernels]:
@@ -244,18 +244,18 @@ def _has_own_grids(side: Sequence[Kernels]) -> bool:
     """Whether grids are recorded and come again: with several, each about once a step or more
     often.
     """
-    if any(each.grid is None for each in side):
+    if any(kernels.grid is None for kernels in side):
         return False
     return len(side) < 2 or _per_step(side) >= len(side)
 
 
 def _by_grid(base: Sequence[Kernels], new: Sequence[Kernels]) -> Iterator[Pair]:
-    gone, came = list[Kernels](), {each.grid: each for each in new}
-    for each in base:
-        if each.grid in came:
-            yield each, came.pop(each.grid)
+    gone, came = list[Kernels](), {kernels.grid: kernels for kernels in new}
+    for base_kernels in base:
+        if base_kernels.grid in came:
+            yield base_kernels, came.pop(base_kernels.grid)
         else:
-            gone.append(each)
+            gone.append(base_kernels)
     yield from zip_longest(sorted(gone, key=_by_work), sorted(came.values(), key=_by_work))
 
 
@@ -271,15 +271,13 @@ def _added(side: Sequence[Kernels]) -> Kernels | None:
 
 def _sum(same: Sequence[Kernels]) -> Kernels:
     """Several rows as one, with the scatter in and between them."""
-    one, *more = same
+    first, *more = same
     if not more:
-        return one
+        return first
     count = work_ns = 0
-    for each in same:
-        count += each.count
-        work_ns += each.work_ns
+    for kernels in same:
+        count += kernels.count
+        work_ns += kernels.work_ns
     mean_ns = Fraction(work_ns, count)
-    squares = sum(
-        each.count * (each.std_ns**2 + float(each.each_ns - mean_ns) ** 2) for each in same
-    )
-    return replace(one, count=count, work_ns=work_ns, std_ns=sqrt(squares / count))
+    squares = sum(row.count * (row.std_ns**2 + float(row.each_ns - mean_ns) ** 2) for row in same)
+    return replace(first, count=count, work_ns=work_ns, std_ns=sqrt(squares / count))

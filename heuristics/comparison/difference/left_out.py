@@ -13,21 +13,21 @@ from traces.sections.rank import Rank
 from traces.statistics.interval import Interval, interval_of
 
 
-def counted_too(found: Interval, base: Rank, new: Rank) -> Interval:
+def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
     """The interval; as wide as that of all steps beside it where a side leaves out many as
     hiccups.
     """
     if not (leaves_out_many(base) or leaves_out_many(new)):
-        return found
-    whole = interval_of(_all_ns(base), _all_ns(new), found.level)
+        return interval
+    whole = interval_of(_all_ns(base), _all_ns(new), interval.level)
     if whole is None:
-        return found
-    low_ns, high_ns = min(found.low_ns, whole.low_ns), max(found.high_ns, whole.high_ns)
+        return interval
+    low_ns, high_ns = min(interval.low_ns, whole.low_ns), max(interval.high_ns, whole.high_ns)
     return replace(
-        found,
+        interval,
         low_ns=low_ns,
         high_ns=high_ns,
-        method=f"{found.method}; with and without the hiccups of each side",
+        method=f"{interval.method}; with and without the hiccups of each side",
     )
 
 
@@ -41,6 +41,6 @@ def leaves_out_many(rank: Rank) -> bool:
 
 def _all_ns(rank: Rank) -> tuple[int, ...]:
     """Lengths of the used steps and of the hiccups, as recorded."""
-    hiccups = (one for one in rank.steps.dropped if one.index in rank.steps.slow)
-    steps = sorted((*rank.steps.used, *hiccups), key=lambda one: one.index)
-    return tuple(one.end_ns - one.start_ns for one in steps)
+    hiccups = (step for step in rank.steps.dropped if step.index in rank.steps.slow)
+    steps = sorted((*rank.steps.used, *hiccups), key=lambda step: step.index)
+    return tuple(step.end_ns - step.start_ns for step in steps)

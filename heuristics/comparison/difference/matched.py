@@ -139,37 +139,37 @@ def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, 
     for row in rows_of_group(rank, group):
         name = name_of(row.row)
         mean_ns, work_ns = Fraction(sum(row.per_step_ns), steps), Fraction(row.work_ns, steps)
-        one = OneSide(
+        side = OneSide(
             mean_ns, Fraction(row.count, steps), work_ns, tuple(row.per_step_ns), known(row.wall)
         )
         if name == _BUSY:
-            one = replace(one, count=Fraction(0), work_ns=None, wall=None)
+            side = replace(side, count=Fraction(0), work_ns=None, wall=None)
         elif name == IDLE != row.row:
-            one = replace(one, work_ns=None)
-        named[name].append(one)
+            side = replace(side, work_ns=None)
+        named[name].append(side)
     return {name: _added(same) for name, same in named.items()}
 
 
 def _buckets(rank: Rank) -> dict[str, OneSide]:
     """Buckets that every document has; what is neither copy nor idle is busy."""
     steps, budget = len(rank.lengths_ns), rank.budget_ns
-    rest = {
+    not_busy = {
         "exposed_copy": Fraction(budget.exposed_copy, steps),
         IDLE: Fraction(budget.idle, steps),
     }
-    means = {_BUSY: mean_step_ns(rank) - sum(rest.values()), **rest}
+    means = {_BUSY: mean_step_ns(rank) - sum(not_busy.values()), **not_busy}
     return {key: OneSide(value, Fraction(0), None, ()) for key, value in means.items() if value}
 
 
 def _paired(
-    base: Rank, new: Rank, one: Mapping[str, OneSide], other: Mapping[str, OneSide]
+    base: Rank, new: Rank, base_sides: Mapping[str, OneSide], new_sides: Mapping[str, OneSide]
 ) -> tuple[Matched, ...]:
-    found = []
-    for name in sorted(one.keys() | other.keys()):
-        mine = one.get(name) or _zeros(other[name], base)
-        theirs = other.get(name) or _zeros(mine, new)
-        found.append(Matched(name, _one_wall({mine.wall, theirs.wall}), mine, theirs))
-    return tuple(found)
+    matched = []
+    for name in sorted(base_sides.keys() | new_sides.keys()):
+        mine = base_sides.get(name) or _zeros(new_sides[name], base)
+        theirs = new_sides.get(name) or _zeros(mine, new)
+        matched.append(Matched(name, _one_wall({mine.wall, theirs.wall}), mine, theirs))
+    return tuple(matched)
 
 
 def _zeros(like: OneSide, rank: Rank) -> OneSide:
@@ -186,8 +186,8 @@ def _exchange_rows(base: Rank, new: Rank) -> Callable[[str], str]:
     So exchanges that one recording separates and another does not are one row on both sides.
     """
     for kind, whole in _OPEN.items():
-        one, other = _part(base, kind, whole), _part(new, kind, whole)
-        if one is not None and other is not None and abs(one - other) > HALF_A_WALL.value:
+        mine, theirs = _part(base, kind, whole), _part(new, kind, whole)
+        if mine is not None and theirs is not None and abs(mine - theirs) > HALF_A_WALL.value:
             return partial(_renamed, kind, whole)
     return str
 

@@ -60,38 +60,38 @@ def kinds_of(places: Sequence[Place]) -> list[int]:
     return [place.kind for place in places]
 
 
-def _passes(one: Recorded, cap: int) -> list[int]:
+def _passes(sequence: Recorded, cap: int) -> list[int]:
     """How often each run is passed where no loop has more than `cap` passes."""
-    passes = [1] * len(one.of)
-    for first, count, times in _loops(one):
+    passes = [1] * len(sequence.of)
+    for first, count, times in _loops(sequence):
         for run in range(first, first + count):
             passes[run] *= min(times, cap)
     return passes
 
 
-def _loops(one: Recorded) -> Iterator[tuple[int, int, int]]:
-    loops = one.loops
+def _loops(sequence: Recorded) -> Iterator[tuple[int, int, int]]:
+    loops = sequence.loops
     return zip(loops.first_run, loops.run_count, loops.times, strict=True)
 
 
-def _cut(one: Recorded, cap: int) -> list[int]:
+def _cut(sequence: Recorded, cap: int) -> list[int]:
     """The runs in the order in which they are passed; inner loops, which stand last, are written
     first.
     """
-    bodies = [[run] for run in range(len(one.of))]
-    for first, count, times in reversed(list(_loops(one))):
+    bodies = [[run] for run in range(len(sequence.of))]
+    for first, count, times in reversed(list(_loops(sequence))):
         body = list(chain.from_iterable(bodies[first : first + count]))
         bodies[first : first + count] = [body * min(times, cap), *([[]] * (count - 1))]
     return list(chain.from_iterable(bodies))
 
 
-def _places(one: Recorded, runs: Sequence[int]) -> list[Place]:
-    shown, whole = Counter(runs), _passes(one, 1 << 30)
-    each = {}
+def _places(sequence: Recorded, runs: Sequence[int]) -> list[Place]:
+    shown, whole = Counter(runs), _passes(sequence, 1 << 30)
+    place_of_run = {}
     for run, times in shown.items():
-        count = Fraction(one.run_length[run] * whole[run], times)
-        each[run] = Place(one.of[run], count, Fraction(one.work_ns[run], times))
-    return [each[run] for run in runs]
+        count = Fraction(sequence.run_length[run] * whole[run], times)
+        place_of_run[run] = Place(sequence.of[run], count, Fraction(sequence.work_ns[run], times))
+    return [place_of_run[run] for run in runs]
 
 
 def scores_of(base: Sequence[Kind], new: Sequence[Kind]) -> Scores:
@@ -102,22 +102,22 @@ def scores_of(base: Sequence[Kind], new: Sequence[Kind]) -> Scores:
     return np.array(table, dtype=np.int32).reshape(len(base), len(new))
 
 
-def _worth(one: Kind, other: Kind) -> int:
+def _worth(kind: Kind, their_kind: Kind) -> int:
     """Work of different passes is never a pair, nor is compute one of communication or copies."""
-    if None not in (one.phase, other.phase) and one.phase != other.phase:
+    if None not in (kind.phase, their_kind.phase) and kind.phase != their_kind.phase:
         return 0
-    name, their_name = one.name, other.name
-    if name == their_name and (name or one.key == other.key):
+    name, their_name = kind.name, their_kind.name
+    if name == their_name and (name or kind.key == their_kind.key):
         return SAME
     if (
         name is None
         or their_name is None
-        or one.key.partition(".")[0] != other.key.partition(".")[0]
+        or kind.key.partition(".")[0] != their_kind.key.partition(".")[0]
     ):
         return 0
     if _without_types(name) == _without_types(their_name):
         return ALIKE
-    if one.key != other.key:
+    if kind.key != their_kind.key:
         return 0
     if _subclass(name) == _subclass(their_name):
         return RELATED

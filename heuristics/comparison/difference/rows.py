@@ -120,18 +120,18 @@ def attribute(base: Rank, new: Rank) -> Attribution:
     much = [
         scatter_of(row, step_ns) for row in noise if row.delta_ns and abs(row.delta_ns) >= much_ns
     ]
-    found = Attribution(
+    whole = Attribution(
         round(new_ns - base_ns),
         _adding_up(beyond, noise, no_interval),
         scattered=_in_order(much, no_interval),
     )
     if _has_reasons(base) and _has_reasons(new):
         split = split_noise(group_rows(base, new, "absent"), step_ns)
-        found = structs.replace(found, reasons=_adding_up(*split, no_interval))
+        whole = structs.replace(whole, reasons=_adding_up(*split, no_interval))
     if rows_of_group(base, "moe") and rows_of_group(new, "moe"):
         real, _ = _apart(group_rows(base, new, "moe"), step_ns)
-        found = structs.replace(found, modules=with_shares(_in_order(real, no_interval)))
-    return found
+        whole = structs.replace(whole, modules=with_shares(_in_order(real, no_interval)))
+    return whole
 
 
 def _has_reasons(rank: Rank) -> bool:
@@ -149,7 +149,7 @@ def step_count(rank: Rank) -> int:
 def _adding_up(
     beyond: Sequence[Scatter], noise: Sequence[Matched], no_interval: Missing
 ) -> tuple[ComparedRow, ...]:
-    whole = added([*(one.row for one in beyond), *noise])
+    whole = added([*(scatter.row for scatter in beyond), *noise])
     named = _in_order(beyond, no_interval)
     return with_shares((*named, _noise(whole, named, noise, no_interval)))
 
@@ -196,11 +196,13 @@ def part_of(ns: float, whole_ns: int) -> float | None:
 
 def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> tuple[ComparedRow, ...]:
     """As the document has them, the largest difference first."""
-    found = []
-    for one in rows:
-        ends = one.interval.ends_ns if one.interval else no_interval
-        found.append(_row(one.row, round(one.row.delta_ns), effects_of(one.row), ends))
-    return tuple(sorted(found, key=lambda row: (-abs(row.delta_ns), row.row)))
+    ordered = []
+    for scatter in rows:
+        ends = scatter.interval.ends_ns if scatter.interval else no_interval
+        ordered.append(
+            _row(scatter.row, round(scatter.row.delta_ns), effects_of(scatter.row), ends)
+        )
+    return tuple(sorted(ordered, key=lambda row: (-abs(row.delta_ns), row.row)))
 
 
 def _noise(
@@ -211,16 +213,16 @@ def _noise(
     """
     rest_ns = round(whole.delta_ns) - delta_ns(named)
     base_ns, new_ns = sides_ns(named)
-    rest = added(noise)
-    base = replace(rest.base, mean_ns=round(whole.base.mean_ns) - Fraction(base_ns))
-    new = replace(rest.new, mean_ns=round(whole.new.mean_ns) - Fraction(new_ns))
+    noise_sum = added(noise)
+    base = replace(noise_sum.base, mean_ns=round(whole.base.mean_ns) - Fraction(base_ns))
+    new = replace(noise_sum.new, mean_ns=round(whole.new.mean_ns) - Fraction(new_ns))
     row = _row(
         Matched(NOISE, None, base, new),
         rest_ns,
         _effects_of_noise(noise, rest_ns),
         FEW if no_interval is FEW else None,
     )
-    return structs.replace(row, parts=names_of(one for one in noise if one.delta_ns))
+    return structs.replace(row, parts=names_of(part for part in noise if part.delta_ns))
 
 
 def _row(row: Matched, moved_ns: int, effects: Effects, ends: OrMissing[Ends]) -> ComparedRow:
@@ -242,12 +244,12 @@ def _row(row: Matched, moved_ns: int, effects: Effects, ends: OrMissing[Ends]) -
     )
 
 
-def _effects_of_noise(rest: Sequence[Matched], rest_ns: int) -> Effects:
+def _effects_of_noise(noise: Sequence[Matched], rest_ns: int) -> Effects:
     """The parts of the rows that are noise; what rounding left over is overlap. Unknown where one
     is.
     """
     count_ns = duration_ns = 0
-    for row in rest:
+    for row in noise:
         effects = effects_of(row)
         if effects is None:
             return None
@@ -309,11 +311,11 @@ def _apart(rows: Iterable[Matched], step_ns: Fraction) -> tuple[list[Scatter], l
     """Rows that stand out of their own scatter, and those that do not."""
     real, noise = list[Scatter](), list[Matched]()
     for row in rows:
-        one = scatter_of(row, step_ns)
-        if one.is_noise:
+        scatter = scatter_of(row, step_ns)
+        if scatter.is_noise:
             noise.append(row)
         else:
-            real.append(one)
+            real.append(scatter)
     return real, noise
 
 
@@ -340,17 +342,19 @@ def _range_ns(side: OneSide) -> int:
 
 def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
     """MoE layers that both have, the largest difference first."""
-    one, other = _by_layer(base), _by_layer(new)
-    found = [_layer_delta(layer, one[layer], other[layer]) for layer in one.keys() & other.keys()]
-    return tuple(sorted(found, key=lambda one: (-abs(one.delta_ns), one.layer)))
+    mine, theirs = _by_layer(base), _by_layer(new)
+    deltas = [
+        _layer_delta(layer, mine[layer], theirs[layer]) for layer in mine.keys() & theirs.keys()
+    ]
+    return tuple(sorted(deltas, key=lambda delta: (-abs(delta.delta_ns), delta.layer)))
 
 
 def _by_layer(rank: Rank) -> dict[int, Modules]:
-    found: dict[int, Modules] = defaultdict(lambda: defaultdict(Fraction))
+    by_layer: dict[int, Modules] = defaultdict(lambda: defaultdict(Fraction))
     if moe := known(rank.moe):
         for row in moe.by_layer:
-            found[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))
-    return found
+            by_layer[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))
+    return by_layer
 
 
 def _layer_delta(layer: int, base: Modules, new: Modules) -> LayerDelta:

@@ -43,12 +43,14 @@ class Subject:
     @cached_property
     def settings(self) -> dict[str, Setting]:
         """What its configuration sets, by knob."""
-        return {one.knob: one for one in known_of(self, "result.configuration.settings") or ()}
+        return {set_.knob: set_ for set_ in known_of(self, "result.configuration.settings") or ()}
 
     @cached_property
     def values(self) -> dict[str, Value]:
         """To what it sets them, but for those whose value is withheld."""
-        return {knob: _plain(one.value) for knob, one in self.settings.items() if not one.withheld}
+        return {
+            knob: _plain(set_.value) for knob, set_ in self.settings.items() if not set_.withheld
+        }
 
     @cached_property
     def given(self) -> dict[str, Value]:
@@ -62,7 +64,7 @@ class Subject:
     def trace(self) -> Trace | None:
         traces = self.result.traces
         return next(
-            (one for one in traces if one.name == self.rank.trace), next(iter(traces), None)
+            (trace for trace in traces if trace.name == self.rank.trace), next(iter(traces), None)
         )
 
     @property
@@ -149,12 +151,12 @@ def known_of(of: object, path: str) -> Any:
     """What is known at a place, such as `rank.gpu`; None where that, or what it stands in, is
     not.
     """
-    found = of
+    value = of
     for name in path.split("."):
-        found = known(getattr(found, name))
-        if found is None or found is UNSET:
+        value = known(getattr(value, name))
+        if value is None or value is UNSET:
             return None
-    return found
+    return value
 
 
 def known_at(path: str) -> Callable[[Subject], Any]:
@@ -162,8 +164,8 @@ def known_at(path: str) -> Callable[[Subject], Any]:
     return partial(known_of, path=path)
 
 
-def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], asked: Any) -> object:
-    return of(side(asked))
+def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], view: Any) -> object:
+    return of(side(view))
 
 
 def _plain(value: Any) -> Value:

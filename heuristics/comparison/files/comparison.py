@@ -124,17 +124,17 @@ def _longer(count: int) -> str:
 
 
 def _side(side: FileSide, log_: FilesLog | None, other: FileSide) -> FilesSide:
-    said = [one.said for one in side.against(other).settings.by_knob.values()]
+    sources = [setting.said for setting in side.against(other).settings.by_knob.values()]
     if not side.has_configuration:
-        said = []
+        sources = []
     return copied(
         FilesSide,
         side,
         framework=or_gap(side.run.config.settings.framework, _NO_CONFIGURATION),
         gpu=or_gap(side.run.gpu, _NO_GPU),
         versions=dict(versions_of(side)),
-        settings_count=len(said),
-        defaults_count=said.count(DEFAULT),
+        settings_count=len(sources),
+        defaults_count=sources.count(DEFAULT),
         problems_count=side.problems,
         log=or_gap(log_, _NO_LOG),
     )
@@ -200,7 +200,7 @@ def _peak(log_: FilesLog | None) -> int | None:
     """The peak that was allocated, else the most of any figure."""
     if log_ is None:
         return None
-    sizes = {each.figure: each.most_bytes for each in log_.memory}
+    sizes = {memory.figure: memory.most_bytes for memory in log_.memory}
     return sizes.get("peak_allocated") or max(sizes.values(), default=None)
 
 
@@ -212,26 +212,26 @@ def _differences(sides: Sides, made: Sequence[Made], logs: Logs) -> Iterator[Dif
     """A change that is known may be compared: what it does is what is asked."""
     if batches := differing(*map(_batch, logs)):
         because, source = text_of("other-work"), text_of("tokens")
-        one, other = f"{batches[0]:,}", f"{batches[1]:,}"
-        yield Difference("global batch size", one, other, "no", because, source)
+        base_batch, new_batch = f"{batches[0]:,}", f"{batches[1]:,}"
+        yield Difference("global batch size", base_batch, new_batch, "no", because, source)
     base, new = sides
     if gpus := differing(base.run.gpu, new.run.gpu):
         yield Difference("GPU", *gpus, "no", text_of("other-machine"))
     if not (base.has_configuration and new.has_configuration):
         return
-    said, their_said = said_of(base), said_of(new)
-    differ, alike = held_together(said, their_said)
-    asked = set[str]()
+    mine, theirs = said_of(base), said_of(new)
+    differ, alike = held_together(mine, theirs)
+    questioned = set[str]()
     for change in made:
-        asked.update(change.knobs)
+        questioned.update(change.knobs)
     for rule in table().configured:
         keys = differ[rule.what]
-        if values := values_of(rule, keys, _shown(base, said, keys), _shown(new, their_said, keys)):
-            yield held_to(rule, values, alike, is_asked=asked.issuperset(keys))
+        if values := values_of(rule, keys, _shown(base, mine, keys), _shown(new, theirs, keys)):
+            yield held_to(rule, values, alike, is_asked=questioned.issuperset(keys))
 
 
-def _shown(side: FileSide, said: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    return {key: side.shown(key, said[key]) for key in keys}
+def _shown(side: FileSide, values: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: side.shown(key, values[key]) for key in keys}
 
 
 def _batch(log_: FilesLog | None) -> int | None:
@@ -254,8 +254,8 @@ def _unmeasured(logs: Logs, changed: Sequence[EffectiveChange], sides: Sides) ->
         yield say("files.no-logs")
     else:
         yield say("files.one-log", side=_SIDES[base is None])
-    both = sides[0].has_configuration and sides[1].has_configuration
-    if both and not any(one.effect == "may" for one in changed):
+    both_configured = sides[0].has_configuration and sides[1].has_configuration
+    if both_configured and not any(change.effect == "may" for change in changed):
         yield say("files.same-settings")
 
 

@@ -56,22 +56,22 @@ def differences(base: FileSide, new: FileSide) -> tuple[EffectiveChange, ...]:
     """Settings that differ, then versions, then what was given. Swapped sides give the mirrored
     list.
     """
-    found = [*_versions(base, new)]
+    changes = [*_versions(base, new)]
     if base.has_configuration and new.has_configuration:
-        found = [*_settings(base, new), *found]
-    return tuple(found)
+        changes = [*_settings(base, new), *changes]
+    return tuple(changes)
 
 
 def _settings(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
-    one, other = base.against(new), new.against(base)
-    said, said_new = one.settings.by_knob, other.settings.by_knob
-    named = {*said, *said_new}
+    base_filled, new_filled = base.against(new), new.against(base)
+    base_settings, new_settings = base_filled.settings.by_knob, new_filled.settings.by_knob
+    named = {*base_settings, *new_settings}
     for knob in sorted(named):
-        if _same(said.get(knob), said_new.get(knob)) or _told_elsewhere(knob, named):
+        if _same(base_settings.get(knob), new_settings.get(knob)) or _told_elsewhere(knob, named):
             continue
-        before, after = said.get(knob, _UNSAID), said_new.get(knob, _UNSAID)
+        before, after = base_settings.get(knob, _UNSAID), new_settings.get(knob, _UNSAID)
         shown, shown_new = base.shown(knob, before.value), new.shown(knob, after.value)
-        because = _idle(knob, one, other)
+        because = _idle(knob, base_filled, new_filled)
         yield EffectiveChange(
             what=knob,
             base=_listed(shown),
@@ -85,16 +85,16 @@ def _settings(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
         )
 
 
-def _same(one: Setting | None, other: Setting | None) -> bool:
+def _same(base_setting: Setting | None, new_setting: Setting | None) -> bool:
     """Whether a setting is the same on both, in whatever order a list names it; what is off is off.
 
     What only one side tells differs only where it is on: a default that is not known is most often
     off.
     """
-    if one is None or other is None:
-        alone = one or other
+    if base_setting is None or new_setting is None:
+        alone = base_setting or new_setting
         return alone is None or is_off(alone.value)
-    pair = _plain(one.value), _plain(other.value)
+    pair = _plain(base_setting.value), _plain(new_setting.value)
     return pair[0] == pair[1] or all(value is None or value is False for value in pair)
 
 
@@ -136,9 +136,9 @@ def _hides(shown: Any, value: Value) -> bool:
 
 
 def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
-    one, other = versions_of(base), versions_of(new)
+    base_versions, new_versions = versions_of(base), versions_of(new)
     for package in PACKAGES:
-        if pair := differing(one.get(package), other.get(package)):
+        if pair := differing(base_versions.get(package), new_versions.get(package)):
             yield EffectiveChange(
                 f"version.{package}", *pair, "log", False, base.name, new.name, "may"
             )
@@ -148,23 +148,23 @@ def _versions(base: FileSide, new: FileSide) -> Iterator[EffectiveChange]:
 
 def versions_of(side: FileSide) -> Mapping[str, str]:
     """Versions of packages: as given, else by its files, else by its log."""
-    found: dict[str, str | None] = {**side.versions}
+    versions: dict[str, str | None] = {**side.versions}
     if side.log:
-        found = {**side.log.versions, **found}
+        versions = {**side.log.versions, **versions}
     for package in ("core", "bridge", "te", "torch", "nccl"):
-        found[package] = side.run.config.version_text(package)
-    if container := side.given.container or found.get("container"):
-        found["container"] = side.shown("container", container)
-    return {package: text for package, text in found.items() if text and package in PACKAGES}
+        versions[package] = side.run.config.version_text(package)
+    if container := side.given.container or versions.get("container"):
+        versions["container"] = side.shown("container", container)
+    return {package: text for package, text in versions.items() if text and package in PACKAGES}
 
 
 def said_of(side: FileSide) -> Mapping[str, Any]:
     """What is configured of a run, by field of `Given` and by knob, as comparable.toml asks it."""
     config = side.run.config
-    said: dict[str, Any] = {knob: one.value for knob, one in config.settings.by_knob.items()}
+    values: dict[str, Any] = {knob: row.value for knob, row in config.settings.by_knob.items()}
     fields = {name: getattr(config, name, None) for name, option in OPTIONS.items() if option.knobs}
     fields["container"] = versions_of(side).get("container")
     for name, value in fields.items():
         if value is not None:
-            said[name] = value
-    return said
+            values[name] = value
+    return values

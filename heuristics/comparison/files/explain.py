@@ -100,16 +100,16 @@ class Made:
     @property
     def knobs(self) -> Texts:
         """The settings that differ for it."""
-        return tuple(one.what for one in self.changed if one.what in self.known.knobs)
+        return tuple(change.what for change in self.changed if change.what in self.known.knobs)
 
     @cached_property
     def nearest(self) -> tuple[tuple[Here, Measured], ...]:
         """Its measurements in the direction in which it is made, the nearest first."""
-        found = [
-            (self._here(one), replace(one, is_turned=self.mirrored))
-            for one in measurements(self.known.id)
+        placed = [
+            (self._here(measured), replace(measured, is_turned=self.mirrored))
+            for measured in measurements(self.known.id)
         ]
-        return tuple(sorted(found, key=lambda pair: _ORDER.index(pair[0])))
+        return tuple(sorted(placed, key=lambda pair: _ORDER.index(pair[0])))
 
     @property
     def here(self) -> Here:
@@ -119,7 +119,7 @@ class Made:
     @cached_property
     def range(self) -> Range:
         """What it does to a step by the nearest measurements."""
-        times = [one.times for here, one in self.nearest if here == self.here]
+        times = [measured.times for here, measured in self.nearest if here == self.here]
         return log(min(times)), log(max(times))
 
     @cached_property
@@ -134,22 +134,22 @@ class Made:
     @property
     def memory(self) -> float | None:
         """How many times as large it makes the memory, by the nearest measurement of that."""
-        for _, one in self.nearest:
-            if one.memory_times is not None:
-                return one.memory_times
+        for _, measured in self.nearest:
+            if measured.memory_times is not None:
+                return measured.memory_times
         return None
 
-    def _here(self, one: Measured) -> Here:
+    def _here(self, near: Measured) -> Here:
         """How near a measurement was made: GPU and model, one of both or the generation, or
         neither.
         """
-        held = {one.when.holds(side) for side in (self.base, self.new)} if one.when else set()
+        held = {near.when.holds(side) for side in (self.base, self.new)} if near.when else set()
         of_model, of_another = True in held, False in held and True not in held
         gpu = self.new.gpu or self.base.gpu
-        if of_model and gpu in one.gpu:
+        if of_model and gpu in near.gpu:
             return "same"
         own = _generation(gpu)
-        is_like = gpu in one.gpu or (own is not None and own in map(_generation, one.gpu))
+        is_like = gpu in near.gpu or (own is not None and own in map(_generation, near.gpu))
         if of_another or not (of_model or is_like):
             return "other"
         return "near"
@@ -164,14 +164,14 @@ def _generation(gpu: str | None) -> str | None:
 
 def made_changes(base: Config, new: Config, changed: Sequence[EffectiveChange]) -> list[Made]:
     """The known changes from base to new, those whose settings differ in effect."""
-    effective = tuple(one for one in changed if one.effect == "may")
-    found = []
+    effective = tuple(change for change in changed if change.effect == "may")
+    changes_made = []
     for known in known_changes().values():
         for mirrored, sides in ((False, (base, new)), (True, (new, base))):
             made = Made(known, mirrored, base, new, effective)
             if _is_made(known, *sides) and made.knobs:
-                found.append(made)
-    return found
+                changes_made.append(made)
+    return changes_made
 
 
 def _is_made(known: Known, before: Config, after: Config) -> bool:
@@ -222,16 +222,16 @@ class _Held:
         elif more < 1:
             short = "base"
         bears = max(map(abs, made.range)) > EXACT.value
-        found = list[Explained]()
+        explained = list[Explained]()
         if bears and (size.ratio is None or self.fit in ("covers", "direction")):
-            found.append("step")
+            explained.append("step")
         if "drift" in made.known.moves and size.moved.get("drift") == toward:
-            found.append("drift")
+            explained.append("drift")
         if ((size.memory or 1.0) - 1) * (more - 1) > 0:
-            found.append("memory")
+            explained.append("memory")
         if "out_of_memory" in made.known.moves and size.moved.get("out_of_memory") == short:
-            found.append("out_of_memory")
-        return tuple(found)
+            explained.append("out_of_memory")
+        return tuple(explained)
 
     @property
     def rank(self) -> tuple[float, ...]:
@@ -270,8 +270,8 @@ class _Held:
 
 def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
     """All known changes as explanations, the likeliest first."""
-    held = sorted((_Held(one, size) for one in made), key=lambda one: one.rank)
-    return tuple(_explanation(one, len(made) > 1) for one in held)
+    held = sorted((_Held(change, size) for change in made), key=lambda change: change.rank)
+    return tuple(_explanation(held_change, len(made) > 1) for held_change in held)
 
 
 def _explanation(held: _Held, several: bool) -> Explanation:
@@ -328,7 +328,7 @@ def _grown(times: float | None) -> OrMissing[float]:
 
 def together(made: Sequence[Made], size: Size) -> Together | None:
     """What all of them come to where there are several; None else."""
-    ends = {one.known.id: one.wide for one in made}
+    ends = {change.known.id: change.wide for change in made}
     if len(ends) < 2:
         return None
     low, high = map(sum, zip(*ends.values(), strict=True))

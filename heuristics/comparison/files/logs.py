@@ -37,7 +37,7 @@ Lengths = tuple[int, ...]
 
 def section(log: TrainingLog) -> FilesLog:
     """What is said of a log."""
-    found = FilesLog(
+    log_section = FilesLog(
         name=log.name,
         iteration_count=len(log.iterations),
         steady_count=0,
@@ -57,12 +57,12 @@ def section(log: TrainingLog) -> FilesLog:
     )
     steady = steady_step(log)
     if steady is None:
-        return found
+        return log_section
     used = steady.used
     lengths = sorted(_lengths_ns(used))
     outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
     return structs.replace(
-        found,
+        log_section,
         steady_count=len(used),
         left_out=steady.left_out_by_reason,
         first_iteration=used[0].index,
@@ -78,11 +78,11 @@ def section(log: TrainingLog) -> FilesLog:
 
 
 def _lengths_ns(used: Iterable[Iteration]) -> Lengths:
-    return tuple(one.length_ns for one in used)
+    return tuple(iteration.length_ns for iteration in used)
 
 
 def _numbers(used: Iterable[Iteration]) -> list[int]:
-    return [one.index for one in used]
+    return [iteration.index for iteration in used]
 
 
 def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
@@ -93,22 +93,22 @@ def drift_of_steps(used: Sequence[Iteration]) -> Drift | None:
     return drift_of(places, _lengths_ns(used))
 
 
-def told(found: Drift | None, few: Missing) -> OrMissing[DriftOf]:
+def told(drift: Drift | None, few: Missing) -> OrMissing[DriftOf]:
     """A drift as the document has it; `few`: why there is none."""
-    if found is None:
+    if drift is None:
         return few
-    first, last = round(found.first), round(found.last)
+    first, last = round(drift.first), round(drift.last)
     return copied(
         DriftOf,
-        found,
+        drift,
         first=first,
         last=last,
         change=last - first,
         change_frac=(last - first) / first if first else 0.0,
-        each=found.slope,
-        each_low=found.low,
-        each_high=found.high,
-        jump_at=None if found.at is None else round(found.at),
+        each=drift.slope,
+        each_low=drift.low,
+        each_high=drift.high,
+        jump_at=None if drift.at is None else round(drift.at),
     )
 
 
@@ -118,10 +118,10 @@ def compared_lengths(base: TrainingLog, new: TrainingLog, drifts: bool) -> tuple
     Where one drifts, those whose numbers both logs hold, less the line that both follow together:
     it is part of no difference, and would pass for how steps vary.
     """
-    one, other = _steady(base), _steady(new)
-    base_ns, new_ns = _lengths_ns(one), _lengths_ns(other)
-    numbered = dict(zip(_numbers(one), base_ns, strict=True))
-    numbered_new = dict(zip(_numbers(other), new_ns, strict=True))
+    base_used, new_used = _steady(base), _steady(new)
+    base_ns, new_ns = _lengths_ns(base_used), _lengths_ns(new_used)
+    numbered = dict(zip(_numbers(base_used), base_ns, strict=True))
+    numbered_new = dict(zip(_numbers(new_used), new_ns, strict=True))
     shared = sorted(numbered.keys() & numbered_new.keys())
     if not drifts or len(shared) < MANY.value:
         return base_ns, new_ns
@@ -142,17 +142,17 @@ def _steady(log: TrainingLog) -> tuple[Iteration, ...]:
 
 def _typical(used: Iterable[Iteration], rate: str) -> float | Missing:
     printed = []
-    for one in used:
-        told: float | None = getattr(one, rate)
-        if told is not None:
-            printed.append(told)
+    for iteration in used:
+        value: float | None = getattr(iteration, rate)
+        if value is not None:
+            printed.append(value)
     if printed:
         return median(printed)
     return _UNPRINTED
 
 
 def _batch(log: TrainingLog) -> int | Missing:
-    sizes = {one.global_batch_size for one in log.iterations} - {None}
+    sizes = {iteration.global_batch_size for iteration in log.iterations} - {None}
     return or_gap(sizes.pop() if len(sizes) == 1 else None, _UNPRINTED)
 
 
@@ -167,8 +167,8 @@ def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
                 sizes[report.rank].append(size)
         if sizes:
             longest = max(sizes.values(), key=len)
-            found = drift_of([*range(1, len(longest) + 1)], longest)
+            drift = drift_of([*range(1, len(longest) + 1)], longest)
             most = max(map(max, sizes.values()))
             yield MemoryOf(
-                figure, most_bytes=most, reports_count=len(longest), drift=told(found, few)
+                figure, most_bytes=most, reports_count=len(longest), drift=told(drift, few)
             )

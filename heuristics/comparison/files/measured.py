@@ -99,13 +99,13 @@ def known_changes() -> dict[str, Known]:
 @cache
 def measurements(id: str) -> tuple[Measured, ...]:
     """Those of a row. Raises `WrongRow` where a gain does not hold its figures any more."""
-    found = []
+    complete = []
     for row in known_changes()[id].measured:
-        one = _with_gain(id, row)
-        if not (one.of and one.source and (one.step or any(one.rate))):
+        measured = _with_gain(id, row)
+        if not (measured.of and measured.source and (measured.step or any(measured.rate))):
             raise WrongRow(f"{PLACE}, {id}: a measurement lacks its shape, source or figures")
-        found.append(one)
-    return tuple(found)
+        complete.append(measured)
+    return tuple(complete)
 
 
 def _with_gain(id: str, row: Measured) -> Measured:
@@ -113,17 +113,17 @@ def _with_gain(id: str, row: Measured) -> Measured:
     if row.gain is None:
         return row
     gain = CATALOGUE[row.gain.fix].gains[row.gain.place]
-    found = row.gain.read.search(gain.text)
-    if found is None:
+    match = row.gain.read.search(gain.text)
+    if match is None:
         raise WrongRow(f"{PLACE}, {id}: the gain of {row.gain.fix} has no such figures")
-    said = {name: float(number) for name, number in found.groupdict().items()}
+    numbers = {name: float(number) for name, number in match.groupdict().items()}
     figures: dict[str, Any] = {
-        name: (1.0, 1 + said[name] / 100) for name in ("step", "rate") if name in said
+        name: (1.0, 1 + numbers[name] / 100) for name in ("step", "rate") if name in numbers
     }
-    if "base" in said:
-        figures[row.gain.kind] = said["base"], said["new"]
-    if "times" in said:
-        figures["step"] = 1.0, said["times"]
-    if "less" in said:
-        figures["memory"] = 1.0, 1 - said["less"] / 100
+    if "base" in numbers:
+        figures[row.gain.kind] = numbers["base"], numbers["new"]
+    if "times" in numbers:
+        figures["step"] = 1.0, numbers["times"]
+    if "less" in numbers:
+        figures["memory"] = 1.0, 1 - numbers["less"] / 100
     return structs.replace(row, of=row.of or gain.text, source=gain.source, **figures)

@@ -99,29 +99,29 @@ def normal_throughput(run: Run) -> NormalThroughput | Missing:
 
 
 def held_against(
-    found: OrMissing[NormalThroughput], tokens: float | None, removable_frac: float | None
+    normal: OrMissing[NormalThroughput], tokens: float | None, removable_frac: float | None
 ) -> OrMissing[NormalThroughput]:
     """The range with where a measured throughput lies, and where its replay without the largest
     wall does.
     """
-    if found is None or isinstance(found, Missing) or tokens is None:
-        return found
+    if normal is None or isinstance(normal, Missing) or tokens is None:
+        return normal
     # no step stands beside a measured one, of whatever batch it had
     held = with_fields(
-        found, step_low_ns=None, step_high_ns=None, standing=_standing(found, tokens)
+        normal, step_low_ns=None, step_high_ns=None, standing=_standing(normal, tokens)
     )
     if removable_frac is None or removable_frac >= 1:
         return held
     replayed = tokens / (1 - removable_frac)
     return with_fields(
-        held, replayed_tokens_high=replayed, replayed_standing=_standing(found, replayed)
+        held, replayed_tokens_high=replayed, replayed_standing=_standing(normal, replayed)
     )
 
 
-def _standing(found: NormalThroughput, tokens: float) -> Standing:
-    if tokens < found.tokens_low:
+def _standing(normal: NormalThroughput, tokens: float) -> Standing:
+    if tokens < normal.tokens_low:
         return "below"
-    if tokens > found.tokens_high:
+    if tokens > normal.tokens_high:
         return "above"
     return "inside"
 
@@ -130,12 +130,12 @@ def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
     """Rows of the GPU, the nearest first; of the same precision and routing where there are
     such.
     """
-    found = [row for row in rows if row.gpu == gpu]
+    near = [row for row in rows if row.gpu == gpu]
     bits = (run.precision or "").lower()
     routing = "balanced" if run.config.on(_FORCE) else "natural"
-    found = [row for row in found if row.precision and _alike(row.precision.lower(), bits)] or found
-    found = [row for row in found if row.routing == routing] or found
-    return found[: int(NEAREST.value)]
+    near = [row for row in near if row.precision and _alike(row.precision.lower(), bits)] or near
+    near = [row for row in near if row.routing == routing] or near
+    return near[: int(NEAREST.value)]
 
 
 def _alike(published: str, here: str) -> bool:
@@ -147,26 +147,26 @@ def _brought(row: Reference, run: Run) -> _Brought:
     here = FileSide(
         name="here", settings=run.config.settings, given=replace(run.given, gpu=run.gpu)
     )
-    found = _Brought(row)
+    brought = _Brought(row)
     for made in made_changes(there.against(here), here.against(there), differences(there, here)):
         if made.here == "other":
-            found.left.append(made)
+            brought.left.append(made)
             continue
-        found.made.append(made)
+        brought.made.append(made)
         low, high = made.wide  # what may do nothing here shortens or lengthens nothing for sure
-        found.low += min(0.0, low)
-        found.high += max(0.0, high)
-    return found
+        brought.low += min(0.0, low)
+        brought.high += max(0.0, high)
+    return brought
 
 
 def _settings_of(row: Reference, run: Run) -> Settings:
     """What the published run sets: its preset; else this run's settings in its layout and
     precision.
     """
-    found = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
+    settings = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
     if row.routing == "unknown":
-        return found
-    return found.changed({_FORCE: row.routing == "balanced"}, "published")
+        return settings
+    return settings.changed({_FORCE: row.routing == "balanced"}, "published")
 
 
 @cache
@@ -184,14 +184,14 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
 
 
 def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:
-    low, high = min(one.tokens_low for one in brought), max(one.tokens_high for one in brought)
-    each = sum(flops_per_token(model).values()) / 1e12
+    low, high = min(row.tokens_low for row in brought), max(row.tokens_high for row in brought)
+    tera_flops = sum(flops_per_token(model).values()) / 1e12
     changes = list[Made]()
-    for one in brought:
-        changes += one.made
+    for brought_row in brought:
+        changes += brought_row.made
     mfus: tuple[float | None, float | None] = (None, None)
     if ceiling := peak(run.gpu, peak_precision(run.precision)):
-        mfus = low * each / ceiling.tflops, high * each / ceiling.tflops
+        mfus = low * tera_flops / ceiling.tflops, high * tera_flops / ceiling.tflops
     steps_ns: tuple[int | None, int | None] = (None, None)
     batch, world = run.config.positive(GLOBAL_BATCH), run.config.world
     if batch and world:
@@ -200,8 +200,8 @@ def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThr
     return NormalThroughput(
         tokens_low=low,
         tokens_high=high,
-        tflops_low=low * each,
-        tflops_high=high * each,
+        tflops_low=low * tera_flops,
+        tflops_high=high * tera_flops,
         mfu_low_frac=mfus[0],
         mfu_high_frac=mfus[1],
         step_low_ns=steps_ns[0],
@@ -213,31 +213,31 @@ def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThr
     )
 
 
-def _published(one: _Brought) -> str:
-    row = one.row
+def _published(brought: _Brought) -> str:
+    row = brought.row
     gpus = f"{row.gpus} {row.gpu}" if row.gpus else row.gpu
     forced = ", routing forced to balance" if row.routing == "balanced" else ""
     rate = f"{rounded(row.tokens_per_s_per_gpu)} tokens/s"
     return f"{row.model} on {gpus}, {row.precision or 'precision unknown'}{forced}: {rate}"
 
 
-def _change(one: Made) -> str:
-    least, most = map(part_of_step, one.wide)
-    return f"{one.title}: a step of {between(least, most)}"
+def _change(change: Made) -> str:
+    least, most = map(part_of_step, change.wide)
+    return f"{change.title}: a step of {between(least, most)}"
 
 
-def _not_counted(one: _Brought, run: Run) -> Iterator[str]:
+def _not_counted(brought: _Brought, run: Run) -> Iterator[str]:
     """What differs from the nearest row and has no measured change."""
-    found = nearest(
-        one.row, one.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
+    closest = nearest(
+        brought.row, brought.row.tokens_per_s_per_gpu, run.config.settings, run.gpu, run.precision
     )
     counted = list[str]()
-    for made in one.made:
+    for made in brought.made:
         counted += made.knobs
-    for each in found.differs:
-        if not any(each.what in knob for knob in counted):
-            yield f"{_ASPECTS.get(each.what, each.what)} {each.here} (published: {each.published})"
-    yield from map(_change, one.left)
+    for side in closest.differs:
+        if not any(side.what in knob for knob in counted):
+            yield f"{_ASPECTS.get(side.what, side.what)} {side.here} (published: {side.published})"
+    yield from map(_change, brought.left)
 
 
 _ASPECTS: Final = {
@@ -253,10 +253,10 @@ _ASPECTS: Final = {
 
 
 def _sources(brought: Sequence[_Brought]) -> Iterator[str]:
-    for one in brought:
-        yield one.row.source
-    for one in brought:
-        for made in one.made:
+    for row in brought:
+        yield row.row.source
+    for row in brought:
+        for made in row.made:
             for here, measured in made.nearest:
                 if here == made.here:
                     yield measured.source

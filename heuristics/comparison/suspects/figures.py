@@ -102,8 +102,8 @@ def _calls(side: Subject, kind: CallKind) -> tuple[int, int] | None:
     calls: tuple[HostCall, ...] | None = known_of(side, "rank.addresses.calls")
     if calls is None:
         return None
-    mine = [*compress(calls, call_kinds(tuple(one.name for one in calls)) == kind)]
-    return sum(one.count for one in mine), sum(one.took_ns for one in mine)
+    mine = [*compress(calls, call_kinds(tuple(call.name for call in calls)) == kind)]
+    return sum(call.count for call in mine), sum(call.took_ns for call in mine)
 
 
 @shows("asked")
@@ -146,7 +146,7 @@ def _count_kernels(name: str, counts: Callable[[Kernel], object]) -> None:
     """Enters the kernels a step that count."""
 
     def kernels(side: Subject) -> float:
-        counted = sum(one.count for one in side.rank.kernel_table.rows if counts(one))
+        counted = sum(kernel.count for kernel in side.rank.kernel_table.rows if counts(kernel))
         return counted / len(side.rank.lengths_ns)
 
     _enter(name, kernels, whole)
@@ -155,11 +155,11 @@ def _count_kernels(name: str, counts: Callable[[Kernel], object]) -> None:
 @shows("workers")
 def loader_workers(side: Subject) -> int | None:
     """Workers that load, by the rhythm of waits; else by the configuration."""
-    found: int | None = known_of(side, "rank.data_loading.workers")
-    said = side.value("num_workers", "dataset.num_workers")
-    if found is None and isinstance(said, int):
-        return said
-    return found
+    workers: int | None = known_of(side, "rank.data_loading.workers")
+    configured = side.value("num_workers", "dataset.num_workers")
+    if workers is None and isinstance(configured, int):
+        return configured
+    return workers
 
 
 @shows("data_waits")
@@ -188,10 +188,10 @@ for _name, _path in table()["figures"].items():
 _count("others", *(name for name in CLASSES if name not in named("@small")))
 _enter("pageable", known_at("rank.work.pageable_frac"), percent)
 _enter("apart", known_at("rank.data_loading.loads_apart"), _LOADED_BY.__getitem__)
-_count_kernels("collectives", lambda one: one.key.startswith("comm."))  # hidden ones too
-_count_kernels("broadcasts", lambda one: one.key.startswith("comm.") and "Broadcast" in one.name)
-_count_kernels("forward", lambda one: compiled(r"(?i)fwd|forward").search(one.name))
-_count_kernels("backward", lambda one: compiled(r"(?i)bwd|backward|dgrad|wgrad").search(one.name))
+_count_kernels("collectives", lambda row: row.key.startswith("comm."))  # hidden ones too
+_count_kernels("broadcasts", lambda row: row.key.startswith("comm.") and "Broadcast" in row.name)
+_count_kernels("forward", lambda row: compiled(r"(?i)fwd|forward").search(row.name))
+_count_kernels("backward", lambda row: compiled(r"(?i)bwd|backward|dgrad|wgrad").search(row.name))
 _enter("waiting", partial(_a_step, path="rank.a2a.waiting_like_ns"), in_ms)
 # Work of compute beside communication.
 _enter("beside_ns", partial(_a_step, path="rank.sm.stretch.beside_ns"), in_ms)

@@ -69,9 +69,9 @@ class Found:
 def with_explained(facts: Facts) -> Facts:
     """Each change with the rows that it can move and that moved; none: it explains nothing."""
     rows, changed = tuple(View(facts).rows.values()), []
-    for one in facts.changed:
-        able = names_of(movable(one, rows).rows)
-        changed.append(structs.replace(one, can_explain=able))
+    for change in facts.changed:
+        able = names_of(movable(change, rows).rows)
+        changed.append(structs.replace(change, can_explain=able))
     return structs.replace(facts, changed=tuple(changed))
 
 
@@ -84,13 +84,17 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     view = View(facts)
     if not view.moved_ns:
         return ()
-    found = _by_rules(view)
+    by_rules = _by_rules(view)
     place = partial(_place, view)
-    ranked = sorted((*found, *_by_changes(view, found)), key=place)
+    ranked = sorted((*by_rules, *_by_changes(view, by_rules)), key=place)
     least_ns = LEAST.value * view.moved_ns
-    large = [one for one in ranked if one.gross_ns >= least_ns and not _is_beside_noise(view, one)]
+    large = [
+        found
+        for found in ranked
+        if found.gross_ns >= least_ns and not _is_beside_noise(view, found)
+    ]
     kept = sorted(_without_repeats((*large, *_unexplained(view, large))), key=place)
-    return tuple(_with_control(view, one.suspect) for one in kept[: int(LISTED.value)])
+    return tuple(_with_control(view, found.suspect) for found in kept[: int(LISTED.value)])
 
 
 def _is_beside_noise(view: View, found: Found) -> bool:
@@ -102,13 +106,13 @@ def _is_beside_noise(view: View, found: Found) -> bool:
     return found.gross_ns < min(noise_ns, SMALL_FRAC.value * min(sides_ns(rows)))
 
 
-def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
+def _unexplained(view: View, suspects: Sequence[Found]) -> Iterator[Found]:
     """Large rows that moved and that no suspect explains, each with where to look: no cause is made
     up.
     """
     explained = set[str]()
-    for one in found:
-        explained.update(one.suspect.rows, one.hidden)
+    for found in suspects:
+        explained.update(found.suspect.rows, found.hidden)
     for name, row in view.rows.items():
         if name not in explained and abs(row.delta_ns) >= WALL.value * view.moved_ns:
             suspect = Suspect(
@@ -118,7 +122,7 @@ def _unexplained(view: View, found: Sequence[Found]) -> Iterator[Found]:
                 explains_ns=row.delta_ns,
                 confidence="low",
                 because=tuple(_row_sentences(view, [row])),
-                next=next(one.next for one in causes().looks if matches(name, one.rows)),
+                next=next(look.next for look in causes().looks if matches(name, look.rows)),
                 source="ours: the row itself",
             )
             yield Found(suspect, abs(row.delta_ns), ())
@@ -139,13 +143,13 @@ def _by_rules(view: View) -> tuple[Found, ...]:
     """One of each rule: that of the direction which moves more; of two alike, the one the step
     went.
     """
-    found: dict[str, Found] = {}
+    best: dict[str, Found] = {}
     for side in (view, view.other()):
         for rule in causes().rules:
-            one = _by_rule(rule, side)
-            if one and (rule.id not in found or _place(view, one) < _place(view, found[rule.id])):
-                found[rule.id] = one
-    return tuple(found.values())
+            found = _by_rule(rule, side)
+            if found and (rule.id not in best or _place(view, found) < _place(view, best[rule.id])):
+                best[rule.id] = found
+    return tuple(best.values())
 
 
 def _by_rule(rule: Rule, view: View) -> Found | None:
@@ -196,12 +200,12 @@ def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
 
 
 def _moved_its_way(rule: Rule, view: View) -> list[ComparedRow]:
-    found = []
+    moved = []
     for name, row in view.rows.items():
         its_way = rule.slower if row.delta_ns > 0 else rule.faster
         if matches(name, rule.either) or matches(name, its_way):
-            found.append(row)
-    return found
+            moved.append(row)
+    return moved
 
 
 def _signs(rule: Rule, view: View) -> Iterator[str]:
@@ -246,12 +250,12 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
 
 
 def _change_sentences(view: View, changes: Sequence[ComparedChange]) -> Iterator[str]:
-    for one in changes[: int(SHOWN.value)]:
-        if one.withheld:
-            yield say("comparison.change-withheld", what=one.what)
+    for row in changes[: int(SHOWN.value)]:
+        if row.withheld:
+            yield say("comparison.change-withheld", what=row.what)
         else:
-            values = view.arrow(_value(one.base, one.said_base), _value(one.new, one.said_new))
-            yield f"{one.what}: {values} ({one.source})"
+            values = view.arrow(_value(row.base, row.said_base), _value(row.new, row.said_new))
+            yield f"{row.what}: {values} ({row.source})"
 
 
 def _value(value: Value, is_said: bool = True) -> str:
@@ -285,18 +289,18 @@ def _place(view: View, found: Found) -> tuple[bool, int, bool, int, str]:
 def _without_repeats(ranked: Iterable[Found]) -> list[Found]:
     """Without those whose rows and changes a suspect that is at least as sure has all."""
     kept: list[Found] = []
-    for one in ranked:
-        if one.is_known or not any(_covers(other, one) for other in kept):
-            kept.append(one)
+    for found in ranked:
+        if found.is_known or not any(_covers(earlier, found) for earlier in kept):
+            kept.append(found)
     return kept
 
 
-def _covers(other: Found, one: Found) -> bool:
-    has_rows = {*one.suspect.rows} <= {*other.suspect.rows}
-    return has_rows and {*one.spoken_for} <= {*other.spoken_for} and other.weight >= one.weight
+def _covers(kept: Found, later: Found) -> bool:
+    has_rows = {*later.suspect.rows} <= {*kept.suspect.rows}
+    return has_rows and {*later.spoken_for} <= {*kept.spoken_for} and kept.weight >= later.weight
 
 
-def _by_changes(view: View, found: tuple[Found, ...]) -> Iterator[Found]:
+def _by_changes(view: View, by_rules: tuple[Found, ...]) -> Iterator[Found]:
     """A suspect for each change that can move rows which no rule explained by it."""
     rows = tuple(view.rows.values())
     for change in view.facts.changed:
@@ -304,9 +308,9 @@ def _by_changes(view: View, found: tuple[Found, ...]) -> Iterator[Found]:
             continue  # an observation, which rules look at: no cause
         able = movable(change, rows)
         spoken = set[str]()
-        for one in found:
-            if change.what in one.spoken_for:
-                spoken.update(one.suspect.rows)
+        for found in by_rules:
+            if change.what in found.spoken_for:
+                spoken.update(found.suspect.rows)
         left = replace(able, rows=tuple(row for row in able.rows if row.row not in spoken))
         if left.rows:
             yield _of_change(view, change, left)

@@ -49,7 +49,7 @@ def _delta(name: str, view: View) -> float | None:
 
 @fact
 def findings(view: View) -> Texts:
-    return tuple(one.id for one in view.after.result.config_findings if "dispatcher" in one.id)
+    return tuple(row.id for row in view.after.result.config_findings if "dispatcher" in row.id)
 
 
 @fact
@@ -60,8 +60,8 @@ def graphs_untouched(view: View) -> bool:
 
 @fact
 def precisions(view: View) -> str | None:
-    for one in view.changes(["detected.precision"]):
-        return view.arrow(str(one.base), str(one.new))
+    for change in view.changes(["detected.precision"]):
+        return view.arrow(str(change.base), str(change.new))
     return None
 
 
@@ -76,13 +76,13 @@ def narrowed(view: View) -> bool | None:
     bits_after = _mean_bits(after.precision_shares_frac)
     if bits and bits_after:
         return bits_after <= (1 - HALF_A_WALL.value) * bits
-    one, other = known(before.precision), known(after.precision)
-    for side, precision in ((before, one), (after, other)):
+    base_precision, new_precision = known(before.precision), known(after.precision)
+    for side, precision in ((before, base_precision), (after, new_precision)):
         if side.precision_shares_frac and precision is None:
             return None
     for change in view.changes(["detected.precision"]):
         return {1: True, -1: False}.get(way(change))
-    if one is not None and one == other:
+    if base_precision is not None and base_precision == new_precision:
         return False
     return None
 

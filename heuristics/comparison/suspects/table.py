@@ -134,13 +134,13 @@ def causes() -> Causes:
 
 def _rules() -> Iterator[dict[str, Any]]:
     families = table()["families"]
-    for each, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
+    for unit, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
         rows = [*several]
-        if each == "family":
+        if unit == "family":
             for key, row in product(families, rows):
                 yield expanded(row, families[key], key)
         else:
-            for row, key in product(rows, compute_classes() if each else ("",)):
+            for row, key in product(rows, compute_classes() if unit else ("",)):
                 yield expanded(row, {}, key)
 
 
@@ -186,34 +186,34 @@ def _moves(mover: Mover, change: ComparedChange, row: ComparedRow) -> bool:
 @cache
 def fix_movers() -> tuple[Mover, ...]:
     """What fixes of the catalogue switch on, and the rows of the kinds that they act on."""
-    found = []
+    movers = []
     for fix in CATALOGUE.values():
         rows = rows_of(fix)
         for knob, is_switch in _knobs(fix).items():
             mover = Mover((knob,), fix.sources[0], either=rows)
             if is_switch:
                 mover = Mover((knob,), fix.sources[0], faster=rows)
-            found.append(mover)
-    return tuple(found)
+            movers.append(mover)
+    return tuple(movers)
 
 
 def rows_of(fix: Fix) -> Texts:
     """Rows of the step that a fix acts on; none where it acts on all of its wall."""
     prefix = table()["walls"][fix.wall]
-    found: list[str] = []
+    rows: list[str] = []
     for kind in fix.kinds:
-        found += table()["kinds"].get(kind, (f"{prefix}.{kind}",))
-    return tuple(found)
+        rows += table()["kinds"].get(kind, (f"{prefix}.{kind}",))
+    return tuple(rows)
 
 
 def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no
     mover.
     """
-    found: dict[str, bool] = {}
+    knobs: dict[str, bool] = {}
     frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     for run, framework in product(_RUNS, frameworks):
         for knob, value in fix.change(run).of(framework, run.settings).items():
             if not is_off(value) and not matches(knob, GO_ALONG):
-                found[knob] = value is True
-    return found
+                knobs[knob] = value is True
+    return knobs

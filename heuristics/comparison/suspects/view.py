@@ -86,12 +86,13 @@ class View(Remembering):
         return f"{after} -> {before}"
 
 
-def turned(one: T) -> T:
+def turned(struct: T) -> T:
     """The same difference seen from the other side: base is new, and what has a sign has the
     other.
     """
     return replace(
-        one, **{name: _turned(name, getattr(one, _other(name))) for name in one.__struct_fields__}
+        struct,
+        **{name: _turned(name, getattr(struct, _other(name))) for name in struct.__struct_fields__},
     )
 
 

@@ -85,9 +85,9 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
     """What makes most of what rows grew by; None where nothing does, or that is unknown."""
     rows = view.grew(patterns)
     moved = parts(rows)
-    found = max(moved, key=moved.__getitem__, default=None)
-    if found and moved[found] >= MOST.value * delta_ns(rows):
-        return found
+    part = max(moved, key=moved.__getitem__, default=None)
+    if part and moved[part] >= MOST.value * delta_ns(rows):
+        return part
     return None
 
 
@@ -110,10 +110,13 @@ def way_of(row_name: str, view: View) -> Way | None:
         return None
     (row,) = rows
     work_ns: dict[KernelChange | Literal["blocks"], float] = defaultdict(float)
-    for one in view.facts.kernels:
-        if one.key == row_name:
-            sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
-            work_ns["blocks" if _has_other_blocks(one) else one.change] += max(sides)
+    for kernel in view.facts.kernels:
+        if kernel.key == row_name:
+            sides = (
+                (kernel.base_each_ns or 0) * kernel.base_count,
+                (kernel.new_each_ns or 0) * kernel.new_count,
+            )
+            work_ns["blocks" if _has_other_blocks(kernel) else kernel.change] += max(sides)
     gone = part_of(work_ns["gone"], row.base_ns) or 0.0
     came = part_of(work_ns["new"], row.new_ns) or 0.0
     if min(gone, came) >= QUARTER.value:
@@ -144,24 +147,24 @@ def _has_other_blocks(kernel: KernelDelta) -> bool:
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> Texts:
-    found = []
-    for one in view.facts.kernels:
-        if one.key == row_name and one.change in CHANGES[way]:
-            found.append(_kernel(view, one))
-    return tuple(found[:2])
+    sentences = []
+    for kernel in view.facts.kernels:
+        if kernel.key == row_name and kernel.change in CHANGES[way]:
+            sentences.append(_kernel(view, kernel))
+    return tuple(sentences[:2])
 
 
 def _kernel(view: View, kernel: KernelDelta) -> str:
     times = view.arrow(_time(kernel.base_each_ns), _time(kernel.new_each_ns))
-    found = f"{kernel.name[:60]}: {times}"
+    sentence = f"{kernel.name[:60]}: {times}"
     sides = {
         "grid": (kernel.base_grid, kernel.new_grid),
         "block": (kernel.base_block, kernel.new_block),
     }
     for what, (base, new) in sides.items():
         if base and new and base != new:
-            found += f", {what}: {view.arrow(_grid(base), _grid(new))}"
-    return found
+            sentence += f", {what}: {view.arrow(_grid(base), _grid(new))}"
+    return sentence
 
 
 def _grid(grid: Grid) -> str:
@@ -184,11 +187,15 @@ def _exchanges(view: View) -> tuple[Exchange, ...]:
 
 def places_of(row_name: str, view: View) -> Texts:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
-    found = []
-    for one in _exchanges(view):
-        if one.key == row_name and one.change == "exchanged":
-            found.append(view.arrow(_done(one.base, one.base_ns), _done(one.new, one.new_ns)))
-    return tuple(found[:2])
+    sentences = []
+    for exchange in _exchanges(view):
+        if exchange.key == row_name and exchange.change == "exchanged":
+            sentences.append(
+                view.arrow(
+                    _done(exchange.base, exchange.base_ns), _done(exchange.new, exchange.new_ns)
+                )
+            )
+    return tuple(sentences[:2])
 
 
 def _done(kernels: Sequence[Worked], work_ns: int) -> str:
@@ -200,11 +207,11 @@ def _done(kernels: Sequence[Worked], work_ns: int) -> str:
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
-    found = {}
+    works = {}
     for row in rows_of_group(side.rank, "budget"):
         if row.row in CLASSES and row.count and row.work_ns:
-            found[row.row] = row.work_ns / row.count, row.work_ns
-    return found
+            works[row.row] = row.work_ns / row.count, row.work_ns
+    return works
 
 
 @fact
@@ -221,7 +228,7 @@ def slower_alike(view: View) -> str | None:
     if len(longer) < FEWEST.value or sum(works_ns) < MOST.value * total_ns:
         return None
     mean = sum(map(mul, longer, works_ns)) / sum(works_ns)
-    if mean < SAME_COUNT.value or any(abs(one - mean) > MOST.value * mean for one in longer):
+    if mean < SAME_COUNT.value or any(abs(factor - mean) > MOST.value * mean for factor in longer):
         return None
     return say(
         "comparison.slower-alike",
@@ -254,9 +261,9 @@ def unfused(view: View) -> bool | None:
     shows it.
     """
     gone = came = 0.0
-    for one in _exchanges(view):
-        if one.key in named("@small") and one.change == "exchanged":
-            gone, came = gone + one.base_count, came + one.new_count
+    for exchange in _exchanges(view):
+        if exchange.key in named("@small") and exchange.change == "exchanged":
+            gone, came = gone + exchange.base_count, came + exchange.new_count
     if came > gone > 0:
         return True
     gone = came = 0.0
