@@ -89,27 +89,27 @@ class Asked:
     batch: int
 
 
-def candidates(asked: Asked) -> Iterator[Sizes]:
+def candidates(request: Asked) -> Iterator[Sizes]:
     """All that divide, one for each set of parallel sizes and micro-batch, with its best virtual
     stages.
 
     ETP stays 1: the guides prefer EP for experts. CP is the guide's by the sequence length, or half
     of it.
     """
-    model, work = asked.model, work_of(asked.model)
+    model, work = request.model, work_of(request.model)
     experts = model.expert_count or 1
     contexts = {1, guided_cp(model.seq_length), max(1, guided_cp(model.seq_length) // 2)}
     for tp in _tensor(model):
         for cp in sorted(contexts):
-            if model.seq_length % (2 * cp) or asked.gpus % (tp * cp):
+            if model.seq_length % (2 * cp) or request.gpus % (tp * cp):
                 continue
-            for pp in divisors(asked.gpus // (tp * cp), len(model.is_moe)):
-                dp = asked.gpus // (tp * cp * pp)
-                if asked.batch % dp:
+            for pp in divisors(request.gpus // (tp * cp), len(model.is_moe)):
+                dp = request.gpus // (tp * cp * pp)
+                if request.batch % dp:
                     continue
-                for ep in divisors(experts, asked.gpus // pp):
-                    if asked.gpus % (pp * ep) == 0:
-                        yield from _with_batches(asked, work, (tp, cp, pp, ep))
+                for ep in divisors(experts, request.gpus // pp):
+                    if request.gpus % (pp * ep) == 0:
+                        yield from _with_batches(request, work, (tp, cp, pp, ep))
 
 
 def _tensor(model: ModelSize) -> list[int]:
@@ -118,17 +118,17 @@ def _tensor(model: ModelSize) -> list[int]:
     return [tp for tp in divisors(model.heads, RECIPES["largest_tp"].whole) if groups % tp == 0]
 
 
-def _with_batches(asked: Asked, work: Work, cut: tuple[int, int, int, int]) -> Iterator[Sizes]:
+def _with_batches(request: Asked, work: Work, cut: tuple[int, int, int, int]) -> Iterator[Sizes]:
     tp, cp, pp, ep = cut
-    each = asked.batch // (asked.gpus // (tp * cp * pp))
+    replica_batch = request.batch // (request.gpus // (tp * cp * pp))
     for micro_batch in MICRO_BATCHES:
-        if each % micro_batch:
+        if replica_batch % micro_batch:
             return
-        virtual = best_virtual(work, pp, each // micro_batch)
+        virtual = best_virtual(work, pp, replica_batch // micro_batch)
         if virtual is not None:
             vpp, stages = virtual
             yield Sizes(
-                asked.gpus, tp, cp, pp, vpp, ep, 1, micro_batch, asked.batch, stages.letters,
+                request.gpus, tp, cp, pp, vpp, ep, 1, micro_batch, request.batch, stages.letters,
                 max(0.0, stages.uneven_frac),
             )  # fmt: skip
 

@@ -116,7 +116,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
         counted=CountedLayouts(
             divide=divide, too_large=divide - len(best), refused=refused, fit=len(best) - refused
         ),
-        layouts=tuple(with_place(one, place=place) for place, one in enumerate(listed, 1)),
+        layouts=tuple(with_place(layout, place=place) for place, layout in enumerate(listed, 1)),
         least_bytes=fitting.least if not best else None,
         assumed=(
             *assumed,
@@ -145,15 +145,15 @@ def _completed(wanted: Wanted) -> tuple[Settings, list[str], Values]:
     """
     base, assumed = wanted.settings.changed({"world_size": wanted.gpus}, "plan"), []
     view = KnobView(base)
-    taken = {knob: one for knob, one in _MEMORY.items() if not view.known(knob)}
+    taken = {knob: value for knob, value in _MEMORY.items() if not view.known(knob)}
     if not view.positive("seq_length"):
         length = RECIPES["sequence_length"].whole
         taken["seq_length"] = length
         assumed.append(say("layouts.length-assumed", length=f"{length:,}"))
     if not view.positive(GLOBAL_BATCH):
-        each = RECIPES["batch_of_a_gpu"].whole
-        taken[GLOBAL_BATCH] = each * wanted.gpus
-        assumed.append(say("layouts.batch-assumed", batch=f"{each * wanted.gpus:,}", each=each))
+        batch = RECIPES["batch_of_a_gpu"].whole
+        taken[GLOBAL_BATCH] = batch * wanted.gpus
+        assumed.append(say("layouts.batch-assumed", batch=f"{batch * wanted.gpus:,}", each=batch))
     if not view.known("ddp.grad_reduce_in_fp32") and not view.known(
         "mixed_precision.grad_reduce_in_fp32"
     ):
@@ -171,30 +171,30 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
         yield say("layouts.precision-lines", precision=precision.upper())
 
 
-def _fitted(asked: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
+def _fitted(request: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
     """The best of each set of parallel sizes that fits, and how many sets divide."""
     best = dict[tuple[int, ...], tuple[float, Fitted]]()
     seen, done = set(), set()
-    for sizes in candidates(asked):
+    for sizes in candidates(request):
         seen.add(sizes.key)
         if sizes.key in done:
             continue
-        found = fitting.fit(sizes)
-        if found is None:  # a larger micro-batch needs more
+        fitted = fitting.fit(sizes)
+        if fitted is None:  # a larger micro-batch needs more
             done.add(sizes.key)
             continue
-        cost = ranking.cost(found)
+        cost = ranking.cost(fitted)
         if sizes.key not in best or cost < best[sizes.key][0]:
-            best[sizes.key] = cost, found
-        if found.recompute.granularity == "full":
+            best[sizes.key] = cost, fitted
+        if fitted.recompute.granularity == "full":
             done.add(sizes.key)
-    return [found for _, found in best.values()], len(seen)
+    return [best_fit for _, best_fit in best.values()], len(seen)
 
 
-def _dispatched(run: Run, one: Fitted) -> tuple[Run, str, str]:
+def _dispatched(run: Run, layout: Fitted) -> tuple[Run, str, str]:
     """The run in a layout with the dispatcher that goes with it, its name, and why that one."""
-    changed, dispatcher, reason = run.changed(changes_of(one)), "alltoall", ""
-    if one.sizes.ep > 1:
+    changed, dispatcher, reason = run.changed(changes_of(layout)), "alltoall", ""
+    if layout.sizes.ep > 1:
         choice = choose_dispatcher(changed)
         dispatcher, reason = choice.first or choice.candidates[0], choice.row.reason
     if run.config.positive("num_moe_experts"):
@@ -208,14 +208,14 @@ def _legal(
     """The first that no rule of the releases refuses, and how many of those looked at one does."""
     listed = list[PlannedLayout]()
     refused = 0
-    for one in ordered:
+    for layout in ordered:
         if len(listed) == LISTED.value:
             break
-        changed, dispatcher, reason = _dispatched(run, one)
+        changed, dispatcher, reason = _dispatched(run, layout)
         if errors(changed):
             refused += 1
             continue
-        listed.append(shown(one, run, ranking, dispatcher, reason, typed=typed))
+        listed.append(shown(layout, run, ranking, dispatcher, reason, typed=typed))
     return listed, refused
 
 
@@ -223,13 +223,13 @@ def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[Plann
     """The run's own layout among the others: in the place of the same one, else where its cost puts
     it.
     """
-    for place, one in enumerate(listed):
-        if _sizes(one) == _sizes(own):
+    for place, layout in enumerate(listed):
+        if _sizes(layout) == _sizes(own):
             return [*listed[:place], own, *listed[place + 1 :]]
     if own.room == "none":
         return [*listed, own]
     return sorted([*listed, own], key=attrgetter("cost_frac"))
 
 
-def _sizes(one: PlannedLayout) -> tuple[object, ...]:
-    return *_OF_SIZES(one), {*one.recompute_modules}
+def _sizes(layout: PlannedLayout) -> tuple[object, ...]:
+    return *_OF_SIZES(layout), {*layout.recompute_modules}

@@ -48,17 +48,17 @@ class Recompute:
 
     def changes(self) -> Values:
         """Knobs that set it."""
-        found: dict[str, Value] = {
+        knobs: dict[str, Value] = {
             "recompute_granularity": self.granularity,
             "recompute_modules": self.modules or None,
             "recompute_method": None,
             "recompute_num_layers": None,
         }
         if self.granularity == "full":
-            found |= {"recompute_method": "uniform", "recompute_num_layers": 1}
+            knobs |= {"recompute_method": "uniform", "recompute_num_layers": 1}
         if self.granularity == "none":
-            found["recompute_granularity"] = None
-        return found
+            knobs["recompute_granularity"] = None
+        return knobs
 
 
 NOTHING: Final = Recompute("none", (), 0.0)
@@ -95,7 +95,7 @@ def module_costs(model: ModelSize, run: Run) -> Costs:
             costs[label] = module.costs.value
         elif (part := _PARTS.get(label)) and (share := parts[part]):  # type: ignore[index]
             costs[label] = share * _FORWARD / whole
-    return dict(sorted(costs.items(), key=lambda one: one[1]))
+    return dict(sorted(costs.items(), key=lambda item: item[1]))
 
 
 class Fitting:
@@ -130,7 +130,9 @@ class Fitting:
         if kept <= self._room:
             return Fitted(sizes, NOTHING, fullest(plain), self.capacity, kept)
         # Nothing frees more than all activations.
-        if (least := max(one.total_bytes - one.activations_bytes for one in plain)) > self._room:
+        if (
+            least := max(stage.total_bytes - stage.activations_bytes for stage in plain)
+        ) > self._room:
             self._too_large(least)
             return None
         for recompute in self._worth_trying(plain):
@@ -150,20 +152,22 @@ class Fitting:
         """Sets that should fit by the parts that each module frees, the cheapest first; then the
         largest set, then whole layers.
         """
-        left = {one: max(map(partial(_left, one), plain)) for one in self._ladder}
+        left = {rung: max(map(partial(_left, rung), plain)) for rung in self._ladder}
         likely = sorted(
-            (one for one, size in left.items() if size <= self._room),
-            key=lambda one: one.cost_frac + _crowded(left[one] / self.capacity, len(one.modules)),
+            (rung for rung, size in left.items() if size <= self._room),
+            key=lambda rung: (
+                rung.cost_frac + _crowded(left[rung] / self.capacity, len(rung.modules))
+            ),
         )
         return list(dict.fromkeys([*likely[:3], *self._ladder[-1:], EVERYTHING]))
 
     def stages(self, sizes: Sizes, recompute: Recompute) -> tuple[MemoryEstimate, ...]:
         """The memory of each pipeline rank; none where the layout cannot be estimated."""
         changes = {**sizes.changes(), **recompute.changes()}
-        found = by_stage(self._settings.changed(changes, "plan"), self._core, self._precision)
-        if isinstance(found, Missing):
+        stages = by_stage(self._settings.changed(changes, "plan"), self._core, self._precision)
+        if isinstance(stages, Missing):
             return ()
-        return found
+        return stages
 
     def _too_large(self, size: int) -> None:
         self.least = size if self.least is None else min(self.least, size)
@@ -181,13 +185,13 @@ def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
 
 
 def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
-    return max(stages, key=lambda one: one.total_bytes)
+    return max(stages, key=lambda stage: stage.total_bytes)
 
 
 def _ladder(costs: Costs) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
-    found = []
+    ladder = []
     for count in range(1, len(costs) + 1):
         for modules in combinations(costs, count):
-            found.append(Recompute("selective", modules, sum(costs[one] for one in modules)))
-    return tuple(sorted(found, key=attrgetter("cost_frac")))
+            ladder.append(Recompute("selective", modules, sum(costs[module] for module in modules)))
+    return tuple(sorted(ladder, key=attrgetter("cost_frac")))

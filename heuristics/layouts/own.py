@@ -64,5 +64,5 @@ def _recompute(run: Run, fitting: Fitting) -> Recompute:
     if granularity != "selective" or not modules:
         return NOTHING
     return Recompute(
-        "selective", tuple(modules), sum(fitting.costs.get(one, 0.0) for one in modules)
+        "selective", tuple(modules), sum(fitting.costs.get(module, 0.0) for module in modules)
     )

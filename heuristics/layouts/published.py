@@ -91,18 +91,18 @@ def weight_of(model: ModelSize) -> Weight:
 
 @cache
 def _weights() -> dict[str, Weight]:
-    found = {}
-    for one in named_models():
-        size = model_size(one.settings.under(settings({"seq_length": 4096}, "plan")))
+    weights = {}
+    for model in named_models():
+        size = model_size(model.settings.under(settings({"seq_length": 4096}, "plan")))
         if isinstance(size, ModelSize):
-            found[one.id] = weight_of(size)
-    return found
+            weights[model.id] = weight_of(size)
+    return weights
 
 
 def model_of(model: ModelSize) -> NamedModel | None:
     """The named model of these sizes; None where it is another one."""
     weight = weight_of(model)
-    return next((one for one in named_models() if _weights().get(one.id) == weight), None)
+    return next((named for named in named_models() if _weights().get(named.id) == weight), None)
 
 
 class _Group(Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,11 +115,11 @@ def published() -> tuple[Published, ...]:
     """Every layout of a model whose sizes are known; a layout that several sources have stands
     once.
     """
-    found = dict[Published, Published]()
-    for one in (*_of_references(), *_of_table(), *_of_scripts()):
-        if one.model in _weights():
-            found.setdefault(replace(one, micro_batch=1, source=""), one)
-    return tuple(found.values())
+    by_layout = dict[Published, Published]()
+    for layout in (*_of_references(), *_of_table(), *_of_scripts()):
+        if layout.model in _weights():
+            by_layout.setdefault(replace(layout, micro_batch=1, source=""), layout)
+    return tuple(by_layout.values())
 
 
 def _of_table() -> Iterator[Published]:
@@ -132,7 +132,7 @@ def _of_table() -> Iterator[Published]:
 def _of_references() -> Iterator[Published]:
     ids = {name: id for id, name in model_names_by_id().items()}
     for row in references():
-        sizes = [1 if one == "-" else int(one) for one in (row.layout or "").split("/") if one]
+        sizes = [1 if part == "-" else int(part) for part in (row.layout or "").split("/") if part]
         if row.model not in ids or len(sizes) != 4:
             continue
         tp, pp, vpp, ep = sizes
@@ -144,11 +144,11 @@ def _of_references() -> Iterator[Published]:
 
 
 def _of_scripts() -> Iterator[Published]:
-    for one in presets_of_scripts():
-        size = one.sizes
+    for row in presets_of_scripts():
+        size = row.sizes
         yield Published(
-            one.model, one.gpu.upper(), one.gpus, size["tp"], size["pp"], size["cp"], size["vp"],
-            size["ep"], size["mbs"], f"{SCRIPTS} {one.model}, {one.gpu}, {one.precision}",
+            row.model, row.gpu.upper(), row.gpus, size["tp"], size["pp"], size["cp"], size["vp"],
+            size["ep"], size["mbs"], f"{SCRIPTS} {row.model}, {row.gpu}, {row.precision}",
         )  # fmt: skip
 
 
@@ -163,8 +163,8 @@ class Near:
 
 def near(machine: Machine, among: Sequence[Published]) -> tuple[Near, ...]:
     """Layouts of the same model, and those of other models on the same GPU, the nearest first."""
-    found = filter(None, map(partial(_near, machine), among))
-    return tuple(sorted(found, key=attrgetter("far")))
+    nearby = filter(None, map(partial(_near, machine), among))
+    return tuple(sorted(nearby, key=attrgetter("far")))
 
 
 def _near(machine: Machine, of: Published) -> Near | None:
@@ -181,9 +181,9 @@ def _near(machine: Machine, of: Published) -> Near | None:
     return Near(of, far, same_model)
 
 
-def _gpus_apart(one: str, other: str) -> float:
+def _gpus_apart(gpu: str, other_gpu: str) -> float:
     apart, memory_gib, domains = UNLIKE.value, list[float](), set[int]()
-    for name in (one, other):
+    for name in (gpu, other_gpu):
         product, family = product_named(name), family_named(name)
         domains.add(family.nvlink_domain if family else 8)
         if product and product.memory_gib:
@@ -193,9 +193,9 @@ def _gpus_apart(one: str, other: str) -> float:
     return apart + LESSER.value * (len(domains) > 1)
 
 
-def nearness(sizes: Sizes, one: Near) -> float:
+def nearness(sizes: Sizes, neighbour: Near) -> float:
     """How much a published layout speaks for this one: 1 for the same sizes on the same machine."""
-    of = one.of
+    of = neighbour.of
     apart = abs(log2(sizes.tp / of.tp)) + abs(log2(sizes.pp / of.pp)) + abs(log2(sizes.cp / of.cp))
     apart += LESSER.value * abs(log2(sizes.ep / of.ep))
-    return max(0.0, 1 - apart / UNLIKE.value) / (1 + one.far)
+    return max(0.0, 1 - apart / UNLIKE.value) / (1 + neighbour.far)

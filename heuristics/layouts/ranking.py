@@ -51,19 +51,19 @@ class Ranking:
     compute_s: float
     near: tuple[Near, ...]
 
-    def costs(self, one: Fitted) -> Costs:
+    def costs(self, layout: Fitted) -> Costs:
         """What each rule asks of a layout: its figure by its weight."""
-        found = _figures(self, one)
-        return {id: rule.weight * found[id] for id, rule in rules().items()}
+        figures = _figures(self, layout)
+        return {id: rule.weight * figures[id] for id, rule in rules().items()}
 
-    def cost(self, one: Fitted) -> float:
-        return sum(self.costs(one).values())
+    def cost(self, layout: Fitted) -> float:
+        return sum(self.costs(layout).values())
 
-    def closest(self, one: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
+    def closest(self, layout: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
         """Published layouts that speak most for this one, each layout once."""
         once = dict[tuple[str, str, str], tuple[Near, float]]()
-        for of in sorted(self.near, key=partial(nearness, one.sizes), reverse=True):
-            if (value := nearness(one.sizes, of)) > 0:
+        for of in sorted(self.near, key=partial(nearness, layout.sizes), reverse=True):
+            if (value := nearness(layout.sizes, of)) > 0:
                 once.setdefault((of.of.model, of.of.gpu, of.of.layout), (of, value))
         return tuple(once.values())[:count]
 
@@ -85,9 +85,9 @@ def ranking_of(
     )
 
 
-def domains(of: Ranking, one: Fitted) -> int:
+def domains(of: Ranking, layout: Fitted) -> int:
     """NVLink domains that an expert group spans."""
-    return -(-one.sizes.ep * one.sizes.etp // of.domain)
+    return -(-layout.sizes.ep * layout.sizes.etp // of.domain)
 
 
 def _token_bytes(of: Ranking) -> int:
@@ -115,19 +115,19 @@ def _exchanged(hardware: str) -> float:
     return RECIPES["deepep_in_node"].value * LINK[hardware] / LINK["hopper"]
 
 
-def _figures(of: Ranking, one: Fitted) -> dict[str, float]:
+def _figures(of: Ranking, layout: Fitted) -> dict[str, float]:
     """The figure of every rule, before its weight; times in parts of what compute alone takes."""
-    model, sizes, experts = of.model, one.sizes, of.model.expert_count or 1
+    model, sizes, experts = of.model, layout.sizes, of.model.expert_count or 1
     network, token_bytes = RECIPES["network"].value * 1e9, _token_bytes(of)
     layers = len(model.is_moe) + model.mtp_layers
     # eight exchanges a layer of BF16 rows; each of TP ranks does a part of the token's work
     exchanged = 8 * 2 * model.hidden_size * layers * (sizes.tp - 1)
     inside = token_bytes * _copies(of, min(sizes.ep, of.domain)) / (_exchanged(of.hardware) * 1e9)
-    across = token_bytes * _copies(of, domains(of, one)) / network
+    across = token_bytes * _copies(of, domains(of, layout)) / network
     waiting = log2(max(MICRO_BATCHES) / sizes.micro_batch)
-    found = {
+    figures = {
         "bubble": sizes.bubble_frac,
-        "recompute": one.recompute.cost_frac,
+        "recompute": layout.recompute.cost_frac,
         "tensor": log2(sizes.tp) + log2(sizes.cp),
         "volume": exchanged / (LINK[of.hardware] * 1e9 * COLLECTIVES.value) / of.compute_s,
         "depth": log2(sizes.pp),
@@ -137,17 +137,17 @@ def _figures(of: Ranking, one: Fitted) -> dict[str, float]:
         "across": across / of.compute_s,
         "experts": max(0.0, log2(experts / sizes.ep / RECIPES["few_experts"].value)),
         "gradients": 0.0,
-        "full": max(0.0, one.filled_frac - NEARLY_ALL.value),
+        "full": max(0.0, layout.filled_frac - NEARLY_ALL.value),
         # the host is slower than the GPU there
         "launches": waiting if of.hardware in ("blackwell_nvl8", "nvl72") else waiting / 4,
         "model": 1.0,
         "machine": 1.0,
     }
     if sizes.dp * sizes.cp > 1:  # a step's gather and scatter over the network
-        sent = one.memory.parameters_bytes + one.memory.gradients_bytes
+        sent = layout.memory.parameters_bytes + layout.memory.gradients_bytes
         tokens = sizes.batch * model.seq_length / sizes.gpus
-        found["gradients"] = sent / network / (tokens * of.compute_s)
-    for each in of.near:
-        rule = "model" if each.same_model else "machine"
-        found[rule] = min(found[rule], 1 - nearness(sizes, each))
-    return found
+        figures["gradients"] = sent / network / (tokens * of.compute_s)
+    for neighbour in of.near:
+        rule = "model" if neighbour.same_model else "machine"
+        figures[rule] = min(figures[rule], 1 - nearness(sizes, neighbour))
+    return figures

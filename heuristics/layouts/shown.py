@@ -42,13 +42,13 @@ class Typed:
     more: Values = field(default_factory=dict)
 
 
-def changes_of(one: Fitted) -> Values:
+def changes_of(layout: Fitted) -> Values:
     """Knobs that set a layout and its recompute."""
-    return {**one.sizes.changes(), **one.recompute.changes()}
+    return {**layout.sizes.changes(), **layout.recompute.changes()}
 
 
 def shown(
-    one: Fitted,
+    layout: Fitted,
     run: Run,
     ranking: Ranking,
     dispatcher: str,
@@ -58,36 +58,36 @@ def shown(
     typed: Typed | None = None,
 ) -> PlannedLayout:
     """`run`: with all that was assumed; `typed`: what the lines have to say, and beside what."""
-    sizes, costs = one.sizes, ranking.costs(one)
+    sizes, costs = layout.sizes, ranking.costs(layout)
     unknown: Texts = ()
-    if one.filled_frac * (1 + ERROR.value) > 1:
+    if layout.filled_frac * (1 + ERROR.value) > 1:
         unknown = (
-            say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=one.filled_frac),
+            say("layouts.tight-unknown", error_frac=ERROR.value, filled_frac=layout.filled_frac),
         )
     return copied(
         PlannedLayout,
         sizes,
-        one,
+        layout,
         place=0,
         own=own,
         vpp=sizes.vpp if sizes.vpp > 1 else None,
         stages=sizes.letters,
-        recompute=one.recompute.granularity,
-        recompute_modules=one.recompute.modules,
+        recompute=layout.recompute.granularity,
+        recompute_modules=layout.recompute.modules,
         dispatcher=dispatcher,
-        room=_room(one.filled_frac),
-        without_recompute_bytes=one.kept,
+        room=_room(layout.filled_frac),
+        without_recompute_bytes=layout.kept,
         cost_frac=sum(costs.values()),
         costs=tuple(
-            LayoutCost(id, cost, _text(id, one, ranking))
+            LayoutCost(id, cost, _text(id, layout, ranking))
             for id, cost in costs.items()
             if cost >= _SHOWN
         ),
-        because=tuple(_because(one, ranking, dispatcher, reason)),
-        nearest=tuple(_near(near, value) for near, value in ranking.closest(one)),
+        because=tuple(_because(layout, ranking, dispatcher, reason)),
+        nearest=tuple(_near(near, value) for near, value in ranking.closest(layout)),
         unknown=unknown,
         broken=broken,
-        knobs=_knobs(one, typed or Typed(run), dispatcher),
+        knobs=_knobs(layout, typed or Typed(run), dispatcher),
     )
 
 
@@ -99,33 +99,33 @@ def _room(filled_frac: float) -> Room:
     return "room"
 
 
-def _text(id: str, one: Fitted, ranking: Ranking) -> str:
-    sizes = one.sizes
+def _text(id: str, layout: Fitted, ranking: Ranking) -> str:
+    sizes = layout.sizes
     experts = ranking.model.expert_count or 1
     return rules()[id].text.format(
         bubble=percent(sizes.bubble_frac),
         microbatches=sizes.microbatches,
-        modules=_modules(one),
+        modules=_modules(layout),
         tp=sizes.tp,
         pp=sizes.pp,
         vpp=sizes.vpp,
         ep=sizes.ep,
-        domains=domains(ranking, one),
+        domains=domains(ranking, layout),
         domain=ranking.domain,
         experts=experts // sizes.ep,
         uneven=percent(sizes.uneven_frac),
-        parameters=f"{(one.memory.parameters_bytes / 2e9):.1f} billion",
-        filled=percent(one.filled_frac),
+        parameters=f"{(layout.memory.parameters_bytes / 2e9):.1f} billion",
+        filled=percent(layout.filled_frac),
         micro_batch=sizes.micro_batch,
     )
 
 
-def _modules(one: Fitted) -> str:
-    return ", ".join(one.recompute.modules) or "whole layers"
+def _modules(layout: Fitted) -> str:
+    return ", ".join(layout.recompute.modules) or "whole layers"
 
 
-def _because(one: Fitted, ranking: Ranking, dispatcher: str, reason: str) -> Iterator[str]:
-    sizes, count = one.sizes, domains(ranking, one)
+def _because(layout: Fitted, ranking: Ranking, dispatcher: str, reason: str) -> Iterator[str]:
+    sizes, count = layout.sizes, domains(ranking, layout)
     if ranking.model.experts is not None:
         if sizes.ep == 1:
             yield say("layouts.no-experts-split")
@@ -143,16 +143,16 @@ def _because(one: Fitted, ranking: Ranking, dispatcher: str, reason: str) -> Ite
         )
     else:
         yield say("layouts.data-parallel", dp=sizes.dp, microbatches=f"{sizes.microbatches:,}")
-    kept, there = gigabytes(one.kept), gigabytes(one.capacity_bytes)
-    if one.recompute.granularity == "full":
+    kept, there = gigabytes(layout.kept), gigabytes(layout.capacity_bytes)
+    if layout.recompute.granularity == "full":
         yield say("layouts.recompute-full", kept=kept, capacity=there)
-    elif one.recompute.modules:
-        yield say("layouts.recompute", modules=_modules(one), kept=kept, capacity=there)
+    elif layout.recompute.modules:
+        yield say("layouts.recompute", modules=_modules(layout), kept=kept, capacity=there)
     else:
-        yield say("layouts.fits", filled_frac=one.filled_frac, capacity=there)
+        yield say("layouts.fits", filled_frac=layout.filled_frac, capacity=there)
     if reason:
         yield say("layouts.dispatcher", dispatcher=dispatcher, reason=reason)
-    for near, value in ranking.closest(one, 1):
+    for near, value in ranking.closest(layout, 1):
         yield say("layouts.near", what=f"{_run_of(near)}, {_near(near, value).layout}")
 
 
@@ -165,25 +165,25 @@ def _near(near: Near, value: float) -> NearRun:
     return NearRun(_run_of(near), near.of.layout, value, near.of.source)
 
 
-def _knobs(one: Fitted, typed: Typed, dispatcher: str) -> Knobs:
+def _knobs(layout: Fitted, typed: Typed, dispatcher: str) -> Knobs:
     """Beside stages by letters Megatron-LM takes no number of virtual ones, and Bridge wants it."""
     run = typed.run
-    wanted = {**_lines(one, run, dispatcher), **typed.more}
+    wanted = {**_lines(layout, run, dispatcher), **typed.more}
     virtual = (
         {VIRTUAL_STAGES: wanted.pop(VIRTUAL_STAGES)}
-        if one.sizes.letters and one.sizes.vpp > 1
+        if layout.sizes.letters and layout.sizes.vpp > 1
         else {}
     )
     return lines(Change(wanted, megatron_bridge=virtual), run)
 
 
-def _lines(one: Fitted, run: Run, dispatcher: str) -> Values:
+def _lines(layout: Fitted, run: Run, dispatcher: str) -> Values:
     """What has to be typed: what is null is left out where nothing has it."""
-    changed = run.changed(changes_of(one))
-    wanted = {**changes_of(one)}
+    changed = run.changed(changes_of(layout))
+    wanted = {**changes_of(layout)}
     if run.config.positive("num_moe_experts"):
         wanted |= set_to(changed, dispatcher).of(run.settings.framework, run.settings)
-    if run.config.before_blackwell() and (one.sizes.tp > 1 or one.sizes.cp > 1):
+    if run.config.before_blackwell() and (layout.sizes.tp > 1 or layout.sizes.cp > 1):
         wanted["env.CUDA_DEVICE_MAX_CONNECTIONS"] = str(connections(changed))
     return {
         knob: value

@@ -58,8 +58,8 @@ def work_of(model: ModelSize) -> Work:
     dense = parts["dense_mlp"] / max(1, model.dense_layer_count)
     moe = (parts["experts"] + parts["shared_experts"]) / max(1, model.moe_layer_count)
     head = HEAD.value * parts["logits"] / (model.mtp_layers + 1)
-    each = tuple(attention + (moe if is_moe else dense) for is_moe in model.is_moe)
-    return Work(each, model.mtp_layers * (each[-1] + head) + parts["mtp"], head)
+    layer_work = tuple(attention + (moe if is_moe else dense) for is_moe in model.is_moe)
+    return Work(layer_work, model.mtp_layers * (layer_work[-1] + head) + parts["mtp"], head)
 
 
 @lru_cache(4096)
@@ -71,8 +71,8 @@ def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
     if stages == 1:
         return Stages(None, 0.0)
     equal = None if count % stages else [count // stages] * stages
-    if equal is not None and (found := uneven_of(work, equal, pp)) <= WALL.value:
-        return Stages(None, found)
+    if equal is not None and (uneven := uneven_of(work, equal, pp)) <= WALL.value:
+        return Stages(None, uneven)
     extra = (work.prediction + work.loss) * count / sum(work.layers)
     written = [round((count + extra) / stages)] * (stages - 1)
     last = count - sum(written)

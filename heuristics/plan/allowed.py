@@ -42,8 +42,8 @@ class Allowed:
 
 def changed(run: Run, changes: Sequence[Values]) -> Run:
     merged = dict[str, Value]()
-    for one in changes:
-        merged |= one
+    for change in changes:
+        merged |= change
     return run.changed(merged)
 
 
@@ -86,15 +86,15 @@ class Permits:
         together = self._broken_by((*before.values(), change)) if before else ()
         if not together:
             return Allowed(after, ())
-        steps = [before[one] for one in after]
+        steps = [before[fix_id] for fix_id in after]
         for name, other in before.items():
             if rules := self._broken_by((*steps, other, change)):
                 return Allowed(after, rules, name)
         return Allowed(after, together, name)
 
     def _broken_by(self, several: Sequence[Values]) -> Rules:
-        found = errors(changed(self._run, several))
-        return tuple(one for one in found if one.id not in self._before)
+        errors_after = errors(changed(self._run, several))
+        return tuple(rule for rule in errors_after if rule.id not in self._before)
 
 
 Answers = tuple[Answer, ...]
@@ -124,16 +124,16 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
         return Asked(plan)
     answers = _ask(ask, {OWN: run})
     rejected = dict[str, Rejection]()
-    while new := [one for one in (*plan.fixes, *plan.levers) if one.fix.id not in answers]:
+    while new := [step for step in (*plan.fixes, *plan.levers) if step.fix.id not in answers]:
         runs = dict[str, Run]()
-        for one in new:
-            if {one.fix.id, *one.after} & {*IDS.values()}:
-                answers[one.fix.id] = _not_asked(say("plan.for-another-release"))
-            elif one.change.is_open:
-                answers[one.fix.id] = _not_asked(say("plan.value-to-fill-in"))
+        for planned in new:
+            if {planned.fix.id, *planned.after} & {*IDS.values()}:
+                answers[planned.fix.id] = _not_asked(say("plan.for-another-release"))
+            elif planned.change.is_open:
+                answers[planned.fix.id] = _not_asked(say("plan.value-to-fill-in"))
             else:
-                steps = [*(step for step in plan.fixes if step.fix.id in one.after), one]
-                runs[one.fix.id] = changed(run, [step.change.in_run(run) for step in steps])
+                steps = [*(step for step in plan.fixes if step.fix.id in planned.after), planned]
+                runs[planned.fix.id] = changed(run, [step.change.in_run(run) for step in steps])
         answers |= _ask(ask, runs)
         for name in answers:
             if why := _rejection(run, name, answers):
@@ -143,15 +143,17 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, Answers]:
-    asked, answers, left = dict[str, Request](), dict[str, Answers](), {}
+    requests, answers, left = dict[str, Request](), dict[str, Answers](), {}
     for name, run in runs.items():
-        one = request_of(run)
-        if isinstance(one, NotAsked):
-            left[name] = _not_asked(say("plan.not-asked", because=one.because, cure=one.cure))
+        request = request_of(run)
+        if isinstance(request, NotAsked):
+            left[name] = _not_asked(
+                say("plan.not-asked", because=request.because, cure=request.cure)
+            )
         else:
-            asked[name] = one
-    if asked:
-        for name, several in zip(asked, ask(list(asked.values())), strict=True):
+            requests[name] = request
+    if requests:
+        for name, several in zip(requests, ask(list(requests.values())), strict=True):
             answers[name] = tuple(map(partial(_weighed, runs[name]), several))
     return answers | left
 
@@ -187,9 +189,9 @@ def _rejection(run: Run, name: str, answers: Mapping[str, Answers]) -> Rejection
     What it says of the configuration itself is not new. Where the run's release is unknown, a knob
     that the one that was asked does not have may be newer.
     """
-    old = {one.text for one in answers[OWN] if one.answer == "rejected"}
-    for one in answers[name] if name != OWN else ():
-        lacks = one.answer == "no_such_knob" and _is_same(run, one)
-        if (one.answer == "rejected" or lacks) and one.text not in old:
-            return Rejection(one.text, f"megatron-core {one.version}")
+    old = {earlier.text for earlier in answers[OWN] if earlier.answer == "rejected"}
+    for answer in answers[name] if name != OWN else ():
+        lacks = answer.answer == "no_such_knob" and _is_same(run, answer)
+        if (answer.answer == "rejected" or lacks) and answer.text not in old:
+            return Rejection(answer.text, f"megatron-core {answer.version}")
     return None

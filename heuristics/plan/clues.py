@@ -46,8 +46,12 @@ def fragmented(run: Run) -> bool:
     return any(map(_unallocated, run.log.out_of_memory)) or in_pieces(run.log) is not None
 
 
-def _unallocated(one: OutOfMemory) -> bool:
-    reserved, allocated, capacity = one.reserved_bytes, one.allocated_bytes, one.capacity_bytes
+def _unallocated(report: OutOfMemory) -> bool:
+    reserved, allocated, capacity = (
+        report.reserved_bytes,
+        report.allocated_bytes,
+        report.capacity_bytes,
+    )
     if reserved is None or allocated is None or capacity is None:
         return False
     return reserved - allocated >= WALL.value * capacity
@@ -62,7 +66,7 @@ def overlap_is_at_hand(run: Run) -> bool:
     if not whole or experts is None or experts <= whole / 2 or run.config.flex_package:
         return False
     plain = run.active.dispatcher == "alltoall" and run.config.hardware_class != "nvl72"
-    return plain and not any(one.stops for one in CATALOGUE["COM-1"].preconditions(run))
+    return plain and not any(need.stops for need in CATALOGUE["COM-1"].preconditions(run))
 
 
 enter("repaired_first", before_others)

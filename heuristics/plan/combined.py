@@ -19,9 +19,9 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 """Of each rank the kinds of change that are to be made as one -> what each of these saves."""
 
 
-def replay_here(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
+def replay_here(kinds_of_ranks: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
     answers = list[list[Joint]]()
-    for rank, several in asked:
+    for rank, several in kinds_of_ranks:
         together = rank.costs.together
         answers.append(list(map(together.joint, several)) if isinstance(together, Together) else [])
     return answers
@@ -43,14 +43,14 @@ def combined_of(
         if isinstance(rank.costs.together, Missing):
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
         every |= rank.by_kind
-    changes, asked, joints, combined = [], [], [], list[Combined]()
+    changes, kinds_of_ranks, joints, combined = [], [], [], list[Combined]()
     for several in sets:
-        kinds = set(chain.from_iterable(one.fix.changes(run) for one in several))
-        changes.append({kind: one for kind, one in every.items() if kind in kinds})
+        kinds = set(chain.from_iterable(step.fix.changes(run) for step in several))
+        changes.append({kind: change for kind, change in every.items() if kind in kinds})
     for rank in ranks:
-        found = dict.fromkeys(_found(rank, known) for known in changes)
-        asked.append((rank, list(found) if rank.costs.together else []))
-    for (_, made), answers in zip(asked, replay(asked), strict=True):
+        to_replay = dict.fromkeys(_found(rank, known) for known in changes)
+        kinds_of_ranks.append((rank, list(to_replay) if rank.costs.together else []))
+    for (_, made), answers in zip(kinds_of_ranks, replay(kinds_of_ranks), strict=True):
         joints.append(dict(zip(made, answers, strict=True)))
     for several, known in zip(sets, changes, strict=True):
         combined.append(_combined(several, known, ranks, joints))
@@ -58,10 +58,10 @@ def combined_of(
 
 
 def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
-    told = [one for one in fixes if one.low_frac is not None]
-    if len(told) >= STEPS and told[STEPS - 1] is fixes[STEPS - 1]:  # as all before it
-        yield tuple(told[:STEPS])
-    yield from combinations(told[:PAIRED], 2)
+    replayed = [step for step in fixes if step.low_frac is not None]
+    if len(replayed) >= STEPS and replayed[STEPS - 1] is fixes[STEPS - 1]:  # as all before it
+        yield tuple(replayed[:STEPS])
+    yield from combinations(replayed[:PAIRED], 2)
 
 
 def _combined(
@@ -80,23 +80,23 @@ def _combined(
     low_ns = high_ns = beyond_ns = whole_ns = 0
     for rank, joint_of in zip(ranks, joints, strict=True):
         whole_ns += rank.window_ns
-        found = _found(rank, known)
+        kinds = _found(rank, known)
         for kind, change in known.items():
-            if kind not in found:
+            if kind not in kinds:
                 high_ns += most_ns(rank.costs, change)
         if rank.costs.together is None:
             for change in rank.changes:
-                if change.kind in found:
+                if change.kind in kinds:
                     low_ns += change.low_ns or 0
                     high_ns += change.high_ns
         else:
-            joint = joint_of[found]
+            joint = joint_of[kinds]
             low_ns, high_ns = low_ns + joint.low_ns, high_ns + joint.high_ns
             beyond_ns += joint.beyond_ns
-    ceilings = [one.ceiling_frac or 0.0 for one in several]
+    ceilings = [step.ceiling_frac or 0.0 for step in several]
     high = max(min(high_ns / whole_ns, sum(ceilings) + beyond_ns / whole_ns), *ceilings)
     return Combined(ids_of(several), (min(low_ns / whole_ns, high), high))
 
 
 def _found(rank: Replayed, known: Collection[str]) -> Kinds:
-    return tuple(one for one in rank.by_kind if one in known)
+    return tuple(kind for kind in rank.by_kind if kind in known)

@@ -40,7 +40,7 @@ class Replayed:
 
     @property
     def by_kind(self) -> dict[str, Change]:
-        return {one.kind: one for one in self.changes}
+        return {change.kind: change for change in self.changes}
 
 
 @frozen
@@ -75,16 +75,16 @@ def gains_of(ranks: Sequence[Replayed]) -> Gains:
 
 
 def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
-    found = [rank.by_kind.get(kind) for rank in ranks]
-    told = next(filter(None, found))
+    changes = [rank.by_kind.get(kind) for rank in ranks]
+    largest_known = next(filter(None, changes))
     low_ns, high_ns, across, open_ = 0, 0, False, []
-    for rank, one in zip(ranks, found, strict=True):
-        high_ns += most_ns(rank.costs, told) if one is None else one.high_ns
-        if one is not None:
-            across |= len(one.acts_on) > 1
-            low_ns += one.low_ns or 0
-            if one.low_ns is None:
-                open_.append(one.because)
+    for rank, change in zip(ranks, changes, strict=True):
+        high_ns += most_ns(rank.costs, largest_known) if change is None else change.high_ns
+        if change is not None:
+            across |= len(change.acts_on) > 1
+            low_ns += change.low_ns or 0
+            if change.low_ns is None:
+                open_.append(change.because)
     if open_:
         return Gain(None, high_ns / whole_ns, open_[0], across)
     return Gain(low_ns / whole_ns, high_ns / whole_ns, None, across)
@@ -141,13 +141,13 @@ def _replayed(
 
     Made together, several give at least what the best of them gives alone, and at most the sum.
     """
-    found = [gains[change] for change in changes if change in gains]
+    known = [gains[change] for change in changes if change in gains]
     if not changes:
         return planned
-    if not found:
+    if not known:
         return replace(planned, low_because=say("plan.not-found"))
     planned, high, across, lows = replace(planned, replayed=True), 0.0, False, list[float]()
-    for gain in found:
+    for gain in known:
         high += gain.high_frac
         across |= gain.across
         if gain.low_frac is not None:
@@ -156,7 +156,7 @@ def _replayed(
         high = min(ceiling_frac, high)
     if not lows:
         return replace(
-            planned, ceiling_frac=high, low_because=found[0].because or say("plan.not-found")
+            planned, ceiling_frac=high, low_because=known[0].because or say("plan.not-found")
         )
     return replace(planned, ceiling_frac=high, low_frac=min(high, max(lows)), low_because="")
 
@@ -227,7 +227,8 @@ def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
 def unmet(planned: Planned) -> list[Precondition]:
     """What keeps it out, releases last: an upgrade does not help where more is missing."""
     return sorted(
-        (one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None
+        (need for need in planned.preconditions if need.stops),
+        key=lambda need: need.release is not None,
     )
 
 
@@ -246,11 +247,13 @@ def of_first_wall(run: Run, first: Sequence[WallId], chosen: Sequence[Planned]) 
     wall = first[0] if first else None
     if wall is None or not run.cost_ns(wall, ()):
         return ()
-    mine = [one for one in chosen if one.fix.wall == wall and not (one.is_late or one.gains_little)]
+    mine = [
+        step for step in chosen if step.fix.wall == wall and not (step.is_late or step.gains_little)
+    ]
     kinds = _largest_kinds(run, wall)
-    for one in mine if kinds else ():
-        if not one.fix.kinds or kinds & {*with_perhaps(run, one.fix.kinds)}:
-            return (one.fix.id,)
+    for planned in mine if kinds else ():
+        if not planned.fix.kinds or kinds & {*with_perhaps(run, planned.fix.kinds)}:
+            return (planned.fix.id,)
     return ids_of(mine[:1])
 
 
@@ -293,7 +296,7 @@ def wide_because(planned: Planned, run: Run) -> str:
     low, high = planned.low_frac, planned.ceiling_frac
     if low is None or high is None or low > MOST.value * high or high - low < WALL.value:
         return ""
-    kind = next((one for one in planned.fix.changes(run) if one in _WIDE), "any")
+    kind = next((name for name in planned.fix.changes(run) if name in _WIDE), "any")
     return say(f"plan.wide-{kind}")
 
 

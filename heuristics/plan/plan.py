@@ -85,11 +85,11 @@ def _in_order(
     """A plan in which nothing waits for its turn behind a fix that is never made."""
     plan = _plan(run, walls, catalogue, gains, rejected)
     never, waiting, planned = {*ids_of(plan.refused)}, set[str](), ids_of(plan.fixes)
-    for one in plan.refused:
-        if one.unlocked_by in catalogue and one.unlocked_by not in planned:
-            never.add(one.unlocked_by)
-        if one.kind == "needs" and one.is_turn:
-            waiting.add(one.unlocked_by)
+    for refusal in plan.refused:
+        if refusal.unlocked_by in catalogue and refusal.unlocked_by not in planned:
+            never.add(refusal.unlocked_by)
+        if refusal.kind == "needs" and refusal.is_turn:
+            waiting.add(refusal.unlocked_by)
     if never & waiting:
         return _plan(run, walls, catalogue, gains, rejected, never)
     return plan
@@ -114,24 +114,28 @@ def _plan(
             planned = _without_turns(wanted, never)
             first = _before(run, planned, catalogue, {*ids_of(chosen)}, gains)
             earlier, rejection = (*chosen, *first), rejected.get(planned.fix.id)
-            one = Considered(run, planned, earlier, dominated, rejection, permits)
-            if why := next(refusals(one), None):
+            considered = Considered(run, planned, earlier, dominated, rejection, permits)
+            if why := next(refusals(considered), None):
                 refused.append(why)
                 continue
-            chosen = [*one.earlier, replace(one.made, after=one.allowed.after)]
+            chosen = [*considered.earlier, replace(considered.made, after=considered.allowed.after)]
             asides = ids_of(first)
-            refused = [one for one in refused if one.fix.id not in asides]
-    room = [one.fix.id for one in chosen if run.does_not_fit and one.fix.wall == "memory"]
-    asked = of_first_wall(run, walls[:1], in_paying_order(chosen))
-    chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room, *asked))
-    fixes = tuple(replace(one, shares_with=_sharing(one, chosen)) for one in chosen)
-    done = {one.fix.id for one in refused if one.is_set}  # which lets no other fix in
-    without = (replace(one, unlocked_by="") if one.unlocked_by in done else one for one in refused)
+            refused = [entry for entry in refused if entry.fix.id not in asides]
+    room = [step.fix.id for step in chosen if run.does_not_fit and step.fix.wall == "memory"]
+    headline = of_first_wall(run, walls[:1], in_paying_order(chosen))
+    chosen = in_paying_order(chosen, (*before_tuning(run), *before_others(run), *room, *headline))
+    fixes = tuple(replace(step, shares_with=_sharing(step, chosen)) for step in chosen)
+    done = {entry.fix.id for entry in refused if entry.is_set}  # which lets no other fix in
+    without = (
+        replace(entry, unlocked_by="") if entry.unlocked_by in done else entry for entry in refused
+    )
     return Plan(fixes, tuple(without), ())
 
 
 def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
-    left = tuple(one for one in planned.preconditions if not (one.order and one.met_by in never))
+    left = tuple(
+        need for need in planned.preconditions if not (need.order and need.met_by in never)
+    )
     if left == planned.preconditions:
         return planned
     return replace(planned, preconditions=left)
@@ -157,7 +161,7 @@ def _before(
 ) -> list[Planned]:
     """What a fix waits for and may stand beside it, where that is all that it waits for."""
     waits = unmet(planned)
-    aside = [one.cure for one in waits if one.cure in catalogue and catalogue[one.cure].aside]
+    aside = [need.cure for need in waits if need.cure in catalogue and catalogue[need.cure].aside]
     if not aside or len(aside) < len(waits) or {*aside} <= chosen:
         return []
     first = [
@@ -178,9 +182,9 @@ def _sharing(planned: Planned, chosen: Sequence[Planned]) -> Texts:
     )
 
 
-def _overlap(one: Fix, other: Fix) -> bool:
-    mine, its = wins_of(one), wins_of(other)
-    return not (one.direct == () or other.direct == ()) and (
+def _overlap(fix: Fix, other_fix: Fix) -> bool:
+    mine, its = wins_of(fix), wins_of(other_fix)
+    return not (fix.direct == () or other_fix.direct == ()) and (
         not mine or not its or bool({*mine} & {*its})
     )
 

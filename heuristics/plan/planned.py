@@ -97,7 +97,7 @@ class Plan:
 
 
 def ids_of(several: Iterable[Planned | Refused]) -> Texts:
-    return tuple(one.fix.id for one in several)
+    return tuple(step.fix.id for step in several)
 
 
 def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:
@@ -109,25 +109,27 @@ def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list
     """
     result = list[Planned]()
     lead = codes_of(dict.fromkeys(first))
-    for one in sorted(fixes, key=lambda one: (lead.get(one.fix.id, len(lead)), *_place(one))):
-        _put(one, fixes, result)
+    for step in sorted(
+        fixes, key=lambda planned: (lead.get(planned.fix.id, len(lead)), *_place(planned))
+    ):
+        _put(step, fixes, result)
     return result
 
 
-def _place(one: Planned) -> tuple[int, float]:
+def _place(step: Planned) -> tuple[int, float]:
     """How late a fix comes, and what it is sorted by among those as late."""
-    if one.is_late:
+    if step.is_late:
         return 2, 0.0
-    if one.gains_little:
+    if step.gains_little:
         return 1, 0.0
-    return 0, -max(one.low_frac or 0.0, 0.0)
+    return 0, -max(step.low_frac or 0.0, 0.0)
 
 
-def _put(one: Planned, fixes: Sequence[Planned], result: list[Planned]) -> None:
-    if one in result:
+def _put(step: Planned, fixes: Sequence[Planned], result: list[Planned]) -> None:
+    if step in result:
         return
-    needs = {*one.after, *(need.cure for need in one.preconditions if need.state != "met")} - {""}
-    for other in fixes[: fixes.index(one)]:
-        if {other.fix.id, other.fix.same_as} & needs:
-            _put(other, fixes, result)
-    result.append(one)
+    needs = {*step.after, *(need.cure for need in step.preconditions if need.state != "met")} - {""}
+    for earlier in fixes[: fixes.index(step)]:
+        if {earlier.fix.id, earlier.fix.same_as} & needs:
+            _put(earlier, fixes, result)
+    result.append(step)

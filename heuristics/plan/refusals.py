@@ -53,12 +53,12 @@ class Considered:
     @cached_property
     def met_by(self) -> set[str]:
         """Ids of fixes that meet what it waits for."""
-        found = set[str]()
-        for one in self.earlier:
-            found.add(one.fix.same_as)
-            if one.fix.wall == self.fix.wall or one.fix.aside:
-                found.add(one.fix.id)
-        return found
+        ids = set[str]()
+        for step in self.earlier:
+            ids.add(step.fix.same_as)
+            if step.fix.wall == self.fix.wall or step.fix.aside:
+                ids.add(step.fix.id)
+        return ids
 
     @cached_property
     def made(self) -> Planned:
@@ -70,71 +70,71 @@ class Considered:
 
     @cached_property
     def allowed(self) -> Allowed:
-        before = {one.fix.id: one.change.in_run(self.run) for one in self.earlier}
+        before = {step.fix.id: step.change.in_run(self.run) for step in self.earlier}
         return self.permits.judge(self.values, before)
 
 
-def refusals(one: Considered) -> Iterator[Refused]:
+def refusals(case: Considered) -> Iterator[Refused]:
     """Why a fix is not in the plan, the first reason first; from its rejection on its change is
     made.
     """
-    refused = partial(Refused, one.fix)
-    for need in unmet(one.planned):
-        if not need.cure or need.cure not in one.met_by:
+    refused = partial(Refused, case.fix)
+    for need in unmet(case.planned):
+        if not need.cure or need.cure not in case.met_by:
             text = say("plan.needs", need=need.text)
             is_set = need.is_active and need.state == "unmet"
             kind: Refusal = "absent" if need.absent else "needs"
             yield refused(kind, text, need.cure, need.source, is_turn=need.order, is_set=is_set)
-    for earlier in one.earlier:
+    for earlier in case.earlier:
         other = earlier.fix
-        if other.id in one.fix.excludes or one.fix.id in other.excludes:
+        if other.id in case.fix.excludes or case.fix.id in other.excludes:
             leave = say("plan.leave-out", fix=other.id)
             yield refused("excluded", say("plan.excluded", fix=other.id), leave)
-    if little := _little(one):
+    if little := _little(case):
         yield refused("little", little)
-    if one.planned.ceiling_frac == 0.0 and (wins := wins_of(one.fix)):
+    if case.planned.ceiling_frac == 0.0 and (wins := wins_of(case.fix)):
         yield refused("nothing", say("plan.saves-nothing", kinds=", ".join(wins)))
-    if why := one.rejection:
+    if why := case.rejection:
         yield refused("rejected", say("plan.rejected", text=why.text), source=why.source)
-    if _is_set(one):
+    if _is_set(case):
         yield refused("needs", say("plan.is-set"), is_set=True)
-    if one.fix.wall == "memory" and not one.fix.with_room and one.run.tells("memory_has_room"):
-        yield refused("needs", say("plan.memory-not-short", room=one.run.tells("room_said")))
-    room_left = room_for(one.run, one.values) if one.values else None
+    if case.fix.wall == "memory" and not case.fix.with_room and case.run.tells("memory_has_room"):
+        yield refused("needs", say("plan.memory-not-short", room=case.run.tells("room_said")))
+    room_left = room_for(case.run, case.values) if case.values else None
     if room_left and room_left.fits is False:
         yield refused(
             "needs", say("plan.memory-first", because=room_left.because), say("plan.frees-memory")
         )
-    if one.allowed.broken:
-        rule, first = one.allowed.broken[0], one.allowed.beside
+    if case.allowed.broken:
+        rule, first = case.allowed.broken[0], case.allowed.beside
         if first:
             excluded = say("plan.excluded-by-rule", fix=first, rule=rule.text)
             yield refused("excluded", excluded, say("plan.leave-out", fix=first), rule.source)
         yield refused("forbidden", say("plan.forbidden", rule=rule.text), rule.met_by, rule.source)
 
 
-def _little(one: Considered) -> str:
+def _little(case: Considered) -> str:
     """What says that it acts on little of its wall.
 
     Where one kind dominates the wall, a fix of others must act on a part of the windows worth
     asking about.
     """
-    run, fix = one.run, one.fix
+    run, fix = case.run, case.fix
     share = share_of(run, fix.wall, fix.kinds)
     if share is None or share >= 1 or is_direct(run, fix) or fix.id in run.repairs:
         return ""
     if share < HALF_A_WALL.value:
         return say("plan.little-of-wall", kinds=", ".join(fix.kinds), share_frac=share)
-    part = ceiling_frac(run, fix.wall, with_perhaps(run, fix.kinds)) if one.dominated else None
+    part = ceiling_frac(run, fix.wall, with_perhaps(run, fix.kinds)) if case.dominated else None
     if part is None or part >= HALF_A_WALL.value:
         return ""
     return say("plan.little-of-windows", kinds=", ".join(fix.kinds), part_frac=part)
 
 
-def _is_set(one: Considered) -> bool:
+def _is_set(case: Considered) -> bool:
     """The configuration says all that it would change: if that does not run, findings tell."""
-    framework, knobs = one.run.settings.framework, one.made.knobs
-    if framework is None or not one.values or one.made.change.is_open:
+    framework, knobs = case.run.settings.framework, case.made.knobs
+    if framework is None or not case.values or case.made.change.is_open:
         return False
     own = knobs.megatron_bridge if framework == "megatron_bridge" else knobs.megatron_lm
     return not (own or knobs.environment or knobs.pytorch)
@@ -172,14 +172,14 @@ def room_for(run: Run, changes: Values) -> Room:
     if use.is_estimated:
         return _by_estimate(use, added, free)
     most = round(added * (1 + ERROR.value))
-    said = say(
+    because = say(
         "plan.fits" if most <= free else "plan.does-not-fit",
         added_bytes=added,
         most_bytes=most,
         left=gigabytes(free) if free > 0 else "none",
         outside_bytes=_outside(use),
     )
-    return Room(added, free, most <= free, said)
+    return Room(added, free, most <= free, because)
 
 
 def _outside(use: Use) -> int:
@@ -206,19 +206,19 @@ def _by_estimate(use: Use, added: int, free: int) -> Room:
         fits, code = False, "too-much"
     elif after.most_frac <= usable:
         fits, code = True, "fits"
-    said = say(
+    because = say(
         f"plan.estimate-{code}",
         added_bytes=added,
         now_bytes=use.peak_bytes,
         capacity_bytes=use.capacity_bytes,
         outside_bytes=_outside(use),
     )
-    return Room(added, free, fits, said)
+    return Room(added, free, fits, because)
 
 
 def rooms_of(run: Run, plan: Plan) -> dict[str, Room]:
     return {
-        one.fix.id: room
-        for one in (*plan.fixes, *plan.levers)
-        if (room := room_for(run, one.change.in_run(run))).delta_bytes
+        step.fix.id: room
+        for step in (*plan.fixes, *plan.levers)
+        if (room := room_for(run, step.change.in_run(run))).delta_bytes
     }

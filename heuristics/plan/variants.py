@@ -35,11 +35,11 @@ def levers_of(
     for name in ("cost_by_kind_ns", "total_ns", "total_frac"):
         left[name] = {wall: cost for wall, cost in getattr(run, name).items() if wall not in why}
     fixes = {number: fix for number, fix in catalogue.items() if _may_help(run, fix)}
-    found = plan(replace(run, late=None, **left), tuple(why), fixes)
-    for one in found.fixes:
-        gap = why[one.fix.wall]
-        levers.append(replace(one, low_because=gap.reason, low_cure=gap.cure))
-    return Plan((), found.refused, tuple(levers))
+    planned = plan(replace(run, late=None, **left), tuple(why), fixes)
+    for lever in planned.fixes:
+        gap = why[lever.fix.wall]
+        levers.append(replace(lever, low_because=gap.reason, low_cure=gap.cure))
+    return Plan((), planned.refused, tuple(levers))
 
 
 def _may_help(run: Run, fix: Fix) -> bool:
@@ -64,16 +64,16 @@ def unlocked(
     run; what both runs allow in the same words comes before it.
     """
     planned = ids_of(plan.fixes)
-    refused = [one.fix.id for one in plan.refused if one.kind == "needs"]
-    for one in wanted:
-        if one.fix.id in planned:
+    refused = [refusal.fix.id for refusal in plan.refused if refusal.kind == "needs"]
+    for planned_fix in wanted:
+        if planned_fix.fix.id in planned:
             return plan
-        needed = _releases(one.preconditions) if one.fix.id in refused else ()
+        needed = _releases(planned_fix.preconditions) if planned_fix.fix.id in refused else ()
         upgrade = upgraded(run, needed)
         later = make(upgrade) if needed and broken(upgrade) <= broken(run) else plan
-        if one.fix.id in ids_of(later.fixes):
+        if planned_fix.fix.id in ids_of(later.fixes):
             steps = tuple(_step(run, release, wall) for release in needed)
-            return _joined(plan, steps, later, needed, one.fix.id)
+            return _joined(plan, steps, later, needed, planned_fix.fix.id)
     return plan
 
 
@@ -83,7 +83,7 @@ def _joined(
     """A plan with its upgrades, of which a fix stands on all; before them what the run allows as it
     is.
     """
-    kept = {one.fix.id: one for one in later.fixes}
+    kept = {step.fix.id: step for step in later.fixes}
     before = dict[str, Planned]()
     for one in now.fixes:
         if one.fix.id in kept and kept[one.fix.id].knobs == one.knobs and {*one.after} <= {*before}:
@@ -100,25 +100,25 @@ def _joined(
 def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
     """The releases that would meet what stops a fix; none where anything else stops it as well."""
     newest = dict[str, Release]()
-    for one in needs:
-        if not one.stops:
+    for need in needs:
+        if not need.stops:
             continue
-        release = one.release
+        release = need.release
         if release is None or release.package not in IDS:
             return ()
         before = newest.setdefault(release.package, release)
-        newest[release.package] = max(before, release, key=lambda one: numbers(one.version))
+        newest[release.package] = max(before, release, key=lambda known: numbers(known.version))
     return tuple(newest.values())
 
 
 def upgraded(run: Run, releases: Iterable[Release]) -> Run:
     """The run as it would be with them; a Megatron-Bridge goes with its Megatron-Core."""
     given = run.given
-    for one in releases:
-        given = replace(given, **{f"{one.package}_version": one.version})  # type: ignore[arg-type]
-        if one.package == "core" and run.config.version_text("bridge") is not None:
+    for release in releases:
+        given = replace(given, **{f"{release.package}_version": release.version})  # type: ignore[arg-type]
+        if release.package == "core" and run.config.version_text("bridge") is not None:
             given = replace(
-                given, bridge_version=bridge_of_core(one.version) or given.bridge_version
+                given, bridge_version=bridge_of_core(release.version) or given.bridge_version
             )
     return replace(run, given=given)
 

@@ -24,11 +24,13 @@ _DOUBTED: Final[Mapping[WallId, Callable[[RunCosts, Price], Price]]] = {
 
 
 def judge_walls(ranks: Ranks, prices: Mapping[WallId, Priced]) -> tuple[Wall, ...]:
-    return tuple(one.judge(ranks, prices[wall]) for wall, one in zip(WALL_IDS, JUDGES, strict=True))
+    return tuple(
+        judge.judge(ranks, prices[wall]) for wall, judge in zip(WALL_IDS, JUDGES, strict=True)
+    )
 
 
 def replayed_price(costs: RunCosts, wall: WallId) -> Priced:
-    told, doubted = price(costs, wall), _DOUBTED.get(wall)
-    if doubted and isinstance(told, Price):
-        return doubted(costs, told)
-    return told
+    priced, doubted = price(costs, wall), _DOUBTED.get(wall)
+    if doubted and isinstance(priced, Price):
+        return doubted(costs, priced)
+    return priced

@@ -144,7 +144,7 @@ def unproven_by_figures(
             why[wall.id] = Missing("symptoms", reason, wall.cure)
     if not why:
         return unproven(walls, bound)
-    return dict(sorted(why.items(), key=lambda one: -signs[one[0]]))
+    return dict(sorted(why.items(), key=lambda item: -signs[item[0]]))
 
 
 def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
@@ -155,9 +155,9 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
             return (idle, say("walls.sign-idle", part_frac=idle))
         return None
     if wall == "communication":
-        rest = frac_of(ranks, "neither_ns") or 0.0
-        if rest >= WALL.value:
-            return (rest, say("walls.sign-neither", part_frac=rest))
+        neither_frac = frac_of(ranks, "neither_ns") or 0.0
+        if neither_frac >= WALL.value:
+            return (neither_frac, say("walls.sign-neither", part_frac=neither_frac))
         return None
     if wall == "compute":
         return None

@@ -36,28 +36,28 @@ from traces.limits import WALL
 from traces.missing import Missing, known
 
 
-def judge(ranks: Ranks, told: Priced) -> Wall:
+def judge(ranks: Ranks, priced: Priced) -> Wall:
     comm = [rank for rank in ranks if rank.comm_known]
-    found = shown_frac("exposed_comm_frac", comm)
+    evidence = shown_frac("exposed_comm_frac", comm)
     if all(rank.blocking_ns is not None for rank in comm):
-        found += shown_frac("blocking_comm_frac", comm)
-    found += shown_frac("hidden_comm_frac", comm)
-    result = judged("communication", told, ranks, [*found, *_longest(comm)])
-    doubt = told.why if isinstance(told, Unpriced) else told.at_least
+        evidence += shown_frac("blocking_comm_frac", comm)
+    evidence += shown_frac("hidden_comm_frac", comm)
+    result = judged("communication", priced, ranks, [*evidence, *_longest(comm)])
+    doubt = priced.why if isinstance(priced, Unpriced) else priced.at_least
     if result.outcome != "clear" or doubt is None or not any(rank.unnamed_ns for rank in ranks):
         return result
-    return unmeasurable("communication", doubt, result.evidence, told.at_most_frac)
+    return unmeasurable("communication", doubt, result.evidence, priced.at_most_frac)
 
 
-def doubted(costs: RunCosts, told: Price) -> Price:
+def doubted(costs: RunCosts, priced: Price) -> Price:
     """It may be more where waits that no edge explains could make it a wall."""
-    is_named = told.at_least is None or told.at_least.path != UNNAMED
-    if not (is_named and told.frac < WALL.value <= told.frac + costs.error_frac):
-        return told
+    is_named = priced.at_least is None or priced.at_least.path != UNNAMED
+    if not (is_named and priced.frac < WALL.value <= priced.frac + costs.error_frac):
+        return priced
     reason = say("walls.unexplained-communication", part_frac=costs.error_frac)
     why = Missing("replay", reason, cure("events", costs.recorder))
     return replace(
-        told, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False)
+        priced, at_least=why, at_most_frac=costs.at_most_frac("communication", proofs_hold=False)
     )
 
 
@@ -65,7 +65,7 @@ def _longest(ranks: Ranks) -> list[Evidence]:
     spans = [(span, rank.place) for rank in ranks for span in rank.a2a_spans]
     if not spans:
         return []
-    span, place = max(spans, key=lambda one: one[0].end_ns - one[0].start_ns)
+    span, place = max(spans, key=lambda item: item[0].end_ns - item[0].start_ns)
     ns, step, because = span.end_ns - span.start_ns, known(span.step), say("walls.longest-a2a")
     measure = f"longest_{span.kind}_ns"
     return [Evidence(measure, ns, "ns", None, because, span.start_ns, span.end_ns, step, place)]

@@ -32,24 +32,24 @@ from traces.missing import Missing, known
 from traces.replay.proofs import ELASTIC
 
 
-def judge(ranks: Ranks, told: Priced) -> Wall:
-    return judged("compute", told, ranks, [*_context(ranks), *_tensor_cores(ranks)])
+def judge(ranks: Ranks, priced: Priced) -> Wall:
+    return judged("compute", priced, ranks, [*_context(ranks), *_tensor_cores(ranks)])
 
 
-def doubted(costs: RunCosts, told: Price) -> Price:
-    doubt, most = told.at_least, told.at_most_frac
+def doubted(costs: RunCosts, priced: Price) -> Price:
+    doubt, most = priced.at_least, priced.at_most_frac
     if doubt is None:
         doubt = next(_doubts(costs), None)
     if doubt is not None and most is None:
         most = costs.at_most_frac("compute", proofs_hold=False)
-    return replace(told, at_least=doubt, at_most_frac=most)
+    return replace(priced, at_least=doubt, at_most_frac=most)
 
 
 def _doubts(costs: RunCosts) -> Iterator[Missing]:
     """Why the price may be more."""
     for doubts in (_of_peaks, _of_blocks, _of_replay):
-        for one in costs.ranks:
-            yield from doubts(one.rank)
+        for rank in costs.ranks:
+            yield from doubts(rank.rank)
 
 
 def _of_peaks(rank: RankMeasurements) -> Iterator[Missing]:

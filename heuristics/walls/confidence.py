@@ -40,7 +40,7 @@ def with_confidence(
     return replace(
         verdict,
         confidence=level or level_of(reasons),
-        confidence_because=tuple(one.text for one in reasons),
+        confidence_because=tuple(reason.text for reason in reasons),
         confidence_reasons=reasons,
     )
 
@@ -54,8 +54,8 @@ def reasons_against(
     if costs.startup is not None:
         yield Reason("startup", say("walls.startup", part_frac=costs.startup.frac))
     yield from _about_steps(costs.ranks)
-    for one in walls:
-        if one.id == wall and only_in_first_step(one):
+    for judged_wall in walls:
+        if judged_wall.id == wall and only_in_first_step(judged_wall):
             yield Reason("first_step", say("walls.first-step"))
     if wall == "communication":
         yield from _about_ranks(costs.ranks, together)
@@ -71,16 +71,16 @@ def reasons_against(
 
 def _about_steps(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     counts, sources, units = list[int](), set[str](), set[str]()
-    for one in ranks:
-        counts.append(len(one.rank.steps.used))
-        sources.add(one.rank.steps.source)
-        units.add(one.rank.steps.unit)
+    for rank in ranks:
+        counts.append(len(rank.rank.steps.used))
+        sources.add(rank.rank.steps.source)
+        units.add(rank.rank.steps.unit)
     blind = counts.count(0)
     if blind and sources == {"user"}:
         return  # the user's own window
     if blind:
-        some = say("walls.no-steps-on-some", blind=blind, ranks=len(ranks))
-        yield Reason("no_steps", some if blind < len(ranks) else say("walls.no-steps"))
+        sentence = say("walls.no-steps-on-some", blind=blind, ranks=len(ranks))
+        yield Reason("no_steps", sentence if blind < len(ranks) else say("walls.no-steps"))
     elif "block" in units:
         yield Reason("blocks", say("walls.blocks"))
     elif min(counts) < FEWEST.value:
@@ -88,7 +88,7 @@ def _about_steps(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
 
 
 def _about_ranks(ranks: Sequence[RankCosts], together: Run | None) -> Iterator[Reason]:
-    if not any(one.is_seen_to_communicate for one in ranks):
+    if not any(rank.is_seen_to_communicate for rank in ranks):
         return
     if len(ranks) == 1:
         yield Reason("one_rank", say("walls.one-rank"))
@@ -110,10 +110,10 @@ def _not_complete(together: Run) -> str:
 
 def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     undecided_frac = off_frac = 0.0
-    for one in ranks:
-        account, replays = one.rank.account, one.rank.costs
+    for rank in ranks:
+        account, replays = rank.rank.account, rank.rank.costs
         if isinstance(account, Account):
-            rank_frac = account.decided_ns["none"] / one.start.window_ns
+            rank_frac = account.decided_ns["none"] / rank.start.window_ns
             undecided_frac = max(undecided_frac, rank_frac)
         if not isinstance(replays, Missing):
             off_frac = max(off_frac, replays.proofs.residual_free_error_frac)
@@ -125,22 +125,22 @@ def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
 
 def _about_profiler(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     rows = cost_ns = 0
-    for one in ranks:
-        if one.replays:
-            rows += one.rank.recorded_host_rows
-            cost_ns += one.replays.host_overhead.ns
+    for rank in ranks:
+        if rank.replays:
+            rows += rank.rank.recorded_host_rows
+            cost_ns += rank.replays.host_overhead.ns
     rows_ns = rows * PROFILER_CALL.value
     if rows_ns > QUARTER.value * cost_ns:
         part = rows_ns / max(cost_ns, rows_ns)
         yield Reason("profiler", say("walls.recording", rows=f"{rows:,}", part_frac=part))
 
 
-def about_others(wall: WallId, walls: Walls, said: str = "") -> Iterator[Reason]:
-    """Without walls that cannot be judged for a reason that is `said` already."""
+def about_others(wall: WallId, walls: Walls, reason_given: str = "") -> Iterator[Reason]:
+    """Without walls that cannot be judged for the reason that is given already."""
     blind = []
-    for one in walls:
-        is_blind = one.outcome == "unmeasurable" and known(one.cost_ns) is None
-        if is_blind and one.id != wall and said not in one.missing:
-            blind.append(spoken(one.id))
+    for other in walls:
+        is_blind = other.outcome == "unmeasurable" and known(other.cost_ns) is None
+        if is_blind and other.id != wall and reason_given not in other.missing:
+            blind.append(spoken(other.id))
     if blind:
         yield Reason("unmeasured_walls", say("walls.not-measurable", walls=", ".join(blind)))

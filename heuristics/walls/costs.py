@@ -86,20 +86,20 @@ class RunCosts:
     @property
     def error_frac(self) -> float:
         """How far prices may be off: what a replay misses its window by, of the worst rank."""
-        misses = (one.proofs.residual_free_error_frac for one in self.replays)
+        misses = (rank.proofs.residual_free_error_frac for rank in self.replays)
         return max(misses, default=0.0)
 
     @property
     def replays(self) -> list[Costs]:
-        return [one.replays for one in self.ranks if one.replays is not None]
+        return [rank.replays for rank in self.ranks if rank.replays is not None]
 
     @property
     def judged_ns(self) -> int:
-        return sum(one.start.judged_ns for one in self.ranks)
+        return sum(rank.start.judged_ns for rank in self.ranks)
 
     def telling(self, wall: WallId) -> list[RankCosts]:
         """The ranks that tell what a wall costs."""
-        return [one for one in self.ranks if wall in one.by_wall]
+        return [rank for rank in self.ranks if wall in rank.by_wall]
 
     def at_most_frac(self, wall: WallId, proofs_hold: bool = True) -> float | None:
         """The most that a wall can cost where no proven replay tells its cost, as part of what is
@@ -110,10 +110,10 @@ class RunCosts:
         say.
         """
         most_ns, is_proven = 0, True
-        for one in self.ranks:
-            ns = one.proven_ns(wall) if proofs_hold else None
+        for rank in self.ranks:
+            ns = rank.proven_ns(wall) if proofs_hold else None
             if ns is None:
-                ns, is_proven = one.most_ns(wall), False
+                ns, is_proven = rank.most_ns(wall), False
             if ns is None:
                 return None
             most_ns += ns
@@ -124,7 +124,7 @@ class RunCosts:
 
 def costs_of(measurements: Sequence[RankMeasurements]) -> RunCosts:
     ranks = tuple(_costs_of(place, rank) for place, rank in enumerate(measurements))
-    return RunCosts(ranks, startup_of([one.start for one in ranks]))
+    return RunCosts(ranks, startup_of([rank.start for rank in ranks]))
 
 
 def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:

@@ -15,9 +15,9 @@ from heuristics.result.judged import Wall
 from heuristics.walls.price import Priced, judged, shown, shown_frac
 
 
-def judge(ranks: Ranks, told: Priced) -> Wall:
-    found = shown_frac("launch_starved_frac", ranks)
-    found += shown_frac("masked_frac", ranks)
+def judge(ranks: Ranks, priced: Priced) -> Wall:
+    evidence = shown_frac("launch_starved_frac", ranks)
+    evidence += shown_frac("masked_frac", ranks)
     if graphs := max(rank.observed.graph_frac or 0.0 for rank in ranks):
-        found.append(shown("graph_share_frac", graphs))
-    return judged("host_overhead", told, ranks, found)
+        evidence.append(shown("graph_share_frac", graphs))
+    return judged("host_overhead", priced, ranks, evidence)

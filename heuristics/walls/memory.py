@@ -56,8 +56,8 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
     )
 
 
-def judge(ranks: Ranks, told: Priced) -> Wall:
-    result = judged("memory", told, ranks, [*_context(ranks)])
+def judge(ranks: Ranks, priced: Priced) -> Wall:
+    result = judged("memory", priced, ranks, [*_context(ranks)])
     short = max(ranks, key=_retry_frac)
     worst = _retry_frac(short)
     if worst:
@@ -71,10 +71,10 @@ def judge(ranks: Ranks, told: Priced) -> Wall:
         if (tight := _without_room(result, _used_frac(ranks))) is not None:
             return tight
     if result.outcome == "finding" or (
-        isinstance(told, Unpriced) and result.outcome == "unmeasurable"
+        isinstance(priced, Unpriced) and result.outcome == "unmeasurable"
     ):
         return result
-    return _bounded(result, told, ranks)
+    return _bounded(result, priced, ranks)
 
 
 def _retry_frac(rank: Figures) -> float:
@@ -119,7 +119,7 @@ def without_price(wall: Wall) -> Wall:
     )
 
 
-def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
+def _bounded(result: Wall, priced: Priced, ranks: Ranks) -> Wall:
     """A price below the limit, with the most that recompute can add where it could not be seen."""
     gap: Missing | None = None
     unseen_ns, judged_ns, is_bounded = 0, 0, True  # all that is unseen of recompute
@@ -129,32 +129,32 @@ def _bounded(result: Wall, told: Priced, ranks: Ranks) -> Wall:
             gap = rank.memory.recompute_ns if gap is None else gap
             is_bounded &= rank.recompute_at_most_ns is not None
             unseen_ns += rank.recompute_at_most_ns or 0
-    proven = told if isinstance(told, Price) and told.at_least is None else None
+    proven = priced if isinstance(priced, Price) and priced.at_least is None else None
     by_partition = proven is None and is_bounded  # what is unseen of recompute is in its bound
     if gap is None or (by_partition and result.outcome == "clear"):
         return result
-    most = told.at_most_frac if by_partition else None
+    most = priced.at_most_frac if by_partition else None
     if proven is not None and is_bounded:
         most = proven.frac + unseen_ns / judged_ns
         if most < WALL.value:
             return structs.replace(result, at_most_frac=most)
-    evidence = tuple(one for one in result.evidence if not one.measure.endswith("cost_frac"))
+    evidence = tuple(row for row in result.evidence if not row.measure.endswith("cost_frac"))
     why = Missing("memory", say("walls.recompute-unknown", reason=gap.reason), gap.cure)
     bounded = unmeasurable("memory", why, evidence, most)
-    if isinstance(told, Price):
-        return structs.replace(bounded, at_least_frac=told.frac)
+    if isinstance(priced, Price):
+        return structs.replace(bounded, at_least_frac=priced.frac)
     return bounded
 
 
-def doubted(costs: RunCosts, told: Price) -> Price:
+def doubted(costs: RunCosts, priced: Price) -> Price:
     """It may be more: what is computed again in a graph recorded whole is not seen."""
-    if told.at_least is None:
-        for one in costs.ranks:
-            if one.rank.replay_count and one.rank.recompute.places.size:
+    if priced.at_least is None:
+        for rank in costs.ranks:
+            if rank.rank.replay_count and rank.rank.recompute.places.size:
                 graphs = cure("graphs", costs.recorder)
                 why = Missing("memory", say("walls.graphs-hold-more"), graphs)
-                return replace(told, at_least=why)
-    return told
+                return replace(priced, at_least=why)
+    return priced
 
 
 _PARTS: Final = (
@@ -167,9 +167,9 @@ _PARTS: Final = (
 
 def _context(ranks: Ranks) -> Iterator[Evidence]:
     for measure in _PARTS:
-        for one in shown_frac(measure, ranks):
-            if one.value:
-                yield one
+        for evidence in shown_frac(measure, ranks):
+            if evidence.value:
+                yield evidence
     yield from _traffic(ranks)
     if used := max(rank.memory.peak_frac or 0.0 for rank in ranks):
         yield shown("peak_frac", used)

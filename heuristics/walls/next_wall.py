@@ -49,50 +49,50 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
             blind.append(other)
         else:
             today[other.id], fracs[other.id] = frac, _frac(left, other.id)
-    unjudged = ", ".join(spoken(one.id) for one in blind)
-    wall = max(fracs, key=lambda one: fracs[one], default=None)
+    unjudged = ", ".join(spoken(blind_wall.id) for blind_wall in blind)
+    wall = max(fracs, key=lambda wall_id: fracs[wall_id], default=None)
     if wall is None or fracs[wall] < WALL.value:
-        said = say(
+        sentence = say(
             "walls.none-next", first=name if first == "host_overhead" else f"{first} overhead"
         )
         if blind:
-            said += say("walls.but-unjudged", walls=unjudged)
+            sentence += say("walls.but-unjudged", walls=unjudged)
         if wall is not None and fracs[wall] >= LITTLE.value:
-            said += say("walls.largest-then", wall=spoken(wall), left_frac=fracs[wall])
-        gap = next((Missing("", "; ".join(one.missing), one.cure) for one in blind), None)
-        return with_next(verdict, gap, None, said)
-    said = say("walls.next", wall=spoken(wall), left_frac=fracs[wall], first=name)
+            sentence += say("walls.largest-then", wall=spoken(wall), left_frac=fracs[wall])
+        gap = next((Missing("", "; ".join(unseen.missing), unseen.cure) for unseen in blind), None)
+        return with_next(verdict, gap, None, sentence)
+    sentence = say("walls.next", wall=spoken(wall), left_frac=fracs[wall], first=name)
     if today[wall] < WALL.value:
-        said += say("walls.next-today", part_frac=today[wall])
+        sentence += say("walls.next-today", part_frac=today[wall])
     if blind:
-        said += say("walls.and-unjudged", walls=unjudged)
-    return with_next(verdict, wall, fracs[wall], said)
+        sentence += say("walls.and-unjudged", walls=unjudged)
+    return with_next(verdict, wall, fracs[wall], sentence)
 
 
-def _left(one: RankCosts, first: WallId) -> Without | None:
+def _left(rank: RankCosts, first: WallId) -> Without | None:
     """The run of a rank without the first wall; where that costs little there, the run as it is.
 
     Less the start-up that is left out, of which a run without host overhead holds the profiler's
     part alone. None where it costs much, and what is left was not replayed.
     """
-    start, judged_ns = one.start, one.start.judged_ns
-    if one.replays and (without := one.replays.without.get(first)) is not None:
+    start, judged_ns = rank.start, rank.start.judged_ns
+    if rank.replays and (without := rank.replays.without.get(first)) is not None:
         gone_ns = start.loading_ns if first == "host_overhead" else 0
         return replace(without, window_ns=without.window_ns - start.ns + gone_ns)
-    if one.by_wall[first].ns >= WALL.value * judged_ns:
+    if rank.by_wall[first].ns >= WALL.value * judged_ns:
         return None
-    return Without(judged_ns, dict(one.by_wall.items()))
+    return Without(judged_ns, dict(rank.by_wall.items()))
 
 
 def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float:
     """What a wall costs of what is left, on the ranks that tell it."""
     cost_ns = window_ns = 0
-    for one, without in left:
+    for rank, without in left:
         cost = without.costs.get(wall)
-        if cost is None or wall not in one.by_wall:
+        if cost is None or wall not in rank.by_wall:
             continue
         if wall == "host_overhead":
-            cost = one.start.without(cost)
+            cost = rank.start.without(cost)
         cost_ns, window_ns = cost_ns + cost.ns, window_ns + without.window_ns
     if window_ns:
         return min(1.0, cost_ns / window_ns)

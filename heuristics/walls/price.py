@@ -64,23 +64,23 @@ def price(costs: RunCosts, wall: WallId) -> Priced:
         return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
     opaque = _opaque(costs) if wall != "host_overhead" else None
     most = None if opaque is not None else costs.at_most_frac(wall)
-    told = costs.telling(wall)
-    if not told:
+    telling = costs.telling(wall)
+    if not telling:
         return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
     total_ns = judged_ns = 0
-    for one in told:
-        total_ns += one.by_wall[wall].ns
-        judged_ns += one.start.judged_ns
+    for rank in telling:
+        total_ns += rank.by_wall[wall].ns
+        judged_ns += rank.start.judged_ns
     if most is not None:  # of all ranks where a bound holds for those without a price
         judged_ns = costs.judged_ns
     return Price(
         total_ns,
         total_ns / judged_ns,
-        dict(added(one.by_wall[wall].by_kind_ns for one in told)),
+        dict(added(teller.by_wall[wall].by_kind_ns for teller in telling)),
         _doubt(costs, wall) if opaque is None else opaque,
         most,
-        _steady_frac(told, wall),
-        max(told, key=lambda one: one.by_wall[wall].ns / one.start.judged_ns).place,
+        _steady_frac(telling, wall),
+        max(telling, key=lambda teller: teller.by_wall[wall].ns / teller.start.judged_ns).place,
     )
 
 
@@ -89,23 +89,23 @@ def _opaque(costs: RunCosts) -> Missing | None:
     wall.
     """
     replays_ns = window_ns = 0
-    for one in costs.ranks:
-        replays_ns += one.rank.budget.compute_by_class_ns.get(GRAPH_REPLAY, 0)
-        window_ns += one.rank.budget.window_ns
+    for rank in costs.ranks:
+        replays_ns += rank.rank.budget.compute_by_class_ns.get(GRAPH_REPLAY, 0)
+        window_ns += rank.rank.budget.window_ns
     if replays_ns < WALL.value * window_ns:
         return None
     return Missing("walls", say("walls.opaque-graphs"), cure("graphs", costs.recorder))
 
 
-def _steady_frac(told: Sequence[RankCosts], wall: WallId) -> float | None:
+def _steady_frac(telling: Sequence[RankCosts], wall: WallId) -> float | None:
     """Cost in the steps after each rank's first, as part of them."""
     cost_ns = length_ns = 0
-    for one in told:
-        step_ns = one.by_wall[wall].step_ns
+    for rank in telling:
+        step_ns = rank.by_wall[wall].step_ns
         if len(step_ns) < FEWEST.value:
             return None
-        sample = sample_of(one.rank.steps)
-        later = slice(int(sample.steps[0] is one.rank.steps.used[0]), None)
+        sample = sample_of(rank.rank.steps)
+        later = slice(int(sample.steps[0] is rank.rank.steps.used[0]), None)
         cost_ns += sum(step_ns[later])
         length_ns += sum(sample.stand_for_ns[later])
     return cost_ns / length_ns
@@ -115,14 +115,14 @@ def _doubt(costs: RunCosts, wall: WallId) -> Missing | None:
     """Why the price may be more than it seems: a rank has none, or the least elastic of those in
     doubt.
     """
-    for one in costs.ranks:
-        if wall not in one.by_wall:
-            return _why(one, wall)
+    for rank in costs.ranks:
+        if wall not in rank.by_wall:
+            return _why(rank, wall)
     if wall == "communication" and (unnamed := unnamed_doubt(costs)) is not None:
         return unnamed
-    doubted = [one for one in costs.replays if one.at_least is not None]
+    doubted = [replay for replay in costs.replays if replay.at_least is not None]
     if doubted:
-        return min(doubted, key=lambda one: one.proofs.elastic_frac).at_least
+        return min(doubted, key=lambda replay: replay.proofs.elastic_frac).at_least
     return None
 
 
@@ -131,10 +131,10 @@ def unnamed_doubt(costs: RunCosts) -> Missing | None:
     None: few.
     """
     alone_ns = apart_ns = 0
-    for one in costs.ranks:
-        if one.unnamed_ns:
-            alone_ns += one.unnamed_ns
-            apart_ns += one.rank.unnamed.apart_ns
+    for rank in costs.ranks:
+        if rank.unnamed_ns:
+            alone_ns += rank.unnamed_ns
+            apart_ns += rank.rank.unnamed.apart_ns
     if not alone_ns:
         return None
     which = "probably" if 2 * apart_ns >= alone_ns else "perhaps"
@@ -142,15 +142,15 @@ def unnamed_doubt(costs: RunCosts) -> Missing | None:
     return Missing(UNNAMED, reason, cure("unknown_kernels", costs.recorder))
 
 
-def _why(one: RankCosts, wall: WallId) -> Missing:
-    replays, recorder = one.rank.costs, one.rank.kind
+def _why(rank: RankCosts, wall: WallId) -> Missing:
+    replays, recorder = rank.rank.costs, rank.rank.kind
     if isinstance(replays, Missing):
         return replays
     if replays.refused is not None:
         return replays.refused
     if wall == "communication":
         return Missing("replay", say("walls.unseen-communication"), cure("names", recorder))
-    if known(one.rank.sm.sm_count) is None:
+    if known(rank.rank.sm.sm_count) is None:
         return Missing("replay", say("walls.unknown-sms"), cure("sm_count", recorder))
     return Missing("replay", say("walls.no-shapes"), cure("shapes", recorder))
 
@@ -203,7 +203,7 @@ def shown_frac(measure: str, ranks: Ranks) -> list[Evidence]:
 
 def value_of(wall: Wall, measure: str) -> float | None:
     """What a wall's evidence says; None where it does not say it."""
-    return next((one.value for one in wall.evidence if one.measure == measure), None)
+    return next((row.value for row in wall.evidence if row.measure == measure), None)
 
 
 def only_in_first_step(wall: Wall) -> bool:
@@ -211,27 +211,29 @@ def only_in_first_step(wall: Wall) -> bool:
     return steady_frac is not None and steady_frac < HALF_A_WALL.value
 
 
-def judged(wall: WallId, told: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
+def judged(wall: WallId, priced: Priced, ranks: Ranks, evidence: Sequence[Evidence]) -> Wall:
     """A finding from the limit up, else clear; the cost itself is the first evidence.
 
     A cost that is unknown, or may be more than it seems, is clear only where even the most it can
     be is below the limit.
     """
-    most = told.at_most_frac
-    if isinstance(told, Unpriced):
+    most = priced.at_most_frac
+    if isinstance(priced, Unpriced):
         if most is None or most >= WALL.value:
-            return unmeasurable(wall, told.why, evidence, most)
+            return unmeasurable(wall, priced.why, evidence, most)
         ns = round(most * sum(rank.judged_ns for rank in ranks))
-        bound = held("cost_frac", most, WALL, because=say("walls.at-most", reason=told.why.reason))
+        bound = held(
+            "cost_frac", most, WALL, because=say("walls.at-most", reason=priced.why.reason)
+        )
         return Wall(wall, "clear", ns, most, {}, most, (bound, *evidence), (), "")
-    costs = [held("cost_frac", told.frac, WALL, told.rank)]
-    if told.steady_frac is not None:
-        costs.append(held("steady_cost_frac", told.steady_frac, HALF_A_WALL))
-    stands, proofs = told.frac >= WALL.value, (*costs, *evidence)
-    if told.at_least is not None and not stands and (most is None or most >= WALL.value):
-        return unmeasurable(wall, told.at_least, proofs, most)
+    costs = [held("cost_frac", priced.frac, WALL, priced.rank)]
+    if priced.steady_frac is not None:
+        costs.append(held("steady_cost_frac", priced.steady_frac, HALF_A_WALL))
+    stands, proofs = priced.frac >= WALL.value, (*costs, *evidence)
+    if priced.at_least is not None and not stands and (most is None or most >= WALL.value):
+        return unmeasurable(wall, priced.at_least, proofs, most)
     outcome: Outcome = "finding" if stands else "clear"
-    return Wall(wall, outcome, told.ns, told.frac, told.by_kind_ns, most, proofs, (), "")
+    return Wall(wall, outcome, priced.ns, priced.frac, priced.by_kind_ns, most, proofs, (), "")
 
 
 def unmeasurable(
@@ -250,12 +252,12 @@ def wall_of(row: str) -> WallId | None:
     `moe.dispatch.backward`.
     """
     row = row.removeprefix("idle.")
-    head, _, rest = row.partition(".")
+    head, _, name = row.partition(".")
     if head == "moe":
-        module, _, direction = rest.partition(".")
+        module, _, direction = name.partition(".")
         if direction == "recompute":
             return "memory"
         return _ROWS["module"].get(module)
-    if rest in COMM_KINDS:
+    if name in COMM_KINDS:
         return "communication"
     return _ROWS["row"].get(row, _ROWS["group"].get(head))

@@ -62,20 +62,20 @@ def verdict_of(walls: Walls, out_of_memory: bool = False, error_frac: float = 0.
     the time goes is left open: all rest on what was recorded.
     """
     first_of_all = "memory" if out_of_memory or does_not_fit(walls) else None
-    told = [wall for wall in walls if wall.outcome != "unmeasurable"]
-    told.sort(key=lambda wall: -_frac(wall))
-    found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))
-    if not found:
-        return _none(walls, told)
-    first = found[0]
+    judged = [wall for wall in walls if wall.outcome != "unmeasurable"]
+    judged.sort(key=lambda wall: -_frac(wall))
+    findings = [wall for wall in walls if wall.outcome == "finding"]
+    findings.sort(key=lambda wall: (wall.id != first_of_all, -_frac(wall)))
+    if not findings:
+        return _none(walls, judged)
+    first = findings[0]
     short = first.id == first_of_all
-    near = [wall.id for wall in found[1:] if not short and _near(first, wall, error_frac)]
+    near = [wall.id for wall in findings[1:] if not short and _near(first, wall, error_frac)]
     return structs.replace(
         _OPEN,
         wall=first.id,
         because=_why(first, walls, short),
-        runner_up=next((wall.id for wall in told if wall.id != first.id and wall.cost_ns), None),
+        runner_up=next((wall.id for wall in judged if wall.id != first.id and wall.cost_ns), None),
         kind=_kind(first),
         tied_with=tuple(near),
         does_not_fit=short,
@@ -86,31 +86,31 @@ def _frac(wall: Wall) -> float:
     return wall.cost_frac or 0.0
 
 
-def _none(walls: Walls, told: Walls) -> Verdict:
-    if not told:
+def _none(walls: Walls, judged: Walls) -> Verdict:
+    if not judged:
         return structs.replace(_OPEN, because=(say("walls.none-measured"), *_blind(walls)))
-    nearest, said = told[0], say("walls.no-wall")
+    nearest, sentence = judged[0], say("walls.no-wall")
     if (frac := _frac(nearest)) >= LITTLE.value:
-        said += say("walls.nearest", wall=spoken(nearest.id), part_frac=frac)
+        sentence += say("walls.nearest", wall=spoken(nearest.id), part_frac=frac)
     unjudged = [
         f"{spoken(wall.id)}{_most(wall)}" for wall in walls if known(wall.cost_frac) is None
     ]
     if unjudged:
-        said += say("walls.unjudged", walls=", ".join(unjudged))
+        sentence += say("walls.unjudged", walls=", ".join(unjudged))
     runner_up = nearest.id if nearest.cost_ns else None
-    return structs.replace(_OPEN, because=(said, *_blind(walls)), runner_up=runner_up)
+    return structs.replace(_OPEN, because=(sentence, *_blind(walls)), runner_up=runner_up)
 
 
 def _why(first: Wall, walls: Walls, short: bool) -> Texts:
-    said = [say("walls.does-not-fit")] if short else []
+    reasons = [say("walls.does-not-fit")] if short else []
     if first.cost_ns:
-        said.append(say("walls.without", wall=spoken(first.id), part_frac=_frac(first)))
-    said += [
+        reasons.append(say("walls.without", wall=spoken(first.id), part_frac=_frac(first)))
+    reasons += [
         say("walls.other", wall=spoken(wall.id), part_frac=_frac(wall))
-        for wall in sorted(walls, key=lambda one: -_frac(one))
+        for wall in sorted(walls, key=lambda other: -_frac(other))
         if wall.id != first.id and wall.outcome == "finding" and wall.cost_ns
     ]
-    return (*said, *_blind(walls))
+    return (*reasons, *_blind(walls))
 
 
 def _blind(walls: Walls) -> Texts:
@@ -146,9 +146,9 @@ def by_family(by_kind_ns: Mapping[str, int]) -> dict[str, int]:
     return dict((+together).most_common())
 
 
-def _near(one: Wall, other: Wall, error_frac: float) -> bool:
+def _near(wall: Wall, other_wall: Wall, error_frac: float) -> bool:
     """Whether two costs cannot be told apart: under 3 points, or than the error of their prices.
 
     How much they differ from step to step is no such error: what both cost on average is known.
     """
-    return abs(_frac(one) - _frac(other)) < max(NEAR.value, error_frac)
+    return abs(_frac(wall) - _frac(other_wall)) < max(NEAR.value, error_frac)
