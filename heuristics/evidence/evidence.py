@@ -93,13 +93,13 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     }
     walls = judge_walls(ranks, prices)
     replayed, lengths, window_ns, has_unnamed = [], list[int](), 0, False
-    for one in costs.ranks:
-        lengths += one.rank.steps.lengths_ns()
-        has_unnamed |= one.unnamed_ns > 0
-        if one.replays is not None:
-            window_ns += one.start.judged_ns
+    for rank in costs.ranks:
+        lengths += rank.rank.steps.lengths_ns()
+        has_unnamed |= rank.unnamed_ns > 0
+        if rank.replays is not None:
+            window_ns += rank.start.judged_ns
             replayed.append(
-                Replayed(one.replays, one.replays.changes, one.start.judged_ns, one.place)
+                Replayed(rank.replays, rank.replays.changes, rank.start.judged_ns, rank.place)
             )
     bound, late = _bound(ranks, walls), late_rank(together, ranks) if together else None
     return RunEvidence(
@@ -226,7 +226,7 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
     """The run with its memory wall as log, options and symptoms tell it; as it was where none
     does.
     """
-    stages = [one.stage for one in log.out_of_memory] if log else []
+    stages = [error.stage for error in log.out_of_memory] if log else []
     if evidence.observed.out_of_memory is not None:
         stages.append(evidence.observed.out_of_memory)
     if stages:
@@ -234,7 +234,7 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
         return _stands(evidence, say("evidence.ran-out", where=where), first=True)
     if given.memory_tight:
         return _stands(evidence, say("evidence.given-tight"), first=False)
-    peaks = [one.peak_allocated_bytes or 0 for one in log.memory] if log else []
+    peaks = [report.peak_allocated_bytes or 0 for report in log.memory] if log else []
     used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
     if evidence.observed.memory_bytes and used >= NEARLY_ALL.value and given.memory_tight is None:
         peak = held("peak_allocated_frac", used, NEARLY_ALL, unit="fraction of the capacity")
@@ -250,22 +250,22 @@ def _stands(
 
 
 def _finding(wall: Wall, more: tuple[Evidence, ...]) -> Wall:
-    found = structs.replace(wall, evidence=(*wall.evidence, *more), missing=(), cure="")
+    finding = structs.replace(wall, evidence=(*wall.evidence, *more), missing=(), cure="")
     if wall.outcome == "finding" and known(wall.cost_frac) is not None:
-        return found
-    return without_price(found)
+        return finding
+    return without_price(finding)
 
 
 def _verdict(evidence: RunEvidence, walls: Walls, why: str, first: bool) -> Verdict:
     """The old verdict where it still stands, else memory's."""
-    found = verdict_of(walls, out_of_memory=first or evidence.verdict.does_not_fit)
-    if found.wall != "memory":
+    verdict = verdict_of(walls, out_of_memory=first or evidence.verdict.does_not_fit)
+    if verdict.wall != "memory":
         return structs.replace(evidence.verdict, because=(*evidence.verdict.because, why))
     if evidence.verdict.wall == "memory":
-        because, short = (why, *evidence.verdict.because), found.does_not_fit
+        because, short = (why, *evidence.verdict.because), verdict.does_not_fit
         return structs.replace(evidence.verdict, because=because, does_not_fit=short)
     before: WallId | None = known(evidence.verdict.wall)
     costs = [] if before is None else [say("evidence.when-room", wall=spoken(before))]
     return with_confidence(
-        structs.replace(found, because=(why, *costs), runner_up=before), (), "high"
+        structs.replace(verdict, because=(why, *costs), runner_up=before), (), "high"
     )

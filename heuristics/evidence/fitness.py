@@ -48,7 +48,7 @@ def _lacks(info: TraceInfo, capture: Capture) -> Mapping[str, bool]:
         "clocks_apart": any(capture.clock_offset_ns.values()),
         "few_launches": is_few and rows["CUDA calls"] > 0,
         "opaque_graphs": capture.opaque_graph_launches > 0,
-        "no_sm_count": any(one.sm_count is None for one in info.gpus) or not info.gpus,
+        "no_sm_count": any(gpu.sm_count is None for gpu in info.gpus) or not info.gpus,
         "no_memory": not rows["memory events"],
         "no_ranges": not rows["NVTX ranges"],
         "no_events": not rows["event records"],
@@ -72,13 +72,13 @@ def fitness(info: TraceInfo, capture: Capture, result: Result | None = None) -> 
     lacks, of_wall = _lacks(info, capture), defaultdict[WallId, list[_Verdict]](list)
     for lack, makes in _TABLE.items():
         for wall in WALL_IDS if lacks[lack] else ():
-            if found := makes.get(wall, makes.get("every")):
-                of_wall[wall].append(found)
+            if verdict := makes.get(wall, makes.get("every")):
+                of_wall[wall].append(verdict)
     graded = [_of_wall(wall, of_wall[wall]) for wall in WALL_IDS]
     if result is None:
         return tuple(graded)
     walls, shared = {wall.id: wall for wall in result.walls}, [*_in_window(result)]
-    return tuple(_of_wall(one.wall, [*shared, *_as_judged(one, walls[one.wall])]) for one in graded)
+    return tuple(_of_wall(fit.wall, [*shared, *_as_judged(fit, walls[fit.wall])]) for fit in graded)
 
 
 def _in_window(result: Result) -> Iterator[_Verdict]:
@@ -89,8 +89,8 @@ def _in_window(result: Result) -> Iterator[_Verdict]:
         yield "usable", say("evidence.record-later", part_frac=startup_ns / window_ns)
 
 
-def _as_judged(one: Fitness, wall: Wall) -> Iterator[_Verdict]:
-    grade = one.grade
+def _as_judged(fit: Fitness, wall: Wall) -> Iterator[_Verdict]:
+    grade = fit.grade
     if wall.outcome == "unmeasurable":
         most, why = known(wall.at_most_frac), "; ".join(wall.missing[:1])
         yield (
@@ -100,7 +100,7 @@ def _as_judged(one: Fitness, wall: Wall) -> Iterator[_Verdict]:
         )
     elif grade == "useless":
         grade = "usable"
-    yield from zip(repeat(grade), one.because, strict=False)
+    yield from zip(repeat(grade), fit.because, strict=False)
 
 
 def _of_wall(wall: WallId, lacks: list[_Verdict]) -> Fitness:

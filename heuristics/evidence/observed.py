@@ -39,23 +39,23 @@ def observed_by(ranks: Ranks) -> Observed:
     passes, seen = list[tuple[PassCount, ...]](), list[Observed]()
     labels_known = comm_known = is_silent = True
     for rank in ranks:
-        one = rank.observed
-        seen.append(one)
-        passes += one.moe_passes
+        shown = rank.observed
+        seen.append(shown)
+        passes += shown.moe_passes
         kinds |= rank.comm_kinds
         classes.update(rank.by_class_ns or ())
-        labels.update(one.recompute_modules or ())
-        in_use.update(one.in_use or ())
-        frameworks.add(one.framework)
-        dispatchers.add(one.dispatcher)
-        labels_known &= one.recompute_modules is not None
+        labels.update(shown.recompute_modules or ())
+        in_use.update(shown.in_use or ())
+        frameworks.add(shown.framework)
+        dispatchers.add(shown.dispatcher)
+        labels_known &= shown.recompute_modules is not None
         comm_known &= rank.comm_known
         is_silent &= rank.comm_known and rank.hidden_comm_ns is not None
-    found = {field.name: _together(seen, field.name) for field in fields(Observed)}
+    observed = {field.name: _together(seen, field.name) for field in fields(Observed)}
     modules = tuple(sorted(labels)) if labels_known else None
     dispatcher = _dispatcher(dispatchers)
     waiting = frac_of(ranks, "a2a_waiting_ns", "a2a_payload_ns")
-    found |= {
+    observed |= {
         "framework": next((name for name in FRAMEWORKS if name in frameworks), None),
         "moe": _routes_tokens(ranks, classes, kinds, dispatcher) if comm_known else None,
         "memory_bytes": _together(ranks, "memory.capacity_bytes"),
@@ -64,7 +64,7 @@ def observed_by(ranks: Ranks) -> Observed:
         **{name: bool(kinds & {*shown_by}) or None for name, shown_by in _TRAFFIC.items()},
         "recompute_modules": modules,
         "offload": _offloads(ranks),
-        "grouped_gemm": True if "grouped_gemm" in classes else found["grouped_gemm"],
+        "grouped_gemm": True if "grouped_gemm" in classes else observed["grouped_gemm"],
         "token_count_sync": bool(_added(ranks, "starved_ns")["token_count_sync"]) or None,
         "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
         "absent_frac": _absent(ranks),
@@ -76,27 +76,27 @@ def observed_by(ranks: Ranks) -> Observed:
         "several_gpus": len(ranks) > 1 or bool(kinds) or (False if is_silent else None),
         "moe_passes": tuple(passes),
     }
-    if found["ep_overlap"] is None:
-        found["ep_overlap"] = _overlap(ranks)
-    if found["recompute_full"] is None and modules is not None:
+    if observed["ep_overlap"] is None:
+        observed["ep_overlap"] = _overlap(ranks)
+    if observed["recompute_full"] is None and modules is not None:
         experts = {"moe"} if classes & EXPERT_CLASSES else set()
-        found["recompute_full"] = {"core_attn", "layernorm", *experts} <= labels
-    return Observed(**found)
+        observed["recompute_full"] = {"core_attn", "layernorm", *experts} <= labels
+    return Observed(**observed)
 
 
 def _together(several: Iterable[object], name: str) -> Any:
     """Of what they show one by one: yes of any, the largest number, what all that show any show
     alike.
     """
-    told = []
-    for one in several:
-        value = known(attrgetter(name)(one))
+    values = []
+    for item in several:
+        value = known(attrgetter(name)(item))
         if value is not None:
-            told.append(value)
-    if told and isinstance(told[0], int | float):
-        return max(told)
-    if told and told.count(told[0]) == len(told):
-        return told[0]
+            values.append(value)
+    if values and isinstance(values[0], int | float):
+        return max(values)
+    if values and values.count(values[0]) == len(values):
+        return values[0]
     return None
 
 
@@ -119,8 +119,8 @@ def _dispatcher(seen: set[str]) -> str:
     """The one dispatcher of all ranks; a rank without experts, such as a first stage, does not
     count.
     """
-    found = seen - {"unknown"}
-    named = found - {"none"} or found
+    known_ones = seen - {"unknown"}
+    named = known_ones - {"none"} or known_ones
     if len(named) == 1:
         return named.pop()
     return "unknown"
@@ -156,10 +156,10 @@ def _offloads(ranks: Ranks) -> bool | None:
 
 
 def _absent(ranks: Ranks) -> dict[str, float] | None:
-    found, window_ns = Counter[str](), 0
+    absent_ns, window_ns = Counter[str](), 0
     for rank in ranks:
         if rank.starved_ns is None:
             return None
-        found.update(rank.starved_ns)
+        absent_ns.update(rank.starved_ns)
         window_ns += rank.window_ns
-    return {name: found[name] / window_ns for name in sorted(found)}
+    return {name: absent_ns[name] / window_ns for name in sorted(absent_ns)}

@@ -27,21 +27,21 @@ T = TypeVar("T")
 
 @cache
 def added_fixes() -> Catalogue:
-    found: dict[str, Fix] = {}
+    fixes: dict[str, Fix] = {}
     for entry in offered("moe_diag.fixes"):
         with left_out_if_wrong(entry):
             loaded = entry.load()
             several = {fix.id: fix for fix in ([loaded] if isinstance(loaded, Fix) else loaded)}
             for fix in several.values():
-                _check(fix, found)
-            found |= {
+                _check(fix, fixes)
+            fixes |= {
                 number: _guarded(replace(fix, sources=(name_of(entry), *fix.sources)), entry)
                 for number, fix in several.items()
             }
-    return found
+    return fixes
 
 
-def _check(fix: object, found: Catalogue) -> None:
+def _check(fix: object, fixes: Catalogue) -> None:
     """Raises `WrongPlugin` for what is no fix of its own, and what the fix raises for an unknown
     run.
     """
@@ -52,7 +52,7 @@ def _check(fix: object, found: Catalogue) -> None:
         raise WrongPlugin(
             f"{fix.id!r} is no id for it: give letters of its own and a number, as ACME-1"
         )
-    if fix.id in found:
+    if fix.id in fixes:
         raise WrongPlugin(f"{fix.id} is another plug-in's")
     if fix.wall not in WALL_IDS:
         raise WrongPlugin(f"{fix.id} is for {fix.wall!r}, which is no wall")
@@ -67,10 +67,10 @@ def _check(fix: object, found: Catalogue) -> None:
 def _guarded(fix: Fix, entry: EntryPoint) -> Fix:
     """The fix; where it raises for a run it is refused there, and a warning names its plug-in."""
 
-    def safe(asked: Callable[..., T], otherwise: T) -> Callable[..., T]:
+    def safe(function: Callable[..., T], otherwise: T) -> Callable[..., T]:
         def answer(*of: object) -> T:
             try:
-                return asked(*of)
+                return function(*of)
             except Exception as error:  # code of others may raise anything
                 note(entry, error, f"has no {fix.id} for this run")
                 return otherwise
@@ -79,8 +79,8 @@ def _guarded(fix: Fix, entry: EntryPoint) -> Fix:
 
     def advice(run: Run) -> Needs:
         fix.of_run(fix, run)
-        for asked in (fix.change, fix.changes, fix.arms):
-            asked(run)
+        for function in (fix.change, fix.changes, fix.arms):
+            function(run)
         return fix.advice(run)
 
     own: dict[str, Any] = {

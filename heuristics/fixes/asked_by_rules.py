@@ -33,7 +33,7 @@ def _unseen_recipe(run: Run, values: Values) -> Needs:
     known = [*filter(run.config.known, values)]
     if len(known) == len(values) or any(run.config.value(knob) != values[knob] for knob in known):
         return ()
-    return tuple(replace(one, late=True) for one in needed("recipe_has_it_off", run))
+    return tuple(replace(need, late=True) for need in needed("recipe_has_it_off", run))
 
 
 def _known_since(run: Run, on: frozenset[str], needed: str) -> Needs:
@@ -61,7 +61,7 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
     """
     before, config = run.view(Trust.CHECKED), run.changed(values).view(Trust.CHECKED)
     releases = releases_of(config)
-    found = []
+    needs = []
     for rule in about:
         was_on = rule.feature is not None and rule.feature.holds(before)
         applies = rule.applies(releases)
@@ -70,16 +70,16 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
         held = rule.holds(config)
         # a rule of the other framework, perhaps
         fact = None if held is False and not applies else held
-        if fact and {name for one in rule.conditions[1:] for name in one.names} <= {*values}:
+        if fact and {name for asks in rule.conditions[1:] for name in asks.names} <= {*values}:
             continue  # the change itself sees to it
         if fact is False or rule.guide:
             met_by = rule.cure if rule.fix == fix else rule.met_by
             need = holds(rule.text, fact, met_by, ", ".join(rule.asks(config)))
-            found.append(
+            needs.append(
                 replace(
                     need,
                     source=rule.source,
                     release=Release(*rule.needs_release) if rule.needs_release else None,
                 )
             )
-    return tuple(found)
+    return tuple(needs)

@@ -65,14 +65,14 @@ _SOURCES: Final[Mapping[str, str]] = written("heuristics.fixes", "sources.toml")
 
 def _with_sources(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row, or its form in another framework, whose sources and gains have them spelled out."""
-    found = dict(row)
+    filled = dict(row)
     if "sources" in row:
-        found["sources"] = [source.format_map(_SOURCES) for source in row["sources"]]
+        filled["sources"] = [source.format_map(_SOURCES) for source in row["sources"]]
     if "gains" in row:
-        found["gains"] = [(text, source.format_map(_SOURCES)) for text, source in row["gains"]]
+        filled["gains"] = [(text, source.format_map(_SOURCES)) for text, source in row["gains"]]
     if "pytorch" in row:
-        found["pytorch"] = _with_sources(row["pytorch"])
-    return found
+        filled["pytorch"] = _with_sources(row["pytorch"])
+    return filled
 
 
 def _asks_a_run(kind: object, written: Any) -> object:
@@ -86,8 +86,8 @@ def _asks_a_run(kind: object, written: Any) -> object:
     if kind != Changing:
         return partial(_in_run, written)
     sets = ("set", "megatron_lm", "megatron_bridge")
-    asked = chain.from_iterable(written.get(one, ()) for one in sets)
-    if unknown := [one for one in asked if one not in knobs()]:
+    knob_names = chain.from_iterable(written.get(field, ()) for field in sets)
+    if unknown := [knob for knob in knob_names if knob not in knobs()]:
         raise ValueError(
             f"no row of traces/settings/knobs.toml has {', '.join(unknown)}: no line sets it"
         )
@@ -96,7 +96,7 @@ def _asks_a_run(kind: object, written: Any) -> object:
 
 def _as_it_is(rows: list[dict[str, Any]], fix: Fix, run: Run) -> Fix:
     """The fix with the fields of the first row that is asked in a run."""
-    row = next((one for one in rows if _is_asked(one, run)), {})
+    row = next((entry for entry in rows if _is_asked(entry, run)), {})
     fields = _in_run(row, run)
     fields.pop("when", None)
     return replace(fix, **fields)
@@ -107,14 +107,14 @@ def _in_run(written: Any, run: Run) -> Any:
     there.
     """
     if isinstance(written, list):
-        return tuple(_in_run(one, run) for one in written if _is_asked(one, run))
+        return tuple(_in_run(item, run) for item in written if _is_asked(item, run))
     if not isinstance(written, dict):
         return written
     if "text" in written:
         return RUNS.filled(written["text"], run)
     if "is" in written:
         return RUNS.condition(written["is"]).term.of(run)
-    return {name: _in_run(one, run) for name, one in written.items() if _is_asked(one, run)}
+    return {name: _in_run(field, run) for name, field in written.items() if _is_asked(field, run)}
 
 
 def _is_asked(written: Any, run: Run) -> bool:
@@ -134,7 +134,7 @@ def _need(written: str | Mapping[str, Any]) -> Needing:
 
 
 def _needed(several: tuple[Needing, ...], run: Run) -> Needs:
-    return tuple(need for one in several for need in one(run))
+    return tuple(need for needing in several for need in needing(run))
 
 
 _FIXES: Final = _read()
@@ -163,13 +163,13 @@ def fixes_of(framework: Framework) -> Catalogue:
     every = {**CATALOGUE, **added_fixes()}
     if framework == "megatron":
         return every
-    found = {}
+    fixes = {}
     for number, fix in every.items():
         if framework == "pytorch" and fix.pytorch:
-            found[number] = _in_pytorch(fix, fix.pytorch)
+            fixes[number] = _in_pytorch(fix, fix.pytorch)
         elif fix.any_framework:
-            found[number] = _without_flags(fix)
-    return found
+            fixes[number] = _without_flags(fix)
+    return fixes
 
 
 def _in_pytorch(fix: Fix, form: Form) -> Fix:
@@ -199,7 +199,7 @@ def _told_active(fix: Fix, form: Form, run: Run) -> Needs:
     """Of a run without Megatron's settings only what is known to be active: nobody has them to look
     up.
     """
-    return tuple(one for one in (*fix.active(run), *form.active(run)) if one.state == "unmet")
+    return tuple(need for need in (*fix.active(run), *form.active(run)) if need.state == "unmet")
 
 
 def _without_flags(fix: Fix) -> Fix:

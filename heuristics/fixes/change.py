@@ -73,13 +73,13 @@ def sentences(change: Change, run: Run) -> Texts:
     """
     framework = run.settings.framework or "megatron_lm"
     own = change.megatron_bridge if framework == "megatron_bridge" else change.megatron_lm
-    told = []
+    texts = []
     for knob, value in {**own, **change.set}.items():
         if is_open(value):
             row = knobs()[knob]
             name = row.bridge if framework == "megatron_bridge" else row.flag
-            told.append(say(f"fixes.open-{_OPEN.get(str(value), 'model')}", setting=name))
-    return (*told, *change.how)
+            texts.append(say(f"fixes.open-{_OPEN.get(str(value), 'model')}", setting=name))
+    return (*texts, *change.how)
 
 
 _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}
@@ -90,7 +90,7 @@ _OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layou
 def without_row(change: Change) -> Texts:
     """Its knobs that the table of knobs does not know: no framework's line could set them."""
     named = {**change.set, **change.megatron_lm, **change.megatron_bridge}
-    return tuple(one for one in named if one not in knobs())
+    return tuple(name for name in named if name not in knobs())
 
 
 def _closed(values: Values) -> Values:
@@ -144,14 +144,14 @@ def _read(lines: Texts, framework: Framework) -> Lines:
     return {line: change_of((line,), framework) for line in lines}
 
 
-def _new(run: Run, framework: Framework | None, said: Lines) -> Texts:
+def _new(run: Run, framework: Framework | None, known_lines: Lines) -> Texts:
     """Lines that change something; those for another framework than the run's are whole."""
     has = run.config
     if framework not in (None, run.settings.framework or framework):
-        return tuple(said)
+        return tuple(known_lines)
     return tuple(
         line
-        for line, sets in said.items()
+        for line, sets in known_lines.items()
         if not sets
         or any(not has.known(knob) or has.value(knob) != value for knob, value in sets.items())
     )
@@ -174,7 +174,7 @@ def _spelled(values: Values, core: str | None, framework: Framework = "megatron_
 
     None of a value that only the user knows: nobody could type its line.
     """
-    found: Lines = {}
+    spelled_lines: Lines = {}
     for knob, value in values.items():
         is_bridge = framework == "megatron_bridge"
         of_shell = knob.startswith("env.") and is_bridge
@@ -183,5 +183,5 @@ def _spelled(values: Values, core: str | None, framework: Framework = "megatron_
         spelled = {knob: value} if is_bridge else with_twins({knob: value})
         release = core if can_spell(knob, framework, core) else None
         for line in spell({knob: value}, framework, release):
-            found[line] = {**found.get(line, {}), **spelled}
-    return found
+            spelled_lines[line] = {**spelled_lines.get(line, {}), **spelled}
+    return spelled_lines

@@ -39,9 +39,9 @@ def arms(run: Run) -> Mapping[str, Change]:
     """Where the guide has no winner: each of its candidates that does not run already, to be
     measured.
     """
-    others = () if run.tells("dispatcher_guide").first else other_backends(run)
-    if len(others) > 1:
-        return {backend: set_to(run, backend) for backend in others}
+    backends = () if run.tells("dispatcher_guide").first else other_backends(run)
+    if len(backends) > 1:
+        return {backend: set_to(run, backend) for backend in backends}
     return {}
 
 
@@ -142,7 +142,7 @@ def sms(run: Run) -> Change:
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
     backends = (run.active.dispatcher, guided_backend(run), default)
-    return next(one for one in backends if one in _TUNED)
+    return next(backend for backend in backends if backend in _TUNED)
 
 
 @fact
@@ -155,10 +155,10 @@ def tuned_sms(run: Run) -> int:
 def sms_are_tuned(run: Run) -> bool:
     """Whether it has these, and is told of the machine what it asks."""
     backend = _tuned_backend(run)
-    told = all(
+    same = all(
         run.config.first(name) == value for name, value in backend_variables(run, backend).items()
     )
-    return told and run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms") == _TUNED[backend]
+    return same and run.config.positive(SHARED_SM_KNOB, f"moe_{backend}_num_sms") == _TUNED[backend]
 
 
 def fewer_sms(run: Run) -> Change:

@@ -138,9 +138,9 @@ class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def preconditions(self, run: Run) -> Needs:
         """What it needs: the releases of its knobs, rules about what it switches on, and advice."""
-        active = (replace(one, is_active=True) for one in self.active(run))
-        asked = asked_by_rules(run, self.id, self.change(run))
-        return tuple({one.text: one for one in (*active, *asked, *self.advice(run))}.values())
+        active = (replace(need, is_active=True) for need in self.active(run))
+        by_rules = asked_by_rules(run, self.id, self.change(run))
+        return tuple({need.text: need for need in (*active, *by_rules, *self.advice(run))}.values())
 
     def counts_tokens(self, run: Run) -> bool:
         """Whether a step does more with it, so that only times per token compare."""

@@ -74,7 +74,7 @@ def partial_graphs(run: Run) -> GraphChoice:
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
     held = {*now} - {*choice.row.never} | {*modules}
     return replace(
-        choice, graphs=Graphs("transformer_engine", tuple(one for one in _NAMES if one in held))
+        choice, graphs=Graphs("transformer_engine", tuple(name for name in _NAMES if name in held))
     )
 
 
@@ -118,16 +118,16 @@ def partial(run: Run) -> Change:
 @fact
 def graphs_configured(run: Run) -> bool:
     """Whether these graphs are asked for, and none is known not to replay."""
-    asked, modules = run.config.names("cuda_graph_modules"), run.tells("partial_graphs").modules
-    if asked is None or run.config.first("cuda_graph_impl") != "transformer_engine":
+    chosen, modules = run.config.names("cuda_graph_modules"), run.tells("partial_graphs").modules
+    if chosen is None or run.config.first("cuda_graph_impl") != "transformer_engine":
         return False
-    return run.active.graph_frac != 0 and (not asked or {*modules} <= {*asked})
+    return run.active.graph_frac != 0 and (not chosen or {*modules} <= {*chosen})
 
 
 @fact
 def graphs_held(run: Run) -> str:
     """What these graphs hold, in words."""
-    *first, last = (_NAMES[one] for one in run.tells("partial_graphs").modules)
+    *first, last = (_NAMES[module] for module in run.tells("partial_graphs").modules)
     if first:
         return " and ".join((", ".join(first), last))
     return last

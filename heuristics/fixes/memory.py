@@ -107,6 +107,6 @@ def offload_left(run: Run) -> Texts:
     only = run.active.moe is False or "moe" in recomputed_now(run)
     sets = (attention,) if only else (("expert_fc1", "moe_act"), attention)
     for names in sets:
-        if lacking := tuple(one for one in names if one not in now):
+        if lacking := tuple(name for name in names if name not in now):
             return lacking
     return ()

@@ -45,8 +45,8 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """As a run has it; nothing where it asks for nothing. `fact`: whether it holds, if code
         tells.
         """
-        asked = self.when or self.already
-        if asked and RUNS.condition(asked).holds(run) is not True:
+        condition = self.when or self.already
+        if condition and RUNS.condition(condition).holds(run) is not True:
             return ()
         if self.already:
             return needed("not_set_yet", run, False, knob=self.already)
@@ -55,10 +55,11 @@ class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return (release(run, package, version, self.text),)  # type: ignore[arg-type]
         if fact is UNSET:
             fact = RUNS.condition(self.holds).holds(run) if self.holds else None
-        told = cure(self.record, run.active.recorder) if self.record else ""
-        known = {**(words or {}), "record": told}
+        record_line = cure(self.record, run.active.recorder) if self.record else ""
+        known = {**(words or {}), "record": record_line}
         text, met_by, told_by = (
-            RUNS.filled(one, run, known) for one in (self.text, self.met_by, self.told_by or told)
+            RUNS.filled(template, run, known)
+            for template in (self.text, self.met_by, self.told_by or record_line)
         )
         return (replace(holds(text, fact, met_by, told_by, self.blocks), absent=self.absent),)
 
@@ -83,8 +84,8 @@ def need_of(row: Mapping[str, Any]) -> Need:
     fields = dict(row)
     if "like" in fields:
         other = _rows()[fields.pop("like")]
-        whens = [one["when"] for one in (other, fields) if "when" in one]
-        fields = {**other, **fields, "when": " and ".join(f"({one})" for one in whens)}
+        whens = [entry["when"] for entry in (other, fields) if "when" in entry]
+        fields = {**other, **fields, "when": " and ".join(f"({when})" for when in whens)}
     return convert(fields, Need)
 
 

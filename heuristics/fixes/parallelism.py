@@ -66,8 +66,8 @@ def even_memory(run: Run) -> Change:
     """The layout whose fullest stage is estimated to hold least; of equal stages where none can
     be.
     """
-    found = run.tells("stage_memory")
-    layout = (found.layout, found.virtual) if found else even_layout(run) or (LAYOUT, 0)
+    stages = run.tells("stage_memory")
+    layout = (stages.layout, stages.virtual) if stages else even_layout(run) or (LAYOUT, 0)
     return _by_layout(run, *layout)
 
 
@@ -119,7 +119,7 @@ def _first_that_fits(run: Run, cuts: Sequence[Values]) -> Values:
         if held + added <= capacity * (1 - HEAD_ROOM.value):
             return cut
         sizes.append((held + added, cut))
-    return min(sizes, key=lambda one: one[0], default=(0, cuts[0]))[1]
+    return min(sizes, key=lambda size: size[0], default=(0, cuts[0]))[1]
 
 
 def fewer_ranks(run: Run) -> Change:

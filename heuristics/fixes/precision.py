@@ -63,7 +63,7 @@ def low_recipe(run: Run) -> str:
     if not isinstance(presets, tuple):
         return candidates[0]
     return next(
-        (one for one in candidates if one in _SPELLINGS and _SPELLINGS[one].harness in presets),
+        (name for name in candidates if name in _SPELLINGS and _SPELLINGS[name].harness in presets),
         "bf16",
     )
 

@@ -23,12 +23,12 @@ def choose_all(run: Run) -> tuple[Choice, ...]:
     """Dispatcher, CUDA graphs, precision and recompute of a run, as far as they are a question
     there.
     """
-    asked = [_graphs, _precision]
+    choosers = [_graphs, _precision]
     if run.active.moe is not False:
-        asked.insert(0, _dispatcher)
+        choosers.insert(0, _dispatcher)
     if run.tells("recompute_matters"):
-        asked.append(_recompute)
-    return tuple(map(partial(_in_both, run), asked))
+        choosers.append(_recompute)
+    return tuple(map(partial(_in_both, run), choosers))
 
 
 def _in_both(run: Run, choose: Callable[[Run, Guidance], Choice]) -> Choice:
@@ -49,7 +49,7 @@ def _choice(about: str, answer: str, chosen: Chosen) -> Choice:
         other="",
         settings=(),
         asks=chosen.asks,
-        refused=tuple(f"{one.what}: {one.reason}" for one in chosen.refused),
+        refused=tuple(f"{refusal.what}: {refusal.reason}" for refusal in chosen.refused),
         reason=why,
         source=chosen.row.source,
         notes=tuple(notes),
@@ -59,32 +59,32 @@ def _choice(about: str, answer: str, chosen: Chosen) -> Choice:
 
 
 def _dispatcher(run: Run, edition: Guidance) -> Choice:
-    found = choose_dispatcher(run, edition)
-    answer = found.first or say("guides.measure", candidates=" against ".join(found.candidates))
-    candidates = () if found.first else found.candidates
-    made = _choice("dispatcher", answer, found)
-    return replace(made, settings=found.extras, candidates=candidates, before=found.before)
+    chosen = choose_dispatcher(run, edition)
+    answer = chosen.first or say("guides.measure", candidates=" against ".join(chosen.candidates))
+    candidates = () if chosen.first else chosen.candidates
+    made = _choice("dispatcher", answer, chosen)
+    return replace(made, settings=chosen.extras, candidates=candidates, before=chosen.before)
 
 
 def _graphs(run: Run, edition: Guidance) -> Choice:
-    found = choose_graphs(run, edition)
-    settings = spell(found.needs, run.settings.framework or "megatron_lm", run.config.core_text)
-    made = _choice("cuda_graphs", " ".join((found.impl, *found.modules)), found)
-    if found.impl != "none" or not found.refused:
+    chosen = choose_graphs(run, edition)
+    settings = spell(chosen.needs, run.settings.framework or "megatron_lm", run.config.core_text)
+    made = _choice("cuda_graphs", " ".join((chosen.impl, *chosen.modules)), chosen)
+    if chosen.impl != "none" or not chosen.refused:
         return replace(made, settings=settings)
-    first = found.refused[0]
+    first = chosen.refused[0]
     why = say("guides.graphs-refused", what=first.what, reason=first.reason)
     return replace(made, settings=settings, reason=why, notes=(made.reason, *made.notes))
 
 
 def _precision(run: Run, edition: Guidance) -> Choice:
-    found = choose_precision(run, edition)
-    made = _choice("precision", " or ".join(found.candidates), found)
-    if found.recipe == "bf16" or run.active.moe is False:
+    chosen = choose_precision(run, edition)
+    made = _choice("precision", " or ".join(chosen.candidates), chosen)
+    if chosen.recipe == "bf16" or run.active.moe is False:
         return made
     return replace(made, notes=(say("guides.router-stays", router=ROUTER),))
 
 
 def _recompute(run: Run, edition: Guidance) -> Choice:
-    found = choose_recompute(run, edition)
-    return _choice("recompute", " ".join((found.granularity, *found.modules)), found)
+    chosen = choose_recompute(run, edition)
+    return _choice("recompute", " ".join((chosen.granularity, *chosen.modules)), chosen)

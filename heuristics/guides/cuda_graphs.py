@@ -56,13 +56,13 @@ class GraphChoice(Chosen):
 def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
     """Choose for a run by an edition of the guide, its own where none is named."""
     fired = fire("cuda_graphs", run, edition, lambda row: (row.how, row.answer, row.then))
-    asked = _Asked(run, fired.row)
-    graphs, refused = asked.allowed()
-    then, more = asked.may_follow(graphs)
+    guide = _Asked(run, fired.row)
+    graphs, refused = guide.allowed()
+    then, more = guide.may_follow(graphs)
     return GraphChoice(
         row=fired.row,
         graphs=graphs,
-        needs=asked.needs(graphs),
+        needs=guide.needs(graphs),
         then=then,
         notes=_notes(run, fired.row, graphs.impl),
         asks=fired.asks,
@@ -89,14 +89,14 @@ class _Asked:
 
     def broken(self, graphs: Graphs) -> list[Rule]:
         """The rules that refuse these graphs for certain, but for what is set with them."""
-        found = []
-        for one in self.rules(graphs):
-            if one.holds is False and one.rule.level == "error" and not one.rule.along:
-                found.append(one.rule)
-        return found
+        rules = []
+        for ruled in self.rules(graphs):
+            if ruled.holds is False and ruled.rule.level == "error" and not ruled.rule.along:
+                rules.append(ruled.rule)
+        return rules
 
     def _refusals(self, what: str, graphs: Graphs) -> list[Refusal]:
-        return [Refusal(what, one.text, one.source) for one in self.broken(graphs)]
+        return [Refusal(what, rule.text, rule.source) for rule in self.broken(graphs)]
 
     def allowed(self) -> tuple[Graphs, list[Refusal]]:
         """The row's graphs with as many modules as the rules allow; no graphs where they allow
@@ -115,11 +115,11 @@ class _Asked:
 
     def _left_out(self, kept: Graphs) -> list[Refusal]:
         """Why each other module of the row is left out."""
-        found = []
+        refusals = []
         for module in self.row.answer:
             if module not in kept.modules:
-                found += self._refusals(module, kept._replace(modules=(*kept.modules, module)))
-        return found
+                refusals += self._refusals(module, kept._replace(modules=(*kept.modules, module)))
+        return refusals
 
     def _of_all(self, whole: Graphs, broken: Rule) -> Refusal:
         """What a rule refuses where nothing is left: modules it speaks of, else the
@@ -129,9 +129,9 @@ class _Asked:
         for condition in broken.conditions:
             names.update(condition.names)
         if names & {"graph_modules", "graph_parts", "captured", "graphed_wgrad"}:
-            for one in whole.modules:
-                if broken in self.broken(whole._replace(modules=(one,))):
-                    alone.append(one)
+            for module in whole.modules:
+                if broken in self.broken(whole._replace(modules=(module,))):
+                    alone.append(module)
         return Refusal(" ".join(alone) or whole.impl, broken.text, broken.source)
 
     def may_follow(self, graphs: Graphs) -> tuple[Texts, list[Refusal]]:
@@ -156,9 +156,9 @@ class _Asked:
         if graphs.impl == "none":
             return {}
         sets = dict(self.row.sets)
-        for one in self.rules(graphs):
-            if one.applies and not one.holds and one.rule.along:
-                sets |= one.rule.set
+        for ruled in self.rules(graphs):
+            if ruled.applies and not ruled.holds and ruled.rule.along:
+                sets |= ruled.rule.set
         return sets
 
 
@@ -189,7 +189,7 @@ def graph_settings(graphs: Graphs, core_version: str | None) -> Values:
     held = modules or (("full",) if version < (0, 16, 0) and impl != "none" else ())
     if version >= (0, 15, 0):
         return {"cuda_graph_impl": impl, "cuda_graph_modules": held}
-    return {**{switch: impl == one for switch, one in SWITCHES.items()}, "cuda_graph_modules": held}
+    return {**{switch: impl == way for switch, way in SWITCHES.items()}, "cuda_graph_modules": held}
 
 
 def graph_change(graphs: Graphs, core_version: str | None) -> Values:

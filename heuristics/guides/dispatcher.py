@@ -89,13 +89,13 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
             first, candidates, row, asks = now, (now,), replace(row, id=NOT_FIRST, settings=()), ()
             notes = [say("guides.costs-little", share_frac=share)]
         else:
-            for one in _notes().values():
-                holds = bool(one.before) and one.when.holds(run)
+            for note in _notes().values():
+                holds = bool(note.before) and note.when.holds(run)
                 if holds:
-                    before.append(one.before)
-                    notes.append(one.text)
-                elif holds is None and one.option:
-                    asks += (one.option,)
+                    before.append(note.before)
+                    notes.append(note.text)
+                elif holds is None and note.option:
+                    asks += (note.option,)
     backends, extras = (first,) if first else candidates, list[str]()
     for backend in backends:
         extras += backend_extras(run, backend)
@@ -173,8 +173,8 @@ def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
 def backend_notes(run: Run, backend: str) -> Texts:
     """What a backend asks of the rest of the configuration, and how far it can be trusted here."""
     words = {"router_dtype": _spelled(run, "moe_router_dtype", "fp32")}
-    of_backend = (one for one in _notes().values() if backend in one.backends)
-    return tuple(RUNS.filled(one.text, run, words) for one in of_backend if one.when.holds(run))
+    of_backend = (note for note in _notes().values() if backend in note.backends)
+    return tuple(RUNS.filled(note.text, run, words) for note in of_backend if note.when.holds(run))
 
 
 def sm_knob(run: Run, backend: str) -> str:
@@ -205,17 +205,17 @@ def _topology(run: Run) -> Texts:
     if topology is None:
         return ()
     variables = backend_variables(run, "hybridep")
-    told = tuple(f"{knob.removeprefix('env.')}={value}" for knob, value in variables.items())
-    nodes, rest = divmod(topology.ranks_per_domain, RECIPES["node_of_nvl72"].whole)
-    if topology.multi_node and nodes > 1 and not rest:  # one EP group inside one rack
-        return (*told, f"--segment {nodes}")
-    return told
+    lines = tuple(f"{knob.removeprefix('env.')}={value}" for knob, value in variables.items())
+    nodes, odd_ranks = divmod(topology.ranks_per_domain, RECIPES["node_of_nvl72"].whole)
+    if topology.multi_node and nodes > 1 and not odd_ranks:  # one EP group inside one rack
+        return (*lines, f"--segment {nodes}")
+    return lines
 
 
 def refusals(run: Run, backend: str) -> list[Refusal]:
     """Every reason why a backend must not be chosen."""
-    found = []
+    reasons = []
     for rule in limits(backend):
         if past_limit(rule, run.config):
-            found.append(Refusal(backend, rule.text, rule.source))
-    return found
+            reasons.append(Refusal(backend, rule.text, rule.source))
+    return reasons

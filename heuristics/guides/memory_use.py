@@ -54,8 +54,8 @@ class TooLarge:
 
 def estimated(run: Run) -> MemoryEstimate | Missing:
     """The memory of the run's fullest rank, counted from its configuration; counted once a run."""
-    found: MemoryEstimate | Missing = run.tells("memory_estimate")
-    return found
+    counted: MemoryEstimate | Missing = run.tells("memory_estimate")
+    return counted
 
 
 @fact
@@ -70,7 +70,7 @@ def capacity_bytes(run: Run) -> int | None:
     product.
     """
     errors = run.log.out_of_memory if run.log else ()
-    named = [one.capacity_bytes for one in errors if one.capacity_bytes]
+    named = [error.capacity_bytes for error in errors if error.capacity_bytes]
     product = product_named(run.gpu or "")
     return min(
         named, default=run.active.memory_bytes or (product.memory_bytes if product else None)
@@ -217,10 +217,10 @@ def stage_memory(run: Run) -> StageMemory | None:
 
 def _bytes(run: Run, changes: Values) -> tuple[int, ...] | None:
     config = run.config
-    found = by_stage(config.settings.changed(changes, "change"), config.core_text, config.precision)
-    if isinstance(found, Missing):
+    held = by_stage(config.settings.changed(changes, "change"), config.core_text, config.precision)
+    if isinstance(held, Missing):
         return None
-    return tuple(one.total_bytes for one in found)
+    return tuple(stage.total_bytes for stage in held)
 
 
 def _with(run: Run, stages: Sequence[str]) -> tuple[int, ...] | None:

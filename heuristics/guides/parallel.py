@@ -60,8 +60,8 @@ def connections(run: Run, fsdp: bool = False, ep_overlap: bool | None = None) ->
     capability = run.config.capability
     if capability is not None and capability >= (10, 0):
         return RECIPES["many_queues"].whole
-    asked = run.config.ep_overlap  # with one queue it may be asked for and not be seen
-    overlapped = (run.active.ep_overlap or asked) if ep_overlap is None else ep_overlap
+    is_asked = run.config.ep_overlap  # with one queue it may be asked for and not be seen
+    overlapped = (run.active.ep_overlap or is_asked) if ep_overlap is None else ep_overlap
     sharded = fsdp or run.config.on("ddp.use_megatron_fsdp", "use_torch_fsdp2")
     is_cut = run.config.tensor_parallel is True or run.tells("cp_cut") is True
     if is_cut and not overlapped and not sharded:

@@ -47,9 +47,9 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
         modules = most_freed(run, modules, then)
         then = tuple(label for label in then if label not in modules)
     asks = ["--memory-tight"] if run.config.memory_tight is None else []
-    for label, one in MODULES.items():
-        if one.option and meets(label, run) is None:
-            asks.append(one.option)
+    for label, module in MODULES.items():
+        if module.option and meets(label, run) is None:
+            asks.append(module.option)
     return RecomputeChoice(
         row=row,
         granularity=cast(Granularity, row.how),
@@ -87,7 +87,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     table where sizes are unknown.
     """
     running = recomputed_now(run)
-    now = [one for one in MODULES if one in running]
+    now = [name for name in MODULES if name in running]
     sizes = dict[str, int]()
     for label in (*start, *then):
         if label not in now and label != "moe" and (size := _held(run, (*now, label))) is not None:
@@ -102,7 +102,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
             chosen.append(label)
         if (_held(run, chosen) or 0) <= capacity * (1 - HEAD_ROOM.value):
             break
-    return tuple(one for one in MODULES if one in chosen) or tuple(start)
+    return tuple(name for name in MODULES if name in chosen) or tuple(start)
 
 
 def _held(run: Run, labels: Sequence[str]) -> int | None:
@@ -111,10 +111,10 @@ def _held(run: Run, labels: Sequence[str]) -> int | None:
         "recompute_granularity": "selective" if labels else None,
         "recompute_modules": tuple(labels),
     }
-    found = estimated(run.changed(changes))
-    if isinstance(found, Missing):
+    estimate = estimated(run.changed(changes))
+    if isinstance(estimate, Missing):
         return None
-    return found.total_bytes
+    return estimate.total_bytes
 
 
 def _takes(run: Run, label: str) -> bool:

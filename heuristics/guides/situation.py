@@ -49,8 +49,8 @@ def _share(run: Run, cost_ns: int | None) -> float | None:
 
 def ep_share(run: Run) -> float | None:
     """Cost of expert all-to-all over the windows, with what may be some; None: unmeasured."""
-    others = () if run.active.sendrecv_of_experts is False else (SENDRECV,)
-    return _share(run, run.cost_ns("communication", (*EP_KINDS, *others)))
+    perhaps = () if run.active.sendrecv_of_experts is False else (SENDRECV,)
+    return _share(run, run.cost_ns("communication", (*EP_KINDS, *perhaps)))
 
 
 @fact
@@ -71,8 +71,8 @@ def waited_frac(run: Run) -> float | None:
 @fact
 def pipeline_dominates(run: Run) -> bool | None:
     """Whether pipeline waiting costs more than expert all-to-all; None: unmeasured."""
-    others = (SENDRECV,) if run.active.sendrecv_of_experts is False else ()
-    pipeline_ns = run.cost_ns("communication", ("pp_p2p", *others))
+    perhaps = (SENDRECV,) if run.active.sendrecv_of_experts is False else ()
+    pipeline_ns = run.cost_ns("communication", ("pp_p2p", *perhaps))
     expert_ns = run.cost_ns("communication", EP_KINDS)
     if pipeline_ns is None or expert_ns is None:
         return None
@@ -115,8 +115,8 @@ enter("recomputed_now", recomputed_now)
 def ran_out_in(run: Run) -> frozenset[str]:
     """Stages of training in which memory ran out, by the log or as given."""
     stages = {run.active.out_of_memory}
-    for one in run.log.out_of_memory if run.log else ():
-        stages.add(one.stage)
+    for error in run.log.out_of_memory if run.log else ():
+        stages.add(error.stage)
     return frozenset(filter(None, stages))
 
 
@@ -124,5 +124,5 @@ def ran_out_in(run: Run) -> frozenset[str]:
 def log_lines(run: Run) -> frozenset[str]:
     """Ids of the lines that the log has of those that we know."""
     if run.log:
-        return frozenset(one.id for one in run.log.messages)
+        return frozenset(message.id for message in run.log.messages)
     return frozenset()

@@ -52,12 +52,12 @@ def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
     """The rows of each edition, from the table of that name beside this file. Raises `WrongRow`."""
     package, file = "heuristics.guides", f"{name}.toml"
     document = written(package, file)
-    found = dict[Guidance, tuple[Row, ...]]()
+    editions = dict[Guidance, tuple[Row, ...]]()
     for edition in EDITIONS:
         rows = keyed(_of_edition(edition, document["row"], document["source"][edition]))
         read = read_rows(rows, dict[str, Row], place(package, file), RUNS.readers)
-        found[edition] = tuple(read.values())
-    return found
+        editions[edition] = tuple(read.values())
+    return editions
 
 
 def _of_edition(edition: Guidance, rows: dict[str, Any], source: str) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def _fact(part: ast.expr) -> tuple[str, tuple[object, ...]]:
         case ast.UnaryOp(operand=ast.Name(id=name)):
             return name, (False,)
         case ast.Compare(left=ast.Name(id=name), comparators=[values]):
-            told = ast.literal_eval(values)
-            return name, told if isinstance(told, tuple) else (told,)
+            value = ast.literal_eval(values)
+            return name, value if isinstance(value, tuple) else (value,)
     raise ValueError(f"{ast.unparse(part)} is no fact with its values")
 
 
@@ -146,11 +146,11 @@ def fire(
     for row in table(name)[edition or run.config.guidance]:
         holds = row.when.holds(run) if row.when else True
         if holds:
-            asked = dict[str, None]()
+            options = dict[str, None]()
             for other, option in passed:
                 if option and outcome(other) != outcome(row):
-                    asked[option] = None
-            return Fired(row, tuple(asked))
+                    options[option] = None
+            return Fired(row, tuple(options))
         if row.when and holds is None:
             fact = row.when.unknown(run)[0].fact
             passed.append((row, fact.option if fact else ""))

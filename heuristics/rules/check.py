@@ -44,13 +44,13 @@ def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such
     a run.
     """
-    config, found = run.changed(changes).view(Trust.CHECKED), list[Asked]()
+    config, asked_rules = run.changed(changes).view(Trust.CHECKED), list[Asked]()
     releases = releases_of(config)
     for rule in _rules_about(frozenset(changes)):
-        asked = rule.asked(config)
-        if asked is not False and rule.applies(releases) is not False:
-            found.append(Asked(rule, asked, negated(rule.verdict(config))))
-    return tuple(found)
+        applies = rule.asked(config)
+        if applies is not False and rule.applies(releases) is not False:
+            asked_rules.append(Asked(rule, applies, negated(rule.verdict(config))))
+    return tuple(asked_rules)
 
 
 @cache
@@ -68,8 +68,8 @@ def check_rules(run: Run) -> Rules:
     """What a run's configuration breaks for certain: errors, then warnings, then what is
     ignored.
     """
-    found: Rules = run.tells("broken_rules")
-    return found
+    rules_broken: Rules = run.tells("broken_rules")
+    return rules_broken
 
 
 @fact
@@ -92,8 +92,8 @@ def broken(run: Run) -> set[str]:
 @cache
 def _rules_of(releases: Releases) -> Rules:
     """Those that are certain to apply, by level."""
-    found = [rule for rule in _binding() if rule.applies(releases)]
-    return tuple(sorted(found, key=lambda rule: get_args(Level).index(rule.level)))
+    certain = [rule for rule in _binding() if rule.applies(releases)]
+    return tuple(sorted(certain, key=lambda rule: get_args(Level).index(rule.level)))
 
 
 def undecided(run: Run) -> Iterator[UndecidedRule]:
@@ -115,7 +115,9 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
         return UndecidedRule(rule.id, rule.text, asks, False, ())
     then = _with_defaults(run, asks)
     verdict = rule.verdict(then)
-    facts = tuple(one for one in rule.asks(then) if OF_MACHINE.issuperset(one.split(" or ")))
+    facts = tuple(
+        option for option in rule.asks(then) if OF_MACHINE.issuperset(option.split(" or "))
+    )
     broken = verdict is True and not now.known("launcher.recipe")
     return UndecidedRule(rule.id, rule.text, asks, broken, facts if verdict is None else ())
 
@@ -137,12 +139,12 @@ def _with_defaults(run: Run, asks: Texts) -> Config:
 @cache
 def limits(backend: str) -> Rules:
     """Rules that forbid a backend: errors of the flex table whose feature names it."""
-    found = []
+    forbidding = []
     for rule in rows("flex").values():
         of = rule.feature
         if of and rule.level == "error" and "flex_backend" in of.names and backend in of.words:
-            found.append(rule)
-    return tuple(found)
+            forbidding.append(rule)
+    return tuple(forbidding)
 
 
 def past_limit(rule: Rule, config: Config) -> bool | None:

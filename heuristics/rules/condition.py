@@ -83,23 +83,23 @@ class Condition:
 
     def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
-        return knobs_first(one for term in self.unknown(config) for one in tells(term, config))
+        return knobs_first(name for term in self.unknown(config) for name in tells(term, config))
 
     @property
     def names(self) -> Texts:
         """Names of knobs and facts in it."""
-        return tuple(one.name for one in self.named)
+        return tuple(term.name for term in self.named)
 
     @cached_property
     def knobs(self) -> Texts:
         """Knobs that it speaks of, those of its facts included."""
-        return tuple(dict.fromkeys(knob for one in self.named for knob in one.knobs))
+        return tuple(dict.fromkeys(knob for term in self.named for knob in term.knobs))
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known
         ones.
         """
-        return ", ".join(f"{one.spoken} {self._shown(one, config)}" for one in self.named)
+        return ", ".join(f"{term.spoken} {self._shown(term, config)}" for term in self.named)
 
     def _shown(self, term: Term, config: Config) -> str:
         name, value = term.name, term.of(config)
@@ -113,7 +113,7 @@ class Condition:
             return "off"
         known = {*self.words, *(knobs()[name].choices if name in knobs() else ())}
         if isinstance(value, tuple):
-            return ", ".join(str(one) for one in value if one in known) or (
+            return ", ".join(str(word) for word in value if word in known) or (
                 "others" if value else "none"
             )
         if not isinstance(value, str) or value in known:
@@ -121,8 +121,8 @@ class Condition:
         return "another value"
 
 
-def _itself(asked: Any) -> Any:
-    return asked
+def _itself(subject: Any) -> Any:
+    return subject
 
 
 class Language:
@@ -198,12 +198,12 @@ class Language:
                 if limit.unit.startswith("fraction"):
                     return chosen(limit.value)
                 return f"{limit.value:g}"
-            found = self.condition(field[1]).term.of(of)
-            if found is None:
+            value_ = self.condition(field[1]).term.of(of)
+            if value_ is None:
                 return "?"
-            if isinstance(found, tuple):
-                return ", ".join(found)
-            return spelled(field[1], found)
+            if isinstance(value_, tuple):
+                return ", ".join(value_)
+            return spelled(field[1], value_)
 
         return _FIELD.sub(value, text)
 
@@ -213,7 +213,7 @@ class Language:
                 constant = NULL if value is None else value
                 return Term(lambda c: constant)
             case ast.Tuple(elts=elements) | ast.Set(elts=elements):
-                values = tuple(self._compiled(one).of(None) for one in elements)
+                values = tuple(self._compiled(element).of(None) for element in elements)
                 return Term(lambda c: frozenset(values) if isinstance(node, ast.Set) else values)
             case ast.Name(id="unknown"):
                 return Term(lambda c: None)
@@ -236,10 +236,10 @@ class Language:
                 terms = tuple(map(self._compiled, values_))
                 return Term(joined(terms, isinstance(op, ast.Or)), terms)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                one = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
+                first = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
-                other = self._listed(right) if is_list else self._compiled(right)
-                return both(one, other, comparison(type(op), isinstance(right, ast.Set)))
+                second = self._listed(right) if is_list else self._compiled(right)
+                return both(first, second, comparison(type(op), isinstance(right, ast.Set)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
                 return both(self._listed(left), self._listed(right), meet)
             case ast.BinOp(left=left, op=op, right=right):
@@ -275,10 +275,10 @@ def _question(name: str) -> Evaluated:
     if home in ("active", "config", "observed"):
         if not hasattr(Config if home == "config" else Observed, own):
             raise ValueError(f"{name} is no question")
-        asked = attrgetter(own if home == "config" else name)
+        question = attrgetter(own if home == "config" else name)
         if home == "observed":
-            return asked
-        return lambda config: None if (found := asked(config)) == "unknown" else found
+            return question
+        return lambda config: None if (value := question(config)) == "unknown" else value
     if name not in knobs():
         raise ValueError(f"{name} is neither a knob nor a fact")
     return partial(_value, name)
@@ -286,23 +286,23 @@ def _question(name: str) -> Evaluated:
 
 def _value(name: str, config: Config) -> object:
     """What a knob is set to."""
-    found = config.value(name)
-    if found is None and config.known(name):
+    value = config.value(name)
+    if value is None and config.known(name):
         return NULL
-    return found
+    return value
 
 
-def _field(of: Evaluated, path: str, asked: Any) -> object:
+def _field(of: Evaluated, path: str, subject: Any) -> object:
     """A field of a value, or what a mapping has of that name, by its path; None where what has it
     is.
     """
-    found = of(asked)
+    value = of(subject)
     for name in filter(None, path.split(".")):
-        if isinstance(found, Mapping):
-            found = found.get(name)
+        if isinstance(value, Mapping):
+            value = value.get(name)
         else:
-            found = getattr(found, name) if found is not None else None
-    return found
+            value = getattr(value, name) if value is not None else None
+    return value
 
 
 def _limit(name: str) -> Limit | None:

@@ -31,22 +31,24 @@ def cure_in(run: Run, rule: Rule) -> Cure:
     """The rule's own settings, with those that other rules ask for then."""
     own = _in_run(run, rule.set)
     values, before = dict(own), broken(run) - {rule.id}
-    while values and (new := [one for one in errors(run.changed(values)) if one.id not in before]):
-        added = next(filter(None, (_more(run, one, rule, values) for one in new)), None)
+    while values and (
+        new := [error for error in errors(run.changed(values)) if error.id not in before]
+    ):
+        added = next(filter(None, (_more(run, error, rule, values) for error in new)), None)
         if added is None:
-            return Cure({}, {}, tuple(one for one in new if one.id != rule.id))
+            return Cure({}, {}, tuple(error for error in new if error.id != rule.id))
         values |= added
     return Cure(values, {knob: value for knob, value in values.items() if knob not in own})
 
 
-def _more(run: Run, one: Rule, rule: Rule, values: Values) -> Values:
+def _more(run: Run, other: Rule, rule: Rule, values: Values) -> Values:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
-    asked: Values = _in_run(run, one.set)
-    if one.id == rule.id:  # a recipe of Bridge writes its precision over the model's
+    wanted: Values = _in_run(run, other.set)
+    if other.id == rule.id:  # a recipe of Bridge writes its precision over the model's
         is_off = any(not values.get(knob, True) for knob in ("fp8", "fp4"))
-        asked = _PLAIN_RECIPE if is_off and run.settings.value("mixed_precision") else {}
+        wanted = _PLAIN_RECIPE if is_off and run.settings.value("mixed_precision") else {}
     more = dict[str, Value]()
-    for knob, value in asked.items():
+    for knob, value in wanted.items():
         if knob not in values:
             more[knob] = value
         elif values[knob] != value:

@@ -55,15 +55,15 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
 
     Errors that say what was allocated tell it better.
     """
-    silent = [one for one in log.out_of_memory if one.allocated_bytes is None]
+    silent = [error for error in log.out_of_memory if error.allocated_bytes is None]
     report = inactive_memory(log) if silent else None
     if report is None or not report.inactive_bytes:
         return None
-    asked: float = max(one.requested_bytes or 0 for one in silent)
-    if not asked:
+    asked_bytes: float = max(error.requested_bytes or 0 for error in silent)
+    if not asked_bytes:
         reserved = report.reserved_bytes or report.peak_reserved_bytes or 0
-        asked = QUARTER.value * reserved
-    if 0 < asked <= report.inactive_bytes:
+        asked_bytes = QUARTER.value * reserved
+    if 0 < asked_bytes <= report.inactive_bytes:
         return report
     return None
 
@@ -155,8 +155,8 @@ class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if error.stage in self.stages:
                 return (error.line,)
         for name in self.signs:
-            if found := SIGNS[name](log, config):
-                return found
+            if line := SIGNS[name](log, config):
+                return line
         return None
 
 
@@ -191,17 +191,17 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
         if (at := row.seen(log, config)) is not None:
             seen[row.id] = replace(row, line=at[0])
     of_table = (row for row in seen.values() if seen.keys().isdisjoint(row.unless))
-    return tuple(sorted((*of_rules.values(), *of_table), key=lambda one: one.line or inf))
+    return tuple(sorted((*of_rules.values(), *of_table), key=lambda failure: failure.line or inf))
 
 
 @cache
 def rules_by_line() -> Mapping[str, Rules]:
     """The rules that a known line may come from."""
-    found = dict[str, Rules]()
+    by_line = dict[str, Rules]()
     for rule in rules().values():
         for line in rule.all_lines:
-            found[line] = (*found.get(line, ()), rule)
-    return found
+            by_line[line] = (*by_line.get(line, ()), rule)
+    return by_line
 
 
 def _cause(several: Rules, config: Config) -> Rule:
@@ -230,9 +230,9 @@ CORRECTION: Final = compiled(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 @cache
 def corrections() -> Mapping[str, Corrected]:
     """What rules and failures ask for beside fixes, by id in order, with all that it is for."""
-    found = dict[str, Corrected]()
+    by_fix = dict[str, Corrected]()
     every: Corrected = (*rules().values(), *failures().values())
-    for one in every:
-        if CORRECTION.fullmatch(one.fix):
-            found[one.fix] = (*found.get(one.fix, ()), one)
-    return dict(sorted(found.items(), key=lambda entry: (entry[0][:3], int(entry[0][4:]))))
+    for row in every:
+        if CORRECTION.fullmatch(row.fix):
+            by_fix[row.fix] = (*by_fix.get(row.fix, ()), row)
+    return dict(sorted(by_fix.items(), key=lambda entry: (entry[0][:3], int(entry[0][4:]))))

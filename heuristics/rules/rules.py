@@ -161,12 +161,12 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """All that it asks of a configuration."""
-        return tuple(one for one in (self.feature, self.needs, self.forbids) if one)
+        return tuple(part for part in (self.feature, self.needs, self.forbids) if part)
 
     @property
     def knobs(self) -> Texts:
         """Knobs that it speaks of."""
-        return tuple(dict.fromkeys(knob for one in self.conditions for knob in one.knobs))
+        return tuple(dict.fromkeys(knob for part in self.conditions for knob in part.knobs))
 
     @property
     def needs_release(self) -> tuple[Package, str] | None:
@@ -236,10 +236,10 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def broken(self, config: Config) -> bool | None:
         """Whether a configuration breaks it, in a release that has it."""
-        asked = self.asked(config)
-        if asked is False:  # of most rules, and the rest need not be asked
+        is_asked = self.asked(config)
+        if is_asked is False:  # of most rules, and the rest need not be asked
             return False
-        return all_of(asked, negated(self.holds(config)))
+        return all_of(is_asked, negated(self.holds(config)))
 
     def asks(self, config: Config) -> Texts:
         """Unknown knobs, then options, that would decide it."""
@@ -306,29 +306,29 @@ def words_of(knob: str, value: Value, by: By) -> str:
 
 def added_rules(ours: ById) -> ById:
     """By id, in the order of plug-ins and of the names of their tables."""
-    found = dict[str, Rule]()
+    added = dict[str, Rule]()
     for entry in offered("moe_diag.rules"):
         with left_out_if_wrong(entry):
-            found |= _of_plugin(entry, {**ours, **found})
-    return found
+            added |= _of_plugin(entry, {**ours, **added})
+    return added
 
 
 def _of_plugin(entry: EntryPoint, taken: ById) -> ById:
-    tables = [one for one in files(entry.load()).iterdir() if one.name.endswith(".toml")]
+    tables = [file for file in files(entry.load()).iterdir() if file.name.endswith(".toml")]
     if not tables:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
-    found = dict[str, Rule]()
-    for table in sorted(tables, key=lambda one: one.name):
+    added = dict[str, Rule]()
+    for table in sorted(tables, key=lambda file: file.name):
         written = keyed(tomli.loads(table.read_text(encoding="utf-8")))
         for id, row in written.items():
-            if id in {**taken, **found}:
+            if id in {**taken, **added}:
                 raise WrongPlugin(f"rule {id!r} is there already: give it an id of its own")
             row["source"] = "; ".join(filter(None, (name_of(entry), row.get("source", ""))))
         try:
-            found |= read_rows(written, dict[str, Rule], table.name, READERS)
+            added |= read_rows(written, dict[str, Rule], table.name, READERS)
         except WrongRow as error:
             raise WrongPlugin(str(error)) from error
-    return found
+    return added
 
 
 SUBJECTS: Final = (

@@ -46,15 +46,15 @@ Terms = tuple[Term, ...]
 
 def once(terms: Iterable[Term]) -> Terms:
     """Each name once, in its order."""
-    found = dict[str, Term]()
-    for one in terms:
-        found[one.name] = one
-    return tuple(found.values())
+    by_name = dict[str, Term]()
+    for term in terms:
+        by_name[term.name] = term
+    return tuple(by_name.values())
 
 
-def knobs_first(asked: Iterable[str]) -> Texts:
+def knobs_first(names: Iterable[str]) -> Texts:
     """Unknown knobs, then options, each once."""
-    return tuple(dict.fromkeys(sorted(asked, key=lambda one: one.startswith("--"))))
+    return tuple(dict.fromkeys(sorted(names, key=lambda name: name.startswith("--"))))
 
 
 def unknown_in(term: Term, of: Asked) -> Iterator[Term]:
@@ -86,42 +86,42 @@ def named_in(term: Term) -> Iterator[Term]:
 def joined(terms: Terms, decides: bool) -> Evaluated:
     """`or` is decided by what is true, `and` by what is not."""
 
-    def of(asked: Any) -> bool | None:
-        found: bool | None = not decides
+    def of(subject: Any) -> bool | None:
+        result: bool | None = not decides
         for term in terms:
-            one = truth(term.of(asked))
-            if one is decides:
+            value = truth(term.of(subject))
+            if value is decides:
                 return decides
-            if one is None:
-                found = None
-        return found
+            if value is None:
+                result = None
+        return result
 
     return of
 
 
-def both(one: Term, other: Term, compute: Compute) -> Term:
+def both(first: Term, second: Term, compute: Compute) -> Term:
     """What is computed of two values, unknown where one is."""
 
-    def of(asked: Any) -> object:
-        found, beside = one.of(asked), other.of(asked)
-        if found is None or beside is None:
+    def of(subject: Any) -> object:
+        first_value, second_value = first.of(subject), second.of(subject)
+        if first_value is None or second_value is None:
             return None
-        return compute(found, beside)
+        return compute(first_value, second_value)
 
-    return Term(of, (one, other))
-
-
-def all_known(terms: Terms, asked: Any) -> bool:
-    return all(term.of(asked) is not None for term in terms)
+    return Term(of, (first, second))
 
 
-def first_of(terms: Terms, asked: Any) -> object:
+def all_known(terms: Terms, subject: Any) -> bool:
+    return all(term.of(subject) is not None for term in terms)
+
+
+def first_of(terms: Terms, subject: Any) -> object:
     """The first that is known; null where none is and one is null."""
     null = None
     for term in terms:
-        found = term.of(asked)
-        if found is NULL:
-            null = found
-        elif found is not None:
-            return found
+        value = term.of(subject)
+        if value is NULL:
+            null = value
+        elif value is not None:
+            return value
     return null

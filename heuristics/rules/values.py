@@ -33,8 +33,8 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Compute]] = {
     ast.NotEq: operator.ne,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
-    ast.In: lambda one, several: one in several,
-    ast.NotIn: lambda one, several: one not in several,
+    ast.In: lambda item, several: item in several,
+    ast.NotIn: lambda item, several: item not in several,
 }
 ARITHMETIC: Final[Mapping[type[ast.operator], Compute]] = {
     ast.Add: operator.add,
@@ -48,37 +48,37 @@ ARITHMETIC: Final[Mapping[type[ast.operator], Compute]] = {
 
 def comparison(op: type[ast.cmpop], is_set: bool) -> Compute:
     if op in _COMPARISONS:
-        return lambda one, other: _COMPARISONS[op](
-            one, Version(str(other)) if isinstance(one, Version) else other
+        return lambda left, right: _COMPARISONS[op](
+            left, Version(str(right)) if isinstance(left, Version) else right
         )
     if is_set:
-        return lambda one, other: _ORDERS[op](as_set(one), other)
+        return lambda left, right: _ORDERS[op](as_set(left), right)
     return partial(_ordered, _ORDERS[op])
 
 
-def _ordered(compare: Compute, one: object, other: object) -> object:
-    if one is NULL or other is NULL:
+def _ordered(compare: Compute, left: object, right: object) -> object:
+    if left is NULL or right is NULL:
         return False
-    if isinstance(one, Version):
-        return compare(one, Version(str(other)))
-    if isinstance(other, tuple | frozenset):
-        return compare(as_set(one), as_set(other))
-    if _is_number(one) and _is_number(other):
-        return compare(one, other)
+    if isinstance(left, Version):
+        return compare(left, Version(str(right)))
+    if isinstance(right, tuple | frozenset):
+        return compare(as_set(left), as_set(right))
+    if _is_number(left) and _is_number(right):
+        return compare(left, right)
     return None
 
 
-def computed(compute: Compute, one: object, other: object) -> object:
+def computed(compute: Compute, left: object, right: object) -> object:
     kind = int if compute in (operator.mod, operator.floordiv) else int | float
     divides = compute in (operator.mod, operator.floordiv, operator.truediv)
-    if not _is_number(one, kind) or not _is_number(other, kind) or (divides and not other):
+    if not _is_number(left, kind) or not _is_number(right, kind) or (divides and not right):
         return None
-    return compute(one, other)
+    return compute(left, right)
 
 
-def meet(one: object, other: object) -> bool:
+def meet(left: object, right: object) -> bool:
     """Whether two sets share anything."""
-    return not as_set(one).isdisjoint(as_set(other))
+    return not as_set(left).isdisjoint(as_set(right))
 
 
 def as_set(value: object) -> frozenset[object]:

@@ -208,7 +208,7 @@ class Document(Rank, frozen=True):
 
 
 _INNER: Final[Mapping[str, type[Part]]] = {
-    **{name: type(one) for name, one in asdict(Document()).items() if isinstance(one, Part)},
+    **{name: type(part) for name, part in asdict(Document()).items() if isinstance(part, Part)},
     "late": Late,
 }
 """Objects by their names, which stand in one place each."""
@@ -261,9 +261,9 @@ def _part(value: object, window_ns: float | None, place: str) -> object:
     """Lengths as parts of the window; what is none stays, and is refused with its type."""
     if isinstance(value, dict):
         return {
-            key: _part(one, window_ns, f"{place}.{key}")
-            for key, one in value.items()
-            if one is not None
+            key: _part(inner, window_ns, f"{place}.{key}")
+            for key, inner in value.items()
+            if inner is not None
         }
     if isinstance(value, bool) or not isinstance(value, int | float) or not value:
         return value

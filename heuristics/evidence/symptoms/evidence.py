@@ -100,12 +100,12 @@ def _window_ns(walls: Walls) -> int:
     """The windows in which a wall's cost is so much time: an earlier result's own, else those we
     give.
     """
-    told = []
+    windows_ns = []
     for wall in walls:
         ns, frac = known(wall.cost_ns), known(wall.cost_frac)
         if ns and frac:
-            told.append(round(ns / frac))
-    return max(told, default=WINDOW_NS)
+            windows_ns.append(round(ns / frac))
+    return max(windows_ns, default=WINDOW_NS)
 
 
 def _bound(symptoms: Symptoms, gap: Missing | None) -> Bound:
@@ -128,7 +128,7 @@ def _verdict(symptoms: Symptoms, walls: Walls, gap: Missing | None) -> Verdict:
         )
     seen = tuple(_about_ranks(symptoms.capture))
     if wall is None:
-        return structs.replace(verdict, because=(*verdict.because, *(one.text for one in seen)))
+        return structs.replace(verdict, because=(*verdict.because, *(row.text for row in seen)))
     verdict = _next(verdict, symptoms, wall)
     level: Level | None = known(earlier.confidence) if earlier else None
     if earlier is not None and level is not None:

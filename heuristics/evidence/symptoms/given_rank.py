@@ -61,33 +61,33 @@ _FULL: Final = frozenset(("core_attn", "layernorm", "moe"))
 """Labels of a MoE layer's parts: where all of them run twice, whole layers do."""
 
 
-def figures_given(told: Rank) -> Figures:
+def figures_given(given: Rank) -> Figures:
     """What an object tells of a rank. Raises InputError for parts that nobody knows or that are too
     much.
     """
-    absent, memory, budget = told.absent_frac, _memory(told), dict[str, int]()
+    absent, memory, budget = given.absent_frac, _memory(given), dict[str, int]()
     for name in get_args(Bucket):
-        if (ns := _ns(getattr(told.budget_frac, name))) is not None:
+        if (ns := _ns(getattr(given.budget_frac, name))) is not None:
             budget[name] = ns
-    exposed = _times(told.exposed_comm_by_kind_frac, COMM_KINDS, "exposed_comm_by_kind_frac")
-    hidden = _times(told.hidden_comm_by_kind_frac, COMM_KINDS, "hidden_comm_by_kind_frac")
-    classes = _times(told.compute_by_class_frac, compute_classes(), "compute_by_class_frac")
+    exposed = _times(given.exposed_comm_by_kind_frac, COMM_KINDS, "exposed_comm_by_kind_frac")
+    hidden = _times(given.hidden_comm_by_kind_frac, COMM_KINDS, "hidden_comm_by_kind_frac")
+    classes = _times(given.compute_by_class_frac, compute_classes(), "compute_by_class_frac")
     starved = _split(absent.launch_starved, CAUSES, "launch", "absent_frac.launch_starved")
     blocking = _split(absent.blocking, None, "other_comm", "absent_frac.blocking")
     latency = absent.launch_latency
     if memory.allocator_ns is None and starved is not None:
         memory = structs.replace(memory, allocator_ns=starved.get("allocator", 0))
-    a2a_exposed_ns = first_known(_ns(told.a2a.exposed_frac), of_known(of_experts_ns, exposed))
-    a2a_hidden_ns = first_known(_ns(told.a2a.hidden_frac), of_known(of_experts_ns, hidden))
-    found = Figures(
+    a2a_exposed_ns = first_known(_ns(given.a2a.exposed_frac), of_known(of_experts_ns, exposed))
+    a2a_hidden_ns = first_known(_ns(given.a2a.hidden_frac), of_known(of_experts_ns, hidden))
+    figures = Figures(
         window_ns=WINDOW_NS,
         judged_ns=WINDOW_NS,
         memory=memory,
-        rank=told.rank,
+        rank=given.rank,
         budget_ns=budget,
         comm_kinds=frozenset(+added((exposed, hidden, blocking))),
         exposed_by_kind_ns=exposed,
-        hidden_comm_ns=first_known(_ns(told.hidden_comm_frac), sum_ns(hidden)),
+        hidden_comm_ns=first_known(_ns(given.hidden_comm_frac), sum_ns(hidden)),
         by_class_ns=classes,
         starved_ns=starved,
         split=not isinstance(absent.launch_starved, float | int),
@@ -95,21 +95,21 @@ def figures_given(told: Rank) -> Figures:
         arrival_ns=_ns(latency.arrival if isinstance(latency, Latency) else latency),
         opaque_ns=_ns(absent.graph_opaque),
         stalled_ns=_ns(absent.dependency_stalled),
-        masked_ns=_ns(told.masked_frac),
+        masked_ns=_ns(given.masked_frac),
         recomputed_ns=compute_again_ns(memory),
         a2a_exposed_ns=a2a_exposed_ns,
         a2a_hidden_ns=a2a_hidden_ns,
         a2a_payload_ns=first_known(
-            _ns(told.a2a.payload_frac), (a2a_exposed_ns or 0) + (a2a_hidden_ns or 0) or None
+            _ns(given.a2a.payload_frac), (a2a_exposed_ns or 0) + (a2a_hidden_ns or 0) or None
         ),
-        a2a_waiting_ns=_ns(told.a2a.waiting_like_frac),
+        a2a_waiting_ns=_ns(given.a2a.waiting_like_frac),
         work_ns=budget.get("compute", WINDOW_NS),
-        under_filled_ns=_ns(told.sm.under_filled_frac),
-        fill_frac=told.sm.fill_frac,
-        observed=_observed(told),
+        under_filled_ns=_ns(given.sm.under_filled_frac),
+        fill_frac=given.sm.fill_frac,
+        observed=_observed(given),
     )
-    _check_sums(found)
-    return found
+    _check_sums(figures)
+    return figures
 
 
 def _ns(part: float | None) -> int | None:
@@ -119,37 +119,37 @@ def _ns(part: float | None) -> int | None:
 
 
 def _times(
-    told: Mapping[str, float] | None, known: Collection[str], place: str
+    parts: Mapping[str, float] | None, known: Collection[str], place: str
 ) -> dict[str, int] | None:
-    if told is None:
+    if parts is None:
         return None
-    return +Counter(_parts(told, known, place))
+    return +Counter(_parts(parts, known, place))
 
 
-def _parts(told: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
+def _parts(parts: Mapping[str, float], known: Collection[str], place: str) -> dict[str, int]:
     """Lengths by key. Raises InputError for one that is none of `known`: it would change the
     whole.
     """
-    if unknown := next((one for one in told if one not in known), None):
+    if unknown := next((key for key in parts if key not in known), None):
         raise InputError(no_symptom(unknown, known, f"{place}."))
-    return {key: round(part * WINDOW_NS) for key, part in told.items()}
+    return {key: round(part * WINDOW_NS) for key, part in parts.items()}
 
 
 def _split(
-    told: float | Mapping[str, float] | None, known: Collection[str] | None, plain: str, place: str
+    given: float | Mapping[str, float] | None, known: Collection[str] | None, plain: str, place: str
 ) -> dict[str, int] | None:
     """Parts by key (any key where none is `known`); one figure for all stands under the plainest of
     them.
     """
-    if isinstance(told, Mapping):
-        return _parts(told, told if known is None else known, place)
-    if told is None:
+    if isinstance(given, Mapping):
+        return _parts(given, given if known is None else known, place)
+    if given is None:
         return None
-    return {plain: round(told * WINDOW_NS)}
+    return {plain: round(given * WINDOW_NS)}
 
 
-def _memory(told: Rank) -> Memory:
-    memory, again = told.memory, told.memory.recompute_modules
+def _memory(given: Rank) -> Memory:
+    memory, again = given.memory, given.memory.recompute_modules
     calls, retried = memory.allocator_calls_per_step, memory.allocator_retry_frac
     if retried is None and calls is not None:
         retried = min(1.0, calls / CALLS_OF_A_RETRY.value)
@@ -167,21 +167,21 @@ def _memory(told: Rank) -> Memory:
     )
 
 
-def _observed(told: Rank) -> Observed:
-    seen, kernels = told.detected, told.kernels
-    modules, full = _recomputed(seen, told.memory.recompute_modules)
+def _observed(given: Rank) -> Observed:
+    seen, kernels = given.detected, given.kernels
+    modules, full = _recomputed(seen, given.memory.recompute_modules)
     return copied(
         Observed,
         seen,
         kernels,
-        framework=next((one for one in FRAMEWORKS if one == seen.framework), None),
+        framework=next((name for name in FRAMEWORKS if name == seen.framework), None),
         training=seen.training_step,
-        gpu=of_known(gpu_named, told.gpu),
+        gpu=of_known(gpu_named, given.gpu),
         dispatcher=seen.dispatcher or "unknown",
         graph_frac=seen.graph_share_frac,
         recompute_modules=modules,
         recompute_full=full,
-        allocator_calls_per_step=told.memory.allocator_calls_per_step,
+        allocator_calls_per_step=given.memory.allocator_calls_per_step,
         short_kernel_frac=first_known(kernels.short_kernel_frac, seen.short_kernel_frac),
     )
 
@@ -199,17 +199,17 @@ def _recomputed(seen: Detected, modules: object) -> tuple[Texts | None, bool | N
             return named, _FULL.issubset(named)
         case passes:
             again = {
-                RECOMPUTE_LABELS.get(key) for key, one in passes.items() if one.recomputed_count
+                RECOMPUTE_LABELS.get(key) for key, often in passes.items() if often.recomputed_count
             }
             return tuple(sorted(filter(None, again))), None
 
 
-def _check_sums(found: Figures) -> None:
-    budget, absent = found.budget_ns, added((found.starved_ns, found.blocking_ns)).total()
-    for ns in (found.arrival_ns, found.opaque_ns, found.stalled_ns):
+def _check_sums(figures: Figures) -> None:
+    budget, absent = figures.budget_ns, added((figures.starved_ns, figures.blocking_ns)).total()
+    for ns in (figures.arrival_ns, figures.opaque_ns, figures.stalled_ns):
         absent += ns or 0
-    exposed = added((found.exposed_by_kind_ns,)).total()
-    classes = added((found.by_class_ns,)).total()
+    exposed = added((figures.exposed_by_kind_ns,)).total()
+    classes = added((figures.by_class_ns,)).total()
     without = WINDOW_NS - budget.get("compute", 0)
     checks = (
         ("budget", sum(budget.values()), WINDOW_NS, "the window"),

@@ -74,8 +74,8 @@ def _exposed(rank: Figures) -> Parts | None:
         if whole_ns is None and a2a_ns is None and waits is None:
             return None
         kinds = dict(blocked) if a2a_ns is None else {"ep_a2a": a2a_ns}
-        if (rest := (whole_ns or 0) - sum(kinds.values())) > 0:
-            kinds["sendrecv_unresolved"] = rest
+        if (rest_ns := (whole_ns or 0) - sum(kinds.values())) > 0:
+            kinds["sendrecv_unresolved"] = rest_ns
     if waits is None:
         return kinds
     for kind, ns in blocked.items():
@@ -101,12 +101,12 @@ def _host_overhead(symptoms: Symptoms) -> Priced:
     """Time without compute for want of a launch; with the waiting of others for a rank whose host
     is late.
     """
-    told = [rank for rank in symptoms.ranks if rank.starved_ns is not None]
+    telling = [rank for rank in symptoms.ranks if rank.starved_ns is not None]
     late, cause = symptoms.late, ""
-    if told and late is not None and late.cause in _HOST_LATE:
-        owners = (rank for rank in told if rank.rank is not None and rank.rank == late.rank)
-        owned = next(owners, told[0]).host_by_cause_ns or {}
-        cause = max(owned, key=lambda one: owned[one], default="python")
+    if telling and late is not None and late.cause in _HOST_LATE:
+        owners = (rank for rank in telling if rank.rank is not None and rank.rank == late.rank)
+        owned = next(owners, telling[0]).host_by_cause_ns or {}
+        cause = max(owned, key=lambda cause_: owned[cause_], default="python")
 
     def with_waits(rank: Figures) -> Parts | None:
         kinds = rank.host_by_cause_ns
@@ -118,7 +118,7 @@ def _host_overhead(symptoms: Symptoms) -> Priced:
     price = _price(
         symptoms, "host_overhead", with_waits, say("evidence.no-launch-time"), "opaque_ns", why
     )
-    if isinstance(price, Unpriced) or any(rank.split for rank in told):
+    if isinstance(price, Unpriced) or any(rank.split for rank in telling):
         return price
     return replace(price, by_kind_ns={})  # one figure tells no cause
 
@@ -262,8 +262,10 @@ def _unpriced(symptoms: Symptoms, wall: WallId, unknown: str) -> Unpriced:
     most, idle_ns = _unlaunched_frac(widest), widest.idle_ns
     if idle_ns is not None and (rest_frac := most - idle_ns / WINDOW_NS) >= LITTLE.value:
         idle_frac = idle_ns / WINDOW_NS
-        said = say("evidence.idle-beside", reason=reason, idle_frac=idle_frac, rest_frac=rest_frac)
-        why = replace(why, reason=said)
+        because = say(
+            "evidence.idle-beside", reason=reason, idle_frac=idle_frac, rest_frac=rest_frac
+        )
+        why = replace(why, reason=because)
     return Unpriced(why, most)
 
 

@@ -94,32 +94,32 @@ def symptoms_of(values: Mapping[str, object]) -> Symptoms:
     if version is None and document.ranks and figures_given(document) != NOTHING:
         raise InputError("figures stand beside ranks; give them for each of them")
     figures = tuple(map(figures_given, ranks))
-    found = Symptoms(
+    symptoms = Symptoms(
         ranks=figures,
         capture=_capture(document),
         late=_late(document, figures),
         out_of_memory=document.log.out_of_memory,
-        only_sums=any(one.kernels.sum_by_class_frac for one in ranks),
+        only_sums=any(rank.kernels.sum_by_class_frac for rank in ranks),
         walls=_walls(document),
         verdict=document.verdict if document.walls else None,
     )
     notes = () if version is not None else tuple(islice(unread(values), UNREAD))
-    if found == Symptoms(ranks=(NOTHING,)):
+    if symptoms == Symptoms(ranks=(NOTHING,)):
         is_near = any(nearest(key, Document.__struct_fields__) for key in islice(values, UNREAD))
         # another word may be a secret
         hint = notes[0] if notes and is_near else say("evidence.give-some")
         raise InputError(f"nothing is given that we know; {hint}")
-    return replace(found, unread=notes)
+    return replace(symptoms, unread=notes)
 
 
 def _decoded(values: Mapping[str, object]) -> Document:
     made = in_parts(Rank, values, window_ns(values))
     listed = values.get("ranks")
-    ranks = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    ranks = [rank for rank in listed if isinstance(rank, dict)] if isinstance(listed, list) else []
     if isinstance(listed, list) and len(ranks) == len(listed):
-        made["ranks"] = [in_parts(Rank, one, window_ns(one)) for one in ranks]
+        made["ranks"] = [in_parts(Rank, rank, window_ns(rank)) for rank in ranks]
     if isinstance(run := values.get("run"), dict) and isinstance(late := run.get("late"), dict):
-        windows = [ns for one in (values, *ranks) if (ns := window_ns(one))]
+        windows = [ns for part in (values, *ranks) if (ns := window_ns(part))]
         made["run"] = {**run, "late": in_parts(Late, late, max(windows, default=None), "run.late.")}
     try:
         return msgspec.convert(made, Document)
@@ -144,7 +144,7 @@ def _capture(document: Document) -> Recorded:
     if seen is not None and world is not None and seen > world:
         raise InputError("ranks_seen is more than world_size")
     return Recorded(
-        perturbation_frac=max((one for one in perturbed if one is not None), default=None),
+        perturbation_frac=max((frac for frac in perturbed if frac is not None), default=None),
         missing_events=own.missing_events,
         ranks_seen=seen,
         world_size=world,
@@ -165,9 +165,9 @@ def _walls(document: Document) -> tuple[Wall, ...]:
     """All four walls in the order of the workflow, those not named unmeasurable; none where none is
     named.
     """
-    found = {wall.id: _open(wall) for wall in document.walls}
-    if found:
-        return tuple(found.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS)
+    by_id = {wall.id: _open(wall) for wall in document.walls}
+    if by_id:
+        return tuple(by_id.get(wall) or unmeasurable(wall, _GAP) for wall in WALL_IDS)
     return ()
 
 

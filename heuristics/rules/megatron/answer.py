@@ -58,17 +58,17 @@ def refusal(error: str, message: str, statement: str, fields: Values) -> str:
 
     `error`: the exception's type. `statement`: the line of the library that raised.
     """
-    said = _WRAPPED.sub("", _one_line(message))
+    words = _WRAPPED.sub("", _one_line(message))
     return _shown(
-        said or say("megatron.raised-at", error=error, statement=_one_line(statement)), fields
+        words or say("megatron.raised-at", error=error, statement=_one_line(statement)), fields
     )
 
 
 def failure(error: str, message: str, place: str, fields: Values) -> str:
     """What kept us from an answer. `place`: the lines of code that it happened at."""
-    said = _WRAPPED.sub("", _one_line(message))
-    told = _shown(f"{error}: {said}" if said else error, fields)
-    return say("megatron.could-not-ask", error=told, place=place)
+    words = _WRAPPED.sub("", _one_line(message))
+    error_text = _shown(f"{error}: {words}" if words else error, fields)
+    return say("megatron.could-not-ask", error=error_text, place=place)
 
 
 def _one_line(text: str) -> str:
@@ -110,9 +110,9 @@ def accepted(request: Request, tier: Tier, version: str, without: Iterable[str] 
     return _answer(request, tier, "ok", ", ".join(parts), version)
 
 
-def rejected(request: Request, tier: Tier, version: str, said: str) -> Answer:
+def rejected(request: Request, tier: Tier, version: str, words: str) -> Answer:
     """`said`: the library's words."""
-    return _answer(request, tier, "rejected", said, version)
+    return _answer(request, tier, "rejected", words, version)
 
 
 def needs(request: Request, tier: Tier, version: str, lacking: Collection[str]) -> Answer:

@@ -99,7 +99,7 @@ def _is_moe(fields: Values, run: Run) -> bool:
     return run.observed.moe is True or count(fields, EP) > 1
 
 
-def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
+def laid_over(values: Values, settings: Settings) -> dict[str, Value]:
     """The model's fields as Bridge leaves them: its precision and overlap sections win over the
     model's.
 
@@ -107,18 +107,18 @@ def laid_over(said: Values, settings: Settings) -> dict[str, Value]:
     """
     recipe = of_precision(settings).items()
     core = {knob: value for knob, value in recipe if knob in core_fields()}
-    return {**said, **core, **_of_overlap(settings)}
+    return {**values, **core, **_of_overlap(settings)}
 
 
 def _of_overlap(settings: Settings) -> Values:
     section = "comm_overlap."
     is_there = bool(KnobView(settings).group(section))
-    found: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if is_there else {}
+    fields: dict[str, Value] = dict.fromkeys(OFF_UNLESS_SAID, False) if is_there else {}
     for field in _TABLE["overlap"]:
         value = settings.value(f"{section}{field}")
         if value is not None:
-            found[field] = value
-    return found
+            fields[field] = value
+    return fields
 
 
 @frozen
@@ -150,16 +150,16 @@ class NotAsked:
 
 def request_of(run: Run) -> Request | NotAsked:
     """What to ask of a run's configuration; `NotAsked` where too little, or no size, is known."""
-    said = _said(run)
-    if not said:
+    values = _said(run)
+    if not values:
         return NotAsked(say("megatron.nothing-known"), "--config")
-    if refused := _no_sizes(said, run):
+    if refused := _no_sizes(values, run):
         return refused
-    said |= _virtual_stages(said, run)
-    if "num_layers" not in said and any(map(said.get, _TABLE["cuts_layers"])):
+    values |= _virtual_stages(values, run)
+    if "num_layers" not in values and any(map(values.get, _TABLE["cuts_layers"])):
         return NotAsked(say("megatron.layers-unknown"), "num_layers")
-    options = assumed_options(said, run)
-    fields = {**options, **said}
+    options = assumed_options(values, run)
+    fields = {**options, **values}
     fields = {**derived(fields), **fields}
     sizes = assumed_sizes(fields, run)
     world = run.config.value("world_size")
@@ -179,9 +179,9 @@ def _said(run: Run) -> dict[str, Value]:
     settings = run.view(Trust.CHECKED).settings
     core = release(run.config.core_text)
     own = {
-        knob: said.value
-        for knob, said in settings.by_knob.items()
-        if knob in core_fields() and not _is_off_by_release(knob, said.value, core)
+        knob: setting.value
+        for knob, setting in settings.by_knob.items()
+        if knob in core_fields() and not _is_off_by_release(knob, setting.value, core)
     }
     fields = laid_over(own, settings)
     for name in _TABLE["lists"]:
@@ -204,14 +204,14 @@ def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
     return core < row.since
 
 
-def _no_sizes(said: Values, run: Run) -> NotAsked | None:
+def _no_sizes(values: Values, run: Run) -> NotAsked | None:
     """A size that is none cannot be laid out, and what is to be built around it would be
     guessed.
     """
     for name in (*_TABLE["sizes"], *_TABLE["sizes_or_null"]):
-        if name not in said and not run.config.known(name):
+        if name not in values and not run.config.known(name):
             continue
-        value = said.get(name, run.config.value(name))
+        value = values.get(name, run.config.value(name))
         least = 0 if name in _TABLE["zero_too"] else 1
         if value is None and name in _TABLE["sizes_or_null"]:
             continue
@@ -220,23 +220,23 @@ def _no_sizes(said: Values, run: Run) -> NotAsked | None:
     return None
 
 
-def _virtual_stages(said: Values, run: Run) -> Values:
+def _virtual_stages(values: Values, run: Run) -> Values:
     """Megatron-LM counts virtual stages by the layers in each (arguments.py); one stage is none."""
-    each = run.config.value("num_layers_per_virtual_pipeline_stage")
-    layers = said.get("num_layers")
+    layers_of_stage = run.config.value("num_layers_per_virtual_pipeline_stage")
+    layers = values.get("num_layers")
     if (
-        said.get(VIRTUAL_STAGES) is not None
-        or not isinstance(each, int)
+        values.get(VIRTUAL_STAGES) is not None
+        or not isinstance(layers_of_stage, int)
         or not isinstance(layers, int)
     ):
         return {}
-    stages = layers // count(said, PP) // each
+    stages = layers // count(values, PP) // layers_of_stage
     return {VIRTUAL_STAGES: stages if stages > 1 else None}
 
 
-def _version(said: str | None) -> str | None:
+def _version(text: str | None) -> str | None:
     """Numbers alone, so that nothing else of what was typed or logged is passed on."""
-    parts = numbers(said or "")
+    parts = numbers(text or "")
     if any(parts):
         return ".".join(map(str, parts))
     return None
