@@ -96,8 +96,8 @@ def not_given(options: str, given: Given) -> str:
     all were.
     """
     left = (
-        one
-        for one in options.split(" or ")
-        if one not in _FIELDS or getattr(given, _FIELDS[one]) is None
+        option
+        for option in options.split(" or ")
+        if option not in _FIELDS or getattr(given, _FIELDS[option]) is None
     )
     return " or ".join(left)

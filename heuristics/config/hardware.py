@@ -35,7 +35,7 @@ def gpu_family(name: str) -> str | None:
     """Family of a product name such as "NVIDIA H100 80GB HBM3" or "gb200"; None where it is none of
     ours.
     """
-    return next((one for one in map(str.upper, _WORD.findall(name)) if one in FAMILIES), None)
+    return next((word for word in map(str.upper, _WORD.findall(name)) if word in FAMILIES), None)
 
 
 def gpu_named(name: str) -> str | None:

@@ -21,7 +21,7 @@ from traces.settings.values import stage_count
 
 def divisors(number: int, most: int) -> list[int]:
     """Those up to the most, rising."""
-    return [one for one in range(1, min(number, most) + 1) if number % one == 0]
+    return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
 
 
 class Sizes(Features):
@@ -98,10 +98,10 @@ class Sizes(Features):
         """
         if self.micro_batch is None or self.dp is None or self.global_batch is None:
             return None
-        each = self.micro_batch * self.dp
-        if self.global_batch % each:
+        per_pass = self.micro_batch * self.dp
+        if self.global_batch % per_pass:
             return None
-        return self.global_batch // each
+        return self.global_batch // per_pass
 
 
 def _share(world: int | None, *sizes: int | None) -> int | None:

@@ -43,13 +43,13 @@ def by_trust(given: Given, observed: Observed, files: Settings) -> Settings:
     """
     if given.precision:  # a recipe of the file would write over the precision that was given
         stale = OPTIONS["precision"].knobs
-        kept = {knob: one for knob, one in files.by_knob.items() if knob not in stale}
+        kept = {knob: setting for knob, setting in files.by_knob.items() if knob not in stale}
         files = Settings(kept, files.framework)
     return with_ranks(observed_settings(observed).under(files).under(given_settings(given)))
 
 
 def files_alone(given: Given) -> Given:
-    return replace(given, **{name: None for name, one in OPTIONS.items() if one.knobs})  # type: ignore[arg-type]
+    return replace(given, **{name: None for name, option in OPTIONS.items() if option.knobs})  # type: ignore[arg-type]
 
 
 def files_by_trust(configuration: Settings, log: Settings | None) -> Settings:
@@ -78,11 +78,11 @@ def _without_later_knobs(core_version: str | None) -> Settings:
 
 
 def given_settings(given: Given) -> Settings:
-    found = dict[str, Setting]()
+    by_knob = dict[str, Setting]()
     for field, row in OPTIONS.items():
         value = getattr(given, field)
         if row.is_knob and value is not None:
-            found[row.knobs[0]] = Setting(value, option_of(field))
+            by_knob[row.knobs[0]] = Setting(value, option_of(field))
     # an option tells more than kernels do, which leave a smaller part of the work unknown
     off = {"fp8": None, "fp4": None} if given.precision in _WIDE else {}
     variables = (variable.partition("=") for variable in given.env or ())
@@ -93,20 +93,20 @@ def given_settings(given: Given) -> Settings:
         "--env": {f"env.{name}": text for name, _, text in variables},
     }
     for option, several in values.items():
-        found |= settings(several, option).by_knob
-    return Settings(found)
+        by_knob |= settings(several, option).by_knob
+    return Settings(by_knob)
 
 
 def observed_settings(observed: Observed) -> Settings:
-    found = {
+    shown = {
         **_DISPATCHERS.get(observed.dispatcher, {}),
         **_precision_knobs(observed.precision),
     }
     if observed.grouped_gemm:
-        found["moe_grouped_gemm"] = True
+        shown["moe_grouped_gemm"] = True
     if observed.ep_overlap:
-        found["overlap_moe_expert_parallel_comm"] = True
-    return settings(found | _recompute_knobs(observed), TRACE)
+        shown["overlap_moe_expert_parallel_comm"] = True
+    return settings(shown | _recompute_knobs(observed), TRACE)
 
 
 def validated_settings(written: Settings, core_version: str | None) -> Settings:
@@ -117,10 +117,10 @@ def validated_settings(written: Settings, core_version: str | None) -> Settings:
     """
     if written.framework == "megatron_lm":
         return effective_settings(written, core_version)
-    found = _without_later_knobs(core_version).under(_with_recipe(written))
+    without_later = _without_later_knobs(core_version).under(_with_recipe(written))
     if written.framework is None:
-        return found
-    return finalized(found, core_version)
+        return without_later
+    return finalized(without_later, core_version)
 
 
 def _with_recipe(written: Settings) -> Settings:

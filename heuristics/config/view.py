@@ -109,8 +109,8 @@ class Config(Sizes):
     torch: Version | None = told(lambda view: view.version("torch"))
 
     def before(self, package: Package, version: str) -> bool | None:
-        found = self.core if package == "core" else self.version(package)
-        return of_known(lt, found, numbers(version))
+        release_ = self.core if package == "core" else self.version(package)
+        return of_known(lt, release_, numbers(version))
 
     def core_before(self, version: str) -> bool:
         """Whether Megatron-Core is known to be older; an unknown one counts as the newest."""

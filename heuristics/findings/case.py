@@ -42,8 +42,8 @@ class Case(Remembering):
 @fact
 def tp_overlap_asked(case: Case) -> bool:
     """Whether overlap of TP is asked for."""
-    said = case.files.written.value("comm_overlap.tp_comm_overlap")
-    return said is True or (said is None and case.files.on("tp_comm_overlap") is True)
+    on_overlap = case.files.written.value("comm_overlap.tp_comm_overlap")
+    return on_overlap is True or (on_overlap is None and case.files.on("tp_comm_overlap") is True)
 
 
 @fact
@@ -51,21 +51,21 @@ def overlap_left_off(case: Case) -> bool:
     """Off, or named nowhere in Megatron-Bridge's configuration; not where the model's field asks
     for it.
     """
-    asked = case.files
-    if asked.written.value(_OVERLAP) is True:
+    files = case.files
+    if files.written.value(_OVERLAP) is True:
         return False
-    return asked.ep_overlap is False or (
-        asked.ep_overlap is None and asked.written.framework == "megatron_bridge"
+    return files.ep_overlap is False or (
+        files.ep_overlap is None and files.written.framework == "megatron_bridge"
     )
 
 
 @fact
 def overlap_off_at(case: Case) -> str:
     """Where EP overlap is left off."""
-    said = case.files.written
+    written = case.files.written
     for knob in (f"comm_overlap.{_OVERLAP}", _OVERLAP):
-        if knob in said:
-            return f"{knob} in {said.said(knob)}"
+        if knob in written:
+            return f"{knob} in {written.said(knob)}"
     return say("findings.overlap-unnamed")
 
 
@@ -96,8 +96,8 @@ def allocator_calls(run: Run) -> str | None:
 @fact
 def other_gpu(case: Case) -> str | None:
     """The trace's GPU against the one that is given, by family, where both are known and differ."""
-    asked = case.run.given.gpu or case.files.word("launcher.gpu")
-    own, other = gpu_family(case.run.observed.gpu or ""), gpu_family(asked or "")
+    configured = case.run.given.gpu or case.files.word("launcher.gpu")
+    own, other = gpu_family(case.run.observed.gpu or ""), gpu_family(configured or "")
     if own is None or other is None or own == other:
         return None
     return say("findings.other-gpu", seen=own, asked=other)

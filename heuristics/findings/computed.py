@@ -68,23 +68,23 @@ def _traffic(case: Case) -> Iterator[Found]:
     """Parallel sizes that are configured as 1 while the trace has their traffic, or that of one of
     them.
     """
-    asked, shown = case.run.config, case.run.observed
-    for knob in asked.refuted:
+    config, shown = case.run.config, case.run.observed
+    for knob in config.refuted:
         name = _SIZES[knob]
         yield _size_of_one(case, name.lower(), {knob: name}, _SENT[knob])
-    if shown.dp_active and asked.dp == asked.cp == 1:
+    if shown.dp_active and config.dp == config.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}
-    muon = asked.word("optimizer.optimizer") == "dist_muon"
-    is_alone = {*map(asked.size, (*pairs, ETP))} == {1} and not muon
+    muon = config.word("optimizer.optimizer") == "dist_muon"
+    is_alone = {*map(config.size, (*pairs, ETP))} == {1} and not muon
     if shown.sendrecv_unresolved and is_alone:
         yield _size_of_one(case, "sendrecv", pairs, "send and receive between ranks")
 
 
 def _size_of_one(case: Case, id: str, sizes: Mapping[str, str], what: str) -> Found:
     first = next(iter(sizes))
-    *others, last = (f"{name} 1" for name in sizes.values())
-    names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+    *names_before, last = (f"{name} 1" for name in sizes.values())
+    names = f"{', '.join(names_before)} and {last} are" if names_before else f"{last} is"
     return {
         "id": id,
         "names": names,
@@ -95,20 +95,20 @@ def _size_of_one(case: Case, id: str, sizes: Mapping[str, str], what: str) -> Fo
 
 
 def _overwritten(case: Case) -> Iterator[Found]:
-    asked = case.files
+    files = case.files
     for knob, name in OVERWRITTEN.items():
         section = f"comm_overlap.{knob}"
         if (
-            asked.written.value(knob) is True
-            and asked.on(knob) is False
-            and asked.value(section) is not True
+            files.written.value(knob) is True
+            and files.on(knob) is False
+            and files.value(section) is not True
         ):
             recipe = (
-                f"false ({asked.where(section)})"
-                if asked.known(section)
+                f"false ({files.where(section)})"
+                if files.known(section)
                 else say("findings.of-recipe")
             )
-            where = asked.written.said(knob)
+            where = files.written.said(knob)
             yield {
                 "id": knob.replace("_", "-"),
                 "knob": knob,
@@ -122,16 +122,16 @@ def _gradients_overwritten(case: Case) -> Iterator[Found]:
     """What DDP says of an overlap while a CommOverlapConfig says the opposite, but for one
     recipe.
     """
-    asked, written = case.files, case.files.written
+    files, written = case.files, case.files.written
     for knob in ("overlap_grad_reduce", "overlap_param_gather"):
         own, over = f"ddp.{knob}", f"comm_overlap.{knob}"
-        ddp, ours = written.value(own), asked.value(over)
+        ddp, ours = written.value(own), files.value(over)
         of_recipe = (
             written.said(own) == written.said(over) and written.value("launcher.recipe") is not None
         )
         if not of_recipe and isinstance(ours, bool) and isinstance(ddp, bool) and ddp != ours:
             states = {"ddp": "on" if ddp else "off", "overlap": "on" if ours else "off"}
-            yield {"knob": knob, **states, "where": written.said(own), "over": asked.where(over)}
+            yield {"knob": knob, **states, "where": written.said(own), "over": files.where(over)}
             return
 
 
@@ -156,24 +156,24 @@ def _expert_overlap(case: Case) -> Iterator[Found]:
 def _refused_at_defaults(run: Run) -> dict[str, str]:
     """Rules of EP overlap that the run breaks where what its file leaves out has its default."""
     cures = {}
-    for one in undecided(run.as_written):
-        rule = rules()[one.id]
-        if one.broken_by_default and rule.feature and "ep_overlap" in rule.feature.names:
+    for rule_left in undecided(run.as_written):
+        rule = rules()[rule_left.id]
+        if rule_left.broken_by_default and rule.feature and "ep_overlap" in rule.feature.names:
             cures[rule.text] = rule.cure
     return cures
 
 
 def _data_overlap(case: Case) -> Iterator[Found]:
-    run, asked = case.run, case.files
+    run, files = case.run, case.files
     wanted = {"dp_reduce_scatter": "overlap_grad_reduce", "dp_all_gather": "overlap_param_gather"}
-    kinds = tuple(kind for kind, switch in wanted.items() if asked.overlap(switch))
+    kinds = tuple(kind for kind, switch in wanted.items() if files.overlap(switch))
     cost_ns = run.cost_ns("communication", kinds) if kinds else None
     if cost_ns is None or not run.window_ns or cost_ns / run.window_ns < WALL.value:
         return
     causes = _one_queue(case)
-    if asked.framework == "megatron_bridge" and asked.distributed_optimizer is False:
+    if files.framework == "megatron_bridge" and files.distributed_optimizer is False:
         causes = {say("findings.not-distributed"): "ddp.use_distributed_optimizer=true", **causes}
-    if not any(map(asked.value, _MARGINS)):
+    if not any(map(files.value, _MARGINS)):
         margins = (
             f"{knob.removeprefix('env.')}={RECIPES['norm_margin'].whole}" for knob in _MARGINS
         )
@@ -200,18 +200,18 @@ def _memory_estimate(case: Case) -> Iterator[Found]:
     error.
     """
     run = case.run
-    found = None if run.tells("ran_out") else too_large(run)
-    if found is None:
+    estimate = None if run.tells("ran_out") else too_large(run)
+    if estimate is None:
         return
-    needed = found.estimate_bytes - round(found.capacity_bytes * (1 - HEAD_ROOM.value))
+    needed = estimate.estimate_bytes - round(estimate.capacity_bytes * (1 - HEAD_ROOM.value))
     named = ", ".join(_freed(run, needed))
     yield {
-        "where": f"pipeline stage {found.stage}" if (run.config.pp or 1) > 1 else "each GPU",
-        "estimate": gigabytes(found.estimate_bytes),
-        "least": gigabytes(found.least_bytes),
-        "most": gigabytes(found.most_bytes),
+        "where": f"pipeline stage {estimate.stage}" if (run.config.pp or 1) > 1 else "each GPU",
+        "estimate": gigabytes(estimate.estimate_bytes),
+        "least": gigabytes(estimate.least_bytes),
+        "most": gigabytes(estimate.most_bytes),
         "gpu": run.gpu or "GPU",
-        "capacity": gigabytes(found.capacity_bytes),
+        "capacity": gigabytes(estimate.capacity_bytes),
         "fix": say("findings.frees", fixes=named) if named else say("findings.nothing-frees"),
     }
 
@@ -257,24 +257,24 @@ def _in_short(changes: Values) -> str:
 def _global_batch(case: Case) -> Iterator[Found]:
     """Steady steps of another global batch; a batch that grows by plan is no contradiction."""
     written = case.files.written
-    said, logged = written.by_knob.get(GLOBAL_BATCH), _logged(case.run).by_knob.get(GLOBAL_BATCH)
-    if said is None or logged is None or written.value("train.rampup_batch_size") is not None:
+    own, logged = written.by_knob.get(GLOBAL_BATCH), _logged(case.run).by_knob.get(GLOBAL_BATCH)
+    if own is None or logged is None or written.value("train.rampup_batch_size") is not None:
         return
-    if said.value not in (None, logged.value):
+    if own.value not in (None, logged.value):
         yield {
             "logged": logged.value,
-            "asked": said.value,
+            "asked": own.value,
             "logged_at": logged.said,
-            "where": said.said,
+            "where": own.said,
         }
 
 
 def _world_size(case: Case) -> Iterator[Found]:
     written, logged = case.files.written, _logged(case.run).by_knob.get(_WORLD)
-    asked = case.run.given.world_size or written.value(_WORLD)
-    if logged is not None and asked not in (None, logged.value):
-        where = written.said(_WORLD) if written.value(_WORLD) == asked else "--world-size"
-        yield {"logged": logged.value, "asked": asked, "logged_at": logged.said, "where": where}
+    wanted = case.run.given.world_size or written.value(_WORLD)
+    if logged is not None and wanted not in (None, logged.value):
+        where = written.said(_WORLD) if written.value(_WORLD) == wanted else "--world-size"
+        yield {"logged": logged.value, "asked": wanted, "logged_at": logged.said, "where": where}
 
 
 def _precision(case: Case) -> Iterator[Found]:
@@ -282,10 +282,10 @@ def _precision(case: Case) -> Iterator[Found]:
     if own is None:
         return
     ran = configured_precision(KnobView(effective(own, case.run.config.core_text)))
-    asked = case.files
-    if ran and asked.precision and peak_precision(ran) != peak_precision(asked.precision):
-        where = {"logged_at": _precision_at(own), "where": _precision_at(asked.written)}
-        yield {"logged": ran, "asked": asked.precision, **where}
+    files = case.files
+    if ran and files.precision and peak_precision(ran) != peak_precision(files.precision):
+        where = {"logged_at": _precision_at(own), "where": _precision_at(files.written)}
+        yield {"logged": ran, "asked": files.precision, **where}
 
 
 def _throughput(case: Case) -> Iterator[Found]:
@@ -293,14 +293,14 @@ def _throughput(case: Case) -> Iterator[Found]:
     log.
     """
     run, steady = case.run, steady_step(case.run.log)
-    said = [one.tflops_per_gpu for one in steady.used if one.tflops_per_gpu] if steady else []
-    if steady is None or not said:
+    printed = [step.tflops_per_gpu for step in steady.used if step.tflops_per_gpu] if steady else []
+    if steady is None or not printed:
         return
     own = _logged(run)
     rates = throughput(run.config.settings, steady.median_ns, run.gpu, run.precision, own)
     if isinstance(rates, Missing) or not rates.model_tflops_per_gpu:
         return
-    logged, computed = median(said), rates.model_tflops_per_gpu
+    logged, computed = median(printed), rates.model_tflops_per_gpu
     if 1 / FACTOR.value < computed / logged < FACTOR.value:
         return
     config, logs = run.config, KnobView(own)

@@ -59,15 +59,15 @@ def find_contradictions(
     neither filled in from the other. What one of them cannot tell makes no contradiction.
     `perturbation_frac`: how much longer the profiled step is than the log's.
     """
-    case = Case(run, log_lines(run).union(one.id for one in failures), perturbation_frac)
-    found = [*misspelled(problems)]
+    case = Case(run, log_lines(run).union(failure.id for failure in failures), perturbation_frac)
+    findings = [*misspelled(problems)]
     for id, rows in TABLE.items():
-        found += _of(id, rows, case)
-    return tuple(sorted(found, key=lambda one: one.state != "counted_otherwise"))
+        findings += _of(id, rows, case)
+    return tuple(sorted(findings, key=lambda finding: finding.state != "counted_otherwise"))
 
 
 def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
-    row = next((one for one in rows if one.when.holds(case)), None)
+    row = next((entry for entry in rows if entry.when.holds(case)), None)
     if row is None:
         return
     first = rows[0]
@@ -76,8 +76,8 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
     if id in COMPUTED:
         every = map(partial(methodcaller, "format_map"), COMPUTED[id](case))
     for filled in every:
-        name, *said = map(filled, texts)
-        yield ConfigFinding(name, row.state, *said)
+        name, *sentences = map(filled, texts)
+        yield ConfigFinding(name, row.state, *sentences)
 
 
 def misspelled(problems: Iterable[Problem]) -> Iterator[ConfigFinding]:
@@ -88,10 +88,10 @@ def misspelled(problems: Iterable[Problem]) -> Iterator[ConfigFinding]:
     (training/arguments.py, parse_args: unknown arguments are errors unless ignore_unknown_args).
     """
     number = 0
-    for one in problems:
-        if not one.instead or one.effect == "older_name":
+    for key in problems:
+        if not key.instead or key.effect == "older_name":
             continue
         number += 1
-        id = f"CFG-newer-{one.newer.replace('_', '-')}" if one.newer else f"CFG-misspelled-{number}"
-        state: FindingState = "illegal" if one.effect == "stops" else "misspelled"
-        yield ConfigFinding(id, state, one.text, f"in {one.where}", one.instead)
+        id = f"CFG-newer-{key.newer.replace('_', '-')}" if key.newer else f"CFG-misspelled-{number}"
+        state: FindingState = "illegal" if key.effect == "stops" else "misspelled"
+        yield ConfigFinding(id, state, key.text, f"in {key.where}", key.instead)

@@ -71,23 +71,23 @@ def defects_of(
         if answer.answer == "rejected":
             refusing = next(filter(partial(_is_refusing, answer), entries), None)
             _add(entries, _of_answer(answer), refusing.id if refusing else None)
-    order = {one.id: place for place, one in enumerate(findings)}
-    return tuple(sorted(entries, key=lambda one: (KINDS.index(one.kind), _place(one, order))))
+    order = {finding.id: place for place, finding in enumerate(findings)}
+    return tuple(sorted(entries, key=lambda entry: (KINDS.index(entry.kind), _place(entry, order))))
 
 
-def _place(one: Defect, order: Mapping[str, int]) -> int:
+def _place(defect: Defect, order: Mapping[str, int]) -> int:
     """Among its kind: rules that are refused in the order of the tables, all else as it was
     found.
     """
-    places = [order[id] for id in one.of if id in order]
-    if one.kind in KINDS[:2] or not places:
+    places = [order[id] for id in defect.of if id in order]
+    if defect.kind in KINDS[:2] or not places:
         return -1
     return min(places)
 
 
-def _add(entries: list[Defect], new: Defect, told: str | None) -> None:
+def _add(entries: list[Defect], new: Defect, by_id: str | None) -> None:
     for at, old in enumerate(entries):
-        if told is not None and old.tells(told):
+        if by_id is not None and old.tells(by_id):
             is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
             words = new if is_better else old
             entries[at] = replace(
@@ -129,33 +129,33 @@ def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
     while left:
         first = left.pop(0)
         also, seen, of = list[str](), [*first.seen], [*first.of]
-        for one in [*_met_by(run, first, left)] if first.set and left else ():
-            also.append(one.what)
-            seen += one.seen
-            of += one.of
-            left.remove(one)
+        for met in [*_met_by(run, first, left)] if first.set and left else ():
+            also.append(met.what)
+            seen += met.seen
+            of += met.of
+            left.remove(met)
         kept.append(replace(first, also=tuple(also), seen=_once(seen), of=tuple(of)))
     return kept
 
 
-def _met_by(run: Run, first: Defect, others: list[Defect]) -> Iterator[Defect]:
-    still = {one.id for one in check_rules(run.changed(first.set))}
+def _met_by(run: Run, first: Defect, lighter: list[Defect]) -> Iterator[Defect]:
+    still = {rule.id for rule in check_rules(run.changed(first.set))}
     if first.id in still:
         return
-    for one in others:
-        is_lighter = KINDS.index(one.kind) >= KINDS.index(first.kind)
-        asked = one.set.keys() & first.set.keys() if one.set else _asks_for(one.id, first.set)
-        if one.id not in still and is_lighter and asked:
-            yield one
+    for entry in lighter:
+        is_lighter = KINDS.index(entry.kind) >= KINDS.index(first.kind)
+        asks = entry.set.keys() & first.set.keys() if entry.set else _asks_for(entry.id, first.set)
+        if entry.id not in still and is_lighter and asks:
+            yield entry
 
 
 def _asks_for(id: str, knobs: Collection[str]) -> bool:
     """Whether what a rule asks for, and not only what it is about, names one of some knobs."""
-    rule, asked = rules().get(id), set[str]()
-    for one in (rule.needs, rule.forbids) if rule else ():
-        if one:
-            asked.update(one.knobs)
-    return not asked.isdisjoint(knobs)
+    rule, asked_knobs = rules().get(id), set[str]()
+    for condition in (rule.needs, rule.forbids) if rule else ():
+        if condition:
+            asked_knobs.update(condition.knobs)
+    return not asked_knobs.isdisjoint(knobs)
 
 
 def _of_rule(run: Run, rule: Rule) -> Defect:
@@ -193,44 +193,44 @@ def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
     return own
 
 
-def _of_finding(one: ConfigFinding) -> Defect:
-    leads, of = _TABLE.state[one.state], [one.id]
-    for row in TABLE.get(one.id, ()):
+def _of_finding(finding: ConfigFinding) -> Defect:
+    leads, of = _TABLE.state[finding.state], [finding.id]
+    for row in TABLE.get(finding.id, ()):
         of += row.same
     return replace(
         _NOTHING,
-        id=one.id,
+        id=finding.id,
         kind=leads.kind,
-        what=one.text,
-        cure=one.fix,
+        what=finding.text,
+        cure=finding.fix,
         cost=leads.cost,
-        seen=(Sighting("evidence", one.evidence.rstrip("."), ""),),
+        seen=(Sighting("evidence", finding.evidence.rstrip("."), ""),),
         of=tuple(of),
     )
 
 
-def _of_failure(one: Failure) -> Defect:
-    id, leads = one.rule or one.id, _TABLE.state[one.state]
+def _of_failure(failure: Failure) -> Defect:
+    id, leads = failure.rule or failure.id, _TABLE.state[failure.state]
     return replace(
         _NOTHING,
         id=id,
         kind=leads.kind,
-        what=one.text,
-        cure=one.cure,
-        fix=one.fix,
+        what=failure.text,
+        cure=failure.cure,
+        fix=failure.fix,
         cost=leads.cost,
-        set=one.set,
-        seen=(Sighting("log", one.id, f"line {one.line}" if one.line else ""),),
-        of=_once((id, one.id)),
+        set=failure.set,
+        seen=(Sighting("log", failure.id, f"line {failure.line}" if failure.line else ""),),
+        of=_once((id, failure.id)),
     )
 
 
-def _of_answer(one: Answer) -> Defect:
+def _of_answer(answer: Answer) -> Defect:
     leads = _TABLE.by["core"]
     return replace(
         _NOTHING,
         kind=leads.kind,
-        what=say("findings.core-rejects", text=one.text),
+        what=say("findings.core-rejects", text=answer.text),
         cost=leads.cost,
-        seen=(Sighting("megatron_core", one.text, one.tier),),
+        seen=(Sighting("megatron_core", answer.text, answer.tier),),
     )

@@ -28,7 +28,7 @@ def chosen_backend(case: Case) -> str | None:
     backend, written = _backend(case), case.files.written
     if backend != DEFAULT_BACKEND:
         return backend
-    knobs = [one for one in written.by_knob.values() if one.said != "default"]
+    knobs = [setting for setting in written.by_knob.values() if setting.said != "default"]
     if written.said(_BACKEND) == "default" or len(knobs) >= WHOLE.value:
         return None
     return backend
@@ -37,11 +37,11 @@ def chosen_backend(case: Case) -> str | None:
 @fact
 def flex_of_nothing(case: Case) -> bool:
     """Flex with a backend of null: nothing is left that could dispatch."""
-    said = case.files.written
+    files = case.files.written
     is_null = (
-        _BACKEND in said and said.value(_BACKEND) is None and not said.value("moe_enable_deepep")
+        _BACKEND in files and files.value(_BACKEND) is None and not files.value("moe_enable_deepep")
     )
-    return said.value("moe_token_dispatcher_type") == "flex" and is_null
+    return files.value("moe_token_dispatcher_type") == "flex" and is_null
 
 
 def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
@@ -65,9 +65,9 @@ def _skipped(case: Case) -> tuple[str, str] | tuple[None, None]:
 
 
 def _logged_backend(case: Case, line: str) -> str | None:
-    for one in case.run.log.those(line) if case.run.log else ():
-        if "backend" in one.said:
-            return one.said["backend"].lower()
+    for line_ in case.run.log.those(line) if case.run.log else ():
+        if "backend" in line_.said:
+            return line_.said["backend"].lower()
     return None
 
 

@@ -52,16 +52,16 @@ def layer_passes(case: Case) -> Iterator[Mapping[str, object]]:
     if expected is None or run.observed.training is not True:
         return
     for steps in run.observed.moe_passes:
-        if (one := difference(steps, expected)) is not None:
+        if (differs := difference(steps, expected)) is not None:
             yield {
-                "which": one.which,
-                "forward": one.forward,
-                "backward": one.backward,
+                "which": differs.which,
+                "forward": differs.forward,
+                "backward": differs.backward,
                 "passes": _between(expected.passes),
                 "layers": _between(expected.layers),
                 "microbatches": expected.microbatches,
-                "reason": _reason(one),
-                "fix": say(f"findings.fix-{one.why}"),
+                "reason": _reason(differs),
+                "fix": say(f"findings.fix-{differs.why}"),
             }
             return
 
@@ -82,39 +82,39 @@ def configured(config: Config) -> Configured | None:
 
 def difference(steps: Sequence[PassCount], expected: Configured) -> Difference | None:
     """How a rank's steps differ; None where they fit any stage, or are not alike enough to tell."""
-    each = [(one.forward, one.backward) for one in steps]
+    counts = [(step.forward, step.backward) for step in steps]
     fits = [*zip(expected.passes, expected.passes, strict=True)]
-    if len({*each}) == 1:
-        if each[0] in fits or len({*each[0]}) > 1:
+    if len({*counts}) == 1:
+        if counts[0] in fits or len({*counts[0]}) > 1:
             return None
-        return _throughout(each[0][0], expected)
-    if _is_cut(each[0], each[1:], fits):
-        return Difference(*each[0], "cut", which="the first")
-    if _is_cut(each[-1], each[:-1], fits):
-        return Difference(*each[-1], "cut", which="the last")
+        return _throughout(counts[0][0], expected)
+    if _is_cut(counts[0], counts[1:], fits):
+        return Difference(*counts[0], "cut", which="the first")
+    if _is_cut(counts[-1], counts[:-1], fits):
+        return Difference(*counts[-1], "cut", which="the last")
     return None
 
 
-def _throughout(found: int, expected: Configured) -> Difference:
+def _throughout(passes: int, expected: Configured) -> Difference:
     for count in filter(None, expected.passes):
-        if found and (found % count == 0 or count % found == 0):
-            return Difference(found, found, "steps", count)
-    return Difference(found, found, "other-run")
+        if passes and (passes % count == 0 or count % passes == 0):
+            return Difference(passes, passes, "steps", count)
+    return Difference(passes, passes, "other-run")
 
 
 def _is_cut(
-    step: tuple[int, int], rest: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]
+    step: tuple[int, int], others: Sequence[tuple[int, int]], fits: Sequence[tuple[int, int]]
 ) -> bool:
-    whole = rest[0]
-    return len({*rest}) == 1 and whole in fits and step[0] <= whole[0] and step[1] <= whole[1]
+    whole = others[0]
+    return len({*others}) == 1 and whole in fits and step[0] <= whole[0] and step[1] <= whole[1]
 
 
-def _reason(one: Difference) -> str:
-    if one.why != "steps":
-        return say("findings.counted-cut" if one.why == "cut" else "findings.counted-other-run")
-    if one.forward > one.near:
-        return say("findings.counted-more", times=one.forward // one.near)
-    return say("findings.counted-less", times=one.near // one.forward)
+def _reason(differs: Difference) -> str:
+    if differs.why != "steps":
+        return say("findings.counted-cut" if differs.why == "cut" else "findings.counted-other-run")
+    if differs.forward > differs.near:
+        return say("findings.counted-more", times=differs.forward // differs.near)
+    return say("findings.counted-less", times=differs.near // differs.forward)
 
 
 def _between(counts: tuple[int, ...]) -> str:

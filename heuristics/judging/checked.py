@@ -111,54 +111,56 @@ def judge_files(
     broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
     waits: dict[str, Rejection] = {}
-    for one in findings:
-        for fix in CATALOGUE.values() if one.state in _NOT_RUNNING else ():
-            if one.id in fix.waits_for:
-                why = say("findings.comes-first", id=one.id, text=one.text)
-                waits[fix.id] = Rejection(why, one.evidence)
-    asked = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
-    own, steady = asked.answers.get(OWN, ()), steady_step(run.log)
+    for finding in findings:
+        for fix in CATALOGUE.values() if finding.state in _NOT_RUNNING else ():
+            if finding.id in fix.waits_for:
+                why = say("findings.comes-first", id=finding.id, text=finding.text)
+                waits[fix.id] = Rejection(why, finding.evidence)
+    planned = plan_asked(run, lambda rejected: make({**waits, **rejected}), ask)
+    own, steady = planned.answers.get(OWN, ()), steady_step(run.log)
     refused = (
-        any(one.level == "error" for one in broken)
-        or any(one.answer == "rejected" for one in own)
-        or any(one.state == "illegal" for one in findings)
+        any(rule.level == "error" for rule in broken)
+        or any(answer.answer == "rejected" for answer in own)
+        or any(entry.state == "illegal" for entry in findings)
     )
     published = incidents_of(run)
     better: dict[str, str] = {}
     for incident in published:
         if incident.state != "possible" and not incident.only_if:
             better |= dict.fromkeys(incident.explains, incident.id)
-    left = tuple(one for one in failures if one.id not in better)
-    found = tuple(one for one in findings if one.id not in better)
-    defects = defects_of(run, broken, found, left, own)
+    left = tuple(failure for failure in failures if failure.id not in better)
+    kept = tuple(entry for entry in findings if entry.id not in better)
+    defects = defects_of(run, broken, kept, left, own)
     rates, told_by = _throughput(run, steady, evidence), {**better}
     for defect in reversed(defects):
         told_by |= dict.fromkeys((defect.id, *defect.of), defect.id)
     followed, unclear = (walk(run, refused), undecided(written)) if of_megatron else ((), ())
-    return asked.plan, FromFiles(
+    return planned.plan, FromFiles(
         legal=_legal(run, problems, refused),
-        answers=asked.answers,
+        answers=planned.answers,
         problems=problems,
         findings=(
-            *(replace(one, same_as=_other(told_by, one.id)) for one in findings),
-            *(_failure(one, told_by, broken, better) for one in failures),
+            *(replace(entry, same_as=_other(told_by, entry.id)) for entry in findings),
+            *(_failure(failure, told_by, broken, better) for failure in failures),
         ),
-        defects=tuple(replace(one, set=_written(one.set)) for one in defects),
-        incidents=tuple(replace(one, set=_written(one.set)) for one in published),
+        defects=tuple(replace(entry, set=_written(entry.set)) for entry in defects),
+        incidents=tuple(replace(entry, set=_written(entry.set)) for entry in published),
         rules=Rules(
             _broken(run, broken, told_by),
-            tuple(one for one in unclear if not told_by.keys() & {one.id, *rules()[one.id].same}),
+            tuple(
+                rule for rule in unclear if not told_by.keys() & {rule.id, *rules()[rule.id].same}
+            ),
         ),
         workflow=tuple(
-            replace(one, same_as=told_by.get(one.id, "")) if one.state == "violated" else one
-            for one in followed
+            replace(step, same_as=told_by.get(step.id, "")) if step.state == "violated" else step
+            for step in followed
         ),
         steady=steady,
         memory=_memory(run),
         throughput=rates,
         normal=_normal(run, rates),
-        experiments=plan_of_experiments(run, asked.plan),
-        rooms=rooms_of(run, asked.plan),
+        experiments=plan_of_experiments(run, planned.plan),
+        rooms=rooms_of(run, planned.plan),
     )
 
 
@@ -192,27 +194,27 @@ def _other(told_by: Mapping[str, str], id: str) -> str:
 
 
 def _failure(
-    one: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...], better: Mapping[str, str]
+    row: Failure, told_by: Mapping[str, str], broken: tuple[Rule, ...], better: Mapping[str, str]
 ) -> ConfigFinding:
-    where = say("findings.line", number=one.line) if one.line else "the configuration"
-    told = told_by.get(one.id, "")
+    where = say("findings.line", number=row.line) if row.line else "the configuration"
+    same_as = told_by.get(row.id, "")
     return copied(
         ConfigFinding,
-        one,
-        evidence=say("findings.to-confirm", where=where, confirm=one.confirm, source=one.source),
-        fix=f"{one.fix}: {one.cure}" if one.fix else one.cure,
-        same_as=told if any(rule.id == told for rule in broken) or one.id in better else "",
+        row,
+        evidence=say("findings.to-confirm", where=where, confirm=row.confirm, source=row.source),
+        fix=f"{row.fix}: {row.cure}" if row.fix else row.cure,
+        same_as=same_as if any(rule.id == same_as for rule in broken) or row.id in better else "",
     )
 
 
 def _broken(
     run: Run, broken: tuple[Rule, ...], told_by: Mapping[str, str]
 ) -> tuple[BrokenRule, ...]:
-    by_knob, found = run.config.written.by_knob, []
+    by_knob, rules_broken = run.config.written.by_knob, []
     for rule in broken:
         seen = tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob)
-        found.append(copied(BrokenRule, rule, seen=seen, same_as=_other(told_by, rule.id)))
-    return tuple(found)
+        rules_broken.append(copied(BrokenRule, rule, seen=seen, same_as=_other(told_by, rule.id)))
+    return tuple(rules_broken)
 
 
 def _throughput(
@@ -289,12 +291,12 @@ def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughpu
 
 def _memory(run: Run) -> MemoryEstimate | Missing:
     """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
-    found, other = estimated(run), run.active.peak_bytes
+    estimate, other = estimated(run), run.active.peak_bytes
     peak = peak_memory(run.log) if run.log else None
-    if isinstance(found, Missing):
-        return found
+    if isinstance(estimate, Missing):
+        return estimate
     if peak is not None and peak.allocated_bytes is not None:
-        return calibrated(found, peak.allocated_bytes)
+        return calibrated(estimate, peak.allocated_bytes)
     if other is None:
-        return found
-    return calibrated(found, other, say("findings.other-peak"))
+        return estimate
+    return calibrated(estimate, other, say("findings.other-peak"))

@@ -167,8 +167,8 @@ def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
         if (frac := known(wall.cost_frac)) is not None:
             total_frac[wall.id] = frac
     for package in PACKAGES:
-        told = getattr(given, f"{package}_version") or configured.versions.get(package)
-        given = replace(given, **{f"{package}_version": told})  # type: ignore[arg-type]
+        version = getattr(given, f"{package}_version") or configured.versions.get(package)
+        given = replace(given, **{f"{package}_version": version})  # type: ignore[arg-type]
     return copied(
         Run,
         evidence,
@@ -249,11 +249,11 @@ def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> F
 
 def _plan(run: Run, evidence: RunEvidence, rejected: Mapping[str, Rejection]) -> Plan:
     walls, verdict = evidence.walls, evidence.verdict
-    found = [wall for wall in walls if wall.outcome == "finding"]
-    found.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
+    findings = [wall for wall in walls if wall.outcome == "finding"]
+    findings.sort(key=lambda wall: (wall.id != verdict.wall, -(wall.cost_ns or 0)))
     trains = run.observed.training is not False  # most fixes are Megatron's, and act on training
     fixes = fixes_of(run.framework)
     catalogue = {number: fix for number, fix in fixes.items() if trains or fix.any_program}
     levers = evidence.unproven if trains else {}
     gains = gains_of(evidence.replayed)
-    return make_plan(run, [wall.id for wall in found], catalogue, levers, gains, rejected)
+    return make_plan(run, [wall.id for wall in findings], catalogue, levers, gains, rejected)

@@ -52,9 +52,9 @@ def apart(cost_ns: FloatArray, unknown: float = 0.0) -> Places:
 
 def deviation(values: FloatArray) -> float:
     """The standard deviation of most of them, whatever the others are."""
-    told = values[~np.isnan(values)]
-    if len(told):
-        return _SCALED * float(np.median(np.abs(told - np.median(told))))
+    known = values[~np.isnan(values)]
+    if len(known):
+        return _SCALED * float(np.median(np.abs(known - np.median(known))))
     return 0.0
 
 
@@ -72,10 +72,10 @@ def least_of(table: FloatArray, places: Places) -> FloatArray:
 
     Several are late for one reason where they are so together.
     """
-    some = table[list(places)]
-    known = ~np.isnan(some).all(axis=0)
+    rows = table[list(places)]
+    known = ~np.isnan(rows).all(axis=0)
     result = np.full(table.shape[1], np.nan)
-    result[known] = np.nanmin(some[:, known], axis=0)
+    result[known] = np.nanmin(rows[:, known], axis=0)
     return result
 
 

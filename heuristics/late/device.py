@@ -36,12 +36,12 @@ def _always(run: MeasuredRun) -> Edits:
     """
     longer_ns = run.excess.dense_ns + run.excess.grouped_ns
     for factor, most_ns in ((run.factor, longer_ns), (_across(run), np.inf)):
-        told = np.nan_to_num(factor, nan=1.0)
-        table = run.grid.compute_ns * (1 - 1 / told)[:, np.newaxis]
+        known = np.nan_to_num(factor, nan=1.0)
+        table = run.grid.compute_ns * (1 - 1 / known)[:, np.newaxis]
         places = apart(means(table))
-        if places and (told[list(places)] > 1).all():
+        if places and (known[list(places)] > 1).all():
             cost_ns = least_of(np.where(np.isnan(table), np.nan, np.fmin(table, most_ns)), places)
-            yield _edit(run, places, cost_ns, float(told[list(places)].mean()))
+            yield _edit(run, places, cost_ns, float(known[list(places)].mean()))
 
 
 def _across(run: MeasuredRun) -> FloatArray:
@@ -54,7 +54,7 @@ def _across(run: MeasuredRun) -> FloatArray:
         every = Alike(run.alike[0].fingerprint, tuple(range(count)))
         beside_all = device_factors(run.together.used, (every,))
         slow = apart(beside_all, 1.0)
-        if is_node(run, slow) or slow in [one.places for one in run.alike]:
+        if is_node(run, slow) or slow in [like.places for like in run.alike]:
             return beside_all
     return factor
 
@@ -112,7 +112,7 @@ def _at_usual_speed(
     mine = all_mine & (matched.compute_ns != UNKNOWN) & (chains.after != NO_ROW)
     compute_ns = np.clip(matched.compute_ns, 0, own_ns)
     grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
-    theirs = [one for one in run.alike if not {*one.places}.isdisjoint(places)]
+    theirs = [like for like in run.alike if not {*like.places}.isdisjoint(places)]
     products = np.fmax(device_factors(run.together.used, theirs, products=True), factor)[
         matched.place
     ]

@@ -42,17 +42,17 @@ def _balanced(run: MeasuredRun, chains: Chains) -> Times:
     matched, of_experts = run.together.matched, run.routing.of_experts
     first = matched.first
     least_ns = parts.least(np.where(chains.after == NO_ROW, 0, matched.grouped_ns), first)
-    told = parts.spread(of_experts & (least_ns > 0), first)
+    balanced = parts.spread(of_experts & (least_ns > 0), first)
     uneven = parts.spread(_uneven(matched), first)
     keeps = np.minimum(1.0, (BALANCED.value - 1) / np.maximum(uneven - 1, 1e-9))
     mean_ns = parts.spread(parts.total(chains.own_ns, first) / np.diff(first), first)
     even_ns = np.rint(mean_ns + (chains.own_ns - mean_ns) * keeps).astype(np.int64)
     moving_ns = np.where(
         parts.spread(of_experts & np.isin(matched.operation, EXCHANGES), first),
-        _moved_evenly(run, chains, told & (chains.after != NO_ROW)),
+        _moved_evenly(run, chains, balanced & (chains.after != NO_ROW)),
         chains.moving_ns,
     )
-    return np.where(told, even_ns, chains.own_ns), moving_ns
+    return np.where(balanced, even_ns, chains.own_ns), moving_ns
 
 
 def _uneven(matched: Matched) -> FloatArray:
@@ -62,7 +62,7 @@ def _uneven(matched: Matched) -> FloatArray:
     return np.divide(most, mean, out=np.ones(len(most)), where=mean > 0)
 
 
-def _moved_evenly(run: MeasuredRun, chains: Chains, told: BoolArray) -> IntArray:
+def _moved_evenly(run: MeasuredRun, chains: Chains, of_experts: BoolArray) -> IntArray:
     """Transfers of tokens where all ranks get as many; shape (p,).
 
     Where each rank ends when its own data is there, the shortest is what all take. Where all end at
@@ -71,7 +71,7 @@ def _moved_evenly(run: MeasuredRun, chains: Chains, told: BoolArray) -> IntArray
     """
     first, moving_ns = run.together.matched.first, chains.moving_ns
     shortest_ns, at_once = parts.least(moving_ns, first), ends_at_once(moving_ns, first)
-    uneven = _uneven_around(run, told)
+    uneven = _uneven_around(run, of_experts)
     less = np.where(
         at_once & (uneven > BALANCED.value), BALANCED.value / np.maximum(uneven, 1.0), 1.0
     )
@@ -80,7 +80,7 @@ def _moved_evenly(run: MeasuredRun, chains: Chains, told: BoolArray) -> IntArray
     return parts.spread(np.rint(even_ns).astype(np.int64), first)
 
 
-def _uneven_around(run: MeasuredRun, told: BoolArray) -> FloatArray:
+def _uneven_around(run: MeasuredRun, of_experts: BoolArray) -> FloatArray:
     """Of each instance the fullest rank's experts' work over the mean, of what comes before it,
     else next.
 
@@ -88,7 +88,7 @@ def _uneven_around(run: MeasuredRun, told: BoolArray) -> FloatArray:
     """
     matched, end_ns = run.together.matched, run.aligned.end_ns
     first = matched.first
-    of_work = parts.least(told.astype(np.int64), first).astype(np.bool_)
+    of_work = parts.least(of_experts.astype(np.int64), first).astype(np.bool_)
     of_work &= parts.most(matched.grouped_ns, first) > 0
     uneven = np.where(of_work, _uneven(matched), 1.0)
     who = group_of(matched.sizes, *(parts.total(matched.place**power, first) for power in (1, 2)))

@@ -55,34 +55,34 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
     """
     if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
         return None
-    found = list[Tried]()
+    causes = list[Tried]()
     for propose in _STEADY:
-        found += _worth(run, propose(run))
-    worst = _most(run, filter(_is_replayed, found))
+        causes += _worth(run, propose(run))
+    worst = _most(run, filter(_is_replayed, causes))
     if worst is not None and worst.edit.cause is Cause.ROUTING_IMBALANCE:
         return worst  # what uneven work of experts holds up looks like pauses
-    found += _worth(run, pauses.propose(run, worst.edit.places if worst else ()))
-    return _most(run, filter(_is_replayed, found)) or _most(run, found)
+    causes += _worth(run, pauses.propose(run, worst.edit.places if worst else ()))
+    return _most(run, filter(_is_replayed, causes)) or _most(run, causes)
 
 
 def _worth(run: MeasuredRun, edits: Iterable[Edit]) -> Iterator[Tried]:
     return filter(None, map(partial(tried, run), edits))
 
 
-def _is_replayed(one: Tried) -> bool:
-    return one.replayed is not None
+def _is_replayed(cause: Tried) -> bool:
+    return cause.replayed is not None
 
 
 def _most(run: MeasuredRun, several: Iterable[Tried]) -> Tried | None:
     """What saves the most; of several that save as much, to a hundredth of the step, that of fewest
     ranks.
     """
-    found = [*several]
-    most_ns = max((one.saved_ns for one in found), default=0.0)
-    as_much = [one for one in found if one.saved_ns >= most_ns - COST.value * run.step_ns]
+    causes = [*several]
+    most_ns = max((cause.saved_ns for cause in causes), default=0.0)
+    as_much = [cause for cause in causes if cause.saved_ns >= most_ns - COST.value * run.step_ns]
     return min(
         as_much,
-        key=lambda one: (len(one.edit.places) or len(run.nodes), -one.saved_ns),
+        key=lambda cause: (len(cause.edit.places) or len(run.nodes), -cause.saved_ns),
         default=None,
     )
 
@@ -96,22 +96,22 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     least_ns = COST.value * run.step_ns
     if _surely(edit.cost_ns, edit, several) < least_ns:
         return None
-    found = _replayed(run, edit)
-    if min(found.saved_ns, _surely_saved(found, several)) < least_ns:
+    cause = _replayed(run, edit)
+    if min(cause.saved_ns, _surely_saved(cause, several)) < least_ns:
         return None
-    worth_ns = max(found.saved_ns, found.cost_ns)
+    worth_ns = max(cause.saved_ns, cause.cost_ns)
     if edit.cause in _ALL_SHARE:
-        worth_ns = found.saved_ns if found.replayed else 0.0
-    if worth_ns >= _least(found, several).value * run.step_ns:
-        return _with_all(run, found)
+        worth_ns = cause.saved_ns if cause.replayed else 0.0
+    if worth_ns >= _least(cause, several).value * run.step_ns:
+        return _with_all(run, cause)
     return None
 
 
-def _least(found: Tried, several: bool) -> Limit:
+def _least(cause: Tried, several: bool) -> Limit:
     """Half a wall, of what comes once, of what healthy runs have some of, and of what cannot be
     replayed.
     """
-    if not several or found.edit.ordinary or found.replayed is None:
+    if not several or cause.edit.ordinary or cause.replayed is None:
         return HALF_A_WALL
     return COST
 
@@ -122,11 +122,11 @@ def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
     return mean(values)
 
 
-def _surely_saved(found: Tried, several: bool) -> float:
+def _surely_saved(cause: Tried, several: bool) -> float:
     """Any host pauses, so that pauses must save it surely; of others their own time tells it."""
-    if found.replayed is None or found.edit.cause is not Cause.ROTATING_JITTER:
-        return found.saved_ns
-    return _surely(found.replayed.saved_ns, found.edit, several)
+    if cause.replayed is None or cause.edit.cause is not Cause.ROTATING_JITTER:
+        return cause.saved_ns
+    return _surely(cause.replayed.saved_ns, cause.edit, several)
 
 
 def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
@@ -137,14 +137,14 @@ def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
     return Tried(edit, replayed, float(replayed.step_ns - replayed.without_ns))
 
 
-def _with_all(run: MeasuredRun, found: Tried) -> Tried:
+def _with_all(run: MeasuredRun, cause: Tried) -> Tried:
     """The same with all that goes with it."""
-    if found.replayed is None or found.edit.whole is None:
-        return found
-    replayed = replay_without(run, replace(found.edit, edited=found.edit.whole))
+    if cause.replayed is None or cause.edit.whole is None:
+        return cause
+    replayed = replay_without(run, replace(cause.edit, edited=cause.edit.whole))
     if replayed is None:
-        return found
-    return Tried(found.edit, replayed, float(replayed.step_ns - replayed.without_ns))
+        return cause
+    return Tried(cause.edit, replayed, float(replayed.step_ns - replayed.without_ns))
 
 
 def _times(run: MeasuredRun, edit: Edit) -> int:
@@ -183,19 +183,19 @@ def at_least(values: FloatArray, edit: Edit) -> float:
     Deviations are widened for few values (T. Hesterberg, What Teachers Should Know About the
     Bootstrap, The American Statistician 69, 2015).
     """
-    some = _drawn_from(values, edit)
-    count = len(some)
+    drawn = _drawn_from(values, edit)
+    count = len(drawn)
     if not count:
         return 0.0
-    apart = (some[drawn_again(count)].mean(axis=1) - some.mean()) * np.sqrt(
+    apart = (drawn[drawn_again(count)].mean(axis=1) - drawn.mean()) * np.sqrt(
         count / max(1, count - 1)
     )
-    return float(some.mean() + np.quantile(apart, CHANCE.value)) * count / _known(values)
+    return float(drawn.mean() + np.quantile(apart, CHANCE.value)) * count / _known(values)
 
 
 def _drawn_from(values: FloatArray, edit: Edit) -> FloatArray:
     """What is known; of a rank that is late in some of the steps, in these."""
-    told = ~np.isnan(values)
+    known = ~np.isnan(values)
     if edit.places and edit.by_step:
-        told &= np.array(edit.by_step) != UNKNOWN
-    return values[told]
+        known &= np.array(edit.by_step) != UNKNOWN
+    return values[known]

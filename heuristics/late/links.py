@@ -63,8 +63,8 @@ def _of_groups(run: MeasuredRun) -> Edits:
     slower = np.bincount(group, moved_ns[seen] >= SLOWER.value * usual_ns[seen], count)
     took = parts.sums(moved_ns[seen], group, count)
     like_took = parts.sums(usual_ns[seen], group, count)
-    told = (often >= _LEAST) & (like_took > 0) & (took >= LASTS.value * often)
-    slow = told & (took >= SLOWER.value * like_took) & (slower * 2 > often)
+    known = (often >= _LEAST) & (like_took > 0) & (took >= LASTS.value * often)
+    slow = known & (took >= SLOWER.value * like_took) & (slower * 2 > often)
     if not slow.any() or (not over_nodes.any() and not member[slow].all(axis=0).any()):
         return  # where nodes are not known, those that lie on several may be slower
     beyond = np.where(slow, took - like_took, 0.0)
@@ -72,19 +72,21 @@ def _of_groups(run: MeasuredRun) -> Edits:
     mine = seen & (matched.group == worst)
     factor = float(np.median(moved_ns[mine] / usual_ns[mine]))
     of_rank = beyond @ member
-    by_node = [run.nodes == one for one in distinct(run.nodes)]
-    on_all = [one for one in by_node if member[slow][:, one].any(axis=1).all()]
+    by_node = [run.nodes == node for node in distinct(run.nodes)]
+    on_all = [nodes for nodes in by_node if member[slow][:, nodes].any(axis=1).all()]
     several = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
-    found = []
+    groups = []
     for mask in several:
         if mask.all():
             continue
         passing = member @ mask
         free = np.bincount(like[seen & ~passing[matched.group]], minlength=int(like.max()) + 1) > 0
         beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
-        normal = told & ~slow & beside_free
-        found.append((int(mask.sum()), int((told & ~slow & passing).sum()), mask, passing, normal))
-    for _, _, mask, passing, normal in sorted(found, key=itemgetter(0, 1)):
+        normal = known & ~slow & beside_free
+        groups.append(
+            (int(mask.sum()), int((known & ~slow & passing).sum()), mask, passing, normal)
+        )
+    for _, _, mask, passing, normal in sorted(groups, key=itemgetter(0, 1)):
         places = tuple(np.flatnonzero(mask).tolist())
         spared = np.flatnonzero(normal | (over_nodes[worst] & ~over_nodes))
         yield _edit(run, places, float(beyond[worst]), factor, spared)
@@ -107,8 +109,8 @@ def _of_exchanges(run: MeasuredRun) -> Edits:
     middle_ns = parts.spread(parts.median(moving_ns, matched.first), matched.first)
     count = len(run.nodes)
     took, beyond = (
-        parts.sums(one[rows], matched.place[rows], count)
-        for one in (moving_ns, moving_ns - middle_ns)
+        parts.sums(times_ns[rows], matched.place[rows], count)
+        for times_ns in (moving_ns, moving_ns - middle_ns)
     )
     places = apart(beyond)
     if not places or np.bincount(matched.place[rows], minlength=count)[list(places)].min() < _LEAST:
@@ -117,8 +119,8 @@ def _of_exchanges(run: MeasuredRun) -> Edits:
     if seen < SLOWER.value:
         return
     behind = parts.total(participations(run, places).astype(np.int64), matched.first)
-    told = exchanges & (behind > 0) & (behind < matched.sizes)
-    slow = slowness(np.full(int(told.sum()), seen), matched.sizes[told], behind[told])
+    partly = exchanges & (behind > 0) & (behind < matched.sizes)
+    slow = slowness(np.full(int(partly.sum()), seen), matched.sizes[partly], behind[partly])
     yield _edit(run, places, float(beyond[list(places)].mean()), float(np.median(slow)))
 
 

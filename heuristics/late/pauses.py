@@ -66,9 +66,9 @@ def _in_turn(run: MeasuredRun, without: Sequence[int]) -> Times:
     else 0.
     """
     excess = run.excess
-    told = ~np.isnan(excess.dense_ns)
+    known_ns = ~np.isnan(excess.dense_ns)
     dense_ns, host_ns = standing_out(run, excess.dense_ns), standing_out(run, excess.by_host_ns)
-    table = np.where(told, np.maximum(dense_ns, slowed(run)) + host_ns, 0.0)
+    table = np.where(known_ns, np.maximum(dense_ns, slowed(run)) + host_ns, 0.0)
     table[list(without)] = 0.0
     return table.argmax(axis=0), table.max(axis=0)
 
@@ -87,7 +87,7 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
     between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
     middle_ns, known = usual(own_ns, between, has)
-    told = (
+    comparable = (
         has
         & known
         & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
@@ -100,8 +100,8 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     )
     steady = (count >= _OFTEN) & (most_ns - mine_ns < AT_ONCE.value)
     always_ns = np.where(steady, np.maximum(least_ns, mine_ns), least_ns)
-    beyond_ns = np.where(told, own_ns - np.maximum(middle_ns, always_ns), 0)
-    scatter_ns = deviation(beyond_ns[told].astype(np.float64)) if told.any() else 0.0
+    beyond_ns = np.where(comparable, own_ns - np.maximum(middle_ns, always_ns), 0)
+    scatter_ns = deviation(beyond_ns[comparable].astype(np.float64)) if comparable.any() else 0.0
     least = max(AT_ONCE.value, STANDS_OUT.value * scatter_ns)
     return np.where(beyond_ns >= least, beyond_ns, 0)
 

@@ -63,16 +63,16 @@ class JudgedRun:
 def judge(summaries: Sequence[RankSummary]) -> JudgedRun:
     """Measure, and judge; the order of the summaries does not matter."""
     run = measure_run(summaries)
-    found = judged_by_replay(run) if run.grid.step_count else judged_by_votes(run)
+    cause = judged_by_replay(run) if run.grid.step_count else judged_by_votes(run)
     charged = charge(run.together.matched, run.waits, run.grid, run.step)
     of_cause = charged.counted & (charged.last != UNKNOWN)
-    if found is None:
+    if cause is None:
         of_cause[:] = False
-    elif found.edit.places:
-        of_cause &= np.isin(charged.last, found.edit.places)
-    elif found.edit.cause is Cause.PIPELINE_IMBALANCE:
-        of_cause &= np.isin(charged.last, run.alike[found.edit.group].places)
-    return JudgedRun(run, found, charged, of_cause)
+    elif cause.edit.places:
+        of_cause &= np.isin(charged.last, cause.edit.places)
+    elif cause.edit.cause is Cause.PIPELINE_IMBALANCE:
+        of_cause &= np.isin(charged.last, run.alike[cause.edit.group].places)
+    return JudgedRun(run, cause, charged, of_cause)
 
 
 def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
@@ -98,7 +98,7 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
             "give --world-size N, or the run's --config or --log",
         ),
         world_size_from=size.said if size else None,
-        groups=tuple(_like(one, grid) for one in run.alike),
+        groups=tuple(_like(like, grid) for like in run.alike),
         late=late if isinstance(late, Missing) else replace(late, exposed_frac=exposed_frac),
         clocks=Clocks(
             clocks.aligned, unless(clocks.missing, clocks.residual_ns), tuple(fits_of(used, clocks))
@@ -107,13 +107,13 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
             judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
         ),
         wait_ns=int(charged.waited_ns.sum()),
-        wait_by_kind_ns=dict(sorted(waits_ns.items(), key=lambda one: -one[1])),
+        wait_by_kind_ns=dict(sorted(waits_ns.items(), key=lambda item: -item[1])),
         transfer_ns=int(waits.moving_ns[counted].sum()),
         collectives=len(matched),
         steps=grid.step_count,
         imbalance=run.routing.imbalance,
         without=_without(judged),
-        problems=tuple(_problem(one, names) for one in together.problems),
+        problems=tuple(_problem(problem, names) for problem in together.problems),
         pipeline=pipeline_of(used, matched, waits, grid),
         experts=experts_of(used, matched, grid, run.routing, run.factor),
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
@@ -143,21 +143,21 @@ def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
         return None
     run, used = judged.measured, judged.measured.together.used
     matched, seen = run.together.matched, run.together.all_ranks_seen
-    found = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
-    if isinstance(found, Missing):
-        return found
-    return replace(found, host=_host(run, found.indices))
+    arrival = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
+    if isinstance(arrival, Missing):
+        return arrival
+    return replace(arrival, host=_host(run, arrival.indices))
 
 
-def _like(one: Alike, grid: Grid) -> LikeRanks:
+def _like(like: Alike, grid: Grid) -> LikeRanks:
     return copied(
         LikeRanks,
-        one.fingerprint,
-        ranks=one.places,
-        attention_kernels=one.fingerprint.attention,
-        router_kernels=one.fingerprint.routers,
+        like.fingerprint,
+        ranks=like.places,
+        attention_kernels=like.fingerprint.attention,
+        router_kernels=like.fingerprint.routers,
         step_ns=or_gap(
-            rounded(middles(grid.length_ns[list(one.places)].reshape(1, -1)))[0], NO_STEPS
+            rounded(middles(grid.length_ns[list(like.places)].reshape(1, -1)))[0], NO_STEPS
         ),
     )
 
@@ -219,9 +219,9 @@ def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
     return list(map(tuple, whole.tolist()))
 
 
-def _problem(one: Problem, names: Sequence[str]) -> RunProblem:
-    traces = tuple(dict.fromkeys(names[index] for index in one.indices))
-    return RunProblem(one.kind, traces, one.reason, one.left_out, one.ranks)
+def _problem(problem: Problem, names: Sequence[str]) -> RunProblem:
+    traces = tuple(dict.fromkeys(names[index] for index in problem.indices))
+    return RunProblem(problem.kind, traces, problem.reason, problem.left_out, problem.ranks)
 
 
 def _late(judged: JudgedRun) -> Late | Missing:
@@ -232,8 +232,8 @@ def _late(judged: JudgedRun) -> Late | Missing:
     """
     if (missing := _untold(judged)) is not None:
         return missing
-    found = judged.found
-    if found is None:
+    tried = judged.found
+    if tried is None:
         return Late(
             index=None,
             rank=None,
@@ -244,36 +244,36 @@ def _late(judged: JudgedRun) -> Late | Missing:
             group=None,
             repair="",
         )
-    one, used = found.edit, judged.measured.together.used
-    place = None if one.place == UNKNOWN else one.place
+    edit, used = tried.edit, judged.measured.together.used
+    place = None if edit.place == UNKNOWN else edit.place
     return Late(
         index=place,
         rank=None if place is None else used[place].identity.rank,
-        indices=one.places,
-        host=_host(judged.measured, one.places),
-        cause=one.cause,
+        indices=edit.places,
+        host=_host(judged.measured, edit.places),
+        cause=edit.cause,
         wait_ns=int(judged.charged.wait_ns[judged.of_cause].sum()),
-        cost_ns=round(found.cost_ns),
-        by_step=tuple(None if late == UNKNOWN else late for late in one.by_step),
-        group=None if one.group == UNKNOWN else one.group,
+        cost_ns=round(tried.cost_ns),
+        by_step=tuple(None if late == UNKNOWN else late for late in edit.by_step),
+        group=None if edit.group == UNKNOWN else edit.group,
         repair="",
     )
 
 
 def _without(judged: JudgedRun) -> RunWithout | Missing:
     """The run replayed without the cause; `Missing` where there is none, or nothing to replay."""
-    run, found = judged.measured, judged.found
+    run, tried = judged.measured, judged.found
     if (missing := run.aligned.clocks.missing) is not None:
         return missing
     if not len(run.together.matched) or not run.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
-    if found is None:
+    if tried is None:
         reason = "no rank makes the others late, so there is nothing to take away"
         return gap(reason, "none is needed")
-    if found.replayed is not None:
-        one = found.replayed
-        return RunWithout(one.step_ns, one.without_ns, min(1.0, max(0.0, one.saved_frac)))
+    if tried.replayed is not None:
+        replay = tried.replayed
+        return RunWithout(replay.step_ns, replay.without_ns, min(1.0, max(0.0, replay.saved_frac)))
     missed = unmatched(run)
     reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"
     if missed >= COST.value:
@@ -299,9 +299,9 @@ def _untold(judged: JudgedRun) -> Missing | None:
         return missing
     together = judged.measured.together
     strangers = sum(
-        len(one.indices)
-        for one in together.problems
-        if one.left_out and one.kind is not ProblemKind.DUPLICATE
+        len(problem.indices)
+        for problem in together.problems
+        if problem.left_out and problem.kind is not ProblemKind.DUPLICATE
     )
     if strangers >= len(together.used):
         reason = "the recordings are of several runs, and none of these has most of them"

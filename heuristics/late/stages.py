@@ -53,8 +53,8 @@ def propose(run: MeasuredRun) -> Edits:
 def _microbatches(run: MeasuredRun) -> tuple[int, ...]:
     """How many a step may have, as far as messages tell."""
     together, grid = run.together, run.grid
-    found = pipeline_of(together.used, together.matched, run.waits, grid)
-    one = known(found.microbatches) if isinstance(found, Pipeline) else None
-    if one:
-        return (one,)
+    pipeline = pipeline_of(together.used, together.matched, run.waits, grid)
+    microbatches = known(pipeline.microbatches) if isinstance(pipeline, Pipeline) else None
+    if microbatches:
+        return (microbatches,)
     return microbatches_of_two(together.matched, own_step_of(together.matched, grid))

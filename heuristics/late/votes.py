@@ -46,32 +46,32 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
     """
     first = matched.first
     last = np.where(waits.last == NOBODY, 0, waits.last)
-    others = np.ones(len(matched.place), dtype=np.bool_)
-    others[last[waits.last != NOBODY]] = False
-    told = (
+    not_last = np.ones(len(matched.place), dtype=np.bool_)
+    not_last[last[waits.last != NOBODY]] = False
+    decided = (
         (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN)
         if len(first) > 1
-        else others[:0]
+        else not_last[:0]
     )
-    late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, others)
+    late_ns = aligned.start_ns[last] - parts.median(aligned.start_ns, first, not_last)
     grouped = np.maximum(matched.grouped_ns, 0)
     before, at = matched.recorded.rows, matched.at
     spent = matched.compute_ns - grouped, grouped, before.host_ns[at], before.loader_ns[at]
-    beyond = np.stack([_beyond(values, last, first, others) for values in spent])
+    beyond = np.stack([_beyond(values, last, first, not_last) for values in spent])
     reason = np.argmax(beyond, axis=0)
     explains = beyond.max(axis=0) * 2 >= late_ns
     weight_ns = waits.of_instance_ns(first)
     reason = np.where(explains, reason, UNKNOWN)
-    return Votes(matched.place[last], weight_ns, reason).take(told)
+    return Votes(matched.place[last], weight_ns, reason).take(decided)
 
 
-def _beyond(values: IntArray, last: IntArray, first: IntArray, others: BoolArray) -> IntArray:
+def _beyond(values: IntArray, last: IntArray, first: IntArray, not_last: BoolArray) -> IntArray:
     """How much more of something the last rank did than the median of the others; 0 where it is not
     told.
     """
-    told = others & (values != UNKNOWN)
-    known = parts.most(told, first)
-    more = values[last] - parts.median(values, first, told)
+    known_rows = not_last & (values != UNKNOWN)
+    known = parts.most(known_rows, first)
+    more = values[last] - parts.median(values, first, known_rows)
     return np.where(known & (values[last] != UNKNOWN), more, 0)
 
 
