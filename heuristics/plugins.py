@@ -32,7 +32,7 @@ def offered(group: Group) -> tuple[EntryPoint, ...]:
     """What is installed beside this program, in one order on every machine."""
     from importlib.metadata import entry_points
 
-    return tuple(sorted(entry_points(group=group), key=lambda one: (name_of(one), one.value)))
+    return tuple(sorted(entry_points(group=group), key=lambda entry: (name_of(entry), entry.value)))
 
 
 def name_of(entry: EntryPoint) -> str:

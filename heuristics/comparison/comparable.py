@@ -243,18 +243,15 @@ def _alone(
 
 def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
     """What the traces show where both do and it is not the same, shares by half a wall."""
-    before, after = (
-        trace_facts(base.rank).get(rule.observed),
-        trace_facts(new.rank).get(rule.observed),
-    )
-    if not before or not after or not before.differs(after):
+    one, other = trace_facts(base.rank).get(rule.observed), trace_facts(new.rank).get(rule.observed)
+    if not one or not other or not one.differs(other):
         return None
-    match before.value, after.value:
+    match one.value, other.value:
         case float() | int() as was, float() | int() as is_:
             if abs(was - is_) <= HALF_A_WALL.value:
                 return None
             return _share(was), _share(is_)
-    return spelled(before.value), spelled(after.value)
+    return spelled(one.value), spelled(other.value)
 
 
 def _share(part_frac: float) -> str:

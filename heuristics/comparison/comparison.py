@@ -120,24 +120,21 @@ def compare(
     where a side has no such GPU.
     """
     pairs = pair_ranks(base, new, *gpus)
-    base_side, new_side = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
-    ranks = base_side.rank, new_side.rank
+    before, after = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
+    ranks = before.rank, after.rank
     unexplained = Facts(
-        base_side,
-        new_side,
+        before,
+        after,
         attribute(*ranks),
         layers(*ranks),
         compare_kernels(*ranks),
-        changed(base_side, new_side),
+        changed(before, after),
         exchanges(*ranks),
     )
     facts = with_explained(unexplained)
-    runs, warnings = _runs_of_base(base_side, more_base, gpus[0])
-    comparable, size = (
-        judge_comparable(base_side, new_side),
-        measure_size(base_side, new_side, runs),
-    )
-    judged = judge_pairs(judge_size(size, comparable, base_side, new_side), pairs)
+    runs, warnings = _runs_of_base(before, more_base, gpus[0])
+    comparable, size = judge_comparable(before, after), measure_size(before, after, runs)
+    judged = judge_pairs(judge_size(size, comparable, before, after), pairs)
     recorded = whole_range(*ranks)
     judged = judge_whole(judged, recorded)
     return replace(

@@ -215,7 +215,7 @@ def _why_missed(
 
 
 def _single(facts: Facts, given: Mapping[str, Prediction]) -> Iterator[Taken]:
-    planned = {fix.id: fix for fix in (*facts.base.result.fixes, *facts.base.result.levers)}
+    planned = {entry.id: entry for entry in (*facts.base.result.fixes, *facts.base.result.levers)}
     for id_ in dict.fromkeys((*planned, *given)):
         fix, prediction = planned.get(id_), given.get(id_)
         ways = [*_ways_of(fix.knobs)] if fix else []

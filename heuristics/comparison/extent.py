@@ -61,7 +61,7 @@ def _now(what: str, planned: Value, facts: Facts) -> Texts | None:
         now, before = _captured(facts.new), _captured(facts.base)
     else:
         return None
-    return tuple(value for value in now if value not in before) or None
+    return tuple(name for name in now if name not in before) or None
 
 
 def _captured(side: Subject) -> Texts:
@@ -79,7 +79,7 @@ def _gain(modules: Texts, base: Rank) -> Gain | None:
     replay, window_ns = known(base.replay), base.budget_ns.window
     if replay is None or replay.changes is UNSET or not window_ns:
         return None
-    by_kind = {change.kind: change for change in replay.changes}
+    by_kind = {replayed.kind: replayed for replayed in replay.changes}
     high_ns, lows_ns = 0, []
     for name in modules:
         change = by_kind.get(f"graph_{name}")

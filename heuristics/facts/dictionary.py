@@ -96,11 +96,11 @@ def read(view: type, name: str, *knobs: str, at: str = "", option: str = "") -> 
     enter(name, attrgetter(at or name), view, *knobs, option=option)
 
 
-def answer(name: str, asked: Asked) -> Any:
+def answer(name: str, view: Asked) -> Any:
     """What a fact says of what it is asked of, which it is asked once."""
-    if name not in asked.told:
-        asked.told[name] = DICTIONARY[name].of(asked)
-    return asked.told[name]
+    if name not in view.told:
+        view.told[name] = DICTIONARY[name].of(view)
+    return view.told[name]
 
 
 class Says(Struct, frozen=True, forbid_unknown_fields=True, rename={"value": "is"}):

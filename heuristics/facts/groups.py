@@ -105,8 +105,8 @@ def expert_ranks_that_fit(config: Config) -> str | None:
             "megatron_bridge" if config.framework == "megatron_bridge" else "megatron_lm"
         )
         return spell({ETP: 1}, framework)[0]
-    ranks, rest = divmod(world, etp * pp)
-    if not rest and (fit := divisors(gcd(experts, ranks), experts)[1:]):
+    ranks, odd_ranks = divmod(world, etp * pp)
+    if not odd_ranks and (fit := divisors(gcd(experts, ranks), experts)[1:]):
         return f"EP {_one_of(fit)}"
     return None
 
@@ -142,12 +142,12 @@ def balance_off(config: Config) -> bool | None:
         return False
     if not config.known(_LOSSES):
         return None
-    told = loss if isinstance(loss, tuple) else (loss,)
+    losses = loss if isinstance(loss, tuple) else (loss,)
     unsaid = [knob for knob in (_KINDS, _LOSSES) if config.settings.said(knob) == DEFAULT]
     by_bias = config.on("moe_router_enable_expert_bias") and _LOSSES in unsaid
     if by_bias or len(unsaid) == 2:
         return None
-    return not any(told)
+    return not any(losses)
 
 
 # ---- context parallelism ----
@@ -198,9 +198,9 @@ def hierarchy_that_fits(config: Config) -> str | None:
     if cp is None or tp is None or heads is None or groups is None:
         return None
     fit = [
-        f"[{one}, {cp // one}]"
-        for one in divisors(cp, cp - 1)[1:]
-        if heads % (tp * one) == groups % (tp * one) == 0
+        f"[{size}, {cp // size}]"
+        for size in divisors(cp, cp - 1)[1:]
+        if heads % (tp * size) == groups % (tp * size) == 0
     ]
     if fit:
         return _one_of(fit)

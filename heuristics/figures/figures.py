@@ -187,10 +187,10 @@ def sum_ns(parts: Parts | None) -> int | None:
 
 def added(several: Iterable[Parts | None]) -> Counter[str]:
     """Lengths by kind, over all that tell them."""
-    found = Counter[str]()
-    for one in several:
-        found.update(one or {})
-    return found
+    total = Counter[str]()
+    for counts in several:
+        total.update(counts or {})
+    return total
 
 
 def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> float | None:
@@ -211,7 +211,7 @@ def figures_of(measurements: Sequence[RankMeasurements]) -> tuple[Figures, ...]:
 
 def _measured(place: int, rank: RankMeasurements) -> Figures:
     budget, a2a, sm, is_told = rank.budget, known(rank.a2a), rank.sm, rank.unseen is None
-    found = Figures(
+    figures = Figures(
         window_ns=budget.window_ns,
         judged_ns=start_of(rank).judged_ns,
         memory=rank.memory,
@@ -239,23 +239,23 @@ def _measured(place: int, rank: RankMeasurements) -> Figures:
         observed=_observed(rank),
     )
     if isinstance(account := rank.account, Account):
-        found = replace(
-            found,
+        figures = replace(
+            figures,
             starved_ns=account.launch_starved_ns,
             blocking_ns=account.blocking_ns if is_told else None,
             arrival_ns=account.arrival_ns,
             masked_ns=account.masked_ns,
         )
     if a2a:
-        found = replace(
-            found,
+        figures = replace(
+            figures,
             a2a_exposed_ns=a2a.exposed_ns,
             a2a_hidden_ns=a2a.hidden_ns,
             a2a_payload_ns=a2a.payload_ns,
             a2a_waiting_ns=known(a2a.waiting_like_ns),
             a2a_spans=a2a.spans,
         )
-    return found
+    return figures
 
 
 def unnamed_ns(rank: RankMeasurements) -> int:
@@ -291,7 +291,7 @@ def _observed(rank: RankMeasurements) -> Observed:
         gpu=of_known(gpu_named, gpu and gpu.name),
         capability=_capability(gpu.capability if gpu else None),
         dispatcher=detected.dispatcher,
-        gathers_unresolved=any(one.kind == "other_comm" for one in rank.unresolved),
+        gathers_unresolved=any(group.kind == "other_comm" for group in rank.unresolved),
         graph_frac=known(detected.graph_share_frac),
         recompute_modules=None if rank.recompute.missing is not None else tuple(sorted(again)),
         allocator_calls_per_step=None if calls is None or steps < 2 else calls / (steps - 1),
@@ -314,14 +314,14 @@ def _may_be_of_experts(rank: RankMeasurements) -> bool | None:
     any.
     """
     count = 0
-    for one in rank.unresolved:
-        if one.kind == "sendrecv_unresolved":
-            count += one.kernel_count
+    for group in rank.unresolved:
+        if group.kind == "sendrecv_unresolved":
+            count += group.kernel_count
     kinds = {*rank.budget.exposed_comm_by_kind_ns, *rank.budget.hidden_comm_by_kind_ns}
-    told = any(kind.startswith("ep_") for kind in kinds)
+    has_experts = any(kind.startswith("ep_") for kind in kinds)
     runs = bool(EXPERT_CLASSES & {*rank.budget.compute_by_class_ns})
     few = rank.steps.used and count < FEWEST.value * len(rank.steps.used)
-    if count and (told or not runs or few):
+    if count and (has_experts or not runs or few):
         return False
     return None
 

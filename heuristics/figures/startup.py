@@ -47,8 +47,12 @@ class Start:
             return cost
         alone_ns = cost.by_kind_ns.get("lazy_init", 0) if cost.by_kind_ns else self.loading_ns
         ns = max(0, cost.ns - min(self.loading_ns, alone_ns))
-        kinds = {kind: min(one, ns) for kind, one in cost.by_kind_ns.items() if kind != "lazy_init"}
-        step_ns = tuple(one * ns // cost.ns for one in cost.step_ns)
+        kinds = {
+            kind: min(of_kind, ns)
+            for kind, of_kind in cost.by_kind_ns.items()
+            if kind != "lazy_init"
+        }
+        step_ns = tuple(length * ns // cost.ns for length in cost.step_ns)
         return replace(cost, ns=ns, by_kind_ns=kinds, step_ns=step_ns)
 
 
@@ -80,11 +84,11 @@ class Startup:
 def startup_of(starts: Sequence[Start]) -> Startup | None:
     """Over all ranks; None where no rank has more than the limit."""
     ns = window_ns = rest_ns = busy_ns = 0
-    for one in starts:
-        ns += one.ns
-        window_ns += one.window_ns
-        rest_ns += one.judged_ns
-        busy_ns += one.busy_ns
+    for start in starts:
+        ns += start.ns
+        window_ns += start.window_ns
+        rest_ns += start.judged_ns
+        busy_ns += start.busy_ns
     if ns:
         return Startup(ns, ns / window_ns, busy_ns / rest_ns)
     return None

@@ -45,5 +45,5 @@ def unexplained(run: Run) -> bool:
     """Nothing tells what the host does while the GPU is idle: neither launches nor another
     cause.
     """
-    told = run.observed.absent_frac or {}
-    return not any(told.values()) and run.observed.allocator_calls_per_step is None
+    absent_frac = run.observed.absent_frac or {}
+    return not any(absent_frac.values()) and run.observed.allocator_calls_per_step is None

@@ -107,8 +107,8 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What would decide it and is not known of the run."""
         release = ("release",) if self.released(run) is None else ()
         gpu = ("gpu",) if self.on_gpu(run) is None else ()
-        asked = self.when.unknown(run) if self.when.holds(run) is None else ()
-        return (*release, *gpu, *dict.fromkeys(map(attrgetter("name"), asked)))
+        open_names = self.when.unknown(run) if self.when.holds(run) is None else ()
+        return (*release, *gpu, *dict.fromkeys(map(attrgetter("name"), open_names)))
 
     def on_gpu(self, run: Run) -> bool | None:
         gpu = run.gpu
@@ -140,10 +140,10 @@ def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
 @cache
 def incidents() -> Mapping[str, Row]:
     """Every row by its id. Raises `WrongRow`."""
-    found: dict[str, Row] = {}
+    by_id: dict[str, Row] = {}
     for subject in SUBJECTS:
-        found |= rows(subject)
-    return found
+        by_id |= rows(subject)
+    return by_id
 
 
 @cache
@@ -169,24 +169,24 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
 
     Of rows about one line, those that fit without an "if" stand for it; the others may be.
     """
-    found, certain = list[Met](), set[str]()
+    met, certain = list[Met](), set[str]()
     for row in incidents().values():
         if row.as_it_is and row.is_possible(run):
-            found.append(_met(row, run))
-            certain.update(() if found[-1].unknown else found[-1].lines)
-    told, sure = [], set[str]()
-    for one in found:
-        if one.unknown and certain & one.lines.keys():
-            one = replace(one, state="possible")
-        elif one.state != "possible":
-            sure.add(one.row.id)
-        told.append(one)
+            met.append(_met(row, run))
+            certain.update(() if met[-1].unknown else met[-1].lines)
+    judged, sure = [], set[str]()
+    for incident in met:
+        if incident.unknown and certain & incident.lines.keys():
+            incident = replace(incident, state="possible")
+        elif incident.state != "possible":
+            sure.add(incident.row.id)
+        judged.append(incident)
     kept = []
-    for one in told:
-        is_told = one.state != "possible" or one.lines or one.row.when.holds(run)
-        if is_told and sure.isdisjoint(one.row.unless):
-            kept.append(one)
-    return tuple(_told(one, run) for one in sorted(kept, key=_rank))
+    for incident in judged:
+        is_told = incident.state != "possible" or incident.lines or incident.row.when.holds(run)
+        if is_told and sure.isdisjoint(incident.row.unless):
+            kept.append(incident)
+    return tuple(_told(entry, run) for entry in sorted(kept, key=_rank))
 
 
 def _met(row: Row, run: Run) -> Met:
@@ -201,23 +201,23 @@ def _met(row: Row, run: Run) -> Met:
     return Met(row, state, unknown, lines, tuple(_sightings(row, lines, run)))
 
 
-def _rank(one: Met) -> tuple[int, bool, int]:
+def _rank(met: Met) -> tuple[int, bool, int]:
     """Seen before met; without an "if" before with one; what more of the run speaks for comes
     first.
     """
-    return STATES.index(one.state), bool(one.unknown), -len(one.seen)
+    return STATES.index(met.state), bool(met.unknown), -len(met.seen)
 
 
-def _told(one: Met, run: Run) -> Incident:
-    row = one.row
+def _told(met: Met, run: Run) -> Incident:
+    row = met.row
     return copied(
         Incident,
         row,
-        one,
+        met,
         what=RUNS.filled(row.what, run),
         cure=RUNS.filled(row.cure, run),
         releases=row.affected,
-        only_if=one.unknown,
+        only_if=met.unknown,
     )
 
 

@@ -152,12 +152,10 @@ class Fitting:
         """Sets that should fit by the parts that each module frees, the cheapest first; then the
         largest set, then whole layers.
         """
-        left = {rung: max(map(partial(_left, rung), plain)) for rung in self._ladder}
+        left = {way: max(map(partial(_left, way), plain)) for way in self._ladder}
         likely = sorted(
-            (rung for rung, size in left.items() if size <= self._room),
-            key=lambda rung: (
-                rung.cost_frac + _crowded(left[rung] / self.capacity, len(rung.modules))
-            ),
+            (way for way, size in left.items() if size <= self._room),
+            key=lambda way: way.cost_frac + _crowded(left[way] / self.capacity, len(way.modules)),
         )
         return list(dict.fromkeys([*likely[:3], *self._ladder[-1:], EVERYTHING]))
 

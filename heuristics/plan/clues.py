@@ -46,12 +46,8 @@ def fragmented(run: Run) -> bool:
     return any(map(_unallocated, run.log.out_of_memory)) or in_pieces(run.log) is not None
 
 
-def _unallocated(report: OutOfMemory) -> bool:
-    reserved, allocated, capacity = (
-        report.reserved_bytes,
-        report.allocated_bytes,
-        report.capacity_bytes,
-    )
+def _unallocated(fail: OutOfMemory) -> bool:
+    reserved, allocated, capacity = fail.reserved_bytes, fail.allocated_bytes, fail.capacity_bytes
     if reserved is None or allocated is None or capacity is None:
         return False
     return reserved - allocated >= WALL.value * capacity

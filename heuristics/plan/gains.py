@@ -227,8 +227,7 @@ def ceiling_frac(run: Run, wall: WallId, kinds: Kinds) -> float | None:
 def unmet(planned: Planned) -> list[Precondition]:
     """What keeps it out, releases last: an upgrade does not help where more is missing."""
     return sorted(
-        (need for need in planned.preconditions if need.stops),
-        key=lambda need: need.release is not None,
+        (one for one in planned.preconditions if one.stops), key=lambda one: one.release is not None
     )
 
 

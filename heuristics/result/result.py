@@ -101,7 +101,7 @@ class Merged(Section, frozen=True, kw_only=True):
 def rank_in_run(result: Result, rank: Rank) -> RankInRun | None:
     """What several ranks show of one of them; None where it was recorded alone."""
     ranks, index = () if result.run is UNSET else result.run.ranks, index_of(result, rank)
-    return next((one for one in ranks if one.index == index), None)
+    return next((entry for entry in ranks if entry.index == index), None)
 
 
 def late_rank(result: Result) -> Late | None:
@@ -113,4 +113,4 @@ def late_rank(result: Result) -> Late | None:
 
 def index_of(result: Result, rank: Rank) -> int:
     """The place of a rank in its own result."""
-    return next(index for index, one in enumerate(result.ranks) if one is rank)
+    return next(index for index, listed in enumerate(result.ranks) if listed is rank)

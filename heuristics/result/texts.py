@@ -45,9 +45,9 @@ def _in_struct(value: R, change: Change) -> R:
     new = {}
     for name, walk in _fields(type(value)):
         old = getattr(value, name)
-        one = _at(f".{name}", walk, old, change)
-        if one is not old:
-            new[name] = one
+        new_value = _at(f".{name}", walk, old, change)
+        if new_value is not old:
+            new[name] = new_value
     if new:
         return replace(value, **new)
     return value
@@ -74,7 +74,7 @@ def _fields(kind: type[Struct]) -> tuple[tuple[str, _Walk], ...]:
     """The fields that hold texts, each with what changes them."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    walks = ((one.name, _walk(one.type)) for one in info.fields)
+    walks = ((field.name, _walk(field.type)) for field in info.fields)
     return tuple((name, walk) for name, walk in walks if walk is not None)
 
 
@@ -94,21 +94,25 @@ def _walk(kind: inspect.Type) -> _Walk | None:
         case inspect.DataclassType(cls=cls) if cls is Missing:
             return _gap
         case inspect.UnionType(types=types):
-            inner = [walk for one in types if not isinstance(one, _BESIDE) and (walk := _walk(one))]
-            may_lack = any(isinstance(one, inspect.NoneType) for one in types)
+            inner = [
+                walk
+                for member in types
+                if not isinstance(member, _BESIDE) and (walk := _walk(member))
+            ]
+            may_lack = any(isinstance(member, inspect.NoneType) for member in types)
             if inner:
                 return _of_union(inner[0])
             if may_lack:
                 return _if_gap
             return None
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            if each := _walk(item):
-                return _of_list(each)
+            if walk_item := _walk(item):
+                return _of_list(walk_item)
             return None
         case inspect.TupleType(item_types=items):
             walks = [*filter(None, map(_walk, items))]
             if walks:
-                return _of_list(next((one for one in walks if one is not _if_gap), _if_gap))
+                return _of_list(next((walk for walk in walks if walk is not _if_gap), _if_gap))
             return None
         case inspect.DictType(key_type=key, value_type=inner_type):
             return _of_table(_walk(key), _walk(inner_type))
@@ -133,14 +137,14 @@ def _of_list(walk: _Walk) -> _Walk:
     def of(value: Any, change: Change) -> Any:
         if not isinstance(value, tuple | list):  # not told, or absent
             return value
-        if walk is _if_gap and not any(isinstance(one, Missing) for one in value):
+        if walk is _if_gap and not any(isinstance(part, Missing) for part in value):
             return value
         kept, is_changed = [], False
         for place, old in enumerate(value):
-            one = _at(f"[{place}]", walk, old, change)
-            is_changed |= one is not old
-            if one is not None or old is None:
-                kept.append(one)
+            new_value = _at(f"[{place}]", walk, old, change)
+            is_changed |= new_value is not old
+            if new_value is not None or old is None:
+                kept.append(new_value)
         return tuple(kept) if is_changed else value
 
     return of
@@ -154,10 +158,10 @@ def _of_table(key: _Walk | None, inner: _Walk | None) -> _Walk | None:
         if not isinstance(value, Mapping):
             return value
         new = {}
-        for name, one in value.items():
+        for name, inner_value in value.items():
             shown = name if key is None else key(name, change)
-            new[shown] = one if inner is None else _at("", inner, one, change)
-        if all(new.get(name, one) is one for name, one in value.items()):
+            new[shown] = inner_value if inner is None else _at("", inner, inner_value, change)
+        if all(new.get(name, old_value) is old_value for name, old_value in value.items()):
             return value
         return new
 

@@ -108,7 +108,7 @@ class Run(Remembering):
         return self.after[key]
 
     def _changed(self, changes: Values) -> Run:
-        outdated = {name: None for name, one in OPTIONS.items() if {*one.knobs} & {*changes}}
+        outdated = {name: None for name, option in OPTIONS.items() if {*option.knobs} & {*changes}}
         given = replace(self.given, **outdated)  # type: ignore[arg-type]
         return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 

@@ -79,17 +79,17 @@ def deeper(run: Run) -> Iterator[dict[str, Value]]:
     if layers is None:
         yield {PP: 2 * pp}
         return
-    others, is_named = without_others(run), run.config.pp_layout is not None
+    no_others, is_named = without_others(run), run.config.pp_layout is not None
     for size in range(2 * pp, layers + 1, pp):
         if not _ranks_allow(run, size):
             continue
-        if not layers % (size * (run.config.vpp or 1)) and not is_named and not others:
+        if not layers % (size * (run.config.vpp or 1)) and not is_named and not no_others:
             yield {PP: size}
         elif not run.config.core_before("0.13.0"):
-            found = even_layout(run.changed({PP: size, STAGE_LAYOUT: None}), run.config.vpp or 1)
-            if found is not None:
-                count: Value = found[1] if found[1] > 1 else None
-                yield {PP: size, STAGE_LAYOUT: found[0], VIRTUAL_STAGES: count, **others}
+            layout = even_layout(run.changed({PP: size, STAGE_LAYOUT: None}), run.config.vpp or 1)
+            if layout is not None:
+                count: Value = layout[1] if layout[1] > 1 else None
+                yield {PP: size, STAGE_LAYOUT: layout[0], VIRTUAL_STAGES: count, **no_others}
 
 
 def without_others(run: Run) -> Values:
@@ -104,8 +104,8 @@ def fewer_stages(run: Run) -> int | None:
     pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
     if pp is None or pp % 2 or run.config.pp_layout:
         return None
-    each = 1 if pp == 2 else pp // 2 * vpp
-    if layers is not None and layers % each:
+    stage_layers = 1 if pp == 2 else pp // 2 * vpp
+    if layers is not None and layers % stage_layers:
         return None
     return pp // 2
 
@@ -129,8 +129,8 @@ def virtual_stages(run: Run) -> int | None:
     layers, pp = run.config.positive("num_layers"), run.config.pp
     if layers is None or pp is None or layers % pp:
         return None
-    each = layers // pp
-    several = divisors(each, each)[1:]
+    stage_layers = layers // pp
+    several = divisors(stage_layers, stage_layers)[1:]
     if several:
         return several[(len(several) - 1) // 2]
     return None
@@ -147,12 +147,12 @@ def present_layout(run: Run) -> str | None:
         return None
     stages = pp * (config.vpp or 1)
     first, last = (config.on(knob) is True for knob in OTHER_LAYOUTS[3:])
-    each, rest = divmod(layers + first + last, stages)
-    if rest or stages < 2 or each < 2:
+    held, left_over = divmod(layers + first + last, stages)
+    if left_over or stages < 2 or held < 2:
         return None
-    middle = [_LAYER * each] * (stages - 2)
+    middle = [_LAYER * held] * (stages - 2)
     mtp = _PREDICTION * (config.positive("mtp_num_layers") or 0)
-    ends = _EMBEDDING + _LAYER * (each - first), _LAYER * (each - last) + mtp + _LOSS
+    ends = _EMBEDDING + _LAYER * (held - first), _LAYER * (held - last) + mtp + _LOSS
     return "|".join((ends[0], *middle, ends[1]))
 
 

@@ -39,11 +39,11 @@ MEASURE: Final = (
 def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
     """Turn a plan into experiments in its order; without fixes, the baseline and the levers."""
     wall = plan.fixes[0].fix.wall if plan.fixes else None
-    of_wall, others = list[Planned](), list[Planned]()
-    for one in plan.fixes:
-        (of_wall if one.fix.wall == wall else others).append(one)
+    of_wall, of_others = list[Planned](), list[Planned]()
+    for planned in plan.fixes:
+        (of_wall if planned.fix.wall == wall else of_others).append(planned)
     same = tuple(_experiments(run, of_wall))
-    later = tuple(_experiments(run, (*others, *plan.levers)))
+    later = tuple(_experiments(run, (*of_others, *plan.levers)))
     title = say("workflow.baseline-that-fits" if run.does_not_fit else "workflow.baseline")
     baseline = Experiment(
         say("workflow.baseline-corrected") if _refused_knobs(run) else title,
@@ -90,7 +90,7 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> Texts:
 
 def _refused_knobs(run: Run) -> set[str]:
     """Knobs of the rules that refuse the run as it is."""
-    return set(chain.from_iterable(one.knobs for one in errors(run)))
+    return set(chain.from_iterable(rule.knobs for rule in errors(run)))
 
 
 def _graphs(run: Run) -> str:
@@ -99,14 +99,14 @@ def _graphs(run: Run) -> str:
     impl, held = run.config.graph_impl, run.config.graph_parts or ()
     if impl not in ("none", "local", "transformer_engine"):
         return ""
-    return " ".join((impl, *(one for one in held if one in GRAPH_MODULES)))
+    return " ".join((impl, *(module for module in held if module in GRAPH_MODULES)))
 
 
 def _experiments(run: Run, several: Iterable[Planned]) -> Iterator[Experiment]:
     """One experiment of each, or one for each arm where no guide names a winner."""
     for planned in several:
         fix = planned.fix
-        then, others = _after(run, fix.wall), ", ".join(planned.shares_with)
+        then, shared = _after(run, fix.wall), ", ".join(planned.shares_with)
         made = Experiment(
             fix.title,
             fix.id,
@@ -114,8 +114,8 @@ def _experiments(run: Run, several: Iterable[Planned]) -> Iterator[Experiment]:
             held_fixed(run, fix.varies),
             (*MEASURE, fix.verify),
             int(STEPS.value),
-            say("workflow.keep-of-shared", after=then, others=others)
-            if others
+            say("workflow.keep-of-shared", after=then, others=shared)
+            if shared
             else say("workflow.keep", after=then),
         )
         arms = tuple(fix.arms(run))
@@ -128,10 +128,10 @@ def _experiments(run: Run, several: Iterable[Planned]) -> Iterator[Experiment]:
 
 def _after(run: Run, wall: WallId) -> str:
     """The largest other wall by what it costs today; without costs, the workflow's order."""
-    others = {**run.total_frac, wall: 0.0}
-    largest = max(others, key=others.__getitem__)
-    if others[largest] > 0:
-        return say("workflow.largest-next", wall=spoken(largest), cost_frac=others[largest])
+    costs = {**run.total_frac, wall: 0.0}
+    largest = max(costs, key=costs.__getitem__)
+    if costs[largest] > 0:
+        return say("workflow.largest-next", wall=spoken(largest), cost_frac=costs[largest])
     following = WALL_IDS[WALL_IDS.index(wall) + 1 :]
     if following:
         return say("workflow.usual-next", wall=spoken(following[0]))

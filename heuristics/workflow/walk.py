@@ -87,7 +87,7 @@ _ROWS: Final = read_rows(
 
 
 def _by_row(row: _Row, run: Run) -> Judged:
-    says = next(one for one in row.says if one.when.holds(run))
+    says = next(word for word in row.says if word.when.holds(run))
     filled = partial(RUNS.filled, of=run, words=_WORDS)
     because, advice, tells = map(filled, (says.because, says.advice, says.tells))
     return Judged(says.state, because, advice, says.fix, not_given(tells, run.given) or tells)
@@ -99,13 +99,13 @@ def _by_rule(rule: Rule, run: Run) -> Judged:
     releases = releases_of(config)
     if not rule.in_force(releases) or rule.applies(releases) is False:
         return Judged("not_applicable", say("workflow.no-rule-of-these-releases"))
-    asked, holds = rule.asked(config), rule.holds(config)
-    if asked is False or (asked is None and holds is not True):
+    is_asked, holds = rule.asked(config), rule.holds(config)
+    if is_asked is False or (is_asked is None and holds is not True):
         figures = rule.feature.figures(config) if rule.feature else ""
-        if asked is None:
+        if is_asked is None:
             return _unknown(figures, rule, config)
         return Judged("not_applicable", figures)
-    figures = ", ".join(one.figures(config) for one in (rule.needs, rule.forbids) if one)
+    figures = ", ".join(asks.figures(config) for asks in (rule.needs, rule.forbids) if asks)
     if holds is None:
         return _unknown(figures, rule, config)
     if holds:

@@ -318,8 +318,8 @@ def _summed(groups: Sequence[_Group]) -> Exchanges:
     differing.sort(key=_size)
     shown, left_out = differing[: int(ROWS.value)], differing[int(ROWS.value) :]
     whole = [*shown, _one(left_out), same]
-    base_ns = _rounded(group.base.work_ns for group in whole)
-    new_ns = _rounded(group.new.work_ns for group in whole)
+    base_ns = _rounded(part.base.work_ns for part in whole)
+    new_ns = _rounded(part.new.work_ns for part in whole)
     rows = tuple(map(_row, shown, base_ns, new_ns))
     left_out_sum, same_sum = map(_sum, whole[-2:], base_ns[-2:], new_ns[-2:])
     return Exchanges(rows, same_sum, len(left_out), left_out_sum)

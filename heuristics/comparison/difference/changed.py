@@ -102,14 +102,9 @@ def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 
 def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     for package in PACKAGES:
-        (mine, my_source), (theirs, their_source) = (
-            _version(base.result, package),
-            _version(new.result, package),
-        )
-        if pair := differing(mine, theirs):
-            yield difference(
-                f"version.{package}", *pair, max(my_source, their_source, key=_TRUST.index)
-            )
+        (was, by), (now, now_by) = _version(base.result, package), _version(new.result, package)
+        if pair := differing(was, now):
+            yield difference(f"version.{package}", *pair, max(by, now_by, key=_TRUST.index))
 
 
 def _version(result: Result, package: str) -> tuple[str | None, Source]:

@@ -86,13 +86,12 @@ class View(Remembering):
         return f"{after} -> {before}"
 
 
-def turned(struct: T) -> T:
+def turned(old: T) -> T:
     """The same difference seen from the other side: base is new, and what has a sign has the
     other.
     """
     return replace(
-        struct,
-        **{name: _turned(name, getattr(struct, _other(name))) for name in struct.__struct_fields__},
+        old, **{name: _turned(name, getattr(old, _other(name))) for name in old.__struct_fields__}
     )
 
 

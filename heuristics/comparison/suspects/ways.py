@@ -110,13 +110,10 @@ def way_of(row_name: str, view: View) -> Way | None:
         return None
     (row,) = rows
     work_ns: dict[KernelChange | Literal["blocks"], float] = defaultdict(float)
-    for kernel in view.facts.kernels:
-        if kernel.key == row_name:
-            sides = (
-                (kernel.base_each_ns or 0) * kernel.base_count,
-                (kernel.new_each_ns or 0) * kernel.new_count,
-            )
-            work_ns["blocks" if _has_other_blocks(kernel) else kernel.change] += max(sides)
+    for one in view.facts.kernels:
+        if one.key == row_name:
+            sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
+            work_ns["blocks" if _has_other_blocks(one) else one.change] += max(sides)
     gone = part_of(work_ns["gone"], row.base_ns) or 0.0
     came = part_of(work_ns["new"], row.new_ns) or 0.0
     if min(gone, came) >= QUARTER.value:
