@@ -94,7 +94,7 @@ _enter: Final = partial(enter_sided, Sides, ("base", "new"))
 
 
 def _shows(of: Callable[[Subject], object]) -> Callable[[Subject], object]:
-    """A function that is what a side shows."""
+    """Enters a function as a fact of each side, under its own name."""
     _enter(of.__name__, of)
     return of
 

@@ -63,6 +63,7 @@ def why_no_run(run: Subject, earlier: Sequence[Subject], comparable: Comparable)
         return say("comparison.no-run-of-base", differ=differ)
     if not run.rank.steps.found:
         return say("comparison.run-without-steps")
+    # the same recording twice would make runs vary less than they do
     if any(
         same_recording(run.rank, other.rank) and run.logged_ns == other.logged_ns
         for other in earlier

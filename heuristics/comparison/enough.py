@@ -59,9 +59,9 @@ def _lower_ends(result: Result) -> Iterator[float]:
             yield least
 
 
-def _questions(several: bool) -> Iterator[Question]:
+def _questions(has_ranks: bool) -> Iterator[Question]:
     """Recordings that can be compared, the one of fewest steps first."""
-    yield Question.RANKS if several else Question.WALLS
+    yield Question.RANKS if has_ranks else Question.WALLS
     yield Question.REGRESSION
 
 

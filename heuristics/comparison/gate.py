@@ -26,15 +26,15 @@ class Asked:
     not_comparable: GateAnswer = "fail"
 
 
-def gate_of(size: ComparedSize | None, judged: Judged, asked: Asked) -> Gate:
+def gate_of(size: ComparedSize | None, judged: Judged, request: Asked) -> Gate:
     """The gate with its answer, which decides how the command ends. `size`: None where there is
     none.
     """
-    open_ = asked.undecided
+    open_ = request.undecided
     if judged.verdict == "not_comparable":
-        open_ = asked.not_comparable
-    state, because = _judged(size, judged, asked.limit_frac)
-    return Gate(asked.limit_frac, state, because, _ANSWERS.get(state, open_))
+        open_ = request.not_comparable
+    state, because = _judged(size, judged, request.limit_frac)
+    return Gate(request.limit_frac, state, because, _ANSWERS.get(state, open_))
 
 
 def _judged(size: ComparedSize | None, judged: Judged, limit_frac: float) -> tuple[GateState, str]:

@@ -84,9 +84,9 @@ def _on(result: Result, gpu: int | None, side: str) -> Rank:
     for rank in result.ranks:
         if gpu is None or rank.device == gpu:
             return rank
-    there = ", ".join(map(str, sorted({rank.device for rank in result.ranks})))
+    devices = ", ".join(map(str, sorted({rank.device for rank in result.ranks})))
     raise EmptySelection(
-        f"{side} has no GPU {gpu}; it has {there}. Give --{side}-gpu {there.split(',')[0]}"
+        f"{side} has no GPU {gpu}; it has {devices}. Give --{side}-gpu {devices.split(',')[0]}"
     )
 
 

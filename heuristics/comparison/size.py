@@ -159,6 +159,7 @@ def _between_runs(interval: Interval, runs: Runs, base_ns: Lengths, new_ns: Leng
 def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: Subject) -> Judged:
     """The verdict on two recordings."""
     beside_it = list(_traces_beside_logs(size, base.rank, new.rank))
+    # neither one recording nor windows decide what is other work
     if comparable.state != "no":
         if same_recording(base.rank, new.rank) and size.delta_ns == 0 and size.source == "trace":
             return Judged("no_change", (say("comparison.one-recording"),), "", same=True)

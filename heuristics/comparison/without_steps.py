@@ -75,6 +75,7 @@ def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict
     """Where launches of the same kernels, as many on both sides, make most of the difference beyond
     their error; or where they are nearly all there is, and neither they nor the whole differ.
     """
+    # windows of other or fewer launches hold another amount of work
     kernels = [sum(counts_of(side, attrgetter("name")).values()) for side in (base, new)]
     if not same_count(*kernels) or (shared_work_frac(base, new) or 0.0) < NEARLY_ALL.value:
         return None

@@ -131,8 +131,8 @@ def _input_bytes(base: Subject, new: Subject) -> Heard:
 def _batch(base: Subject, new: Subject) -> Heard:
     """Whether not all of several input copies are larger by one factor."""
     before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
-    several = len(before) > 1 and _input_bytes(base, new) is False
-    if several and len(_factors(before, after)) == 1:
+    is_other = len(before) > 1 and _input_bytes(base, new) is False
+    if is_other and len(_factors(before, after)) == 1:
         return False
     return None
 

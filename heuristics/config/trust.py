@@ -92,8 +92,8 @@ def given_settings(given: Given) -> Settings:
         "--routing": _ROUTINGS.get(given.routing, {}),
         "--env": {f"env.{name}": text for name, _, text in variables},
     }
-    for option, several in values.items():
-        by_knob |= settings(several, option).by_knob
+    for option, option_values in values.items():
+        by_knob |= settings(option_values, option).by_knob
     return Settings(by_knob)
 
 

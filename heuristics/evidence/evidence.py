@@ -208,6 +208,7 @@ def without_waits(wall: Wall, late: LateRank | None) -> Wall:
     says.
     """
     whole_ns, frac = known(wall.cost_ns), known(wall.cost_frac)
+    # the waiting for a late rank is paid in communication alone
     if wall.id != "communication" or not whole_ns or late is None or not late.waits_ns:
         return wall
     exposed_ns, waits_ns = late.exposed_ns or {}, late.waits_ns

@@ -84,12 +84,12 @@ def observed_by(ranks: Ranks) -> Observed:
     return Observed(**observed)
 
 
-def _together(several: Iterable[object], name: str) -> Any:
+def _together(items: Iterable[object], name: str) -> Any:
     """Of what they show one by one: yes of any, the largest number, what all that show any show
     alike.
     """
     values = []
-    for item in several:
+    for item in items:
         value = known(attrgetter(name)(item))
         if value is not None:
             values.append(value)

@@ -136,18 +136,18 @@ def _between(config: Config) -> tuple[int, int] | None:
 @told_by(_FIRST, _LAST, "num_layers", PP)
 def middle_fits(config: Config) -> bool | None:
     """What is left for the stages between divides, and is none where no stage is left."""
-    if (left := _between(config)) is None:
+    if (middle := _between(config)) is None:
         return None
-    layers, stages = left
+    layers, stages = middle
     return bool(layers) == bool(stages) and not (stages and layers % stages)
 
 
 @told_by(_FIRST, _LAST, "num_layers", PP, VIRTUAL_STAGES)
 def virtual_fits(config: Config) -> bool | None:
     """Virtual stages divide the layers of the first, the last and the stages between."""
-    left, virtual = _between(config), config.count(VIRTUAL_STAGES)
-    if left is None or not virtual:
+    middle, virtual = _between(config), config.count(VIRTUAL_STAGES)
+    if middle is None or not virtual:
         return None
-    layers, stages = left
+    layers, stages = middle
     counts = (config.count(_FIRST), config.count(_LAST), layers // stages if stages else 0)
     return not any(count % virtual for count in counts if count is not None)

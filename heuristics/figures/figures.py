@@ -185,10 +185,10 @@ def sum_ns(parts: Parts | None) -> int | None:
     return sum(parts.values())
 
 
-def added(several: Iterable[Parts | None]) -> Counter[str]:
+def added(parts: Iterable[Parts | None]) -> Counter[str]:
     """Lengths by kind, over all that tell them."""
     total = Counter[str]()
-    for counts in several:
+    for counts in parts:
         total.update(counts or {})
     return total
 
@@ -197,9 +197,9 @@ def frac_of(ranks: Iterable[Figures], name: str, whole: str = "window_ns") -> fl
     """One length as part of another, by their names, over ranks that tell both; None: none does."""
     part_ns, whole_ns = 0, 0
     for rank in ranks:
-        ns, of = map(known, attrgetter(name, whole)(rank))
-        if ns is not None and of:
-            part_ns, whole_ns = part_ns + ns, whole_ns + of
+        ns, of_ns = map(known, attrgetter(name, whole)(rank))
+        if ns is not None and of_ns:
+            part_ns, whole_ns = part_ns + ns, whole_ns + of_ns
     if whole_ns:
         return float(part_ns / whole_ns)
     return None

@@ -184,10 +184,10 @@ def _data_overlap(case: Case) -> Iterator[Found]:
 
 
 def _one_queue(case: Case) -> dict[str, str]:
-    several = connections(case.run, ep_overlap=case.files.ep_overlap)
-    if several == 1 or not case.files.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
+    queues = connections(case.run, ep_overlap=case.files.ep_overlap)
+    if queues == 1 or not case.files.env_is("CUDA_DEVICE_MAX_CONNECTIONS", "1"):
         return {}
-    return {say("findings.one-queue"): f"CUDA_DEVICE_MAX_CONNECTIONS={several}"}
+    return {say("findings.one-queue"): f"CUDA_DEVICE_MAX_CONNECTIONS={queues}"}
 
 
 def _because(causes: Mapping[str, str], checks: str) -> Found:

@@ -85,9 +85,10 @@ def _place(defect: Defect, order: Mapping[str, int]) -> int:
     return min(places)
 
 
-def _add(entries: list[Defect], new: Defect, by_id: str | None) -> None:
+def _add(entries: list[Defect], new: Defect, told_id: str | None) -> None:
     for at, old in enumerate(entries):
-        if by_id is not None and old.tells(by_id):
+        if told_id is not None and old.tells(told_id):
+            # who says that it does not run as written says more than a warning
             is_better = old.kind in ("warned", "no_effect") and new.kind == "not_as_written"
             words = new if is_better else old
             entries[at] = replace(
@@ -103,8 +104,8 @@ def _add(entries: list[Defect], new: Defect, by_id: str | None) -> None:
     entries.append(new)
 
 
-def _once(several: Iterable[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(several))
+def _once(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))
 
 
 def _printed(entry: Defect) -> Iterator[str]:

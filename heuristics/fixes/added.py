@@ -31,12 +31,12 @@ def added_fixes() -> Catalogue:
     for entry in offered("moe_diag.fixes"):
         with left_out_if_wrong(entry):
             loaded = entry.load()
-            several = {fix.id: fix for fix in ([loaded] if isinstance(loaded, Fix) else loaded)}
-            for fix in several.values():
+            own_fixes = {fix.id: fix for fix in ([loaded] if isinstance(loaded, Fix) else loaded)}
+            for fix in own_fixes.values():
                 _check(fix, fixes)
             fixes |= {
                 number: _guarded(replace(fix, sources=(name_of(entry), *fix.sources)), entry)
-                for number, fix in several.items()
+                for number, fix in own_fixes.items()
             }
     return fixes
 

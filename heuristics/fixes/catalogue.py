@@ -44,7 +44,7 @@ def _read() -> dict[WallId, list[Fix]]:
     rows = {wall: written("heuristics.fixes", f"{wall}.toml") for wall in WALL_IDS}
     by_id = ChainMap(*rows.values())
     return {
-        wall: [_fix(wall, number, by_id) for number in several] for wall, several in rows.items()
+        wall: [_fix(wall, number, by_id) for number in numbered] for wall, numbered in rows.items()
     }
 
 
@@ -133,13 +133,13 @@ def _need(written: str | Mapping[str, Any]) -> Needing:
     return shared_needs()[written].of
 
 
-def _needed(several: tuple[Needing, ...], run: Run) -> Needs:
-    return tuple(need for needing in several for need in needing(run))
+def _needed(needings: tuple[Needing, ...], run: Run) -> Needs:
+    return tuple(need for needing in needings for need in needing(run))
 
 
 _FIXES: Final = _read()
 WALL_ORDER: Final[Mapping[WallId, Texts]] = {
-    wall: tuple(fix.id for fix in several) for wall, several in _FIXES.items()
+    wall: tuple(fix.id for fix in wall_fixes) for wall, wall_fixes in _FIXES.items()
 }
 """Fix ids by wall, in the order to try them."""
 _OFFLOAD, _STATE_OFFLOAD = "MEM-6", "MEM-7"
@@ -150,8 +150,8 @@ ROOM_ORDER.insert(ROOM_ORDER.index(_STATE_OFFLOAD), _OFFLOAD)
 v0.6.0, skill perf-moe-optimization-workflow, Phase 1)."""
 CATALOGUE: Final[Catalogue] = {
     fix.id: fix
-    for several in _FIXES.values()
-    for fix in sorted(several, key=lambda fix: int(fix.id.partition("-")[2]))
+    for fix_list in _FIXES.values()
+    for fix in sorted(fix_list, key=lambda fix: int(fix.id.partition("-")[2]))
 }
 """Fix id (COM-2) -> fix, by wall and number."""
 

@@ -106,6 +106,7 @@ class _Asked:
         broken = self.broken(whole)
         if not broken:
             return whole, []
+        # as many modules as possible
         for count in range(len(whole.modules) - 1, 0, -1):
             for modules in combinations(whole.modules, count):
                 kept = whole._replace(modules=modules)
@@ -114,7 +115,6 @@ class _Asked:
         return Graphs("none", ()), [*map(partial(self._of_all, whole), broken)]
 
     def _left_out(self, kept: Graphs) -> list[Refusal]:
-        """Why each other module of the row is left out."""
         refusals = []
         for module in self.row.answer:
             if module not in kept.modules:
@@ -142,10 +142,10 @@ class _Asked:
             return self.row.then, []
         allowed, refused = [], []
         for step in self.row.then:
-            more = Graphs("full_iteration", ())
+            larger = Graphs("full_iteration", ())
             if step in GRAPH_MODULES:
-                more = graphs._replace(modules=(*graphs.modules, step))
-            against = self._refusals(step, more)
+                larger = graphs._replace(modules=(*graphs.modules, step))
+            against = self._refusals(step, larger)
             if not against:
                 allowed.append(step)
             refused += against

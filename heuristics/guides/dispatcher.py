@@ -85,6 +85,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     now = run.active.dispatcher
     if now not in ("none", "unknown") and now != first and run.config.stage != "bring_up":
         share = ep_share(run)
+        # exchanges cost too little for another dispatcher to pay
         if share is not None and share < WALL.value and not run.config.memory_tight:
             first, candidates, row, asks = now, (now,), replace(row, id=NOT_FIRST, settings=()), ()
             notes = [say("guides.costs-little", share_frac=share)]

@@ -186,7 +186,7 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
         is_told = incident.state != "possible" or incident.lines or incident.row.when.holds(run)
         if is_told and sure.isdisjoint(incident.row.unless):
             kept.append(incident)
-    return tuple(_told(entry, run) for entry in sorted(kept, key=_rank))
+    return tuple(_as_incident(entry, run) for entry in sorted(kept, key=_rank))
 
 
 def _met(row: Row, run: Run) -> Met:
@@ -208,7 +208,7 @@ def _rank(met: Met) -> tuple[int, bool, int]:
     return STATES.index(met.state), bool(met.unknown), -len(met.seen)
 
 
-def _told(met: Met, run: Run) -> Incident:
+def _as_incident(met: Met, run: Run) -> Incident:
     row = met.row
     return copied(
         Incident,

@@ -128,9 +128,9 @@ def judge_files(
     for incident in published:
         if incident.state != "possible" and not incident.only_if:
             better |= dict.fromkeys(incident.explains, incident.id)
-    left = tuple(failure for failure in failures if failure.id not in better)
+    failures_kept = tuple(failure for failure in failures if failure.id not in better)
     kept = tuple(entry for entry in findings if entry.id not in better)
-    defects = defects_of(run, broken, kept, left, own)
+    defects = defects_of(run, broken, kept, failures_kept, own)
     rates, told_by = _throughput(run, steady, evidence), {**better}
     for defect in reversed(defects):
         told_by |= dict.fromkeys((defect.id, *defect.of), defect.id)
@@ -140,7 +140,7 @@ def judge_files(
         answers=planned.answers,
         problems=problems,
         findings=(
-            *(replace(entry, same_as=_other(told_by, entry.id)) for entry in findings),
+            *(replace(entry, same_as=_teller(told_by, entry.id)) for entry in findings),
             *(_failure(failure, told_by, broken, better) for failure in failures),
         ),
         defects=tuple(replace(entry, set=_written(entry.set)) for entry in defects),
@@ -170,11 +170,11 @@ def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[
     """
     if refused:
         return False
-    read, left = entries_of(run.settings, problems)
+    read, unread = entries_of(run.settings, problems)
     if (framework := run.settings.framework) and framework in PROGRAMS:
         why = say("findings.of-program", program=PROGRAMS[framework])
-    elif left and left >= read:
-        why = say("findings.hardly-read", read=read, unread=left)
+    elif unread and unread >= read:
+        why = say("findings.hardly-read", read=read, unread=unread)
     else:
         return True
     return Missing("", why, say("findings.give-megatron"))
@@ -185,7 +185,7 @@ def _written(values: Values) -> Values:
     return {knob: "null" if value is None else value for knob, value in values.items()}
 
 
-def _other(told_by: Mapping[str, str], id: str) -> str:
+def _teller(told_by: Mapping[str, str], id: str) -> str:
     """The entry of the defects that tells it, where that is another's."""
     entry = told_by.get(id, "")
     if entry == id:
@@ -213,7 +213,7 @@ def _broken(
     by_knob, rules_broken = run.config.written.by_knob, []
     for rule in broken:
         seen = tuple(SetAt(knob, by_knob[knob].said) for knob in rule.knobs if knob in by_knob)
-        rules_broken.append(copied(BrokenRule, rule, seen=seen, same_as=_other(told_by, rule.id)))
+        rules_broken.append(copied(BrokenRule, rule, seen=seen, same_as=_teller(told_by, rule.id)))
     return tuple(rules_broken)
 
 
@@ -268,7 +268,7 @@ def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed |
 
 
 def _no_peak(run: Run) -> Missing:
-    """Asks for what is not known alone."""
+    """Its cure names only the options that are missing."""
     missing = []
     if run.gpu is None:
         missing.append("--gpu-model")

@@ -73,11 +73,11 @@ def _is_replayed(cause: Tried) -> bool:
     return cause.replayed is not None
 
 
-def _most(run: MeasuredRun, several: Iterable[Tried]) -> Tried | None:
+def _most(run: MeasuredRun, candidates: Iterable[Tried]) -> Tried | None:
     """What saves the most; of several that save as much, to a hundredth of the step, that of fewest
     ranks.
     """
-    causes = [*several]
+    causes = [*candidates]
     most_ns = max((cause.saved_ns for cause in causes), default=0.0)
     as_much = [cause for cause in causes if cause.saved_ns >= most_ns - COST.value * run.step_ns]
     return min(
@@ -92,41 +92,41 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     saves.
     """
     # All kernels of one step tell a device.
-    several = edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
+    repeated = edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
     least_ns = COST.value * run.step_ns
-    if _surely(edit.cost_ns, edit, several) < least_ns:
+    if _surely(edit.cost_ns, edit, repeated) < least_ns:
         return None
     cause = _replayed(run, edit)
-    if min(cause.saved_ns, _surely_saved(cause, several)) < least_ns:
+    if min(cause.saved_ns, _surely_saved(cause, repeated)) < least_ns:
         return None
     worth_ns = max(cause.saved_ns, cause.cost_ns)
     if edit.cause in _ALL_SHARE:
         worth_ns = cause.saved_ns if cause.replayed else 0.0
-    if worth_ns >= _least(cause, several).value * run.step_ns:
+    if worth_ns >= _least(cause, repeated).value * run.step_ns:
         return _with_all(run, cause)
     return None
 
 
-def _least(cause: Tried, several: bool) -> Limit:
+def _least(cause: Tried, repeated: bool) -> Limit:
     """Half a wall, of what comes once, of what healthy runs have some of, and of what cannot be
     replayed.
     """
-    if not several or cause.edit.ordinary or cause.replayed is None:
+    if not repeated or cause.edit.ordinary or cause.replayed is None:
         return HALF_A_WALL
     return COST
 
 
-def _surely(values: FloatArray, edit: Edit, several: bool) -> float:
-    if several:
+def _surely(values: FloatArray, edit: Edit, repeated: bool) -> float:
+    if repeated:
         return at_least(values, edit)
     return mean(values)
 
 
-def _surely_saved(cause: Tried, several: bool) -> float:
+def _surely_saved(cause: Tried, repeated: bool) -> float:
     """Any host pauses, so that pauses must save it surely; of others their own time tells it."""
     if cause.replayed is None or cause.edit.cause is not Cause.ROTATING_JITTER:
         return cause.saved_ns
-    return _surely(cause.replayed.saved_ns, cause.edit, several)
+    return _surely(cause.replayed.saved_ns, cause.edit, repeated)
 
 
 def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
@@ -138,7 +138,7 @@ def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
 
 
 def _with_all(run: MeasuredRun, cause: Tried) -> Tried:
-    """The same with all that goes with it."""
+    """The cause replayed with what goes with it too (`Edit.whole`), where that can be."""
     if cause.replayed is None or cause.edit.whole is None:
         return cause
     replayed = replay_without(run, replace(cause.edit, edited=cause.edit.whole))

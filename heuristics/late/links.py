@@ -74,9 +74,9 @@ def _of_groups(run: MeasuredRun) -> Edits:
     of_rank = beyond @ member
     by_node = [run.nodes == node for node in distinct(run.nodes)]
     on_all = [nodes for nodes in by_node if member[slow][:, nodes].any(axis=1).all()]
-    several = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
+    masks = [of_rank >= _NEARLY * of_rank.max(), of_rank > 0, *on_all]
     groups = []
-    for mask in several:
+    for mask in masks:
         if mask.all():
             continue
         passing = member @ mask

@@ -167,18 +167,18 @@ def near(machine: Machine, among: Sequence[Published]) -> tuple[Near, ...]:
     return tuple(sorted(nearby, key=attrgetter("far")))
 
 
-def _near(machine: Machine, of: Published) -> Near | None:
-    same_model, same_gpu = of.model == machine.model, of.gpu == machine.gpu
+def _near(machine: Machine, layout: Published) -> Near | None:
+    same_model, same_gpu = layout.model == machine.model, layout.gpu == machine.gpu
     if not same_model and not same_gpu:
         return None
-    far = LESSER.value * (abs(log2(of.gpus / machine.gpus)) if of.gpus else 0)
+    far = LESSER.value * (abs(log2(layout.gpus / machine.gpus)) if layout.gpus else 0)
     if not same_model:
-        theirs = _weights()[of.model]
+        theirs = _weights()[layout.model]
         far += abs(log2(theirs.total / machine.weight.total))
         far += LESSER.value * abs(log2(theirs.active / machine.weight.active))
     elif not same_gpu:
-        far += _gpus_apart(machine.gpu, of.gpu)
-    return Near(of, far, same_model)
+        far += _gpus_apart(machine.gpu, layout.gpu)
+    return Near(layout, far, same_model)
 
 
 def _gpus_apart(gpu: str, other_gpu: str) -> float:

@@ -62,9 +62,11 @@ class Ranking:
     def closest(self, layout: Fitted, count: int = 2) -> tuple[tuple[Near, float], ...]:
         """Published layouts that speak most for this one, each layout once."""
         once = dict[tuple[str, str, str], tuple[Near, float]]()
-        for of in sorted(self.near, key=partial(nearness, layout.sizes), reverse=True):
-            if (value := nearness(layout.sizes, of)) > 0:
-                once.setdefault((of.of.model, of.of.gpu, of.of.layout), (of, value))
+        for neighbour in sorted(self.near, key=partial(nearness, layout.sizes), reverse=True):
+            if (value := nearness(layout.sizes, neighbour)) > 0:
+                once.setdefault(
+                    (neighbour.of.model, neighbour.of.gpu, neighbour.of.layout), (neighbour, value)
+                )
         return tuple(once.values())[:count]
 
 

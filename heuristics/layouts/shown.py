@@ -157,8 +157,8 @@ def _because(layout: Fitted, ranking: Ranking, dispatcher: str, reason: str) -> 
 
 
 def _run_of(near: Near) -> str:
-    of = near.of
-    return f"{name_of(of.model)} on {f'{of.gpus} ' if of.gpus else ''}{of.gpu}"
+    layout = near.of
+    return f"{name_of(layout.model)} on {f'{layout.gpus} ' if layout.gpus else ''}{layout.gpu}"
 
 
 def _near(near: Near, value: float) -> NearRun:

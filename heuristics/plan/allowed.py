@@ -92,8 +92,8 @@ class Permits:
                 return Allowed(after, rules, name)
         return Allowed(after, together, name)
 
-    def _broken_by(self, several: Sequence[Values]) -> Rules:
-        errors_after = errors(changed(self._run, several))
+    def _broken_by(self, changes: Sequence[Values]) -> Rules:
+        errors_after = errors(changed(self._run, changes))
         return tuple(rule for rule in errors_after if rule.id not in self._before)
 
 
@@ -127,6 +127,7 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
     while new := [step for step in (*plan.fixes, *plan.levers) if step.fix.id not in answers]:
         runs = dict[str, Run]()
         for planned in new:
+            # what comes after an upgrade is for another release than can be asked
             if {planned.fix.id, *planned.after} & {*IDS.values()}:
                 answers[planned.fix.id] = _not_asked(say("plan.for-another-release"))
             elif planned.change.is_open:
@@ -143,19 +144,19 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, Answers]:
-    requests, answers, left = dict[str, Request](), dict[str, Answers](), {}
+    requests, answers, not_asked = dict[str, Request](), dict[str, Answers](), {}
     for name, run in runs.items():
         request = request_of(run)
         if isinstance(request, NotAsked):
-            left[name] = _not_asked(
+            not_asked[name] = _not_asked(
                 say("plan.not-asked", because=request.because, cure=request.cure)
             )
         else:
             requests[name] = request
     if requests:
-        for name, several in zip(requests, ask(list(requests.values())), strict=True):
-            answers[name] = tuple(map(partial(_weighed, runs[name]), several))
-    return answers | left
+        for name, tier_answers in zip(requests, ask(list(requests.values())), strict=True):
+            answers[name] = tuple(map(partial(_weighed, runs[name]), tier_answers))
+    return answers | not_asked
 
 
 def _not_asked(why: str) -> Answers:

@@ -21,9 +21,11 @@ Replay = Callable[[Sequence[tuple[Replayed, Sequence[Kinds]]]], Sequence[Sequenc
 
 def replay_here(kinds_of_ranks: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[list[Joint]]:
     answers = list[list[Joint]]()
-    for rank, several in kinds_of_ranks:
+    for rank, kind_sets in kinds_of_ranks:
         together = rank.costs.together
-        answers.append(list(map(together.joint, several)) if isinstance(together, Together) else [])
+        answers.append(
+            list(map(together.joint, kind_sets)) if isinstance(together, Together) else []
+        )
     return answers
 
 
@@ -44,16 +46,16 @@ def combined_of(
             return Missing("combined", rank.costs.together.reason, rank.costs.together.cure)
         every |= rank.by_kind
     changes, kinds_of_ranks, joints, combined = [], [], [], list[Combined]()
-    for several in sets:
-        kinds = set(chain.from_iterable(step.fix.changes(run) for step in several))
+    for fix_set in sets:
+        kinds = set(chain.from_iterable(step.fix.changes(run) for step in fix_set))
         changes.append({kind: change for kind, change in every.items() if kind in kinds})
     for rank in ranks:
-        to_replay = dict.fromkeys(_found(rank, known) for known in changes)
+        to_replay = dict.fromkeys(_kinds_found(rank, known) for known in changes)
         kinds_of_ranks.append((rank, list(to_replay) if rank.costs.together else []))
     for (_, made), answers in zip(kinds_of_ranks, replay(kinds_of_ranks), strict=True):
         joints.append(dict(zip(made, answers, strict=True)))
-    for several, known in zip(sets, changes, strict=True):
-        combined.append(_combined(several, known, ranks, joints))
+    for fix_set, known in zip(sets, changes, strict=True):
+        combined.append(_combined(fix_set, known, ranks, joints))
     return tuple(combined)
 
 
@@ -65,7 +67,7 @@ def _sets(fixes: Sequence[Planned]) -> Iterator[tuple[Planned, ...]]:
 
 
 def _combined(
-    several: Sequence[Planned],
+    fix_set: Sequence[Planned],
     known: Mapping[str, Change],
     ranks: Sequence[Replayed],
     joints: Sequence[Mapping[Kinds, Joint]],
@@ -80,7 +82,7 @@ def _combined(
     low_ns = high_ns = beyond_ns = whole_ns = 0
     for rank, joint_of in zip(ranks, joints, strict=True):
         whole_ns += rank.window_ns
-        kinds = _found(rank, known)
+        kinds = _kinds_found(rank, known)
         for kind, change in known.items():
             if kind not in kinds:
                 high_ns += most_ns(rank.costs, change)
@@ -93,10 +95,10 @@ def _combined(
             joint = joint_of[kinds]
             low_ns, high_ns = low_ns + joint.low_ns, high_ns + joint.high_ns
             beyond_ns += joint.beyond_ns
-    ceilings = [step.ceiling_frac or 0.0 for step in several]
+    ceilings = [step.ceiling_frac or 0.0 for step in fix_set]
     high = max(min(high_ns / whole_ns, sum(ceilings) + beyond_ns / whole_ns), *ceilings)
-    return Combined(ids_of(several), (min(low_ns / whole_ns, high), high))
+    return Combined(ids_of(fix_set), (min(low_ns / whole_ns, high), high))
 
 
-def _found(rank: Replayed, known: Collection[str]) -> Kinds:
+def _kinds_found(rank: Replayed, known: Collection[str]) -> Kinds:
     return tuple(kind for kind in rank.by_kind if kind in known)

@@ -79,6 +79,7 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     largest_known = next(filter(None, changes))
     low_ns, high_ns, across, open_ = 0, 0, False, []
     for rank, change in zip(ranks, changes, strict=True):
+        # where it was not found it may still give what it acts on costs there
         high_ns += most_ns(rank.costs, largest_known) if change is None else change.high_ns
         if change is not None:
             across |= len(change.acts_on) > 1

@@ -133,12 +133,12 @@ def _plan(
 
 
 def _without_turns(planned: Planned, never: Collection[str]) -> Planned:
-    left = tuple(
+    needs = tuple(
         need for need in planned.preconditions if not (need.order and need.met_by in never)
     )
-    if left == planned.preconditions:
+    if needs == planned.preconditions:
         return planned
-    return replace(planned, preconditions=left)
+    return replace(planned, preconditions=needs)
 
 
 def _wanted(

@@ -96,8 +96,8 @@ class Plan:
     releases: tuple[Release, ...] = ()
 
 
-def ids_of(several: Iterable[Planned | Refused]) -> Texts:
-    return tuple(step.fix.id for step in several)
+def ids_of(fixes: Iterable[Planned | Refused]) -> Texts:
+    return tuple(step.fix.id for step in fixes)
 
 
 def in_paying_order(fixes: Sequence[Planned], first: Sequence[str] = ()) -> list[Planned]:

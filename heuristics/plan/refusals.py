@@ -188,12 +188,12 @@ def _outside(use: Use) -> int:
 
 def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: int | None) -> Room:
     """What a change frees where the run does not fit: enough, by the estimate of what is left."""
-    left = (
+    use_after = (
         None
         if use is None or run.tells("ran_out")
         else Use(after.total_bytes, use.capacity_bytes, True)
     )
-    if left is not None and left.most_frac <= 1:
+    if use_after is not None and use_after.most_frac <= 1:
         return Room(added, free, True, say("plan.room-freed", freed_bytes=-added))
     return Room(added, free, None, say("plan.room-freed-perhaps", freed_bytes=-added))
 

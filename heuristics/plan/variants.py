@@ -31,11 +31,13 @@ def levers_of(
 
     `why`: for each wall why no gain is proven, and what would confirm one.
     """
-    left, levers = dict[str, Any](), list[Planned]()
+    other_costs, levers = dict[str, Any](), list[Planned]()
     for name in ("cost_by_kind_ns", "total_ns", "total_frac"):
-        left[name] = {wall: cost for wall, cost in getattr(run, name).items() if wall not in why}
+        other_costs[name] = {
+            wall: cost for wall, cost in getattr(run, name).items() if wall not in why
+        }
     fixes = {number: fix for number, fix in catalogue.items() if _may_help(run, fix)}
-    planned = plan(replace(run, late=None, **left), tuple(why), fixes)
+    planned = plan(replace(run, late=None, **other_costs), tuple(why), fixes)
     for lever in planned.fixes:
         gap = why[lever.fix.wall]
         levers.append(replace(lever, low_because=gap.reason, low_cure=gap.cure))
@@ -70,6 +72,7 @@ def unlocked(
             return plan
         needed = _releases(planned_fix.preconditions) if planned_fix.fix.id in refused else ()
         upgrade = upgraded(run, needed)
+        # an upgrade under which the configuration breaks a further rule is none
         later = make(upgrade) if needed and broken(upgrade) <= broken(run) else plan
         if planned_fix.fix.id in ids_of(later.fixes):
             steps = tuple(_step(run, release, wall) for release in needed)
@@ -104,6 +107,7 @@ def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
         if not need.stops:
             continue
         release = need.release
+        # something else stops it as well, or no upgrade in the plan gives this release
         if release is None or release.package not in IDS:
             return ()
         before = newest.setdefault(release.package, release)

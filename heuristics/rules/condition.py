@@ -285,7 +285,6 @@ def _question(name: str) -> Evaluated:
 
 
 def _value(name: str, config: Config) -> object:
-    """What a knob is set to."""
     value = config.value(name)
     if value is None and config.known(name):
         return NULL

@@ -34,14 +34,14 @@ def cure_in(run: Run, rule: Rule) -> Cure:
     while values and (
         new := [error for error in errors(run.changed(values)) if error.id not in before]
     ):
-        added = next(filter(None, (_more(run, error, rule, values) for error in new)), None)
+        added = next(filter(None, (_added(run, error, rule, values) for error in new)), None)
         if added is None:
             return Cure({}, {}, tuple(error for error in new if error.id != rule.id))
         values |= added
     return Cure(values, {knob: value for knob, value in values.items() if knob not in own})
 
 
-def _more(run: Run, other: Rule, rule: Rule, values: Values) -> Values:
+def _added(run: Run, other: Rule, rule: Rule, values: Values) -> Values:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
     wanted: Values = _in_run(run, other.set)
     if other.id == rule.id:  # a recipe of Bridge writes its precision over the model's

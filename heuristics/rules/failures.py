@@ -204,8 +204,8 @@ def rules_by_line() -> Mapping[str, Rules]:
     return by_line
 
 
-def _cause(several: Rules, config: Config) -> Rule:
-    return min(several, key=lambda rule: (True, None, False).index(rule.verdict(config)))
+def _cause(candidates: Rules, config: Config) -> Rule:
+    return min(candidates, key=lambda rule: (True, None, False).index(rule.verdict(config)))
 
 
 def _caused(rule: Rule, config: Config, message: Message) -> Failure:

@@ -79,9 +79,9 @@ def sources() -> Mapping[By, Mapping[str, str]]:
 def _places() -> tuple[Mapping[str, By], Mapping[str, str]]:
     """Who refuses at each name, and its place."""
     refusing, places = dict[str, By](), dict[str, str]()
-    for by, several in sources().items():
-        refusing |= dict.fromkeys(several, by)
-        places |= several
+    for by, placed in sources().items():
+        refusing |= dict.fromkeys(placed, by)
+        places |= placed
     return refusing, places
 
 
@@ -252,11 +252,11 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             asks.append("--core-version")
         return knobs_first(asks)
 
-    def in_force(self, of: Releases) -> bool | None:
+    def in_force(self, releases: Releases) -> bool | None:
         """Whether the releases have it; None where the release is unknown and the newest has it no
         more.
         """
-        release = of.bridge if self.by == "megatron_bridge" else of.core
+        release = releases.bridge if self.by == "megatron_bridge" else releases.core
         if release is None:
             if self.until:
                 return None
@@ -265,13 +265,13 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             self.until is None or release < self.until
         )
 
-    def applies(self, of: Releases) -> bool | None:
+    def applies(self, releases: Releases) -> bool | None:
         """Whether these releases and this framework have it; None where that is unknown."""
         of_framework = self.by in _FRAMEWORKS
-        if of_framework and of.framework not in (None, self.by):
+        if of_framework and releases.framework not in (None, self.by):
             return False
-        forced = self.in_force(of)
-        if forced and of_framework and of.framework is None:
+        forced = self.in_force(releases)
+        if forced and of_framework and releases.framework is None:
             return None
         return forced
 

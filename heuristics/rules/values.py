@@ -33,8 +33,8 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Compute]] = {
     ast.NotEq: operator.ne,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
-    ast.In: lambda item, several: item in several,
-    ast.NotIn: lambda item, several: item not in several,
+    ast.In: lambda item, items: item in items,
+    ast.NotIn: lambda item, items: item not in items,
 }
 ARITHMETIC: Final[Mapping[type[ast.operator], Compute]] = {
     ast.Add: operator.add,

@@ -104,6 +104,7 @@ def fewer_stages(run: Run) -> int | None:
     pp, layers, vpp = run.config.pp, run.config.positive("num_layers"), run.config.vpp or 1
     if pp is None or pp % 2 or run.config.pp_layout:
         return None
+    # one stage alone takes any number of layers
     stage_layers = 1 if pp == 2 else pp // 2 * vpp
     if layers is not None and layers % stage_layers:
         return None
@@ -130,9 +131,9 @@ def virtual_stages(run: Run) -> int | None:
     if layers is None or pp is None or layers % pp:
         return None
     stage_layers = layers // pp
-    several = divisors(stage_layers, stage_layers)[1:]
-    if several:
-        return several[(len(several) - 1) // 2]
+    counts = divisors(stage_layers, stage_layers)[1:]
+    if counts:
+        return counts[(len(counts) - 1) // 2]
     return None
 
 

@@ -134,6 +134,7 @@ def _costs_of(place: int, rank: RankMeasurements) -> RankCosts:
     by_wall = dict[WallId, Cost]()
     for wall in WALL_IDS:
         cost, most_ns = replays.of(wall), _most_ns(rank, start, wall)
+        # communication of which a part was not seen has no price
         if cost is None or (wall == "communication" and rank.unseen is not None):
             continue
         if wall == "host_overhead":

@@ -33,13 +33,13 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
     """With the largest cost of the other walls in the run without the first, from a tenth of that
     run up.
     """
-    name, left = spoken(first), list[tuple[RankCosts, Without]]()
+    name, remaining = spoken(first), list[tuple[RankCosts, Without]]()
     for rank in costs.telling(first):
         without = _left(rank, first)
         if without is None:
             unknown = Missing("", say("walls.next-not-replayed", first=name), say("walls.no-cure"))
             return with_next(verdict, unknown, None, say("walls.next-unknown", first=name))
-        left.append((rank, without))
+        remaining.append((rank, without))
     blind, today, fracs = list[Wall](), dict[WallId, float](), dict[WallId, float]()
     for other in walls:
         if other.id == first:
@@ -48,7 +48,7 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
         if frac is None:
             blind.append(other)
         else:
-            today[other.id], fracs[other.id] = frac, _frac(left, other.id)
+            today[other.id], fracs[other.id] = frac, _frac(remaining, other.id)
     unjudged = ", ".join(spoken(blind_wall.id) for blind_wall in blind)
     wall = max(fracs, key=lambda wall_id: fracs[wall_id], default=None)
     if wall is None or fracs[wall] < WALL.value:
@@ -84,10 +84,10 @@ def _left(rank: RankCosts, first: WallId) -> Without | None:
     return Without(judged_ns, dict(rank.by_wall.items()))
 
 
-def _frac(left: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float:
+def _frac(remaining: Sequence[tuple[RankCosts, Without]], wall: WallId) -> float:
     """What a wall costs of what is left, on the ranks that tell it."""
     cost_ns = window_ns = 0
-    for rank, without in left:
+    for rank, without in remaining:
         cost = without.costs.get(wall)
         if cost is None or wall not in rank.by_wall:
             continue

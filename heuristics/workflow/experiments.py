@@ -89,7 +89,6 @@ def held_fixed(run: Run, varied: Collection[Variable] = ()) -> Texts:
 
 
 def _refused_knobs(run: Run) -> set[str]:
-    """Knobs of the rules that refuse the run as it is."""
     return set(chain.from_iterable(rule.knobs for rule in errors(run)))
 
 
@@ -102,9 +101,9 @@ def _graphs(run: Run) -> str:
     return " ".join((impl, *(module for module in held if module in GRAPH_MODULES)))
 
 
-def _experiments(run: Run, several: Iterable[Planned]) -> Iterator[Experiment]:
+def _experiments(run: Run, steps: Iterable[Planned]) -> Iterator[Experiment]:
     """One experiment of each, or one for each arm where no guide names a winner."""
-    for planned in several:
+    for planned in steps:
         fix = planned.fix
         then, shared = _after(run, fix.wall), ", ".join(planned.shares_with)
         made = Experiment(

@@ -216,9 +216,9 @@ def _merged(sides: _Sides) -> Iterator[_Group]:
             group.place(1, their_kind, their_place)
             continue
         for parts in _by_bucket(sides.of(block)):
-            whole = _one(parts.values())
+            whole = _merged_group(parts.values())
             names = frozenset(whole.base.counts), frozenset(whole.new.counts)
-            if all(0 < len(several) <= REPLACED.value for several in names):
+            if all(0 < len(side_names) <= REPLACED.value for side_names in names):
                 merged[names, whole.phase].add(whole)
                 continue
             for (_, name), part in parts.items():
@@ -248,15 +248,15 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
             alone[key].append(group)
         else:
             yield group
-    for several in alone.values():
-        whole = _one(several)
+    for alone_groups in alone.values():
+        whole = _merged_group(alone_groups)
         if whole.base and whole.new:
             yield whole
         else:
-            yield from several
+            yield from alone_groups
 
 
-def _one(groups: Iterable[_Group]) -> _Group:
+def _merged_group(groups: Iterable[_Group]) -> _Group:
     whole = _Group()
     for group in groups:
         whole.add(group)
@@ -317,7 +317,7 @@ def _summed(groups: Sequence[_Group]) -> Exchanges:
             differing.append(group)
     differing.sort(key=_size)
     shown, left_out = differing[: int(ROWS.value)], differing[int(ROWS.value) :]
-    whole = [*shown, _one(left_out), same]
+    whole = [*shown, _merged_group(left_out), same]
     base_ns = _rounded(part.base.work_ns for part in whole)
     new_ns = _rounded(part.new.work_ns for part in whole)
     rows = tuple(map(_row, shown, base_ns, new_ns))

@@ -84,11 +84,11 @@ def _sorted(changes: Iterator[ComparedChange]) -> list[ComparedChange]:
 
 def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
     """Knobs. What only the trace has is compared as it was observed."""
-    there = base.is_configured, new.is_configured
-    if not all(there):
-        if any(there):
+    configured = base.is_configured, new.is_configured
+    if not all(configured):
+        if any(configured):
             before, after = map(_FRAMEWORK, (base, new))
-            yield difference("configuration", before, after, "configuration", *there)
+            yield difference("configuration", before, after, "configuration", *configured)
         return
     for knob in {*base.settings, *new.settings}:
         hidden = base.withholds(knob), new.withholds(knob)

@@ -110,17 +110,17 @@ def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
     """What moved of the same kernels, of two things what moves more work; None where nothing
     did.
     """
-    more, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
+    count_delta, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
     by_count_ns = by_each_ns = Fraction(0)
-    count_moved = abs(more) > Fraction(int(BORDER.value), min(base.steps, new.steps))
+    count_moved = abs(count_delta) > Fraction(int(BORDER.value), min(base.steps, new.steps))
     if count_moved:
-        by_count_ns = abs(more) * (base.each_ns + new.each_ns)
+        by_count_ns = abs(count_delta) * (base.each_ns + new.each_ns)
     if _duration_moved(base, new, errors, alone=not count_moved):
         by_each_ns = abs(longer_ns) * (base.per_step + new.per_step)
     if not by_count_ns and not by_each_ns:
         return None
     if by_count_ns > by_each_ns:
-        if more > 0:
+        if count_delta > 0:
             return "more"
         return "fewer"
     if longer_ns > 0:
@@ -140,13 +140,13 @@ def _duration_moved(base: Kernels, new: Kernels, errors: float, *, alone: bool) 
 
 
 def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> KernelDelta:
-    there = base or new
-    assert there is not None
-    nothing = replace(there, grid=None, block=None, count=0, work_ns=0)
+    present = base or new
+    assert present is not None
+    nothing = replace(present, grid=None, block=None, count=0, work_ns=0)
     base_side, new_side = base or nothing, new or nothing
     return copied(
         KernelDelta,
-        there,
+        present,
         change=change,
         delta_ns=round(new_side.work_per_step_ns - base_side.work_per_step_ns),
         base_grid=base_side.grid,

@@ -245,7 +245,7 @@ class _Held:
             far = abs(middle - self.size.ratio[0])
         return float(asked), float(_FITS.index(self.fit)), float(_ORDER.index(self.made.here)), far
 
-    def confidence(self, several: bool) -> Level:
+    def confidence(self, beside_others: bool) -> Level:
         """High where it alone was measured on such a run and covers the size, low where it points
         its way.
         """
@@ -253,7 +253,7 @@ class _Held:
             return "medium"
         if self.fit != "covers" or self.made.here == "other":
             return "low"
-        if self.made.here == "same" and not several:
+        if self.made.here == "same" and not beside_others:
             return "high"
         return "medium"
 
@@ -274,7 +274,7 @@ def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
     return tuple(_explanation(held_change, len(made) > 1) for held_change in held)
 
 
-def _explanation(held: _Held, several: bool) -> Explanation:
+def _explanation(held: _Held, beside_others: bool) -> Explanation:
     low, high = map(_longer, held.made.wide)
     return copied(
         Explanation,
@@ -283,7 +283,7 @@ def _explanation(held: _Held, several: bool) -> Explanation:
         held,
         step_low_frac=low,
         step_high_frac=high,
-        confidence=held.confidence(several),
+        confidence=held.confidence(beside_others),
         because=tuple(held.because),
         measured=tuple(starmap(_elsewhere, held.made.nearest)),
     )

@@ -89,13 +89,13 @@ def normal_throughput(run: Run) -> NormalThroughput | Missing:
         models = ", ".join(dict.fromkeys(row.model for row in references()))
         why = say("layouts.expected-model")
         return Missing(_PATH, why, say("layouts.expected-model-cure", models=models))
-    here = _chosen(rows, gpu, run)
-    if not here:
+    gpu_rows = _chosen(rows, gpu, run)
+    if not gpu_rows:
         gpus = ", ".join(dict.fromkeys(row.gpu for row in rows))
         row, *_ = rows
         why = say("layouts.expected-none", model=row.model, gpu=gpu)
         return Missing(_PATH, why, say("layouts.expected-none-cure", gpus=gpus))
-    return _range(run, model, [_brought(row, run) for row in here])
+    return _range(run, model, [_brought(row, run) for row in gpu_rows])
 
 
 def held_against(

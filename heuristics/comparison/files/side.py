@@ -71,7 +71,7 @@ class FileSide:
 
     def against(self, other: FileSide) -> Config:
         """Its configuration, with defaults for what the other side, or a known change, names."""
-        asked = {*other.run.config.written.by_knob, *_asked()}
+        asked = {*other.run.config.written.by_knob, *_known_knobs()}
         filled = dict(_defaults(self, asked - {*self.files.by_knob}))
         return self._run(Settings(filled).under(self.files)).view(Trust.ALL)
 
@@ -83,7 +83,7 @@ class FileSide:
         return Run(given=replace(self.given, **own), settings=settings, log=self.log)
 
 
-def _asked() -> Iterator[str]:
+def _known_knobs() -> Iterator[str]:
     """Settings that known changes speak of."""
     for one in known_changes().values():
         yield from one.knobs

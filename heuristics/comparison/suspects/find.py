@@ -144,6 +144,7 @@ def _by_rules(view: View) -> tuple[Found, ...]:
     went.
     """
     best: dict[str, Found] = {}
+    # a cause that went away is the same cause seen from the other side
     for side in (view, view.other()):
         for rule in causes().rules:
             found = _by_rule(rule, side)
@@ -241,11 +242,11 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
             delta=view.signed(row.delta_ns),
             part_frac=abs(row.delta_ns) / view.moved_ns,
         )
-    if left := largest[most:]:
+    if unlisted := largest[most:]:
         yield say(
-            "comparison.row-more" if len(left) == 1 else "comparison.rows-more",
-            count=len(left),
-            moved=view.signed(delta_ns(left)),
+            "comparison.row-more" if len(unlisted) == 1 else "comparison.rows-more",
+            count=len(unlisted),
+            moved=view.signed(delta_ns(unlisted)),
         )
 
 
@@ -311,9 +312,9 @@ def _by_changes(view: View, by_rules: tuple[Found, ...]) -> Iterator[Found]:
         for found in by_rules:
             if change.what in found.spoken_for:
                 spoken.update(found.suspect.rows)
-        left = replace(able, rows=tuple(row for row in able.rows if row.row not in spoken))
-        if left.rows:
-            yield _of_change(view, change, left)
+        unspoken = replace(able, rows=tuple(row for row in able.rows if row.row not in spoken))
+        if unspoken.rows:
+            yield _of_change(view, change, unspoken)
 
 
 def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:

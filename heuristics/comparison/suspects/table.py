@@ -134,8 +134,8 @@ def causes() -> Causes:
 
 def _rules() -> Iterator[dict[str, Any]]:
     families = table()["families"]
-    for unit, several in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
-        rows = [*several]
+    for unit, unit_rows in groupby(shown_by("traces"), lambda row: row.pop("each", "")):
+        rows = [*unit_rows]
         if unit == "family":
             for key, row in product(families, rows):
                 yield expanded(row, families[key], key)

@@ -91,11 +91,11 @@ def turned(old: T) -> T:
     other.
     """
     return replace(
-        old, **{name: _turned(name, getattr(old, _other(name))) for name in old.__struct_fields__}
+        old, **{name: _turned(name, getattr(old, _swapped(name))) for name in old.__struct_fields__}
     )
 
 
-def _other(name: str) -> str:
+def _swapped(name: str) -> str:
     if "base" in name:
         return name.replace("base", "new")
     return name.replace("new", "base")

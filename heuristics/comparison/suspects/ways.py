@@ -138,7 +138,6 @@ def way_of(row_name: str, view: View) -> Way | None:
 
 
 def _has_other_blocks(kernel: KernelDelta) -> bool:
-    """Whether both sides launch it in blocks of their own size."""
     blocks = (kernel.base_block, kernel.new_block)
     return None not in blocks and blocks[0] != blocks[1]
 
@@ -198,8 +197,8 @@ def places_of(row_name: str, view: View) -> Texts:
 def _done(kernels: Sequence[Worked], work_ns: int) -> str:
     if not kernels:
         return f"{in_ms(work_ns)} (none)"
-    several = " and others" if len(kernels) > 1 else ""
-    return f"{in_ms(work_ns)} ({kernels[0].count:.0f} x {kernels[0].name[:40]}{several})"
+    and_others = " and others" if len(kernels) > 1 else ""
+    return f"{in_ms(work_ns)} ({kernels[0].count:.0f} x {kernels[0].name[:40]}{and_others})"
 
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:

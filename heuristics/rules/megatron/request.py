@@ -150,7 +150,7 @@ class NotAsked:
 
 def request_of(run: Run) -> Request | NotAsked:
     """What to ask of a run's configuration; `NotAsked` where too little, or no size, is known."""
-    values = _said(run)
+    values = _fields_said(run)
     if not values:
         return NotAsked(say("megatron.nothing-known"), "--config")
     if refused := _no_sizes(values, run):
@@ -174,7 +174,7 @@ def request_of(run: Run) -> Request | NotAsked:
     )
 
 
-def _said(run: Run) -> dict[str, Value]:
+def _fields_said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
     settings = run.view(Trust.CHECKED).settings
     core = release(run.config.core_text)
