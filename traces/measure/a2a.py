@@ -155,7 +155,7 @@ def _dispatchers(
     """
     counts = resolution.operation == OPERATIONS.index("notify")
     expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
-    by_name = [first_found(_LIBRARIES, name) or "" for name in (*rank.columns.kernel_names, "")]
+    by_name = [first_found(_LIBRARIES, name) for name in (*rank.columns.kernel_names, "")]
     named = np.where(rows.source == Source.COPY, "alltoall", np.array(by_name)[rows.name])
     dispatcher_ns: dict[Dispatcher, int] = {}
     for dispatcher, _ in _LIBRARIES:

@@ -236,11 +236,10 @@ def _others(steps: Steps, chosen: Step | None) -> list[Step]:
     apart.
     """
     unchosen, most = [step for step in steps.used if step is not chosen], int(STEPS.value)
-    if len(unchosen) <= most:
-        return unchosen
     slow = [step for step in unchosen if step.index in steps.slow][:most]
     usual = [step for step in unchosen if step not in slow]
-    even = np.linspace(0, len(usual) - 1, most - len(slow)).astype(np.int64).tolist()
+    count = min(most, len(unchosen)) - len(slow)
+    even = np.linspace(0, len(usual) - 1, count).astype(np.int64).tolist()
     return sorted([*slow, *(usual[place] for place in even)], key=lambda step: step.index)
 
 

@@ -14,6 +14,7 @@ from tests.recordings.launches import GEMM, Line, rank_of
 from traces.intervals import spans
 from traces.measure.recompute import Recompute, measure_recompute
 from traces.measure.recompute_extent import recompute_at_most_ns
+from traces.missing import Missing, known
 from traces.training import roles_of
 
 Export = Callable[..., Path]
@@ -187,3 +188,18 @@ def test_what_no_pass_tells_is_unknown_unless_nothing_runs_backward(names: str, 
     found = measure_recompute(run.rank(), spans((0, 50_000)))
     reason = "" if found.missing is None else found.missing.reason
     assert (reason.startswith(said), bool(reason)) == (True, bool(said))
+
+
+@pytest.mark.parametrize(
+    ("name", "whole_steps", "again"),
+    [("attention", False, 0), ("attention", True, None), ("norm", False, 0), ("norm", True, 0)],
+)
+def test_of_ten_passes_one_without_backward_is_cut_off_unless_steps_are_whole_and_it_has_one_each_way(
+    name: str, whole_steps: bool, again: int | None
+) -> None:
+    run = Run()
+    for place, pass_ in enumerate([name] * 10 + [f"{name}_backward"] * 9):
+        run.work(pass_, 10 * place, 10 * place + 10)
+    found = measure_recompute(run.rank(), spans((0, 190_000)), whole_steps=whole_steps).modules
+    assert not isinstance(found, Missing)
+    assert known(found[name].recomputed_count) == again

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bench.simulate.recording import Recording
+from tests.by_hand.run import Run
 from tests.recordings.launches import ADAM, GEMM, NO_ACCOUNT, NORM, SENDRECV, rank_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
@@ -123,6 +124,19 @@ def test_a_step_that_repeats_nothing_is_missing(export: Export, monkeypatch: pyt
         recording.kernel(name, 10 * place, 10 * place + 5)
     found = measure_sequence(rank_of(export(recording)), every(100, 1))
     assert known(found) is None
+
+
+def test_what_is_launched_from_the_first_forward_name_to_the_last_of_autograd_is_forward() -> None:
+    """GEMMs before, between and after; one of them after autograd's first."""
+    run = Run()
+    for place, name in enumerate(["gemm", "norm", "gemm", "norm_backward", "gemm", "add", "gemm", "adam"]):
+        run.work(name, 10 * place, 10 * place + 10, thread=int(name in ("norm_backward", "add")))
+    rank = run.rank()
+    rank.columns.thread_names[run.recording.global_id(1000, 1001)] = "pt_autograd_0"
+    found = measure_sequence(rank, every(100_000, 1))
+    assert not isinstance(found, Missing)
+    phases = [str(found.kinds[of].phase) for of in found.of]
+    assert phases == ["None", "forward", "forward", "backward", "forward", "backward", "None", "optimizer"]
 
 
 def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[int]:

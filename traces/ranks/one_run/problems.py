@@ -77,8 +77,7 @@ def same_ranks(left: Left) -> list[Problem]:
             of_rank[summary.identity.rank].append(index)
     again: set[int] = set()
     for indices in of_rank.values():
-        if len(indices) > 1:
-            again |= {*indices} - {max(indices, key=lambda index: _shared(left[index], members))}
+        again |= {*indices} - {max(indices, key=lambda index: _shared(left[index], members))}
     return _left_out(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
 
 

@@ -148,7 +148,8 @@ def sized(ranks: int | None, said: str | None, rank: int | None = None) -> RankS
     ("several", "size"),
     [
         ([sized(8, "a:1"), sized(4, None)], WorldSize(4)),
-        ([sized(8, "a:1"), sized(4, "b:2"), sized(4, "b:2")], WorldSize(4, "b:2")),
+        ([sized(4, "a:1"), sized(8, "b:2"), sized(8, "b:2")], WorldSize(8, "b:2")),
+        ([sized(8, "a:1"), sized(4, "b:2")], WorldSize(4, "b:2")),  # of as many the smaller, in any order
         ([sized(2, "a:1")] * 3, None),  # there are three
         ([sized(8, "a:1", rank=7)], WorldSize(8, "a:1")),
         ([sized(8, "a:1", rank=8)], None),  # and a ninth
@@ -161,7 +162,7 @@ def sized(ranks: int | None, said: str | None, rank: int | None = None) -> RankS
 def test_the_size_of_the_world_is_recorded_else_given_and_large_enough(
     several: list[RankSummary], size: WorldSize | None
 ) -> None:
-    assert world_size_of(several) == size
+    assert world_size_of(several) == world_size_of(several[::-1]) == size
 
 
 def test_a_size_that_is_given_fills_what_was_not_recorded() -> None:
@@ -304,6 +305,15 @@ def test_groups_known_by_order_are_put_together_again_on_a_clock_of_all(
     found: Any = one_run._matched([])
     assert (found.name, found.clocks, found.agreed) == taken
     assert seen == asked
+
+
+def test_participations_hold_where_they_join_all_ranks() -> None:
+    for keys, held in (((7, 7, 7, 7), 4), ((7, 7, 8, 8), 0)):
+        part = [Part(0, 0, 10, 20)]
+        matched = match(
+            [summary_of(n, part, [Group(GroupSource.COMMUNICATOR, key)]) for n, key in enumerate(keys)]
+        )
+        assert one_run._held(matched, Aligned(matched.start_ns, matched.end_ns, ONE_CLOCK)) == held
 
 
 def last_of(*lasts_us: Sequence[float], steps: int = 1) -> Any:
