@@ -11,7 +11,9 @@ from tests.by_hand.run import Run
 from traces.columns import Gpu
 from traces.intervals import spans
 from traces.measure.tensor_cores import has_half, has_tf32, measure_tensor_cores, tensor_frac, wide_places
+from traces.measurements import measure_rank
 from traces.missing import Missing, known
+from traces.steps.selection import parse_selection
 
 SGEMM, TF32 = "ampere_sgemm_128x64_tn", "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x8"
 FP8 = "nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT"
@@ -84,6 +86,18 @@ def test_unknown_kernels_are_probably_communication_where_streams_and_waits_say_
     assert (kernel.count, kernel.mean_ns, kernel.busy_ns, kernel.per_step_ns) == (4, 30_000, 120_000, 30_000)
     assert kernel.finding is False
     assert kernel.probably_communication is (apart_us > 0)
+
+
+@pytest.mark.parametrize(
+    ("world_size", "beside", "apart"),
+    [(None, "memset", False), (None, "all_reduce", True), (2, "memset", True), (1, "all_reduce", False)],
+)
+def test_on_a_machine_of_one_gpu_what_communicates_or_a_world_of_several_is_there_to_exchange_with(
+    world_size: int | None, beside: str, apart: bool
+) -> None:
+    rank = exchanging(name="halo", beside=lambda step: step.work(beside, 60, 90, stream=24)).rank()
+    rank = replace(rank, columns=replace(rank.columns, world_size=world_size))
+    assert (measure_rank(rank, parse_selection()).unnamed.apart_ns > 0) is apart
 
 
 def test_a_stream_of_unknown_kernels_that_holds_nearly_all_compute_is_the_models() -> None:

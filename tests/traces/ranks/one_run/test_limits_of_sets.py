@@ -184,6 +184,8 @@ def test_a_place_among_all_ranks_is_the_number_of_a_rank(size: int, numbers: lis
     ranks = [placed((7, 0), (8, 1)), placed((7, 2)), placed((7, 1), (8, 0))]
     assert [each.identity.rank for each in with_numbers(ranks)] == numbers
     assert with_numbers([placed((7, 0), (8, 1))])[0].identity.rank is None  # two places that differ
+    pair = replace(one(0, world_size=3), groups=(Group(GroupSource.COMMUNICATOR, 7, 2, own=1),))
+    assert with_numbers([pair])[0].identity.rank is None
 
 
 def of_ranks(
