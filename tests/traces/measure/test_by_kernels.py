@@ -100,6 +100,15 @@ def test_on_a_machine_of_one_gpu_what_communicates_or_a_world_of_several_is_ther
     assert (measure_rank(rank, parse_selection()).unnamed.apart_ns > 0) is apart
 
 
+def test_a_program_by_itself_on_one_of_several_gpus_exchanges_with_nobody() -> None:
+    for call, process, apart in (("free", 0, False), ("cuIpcOpenMemHandle", 0, True), ("free", 1, True)):
+        run = exchanging(name="halo", gpus=2)
+        run.call("malloc", -40, -30)
+        run.process(process).call(call, -30, -25)
+        run.process(process).work("gemm", 400, 401)
+        assert (run.measured().unnamed.apart_ns > 0) is apart
+
+
 def test_a_stream_of_unknown_kernels_that_holds_nearly_all_compute_is_the_models() -> None:
     for known_us, apart in ((7, True), (6, False)):
         run = Run()

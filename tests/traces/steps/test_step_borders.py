@@ -191,6 +191,26 @@ def test_the_extent_is_of_the_ranks_own_process() -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "begin", "process", "starting_us"),
+    [
+        *(("malloc", 0, 0, 20 + 10), ("cuMemAlloc_v2", 99, 0, 15 + 10), ("malloc", 100, 0, None)),
+        *(("malloc", 0, 1, None), ("cudaMallocHost_v3020", 0, 0, None), ("free", 0, 0, None)),
+    ],
+)
+def test_start_up_is_what_is_spent_in_calls_before_the_first_kernel_where_one_takes_memory(
+    call: str, begin: float, process: int, starting_us: int | None
+) -> None:
+    """Calls from 5 to 20 and from 90 on; the kernel starts at 100."""
+    run = Run()
+    run.process(process).call(call, begin, begin + 10)
+    run.call("event_record", 5, 20)
+    run.work("h2d", 30, 40, launch=(6, 8))
+    run.call("sync", 90, 120)
+    run.work("gemm", 100, 200)
+    assert run.measured().steps.starting_ns == (None if starting_us is None else US * starting_us)
+
+
+@pytest.mark.parametrize(
     ("text", "ns"),
     [
         ("2", 2_000_000_000), ("1.5s", 1_500_000_000), ("1.5 MS", 1_500_000), ("3us", 3_000), ("7ns", 7),

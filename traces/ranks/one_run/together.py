@@ -83,12 +83,11 @@ def _put(left: Left) -> Together:
         left = _without(left, problems)
         matched = _matched([*left.values()])
     number = together(matched, ~none_of(len(matched)))
-    apart = number != np.bincount(number).argmax() if len(left) else number > 0
+    apart = number != np.bincount(number, minlength=1).argmax()
     if apart.any():
         problems += _strangers(left, matched, apart)
-        remaining = _without(left, problems)
-        if len(remaining) < len(left):
-            left, matched = remaining, _matched([*remaining.values()])
+        left = _without(left, problems)
+        matched = _matched([*left.values()])
     used = tuple(left.values())
     if len(short := truncated(matched)):
         reason = "they hold fewer of the collectives of their groups than the other recordings do"
