@@ -123,7 +123,7 @@ def _to_come(layers: IntArray, microbatches: Sequence[int]) -> IntArray:
     most = int(np.gcd.reduce(layers[known]))  # of a layer, where none of it is in all counts
     units = [most]
     for count in microbatches:
-        units += [unit for unit in range(_A_LAYER * count, most + 1, count) if most % unit == 0]
+        units += [unit for unit in range(_A_LAYER * count, most, count) if most % unit == 0]
     if any(all_kernels % (ranks * unit) == 0 for unit in units):
         return np.where(known, all_kernels // ranks - layers, 0)
     shared = all_kernels // (ranks * most) * most

@@ -228,14 +228,14 @@ def test_layers_are_shared_out_where_their_kernels_can_be_and_take_as_long_as_th
 def test_what_is_in_layers_takes_as_long_as_those_that_a_rank_then_has(
     monkeypatch: pytest.MonkeyPatch, rising: tuple[int, ...], own: list[int], moving: list[int]
 ) -> None:
-    """Ranks of 4 kernels and 12: in layers 100 ns and 400, so that one takes 37.5; then both have 8.
+    """Ranks of 4 kernels, 12 and none: in layers 100 ns and 400, so that one takes 37.5; then two have 8.
 
     Rows 0 and 2 come after nothing, 4 is of gradients, 5 is a message. Stretches of kind 1 are on one
     rank: 6 is behind what is in a layer, 7 behind the message, 8 behind gradients. Of no layers all counts.
     """
     place, after = array([0, 0, *[1] * 8]), array([NO_ROW, 0, NO_ROW, 2, 3, 3, 3, 5, 4, 3])
     across, kind = np.arange(10) == 5, array([0] * 6 + [1, 1, 1, 2])
-    matched: Any = SimpleNamespace(ranks=2, place=place, kind=np.where(np.arange(10) == 4, BESIDE[0], -1))
+    matched: Any = SimpleNamespace(ranks=3, place=place, kind=np.where(np.arange(10) == 4, BESIDE[0], -1))
     took = array([0, 90, 0, 200, 74, 40, 100, 10, 20, 10]), array([50, 10, 60, 100, 26, 20, -100, 0, 0, 0])
     chains: Any = SimpleNamespace(after=after, own_ns=took[0], moving_ns=took[1])
     monkeypatch.setattr(even, "_across", lambda *_: across)
@@ -250,9 +250,12 @@ def test_a_rank_that_met_nobody_has_layers_of_its_own_and_is_no_error() -> None:
     matched, aligned = run(1)
     matched = replace(matched, disagreeing=np.zeros(5, dtype=np.int64))
     chains = way.chains_of(matched, aligned, np.zeros(len(matched.place), dtype=np.int64))
+    nobody = matched.take(np.zeros(len(matched), dtype=np.bool_))
+    alone: Any = SimpleNamespace(after=nobody.place, own_ns=nobody.place, moving_ns=nobody.place)
     groups = (Alike(ALIKE, (0, 1, 2, 3)), Alike(replace(ALIKE, attention=4), (4,)))
-    own_ns, moving_ns = even_stages(matched, chains, groups, ())
-    assert own_ns.shape == moving_ns.shape == matched.place.shape
+    for met, how in ((matched, chains), (nobody, alone)):
+        own_ns, moving_ns = even_stages(met, how, groups, ())
+        assert own_ns.shape == moving_ns.shape == met.place.shape
 
 
 @pytest.mark.parametrize(("counts", "found"), [
