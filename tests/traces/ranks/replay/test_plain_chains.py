@@ -210,7 +210,7 @@ def test_layers_are_shared_out_where_their_kernels_can_be_and_take_as_long_as_th
     for layers, microbatches, more in (
         ([4, 12], (2,), [4, -4]),
         ([0, 4, 12], (2,), [0, 4, -4]),
-        ([4, 8], (2,), [0, -4]),  # three layers of four kernels
+        ([0, 4, 8], (2,), [0, 0, -4]),  # three layers of four kernels
         ([4, 8], (1,), [2, -2]),  # six of two
         ([4, 8], (), [0, -4]),
     ):
