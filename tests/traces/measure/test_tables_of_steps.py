@@ -13,6 +13,7 @@ from tests.by_hand.run import Run
 from tests.recordings.launches import ADAM, GEMM, NO_ACCOUNT, NORM, SENDRECV, rank_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
+from traces.columns import NULL
 from traces.intervals import Spans, spans
 from traces.measure.kernel_table import NO_NAME, measure_kernels
 from traces.measure.ledger import Borders, measure_ledger, per_step_ns
@@ -117,13 +118,33 @@ def test_what_runs_stands_in_order_of_launches_and_copies_have_kind_and_bytes(
     assert found.kinds[found.of[-1]].key == "copy.memcpy_h2d"
 
 
-def test_a_step_that_repeats_nothing_is_missing(export: Export, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traces.measure.sequence.RUNS", type("Few", (), {"value": 2}))
-    recording = Recording()
-    for place, name in enumerate((GEMM, NORM, ADAM)):
-        recording.kernel(name, 10 * place, 10 * place + 5)
-    found = measure_sequence(rank_of(export(recording)), every(100, 1))
-    assert known(found) is None
+def test_a_step_of_more_than_four_thousand_runs_is_missing(export: Export) -> None:
+    for count, told in ((4_000, True), (4_001, False)):
+        recording = Recording()
+        for place in range(count):
+            recording.kernel(f"kernel_{place}", 10 * place, 10 * place + 5)
+        found = measure_sequence(rank_of(export(recording, f"{count}.sqlite")), every(100_000, 1))
+        assert (known(found) is not None) is told
+
+
+def test_where_a_launch_is_unknown_what_runs_stands_in_order_of_its_start_and_a_size_may_be_unknown() -> None:
+    run = Run()
+    run.work("gemm", 20, 30, launch=5)
+    run.work("norm", 10, 15, launch=6, stream=20)
+    for at in (40, 60):
+        run.work("h2d", at, at + 10, launched=False)
+    run.work("memset", 80, 90, size_bytes=9)
+    run.work("gemm", 110, 120)  # after the window
+    rank = run.rank()
+    rank.columns.copies.size_bytes[0] = NULL
+    found = measure_sequence(rank, one_window("none", "all", 0, 100_000))
+    assert not isinstance(found, Missing)
+    assert known(found.step) is None
+    kinds = [found.kinds[of] for of in found.of]
+    assert [one.key.partition(".")[2] for one in kinds] == ["norm", "gemm", "memcpy_h2d", "memset"]
+    assert [known(one.size_bytes) for one in kinds] == [None, None, None, 9]
+    assert [isinstance(one.size_bytes, Missing) for one in kinds] == [False, False, True, False]
+    assert found.work_ns == (5_000, 10_000, 20_000, 10_000)
 
 
 def test_what_is_launched_from_the_first_forward_name_to_the_last_of_autograd_is_forward() -> None:

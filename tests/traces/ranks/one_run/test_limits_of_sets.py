@@ -56,7 +56,7 @@ def test_a_recording_is_there_again_where_its_device_is_the_same_too() -> None:
 
 def test_of_recordings_of_one_rank_that_one_stays_whose_communicator_most_others_have() -> None:
     same = problems.same_ranks
-    several = [one(0, 7, rank=3), one(1, 8, rank=3), one(2, 8, rank=4), one(3, 8), one(4, 7)]
+    several = [one(0, 7, rank=3), one(1, 8, 9, rank=3), one(2, 8, rank=4), one(3, 8), one(4, 7)]
     assert gone(same, *several) == [0]
     assert gone(same, *several[:2]) == [1]  # of equals the first stays
     assert gone(same, one(0, rank=3), one(1, 8, rank=3), one(2, rank=None), one(3, rank=None)) == [0]
