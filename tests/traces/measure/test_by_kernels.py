@@ -89,24 +89,24 @@ def test_unknown_kernels_are_probably_communication_where_streams_and_waits_say_
 
 
 @pytest.mark.parametrize(
-    ("world_size", "beside", "apart"),
-    [(None, "memset", False), (None, "all_reduce", True), (2, "memset", True), (1, "all_reduce", False)],
+    ("gpus", "world_size", "beside", "call", "process", "apart"),
+    [
+        *((1, None, "memset", "free", 0, False), (1, None, "all_reduce", "free", 0, True)),
+        *((1, 2, "memset", "free", 0, True), (1, 1, "all_reduce", "free", 0, False)),
+        *((2, None, "memset", "free", 0, False), (2, None, "memset", "cuIpcOpenMemHandle", 0, True)),
+        (2, None, "memset", "free", 1, True),
+    ],
 )
-def test_on_a_machine_of_one_gpu_what_communicates_or_a_world_of_several_is_there_to_exchange_with(
-    world_size: int | None, beside: str, apart: bool
+def test_who_is_alone_in_the_world_on_the_machine_or_by_its_calls_exchanges_with_nobody(
+    gpus: int, world_size: int | None, beside: str, call: str, process: int, apart: bool
 ) -> None:
-    rank = exchanging(name="halo", beside=lambda step: step.work(beside, 60, 90, stream=24)).rank()
+    run = exchanging(name="halo", gpus=gpus, beside=lambda step: step.work(beside, 60, 90, stream=24))
+    run.call("malloc", -40, -30)
+    run.process(process, device=0).call(call, -30, -25)
+    run.process(process, device=process).work("gemm", 400, 401)
+    rank = run.rank()
     rank = replace(rank, columns=replace(rank.columns, world_size=world_size))
     assert (measure_rank(rank, parse_selection()).unnamed.apart_ns > 0) is apart
-
-
-def test_a_program_by_itself_on_one_of_several_gpus_exchanges_with_nobody() -> None:
-    for call, process, apart in (("free", 0, False), ("cuIpcOpenMemHandle", 0, True), ("free", 1, True)):
-        run = exchanging(name="halo", gpus=2)
-        run.call("malloc", -40, -30)
-        run.process(process).call(call, -30, -25)
-        run.process(process).work("gemm", 400, 401)
-        assert (run.measured().unnamed.apart_ns > 0) is apart
 
 
 def test_a_stream_of_unknown_kernels_that_holds_nearly_all_compute_is_the_models() -> None:

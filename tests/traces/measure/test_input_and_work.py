@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import diagnoser
-from bench.simulate.export import write_export
-from bench.simulate.recording import Recording
 from tests.by_hand.run import Run
-from tests.recordings.loading import MS, loading
 from traces.columns import NULL
 from traces.measure import work
 from traces.measure.data_loading import loads_apart, workers_by_name
@@ -21,26 +16,6 @@ from traces.measurements import measure_rank
 from traces.missing import known
 from traces.sections.work import HostCopies, InputCopies
 from traces.steps.selection import parse_selection
-
-
-@pytest.mark.parametrize(("pageable", "count"), [(True, 4), (False, 0)])
-def test_input_copies_say_whether_they_read_pageable_memory(
-    tmp_path: Path, pageable: bool, count: int
-) -> None:
-    path = tmp_path / "run.sqlite"
-    write_export(path, loading(10, pageable=pageable))
-    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
-    assert rank["data_loading"]["input_copies_pageable"] == count
-
-
-def test_where_the_memory_of_copies_was_not_recorded_it_is_unknown(tmp_path: Path) -> None:
-    recording, path = loading(10), tmp_path / "run.sqlite"
-    for row in recording.rows["CUPTI_ACTIVITY_KIND_MEMCPY"]:
-        row["srcKind"] = None
-    write_export(path, recording)
-    document = diagnoser.analyze(path).to_dict()
-    assert document["ranks"][0]["data_loading"]["input_copies_pageable"] is None
-    assert "ranks[0].data_loading.input_copies_pageable" in {one["path"] for one in document["missing"]}
 
 
 @pytest.mark.parametrize(
@@ -65,18 +40,6 @@ def test_workers_of_a_loader_are_counted_by_name_where_one_process_uses_gpus() -
         assert workers_by_name(rank) == count
 
 
-def work_of(recording: Recording, path: Path) -> dict[str, Any]:
-    write_export(path, recording)
-    (rank,) = diagnoser.analyze(path).to_dict()["ranks"]
-    return dict(rank["work"])
-
-
-@pytest.mark.parametrize(("equal", "sizes"), [(True, [{"size_bytes": 1 << 20, "count": 4}]), (False, [])])
-def test_input_copies_are_those_of_sizes_that_come_again(tmp_path: Path, equal: bool, sizes: object) -> None:
-    """Four copies of 1 MiB or of four sizes, each before its kernels; the first step begins with its copy."""
-    assert work_of(loading(10, equal=equal), tmp_path / "run.sqlite")["input_sizes"] == sizes
-
-
 def test_all_copies_of_the_steps_are_counted_and_what_helpers_copy_by_size_the_largest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -95,31 +58,32 @@ def test_all_copies_of_the_steps_are_counted_and_what_helpers_copy_by_size_the_l
     assert found.input_sizes == (InputCopies(30, 2), InputCopies(7, 2), InputCopies(5, 2))
     monkeypatch.setattr(work, "ROWS", replace(work.ROWS, value=1))
     rank = run.rank()
-    rank.columns.copies.size_bytes[0] = NULL
-    found = measure_rank(rank, parse_selection()).work
+    rank.columns.copies.size_bytes[0] = rank.columns.copies.memory[0] = NULL
+    measured = measure_rank(rank, parse_selection())
+    found, fed = measured.work, measured.data_loading
+    assert known(fed.input_copies_pageable) is None
     assert found.input_sizes == (InputCopies(30, 2),)
     assert found.to_gpu is not None
     assert (known(found.to_gpu.size_bytes), known(found.to_gpu.pageable_bytes)) == (None, None)
 
 
-def test_ranges_are_counted_from_the_first_launch_of_a_kernel_to_the_last() -> None:
-    run = Run()
-    for name, at in (("h2d", 0), ("gemm", 20), ("norm", 40), ("d2h", 60), ("gemm", 90)):
-        run.work(name, 100 + at, 110 + at, launch=at)
-    run.work("gemm", 170, 180, launched=False)
-    for at in (10, 20, 40, 50, 70):
-        run.range("forward", at, at + 5)
-    run.range("forward", 30, 35, thread=1)  # which launches nothing
-    assert run.measured(window=(100, 190)).work.ranges == {"forward": 2}
-
-
-def test_families_of_ranges_are_those_of_most_in_a_step_and_of_as_many_by_name(tmp_path: Path) -> None:
-    recording = loading(10)
-    for at_ms in (20, 56, 92, 128):  # within each step
-        for place, text in enumerate(("router 1", "forward 2", "layer 3", "layer 4")):
-            recording.range(text, at_ms * MS + 10 * place, at_ms * MS + 10 * place + 5)
-    found = work_of(recording, tmp_path / "run.sqlite")
-    assert [*found["ranges"].items()] == [("layer N", 2), ("forward N", 1), ("router N", 1)]
+def test_families_of_ranges_are_those_of_most_between_the_launches_of_a_step_and_of_as_many_by_name() -> None:
+    """Of three steps the last has no range, and the first other threads' and copies' as well."""
+    run = Run(ahead_us=0)
+    for place, step in enumerate(run.steps(3, every=100)):
+        step.work("gemm", 10, 20)
+        step.work("gemm", 40, 90)
+        for at, text in ((9, "step"), (10, "router 1"), (20, "forward 2"), (30, "layer 3"), (40, "layer 4")):
+            if place < 2:
+                step.range(text, at, at + 1)
+    run.work("h2d", 5, 8)
+    run.work("d2h", 92, 95)
+    run.work("gemm", 91, 92, launched=False)
+    for at, thread in ((6, 0), (30, 1), (60, 0)):
+        run.range("step", at, at + 1, thread=thread)
+    found = run.measured().work
+    assert [*found.ranges.items()] == [("layer N", 2), ("forward N", 1), ("router N", 1)]
+    assert run.measured(window=(0, 100)).work.ranges == found.ranges
 
 
 def test_calls_of_hip_show_rocm_and_a_kernel_of_that_name_does_not() -> None:

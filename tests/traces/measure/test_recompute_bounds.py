@@ -191,8 +191,7 @@ def test_what_no_pass_tells_is_unknown_unless_nothing_runs_backward(names: str, 
 
 
 @pytest.mark.parametrize(
-    ("name", "whole_steps", "again"),
-    [("attention", False, 0), ("attention", True, None), ("norm", False, 0), ("norm", True, 0)],
+    ("name", "whole_steps", "again"), [("attention", False, 0), ("attention", True, None), ("norm", True, 0)]
 )
 def test_of_ten_passes_one_without_backward_is_cut_off_unless_steps_are_whole_and_it_has_one_each_way(
     name: str, whole_steps: bool, again: int | None

@@ -180,34 +180,23 @@ def test_chosen_steps_keep_their_unit_their_hiccups_and_what_other_ways_say() ->
     assert run.measured(steps="0:5").steps.slow == ()
 
 
-def test_the_extent_is_of_the_ranks_own_process() -> None:
+def test_the_extent_and_the_calls_up_to_the_first_kernel_are_of_the_ranks_own_process() -> None:
     run = three()
     run.call("malloc", -300, -290)
     run.range("setup", -350, -340)
     run.process(1).call("malloc", -900, -890)
     run.process(1).range("setup", -950, -940)
     run.call("malloc", 800, 810)  # what the host does when its GPU is done is no part of the run
-    assert run.measured().steps.extent_ns == (-350 * US, 295 * US)
-
-
-@pytest.mark.parametrize(
-    ("call", "begin", "process", "starting_us"),
-    [
-        *(("malloc", 0, 0, 20 + 10), ("cuMemAlloc_v2", 99, 0, 15 + 10), ("malloc", 100, 0, None)),
-        *(("malloc", 0, 1, None), ("cudaMallocHost_v3020", 0, 0, None), ("free", 0, 0, None)),
-    ],
-)
-def test_start_up_is_what_is_spent_in_calls_before_the_first_kernel_where_one_takes_memory(
-    call: str, begin: float, process: int, starting_us: int | None
-) -> None:
-    """Calls from 5 to 20 and from 90 on; the kernel starts at 100."""
-    run = Run()
-    run.process(process).call(call, begin, begin + 10)
-    run.call("event_record", 5, 20)
-    run.work("h2d", 30, 40, launch=(6, 8))
-    run.call("sync", 90, 120)
-    run.work("gemm", 100, 200)
-    assert run.measured().steps.starting_ns == (None if starting_us is None else US * starting_us)
+    run.call("sync", 5, 40)
+    run.work("h2d", 6, 9, launch=-295)
+    steps = run.measured().steps
+    assert steps.extent_ns == (-350 * US, 295 * US)
+    assert steps.starting_ns == (10 + 3 + 5) * US  # of memory, of two launches, and up to the kernel
+    other = three()
+    other.process(1).call("malloc", -300, -290)
+    other.call("cudaMallocHost_v3020", -300, -290)
+    other.call("malloc", 10, 20)  # as the first kernel begins
+    assert other.measured().steps.starting_ns is None
 
 
 @pytest.mark.parametrize(
