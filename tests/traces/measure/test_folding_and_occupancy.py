@@ -47,12 +47,6 @@ def gpu(capability: str = "9.0", sm_count: int | None = 100, limits: SmLimits | 
     return Gpu(0, 0, None, sm_count, capability, None, limits)
 
 
-def h100() -> SmCapacity:
-    capacity = sm_capacity(gpu())
-    assert capacity is not None
-    return capacity
-
-
 def array(*values: int) -> IntArray:
     return np.array(values, dtype=np.int64)
 
@@ -63,7 +57,9 @@ def test_occupancy_one_can_work_out_on_paper() -> None:
     threads = array(1024, 256, 128, 32, 384, 1024)
     registers = array(32, 64, 32, 16, 168, 32)
     shared = array(0, 0, 45_568, 0, 213_204, 300 * 1024)
-    fits = theoretical_occupancy(h100(), threads, registers, shared)
+    h100 = sm_capacity(gpu())
+    assert h100 is not None
+    fits = theoretical_occupancy(h100, threads, registers, shared)
     assert fits.resident_blocks.tolist() == [2, 4, 5, 32, 1, 0]
     assert fits.theoretical_frac.tolist() == [1.0, 0.5, 20 / 64, 0.5, 12 / 64, 0.0]
     assert [LIMITERS[place] for place in fits.limiter] == [

@@ -23,6 +23,7 @@ from traces.missing import Missing, known
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import KernelsLeftOut, LedgerRow, Sequence
 from traces.steps.found import Step, Steps, from_steps, one_window
+from traces.timeline import RankTimeline
 
 Export = Callable[..., Path]
 
@@ -84,8 +85,8 @@ def test_a_name_as_long_as_may_be_stays_and_work_without_one_is_said_to_have_non
     assert [row.name for row in measure_kernels(rank, spans((0, 20))).rows] == [NO_NAME]
 
 
-def _sequence(export: Export, recording: Recording, steps: Steps) -> Sequence:
-    found = measure_sequence(rank_of(export(recording)), steps)
+def _sequence(rank: RankTimeline, steps: Steps) -> Sequence:
+    found = measure_sequence(rank, steps)
     assert not isinstance(found, Missing)
     return found
 
@@ -97,7 +98,7 @@ def test_layers_are_a_loop_whose_runs_hold_the_work_of_all_passes(export: Export
         recording.kernel(GEMM, at, at + 30, launch_ns=at - 500)
         recording.kernel(NORM, at + 40, at + 50, launch_ns=at - 490)
     recording.kernel(ADAM, 1_500, 1_700, launch_ns=1_200)
-    found = _sequence(export, recording, every(2_000, 1))
+    found = _sequence(rank_of(export(recording)), every(2_000, 1))
     assert [found.kinds[of].name for of in found.of] == [GEMM, NORM, ADAM]
     assert found.work_ns == (4 * 30, 4 * 10, 200)
     assert (found.loops.first_run, found.loops.run_count, found.loops.times) == ((0,), (2,), (4,))
@@ -124,8 +125,7 @@ def test_where_a_launch_is_unknown_what_runs_stands_in_order_of_its_start_and_a_
     run.work("gemm", 110, 120)  # after the window
     rank = run.rank()
     rank.columns.copies.size_bytes[0] = NULL
-    found = measure_sequence(rank, one_window("none", "all", 0, 100_000))
-    assert not isinstance(found, Missing)
+    found = _sequence(rank, one_window("none", "all", 0, 100_000))
     assert known(found.step) is None
     kinds = [found.kinds[of] for of in found.of]
     assert [one.key.partition(".")[2] for one in kinds] == ["norm", "gemm", "memcpy_h2d", "memset"]
@@ -142,8 +142,7 @@ def test_what_is_launched_from_the_first_forward_name_to_the_last_of_autograd_is
         run.work(name, start, start + 10, thread=thread, launch=place)
     rank = run.rank()
     rank.columns.thread_names[run.recording.global_id(1000, 1001)] = "pt_autograd_0"
-    found = measure_sequence(rank, every(100_000, 1))
-    assert not isinstance(found, Missing)
+    found = _sequence(rank, every(100_000, 1))
     phases = [str(found.kinds[of].phase) for of in found.of]
     assert phases == ["None", "forward", "forward", "backward", "forward", "backward", "None", "optimizer"]
 
@@ -154,7 +153,7 @@ def per_step(rows: tuple[LedgerRow, ...], group: str, begin: str = "") -> list[i
     return [sum(step) for step in zip(*mine, strict=True)]
 
 
-def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
+def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
     """Steps of 100 ns. GEMM 0 to 130, SendRecv 120 to 160, norm 170 to 180, nothing to 200, a norm."""
     recording = Recording()
     recording.kernel(GEMM, 0, 130, launch_ns=-50)
@@ -164,11 +163,7 @@ def two_steps(export: Export) -> tuple[Recording, tuple[LedgerRow, ...]]:
     rank = rank_of(export(recording))
     steps = from_steps("user", "the test's", (Step(0, 0, 100), Step(1, 100, 200)))
     absent = absent_pieces(measure_account(rank, steps.windows, find_queueing(rank)))
-    return recording, measure_ledger(rank.activities, steps, absent, NO_ACCOUNT)
-
-
-def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
-    _, rows = two_steps(export)
+    rows = measure_ledger(rank.activities, steps, absent, NO_ACCOUNT)
     budget = {row.row: (row.count, row.per_step_ns) for row in rows if row.group == "budget"}
     idle = [row for row in budget if row.startswith("idle.")]
     assert {row: said for row, said in budget.items() if row not in idle} == {

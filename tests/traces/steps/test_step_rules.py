@@ -33,15 +33,6 @@ def named(lengths: list[int], source: str = "nvtx") -> Steps:
     return from_steps(source, source, tuple(steps_of(lengths)))  # type: ignore[arg-type]
 
 
-def two_ranks() -> Run:
-    """Three steps of 100 in each of two processes on one GPU: launched at 0 to 100, run from 10 on."""
-    run = Run()
-    for number in range(2):
-        for step in run.process(number, device=0).steps(3, every=100):
-            step.work("gemm", 0, 90, stream=7 + number)
-    return run
-
-
 def left_out(run: Run, place: int = 0) -> list[str]:
     """The first words of why each step is left out."""
     recorded = run.measured(place).steps.recorded
@@ -50,8 +41,12 @@ def left_out(run: Run, place: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("process", [0, 1])
 def test_a_flush_and_a_capture_spoil_only_steps_of_their_own_process(process: int) -> None:
+    """Three steps of 100 in each of two processes on one GPU: launched at 0 to 100, run from 10 on."""
     for word in ("profiler flush", "graph capture"):
-        run = two_ranks()
+        run = Run()
+        for number in range(2):
+            for step in run.process(number, device=0).steps(3, every=100):
+                step.work("gemm", 0, 90, stream=7 + number)
         where = run.process(process, device=0)
         if word == "profiler flush":
             where.flush(150, 190)

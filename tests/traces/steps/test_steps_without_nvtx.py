@@ -53,11 +53,7 @@ class Train:
         self.run(*optimizers)
 
     def steps(self, **selection: Any) -> Steps:
-        return steps_of(self.said, **selection)
-
-
-def steps_of(run: Run, **selection: Any) -> Steps:
-    return choose_steps(run.rank(), parse_selection(**selection))
+        return choose_steps(self.said.rank(), parse_selection(**selection))
 
 
 def times_us(steps: Steps) -> list[tuple[int, int]]:
@@ -223,15 +219,6 @@ def test_what_optimizers_take_themselves_is_part_of_the_period() -> None:
     assert (found.source, [step.length_ns // US for step in found.used]) == ("optimizer", [1890, 1940, 1940])
 
 
-def after_update(*names: str) -> list[int]:
-    """Where the second step begins in whose first one such work follows the update at 1850."""
-    train = Train(first=950)
-    for _ in range(3):
-        train.step()
-        train.run(*names)
-    return [start for start, _ in times_us(train.steps())][1:2]
-
-
 @pytest.mark.parametrize(
     ("names", "begins"),
     [
@@ -246,7 +233,12 @@ def after_update(*names: str) -> list[int]:
 def test_only_collectives_launched_directly_after_the_update_are_of_its_step(
     names: tuple[str, ...], begins: int
 ) -> None:
-    assert after_update(*names) == [begins]
+    """In the first such work follows the update at 1850."""
+    train = Train(first=950)
+    for _ in range(3):
+        train.step()
+        train.run(*names)
+    assert [start for start, _ in times_us(train.steps())][1:2] == [begins]
 
 
 @pytest.mark.parametrize(("kernels", "count"), [(0, 3), (4, 3), (5, 4), (84, 4)])

@@ -47,11 +47,6 @@ def ns(us: Sequence[float]) -> IntArray:
     return np.array([round(each * US) for each in us], dtype=np.int64)
 
 
-def groups_by_clock(*ends_us: Sequence[float], lasts_us: float = 5) -> list[list[tuple[int, int]]]:
-    ends = [ns(each) for each in ends_us]
-    return by_clock([OnClock(place, each - round(lasts_us * US), each) for place, each in enumerate(ends)])
-
-
 APART = [[(0, 0)], [(1, 0)]]
 
 
@@ -68,8 +63,8 @@ def test_pairs_are_groups_where_they_lie_farther_apart_than_a_group_of_all_from_
     each: Sequence[float], count: int
 ) -> None:
     """Of a pair ends lie within the finest 1 us, and others may be 8 us away: 2.83 us is as far from both."""
-    several = [[at + us for at in range(0, 800, 100)] for us in each]
-    assert len(groups_by_clock(*several, lasts_us=50)) == count
+    ends = [ns([at + us for at in range(0, 800, 100)]) for us in each]
+    assert len(by_clock([OnClock(place, one - 50 * US, one) for place, one in enumerate(ends)])) == count
 
 
 @pytest.mark.parametrize(("others_us", "places"), [
