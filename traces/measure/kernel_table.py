@@ -47,8 +47,6 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     rows = rank.activities
     in_windows_ns = ns_in(rows, windows)
     mine = np.flatnonzero(rows.is_kernel & (in_windows_ns > 0))
-    if not len(mine):
-        return KernelTable((), KernelsLeftOut(0, 0, 0))
     shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
     group = group_of(
         grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine]

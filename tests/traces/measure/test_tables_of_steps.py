@@ -21,7 +21,7 @@ from traces.measure.sequence import measure_sequence
 from traces.measure.step_timeline import Texts, host_kinds, host_lanes, measure_timelines
 from traces.missing import Missing, known
 from traces.names.ranges import public_call, public_range
-from traces.sections.tables import KernelsLeftOut, LedgerRow, Sequence
+from traces.sections.tables import KernelsLeftOut, KernelTable, LedgerRow, Sequence
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.timeline import RankTimeline
 
@@ -50,9 +50,9 @@ def test_only_time_in_the_windows_is_work(export: Export) -> None:
     recording.kernel(NORM, 100, 200)
     recording.kernel(NORM, 300, 400)
     rank = rank_of(export(recording))
-    table = measure_kernels(rank, spans((50, 150)))
-    assert [(row.name, row.count, row.work_ns) for row in table.rows] == [(GEMM, 1, 50), (NORM, 1, 50)]
-    assert measure_kernels(rank, spans((210, 290))).rows == ()
+    table = measure_kernels(rank, spans((99, 150)))
+    assert [(row.name, row.count, row.work_ns) for row in table.rows] == [(NORM, 1, 50), (GEMM, 1, 1)]
+    assert measure_kernels(rank, spans((210, 290))) == KernelTable((), KernelsLeftOut(0, 0, 0))
 
 
 def test_what_is_beyond_the_list_is_counted(export: Export) -> None:
