@@ -10,8 +10,8 @@ import pytest
 
 from tests.by_hand.run import Run
 from traces.columns import NULL
-from traces.measure import work
 from traces.measure.data_loading import loads_apart, workers_by_name
+from traces.measure.kernel_table import ROWS
 from traces.measurements import measure_rank
 from traces.missing import known
 from traces.sections.work import HostCopies, InputCopies
@@ -56,7 +56,7 @@ def test_all_copies_of_the_steps_are_counted_and_what_helpers_copy_by_size_the_l
     assert (fed.input_copies_exposed_ns, fed.waiting_steps) == (2 * 17_000, 0)
     assert (found.to_gpu, found.to_host) == (HostCopies(8, 84, 14), HostCopies(2, 8, 8))
     assert found.input_sizes == (InputCopies(30, 2), InputCopies(7, 2), InputCopies(5, 2))
-    monkeypatch.setattr(work, "ROWS", replace(work.ROWS, value=1))
+    monkeypatch.setattr("traces.measure.work.ROWS", replace(ROWS, value=1))
     rank = run.rank()
     rank.columns.copies.size_bytes[0] = rank.columns.copies.memory[0] = NULL
     measured = measure_rank(rank, parse_selection())
