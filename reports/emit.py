@@ -46,10 +46,10 @@ def _lines(result: Result, patch: Patch) -> Lines:
     if result.about:
         names.append(result.about)
     of = ", ".join(printable(name, 60) for name in names)
-    said = [f"moe-diag {result.tool.version}: first step of the plan for {of}"]
+    comments = [f"moe-diag {result.tool.version}: first step of the plan for {of}"]
     for error in first_errors(result):
         text = plain(defect_words(error, Detail.FIRST))
-        said.append(f"Fix first: {printable(text, len(text))}")
+        comments.append(f"Fix first: {printable(text, len(text))}")
     fix = _to_set(result.fixes or result.levers)
     if fix is None:
         why = "; ".join(dict.fromkeys(result.verdict.because))
@@ -58,12 +58,12 @@ def _lines(result: Result, patch: Patch) -> Lines:
                 "nothing was measured. Give --symptoms S.json, or analyze a trace with --config "
                 "FILE"
             )
-        yield from _comments(*said, f"No change is planned: {why}.")
+        yield from _comments(*comments, f"No change is planned: {why}.")
         return
-    for one in result.fixes:
-        if one.id in fix.after and not _sets(one):
-            said.append(f"First: {one.id} {one.title}")
-    yield from (*_comments(*said, *_about(result, fix)), "#")
+    for other in result.fixes:
+        if other.id in fix.after and not _sets(other):
+            comments.append(f"First: {other.id} {other.title}")
+    yield from (*_comments(*comments, *_about(result, fix)), "#")
     if not fix.arms:
         yield from _comments(*(f"PyTorch: {line}" for line in fix.knobs.pytorch))
         if not fix.knobs.pytorch:
@@ -86,9 +86,9 @@ def _to_set(steps: Sequence[Fix]) -> Fix | None:
     first = next(iter(steps), None)
     if first is None or _sets(first):
         return first
-    for one in steps:
-        if first.id in one.after:
-            return one
+    for fix in steps:
+        if first.id in fix.after:
+            return fix
     return first
 
 
@@ -102,14 +102,14 @@ def _about(result: Result, fix: Fix) -> Lines:
     if gain := known(fix.gain_frac):
         is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
         yield f"Gain: {is_most} {percent(gain[1])} of the step."
-    for said in answer_words(fix.checked):
-        yield f"Checked: {said}"
+    for answer in answer_words(fix.checked):
+        yield f"Checked: {answer}"
     if room := known(fix.room):
         yield f"Memory: {room.because}."
     yield from fix.how
-    for one in fix.preconditions:
-        if one.state != "met":
-            yield f"To check: {one.text}."
+    for precondition in fix.preconditions:
+        if precondition.state != "met":
+            yield f"To check: {precondition.text}."
     yield "Change nothing else in the same experiment; keep routing, layout and container."
     yield f"Verify: {fix.verify}."
 
@@ -142,8 +142,8 @@ def _bridge(knobs: Knobs) -> Lines:
     tree: Tree = {}
     for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
-        if asked := _asked(line, bool(mark) and not line.startswith("("), value):
-            yield from _comments(asked)
+        if comment := _asked(line, bool(mark) and not line.startswith("("), value):
+            yield from _comments(comment)
         else:
             _put(tree, path.split("."), yaml_value(value))
     yield from _nested(tree, "")
@@ -181,8 +181,8 @@ def _megatron_lm(knobs: Knobs) -> Lines:
         yield from _environment(line) if is_shell else _commented(line)
     flags = []
     for line in knobs.megatron_lm:
-        if asked := _asked(line, line.startswith("--"), line.partition(" ")[2]):
-            yield from _comments(asked)
+        if comment := _asked(line, line.startswith("--"), line.partition(" ")[2]):
+            yield from _comments(comment)
         else:
             flags.append("  " + " ".join(map(shlex.quote, shlex.split(line))))
     yield from ("MOE_DIAG_ARGS=(", *flags, ")")
@@ -190,8 +190,8 @@ def _megatron_lm(knobs: Knobs) -> Lines:
 
 
 def _commented(line: str) -> Lines:
-    for said in _environment(line):
-        yield f"# {said}"
+    for variable in _environment(line):
+        yield f"# {variable}"
 
 
 def _environment(line: str) -> Lines:

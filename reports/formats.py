@@ -42,8 +42,8 @@ class Kind(StrEnum):
 
 def kind_of(result: Whole) -> Kind:
     """What a document names itself; the result of one run has no name."""
-    if (named := getattr(result, "kind", None)) is not None:
-        return Kind(named)
+    if (kind_name := getattr(result, "kind", None)) is not None:
+        return Kind(kind_name)
     from msgspec import UNSET
 
     run = _run(result)
@@ -84,37 +84,39 @@ _PAGES: Final[Mapping[Kind, str]] = {
 """The module whose `page` shows a result."""
 
 
-def _text(result: Whole, asked: Asked) -> str:
+def _text(result: Whole, request: Asked) -> str:
     from reports.write.text import write_text
 
-    return write_text(asked.head.over(page_of(result, asked.detail, asked.view.rows)), asked.view)
+    return write_text(
+        request.head.over(page_of(result, request.detail, request.view.rows)), request.view
+    )
 
 
-def _ticket(form: Literal["github", "jira"], result: Whole, asked: Asked) -> str:
+def _ticket(form: Literal["github", "jira"], result: Whole, request: Asked) -> str:
     from reports.write.github import write_github
     from reports.write.jira import write_jira
 
     write = {"github": write_github, "jira": write_jira}[form]
-    return write(asked.head.over(page_of(result, asked.detail)), asked.view)
+    return write(request.head.over(page_of(result, request.detail)), request.view)
 
 
-def _html(result: Whole, asked: Asked) -> str:
+def _html(result: Whole, request: Asked) -> str:
     if _of_two(result):
         from reports.write.html.comparison import write_comparison_html
 
-        return write_comparison_html(result, asked.view, asked.head)
+        return write_comparison_html(result, request.view, request.head)
     from reports.content.page import Detail
     from reports.write.html.page import write_analysis_html, write_html, write_run_html
 
     if _of_ranks(result):
-        return write_run_html(result, asked.view, asked.head)
+        return write_run_html(result, request.view, request.head)
     if kind_of(result) is Kind.ANALYSIS:
-        return write_analysis_html(_run(result), asked.view, asked.head)
-    return write_html(asked.head.over(page_of(result, Detail.FULL)), asked.view)
+        return write_analysis_html(_run(result), request.view, request.head)
+    return write_html(request.head.over(page_of(result, Detail.FULL)), request.view)
 
 
-def _json(result: Whole, asked: Asked) -> str:
-    if asked.brief:
+def _json(result: Whole, request: Asked) -> str:
+    if request.brief:
         from reports.write.brief import write_brief, write_run_brief
 
         if _of_ranks(result):
@@ -127,33 +129,33 @@ def _json(result: Whole, asked: Asked) -> str:
     return render_json(encode(result))
 
 
-def _perfetto(result: Whole, asked: Asked) -> str:
+def _perfetto(result: Whole, request: Asked) -> str:
     if _of_two(result):
         from reports.write.perfetto.comparison import write_comparison_perfetto
 
-        return write_comparison_perfetto(result, asked.detail)
+        return write_comparison_perfetto(result, request.detail)
     from reports.write.perfetto.analysis import write_perfetto
 
-    return write_perfetto(_run(result), asked.detail)
+    return write_perfetto(_run(result), request.detail)
 
 
-def _figure(form: FigureForm, result: Whole, asked: Asked) -> bytes:
+def _figure(form: FigureForm, result: Whole, request: Asked) -> bytes:
     from reports.write.figures.canvas import drawn
 
     if _of_two(result):
         from reports.write.figures.comparison import draw_comparison
 
-        return drawn(draw_comparison, result, form, asked.head)
+        return drawn(draw_comparison, result, form, request.head)
     if _of_ranks(result):
         from reports.write.figures.run import draw_run
 
-        return drawn(draw_run, result, form, asked.head)
+        return drawn(draw_run, result, form, request.head)
     from reports.write.figures.analysis import draw_analysis
 
-    return drawn(draw_analysis, _run(result), form, asked.head)
+    return drawn(draw_analysis, _run(result), form, request.head)
 
 
-def _patch(framework: str, result: Whole, asked: Asked) -> str:
+def _patch(framework: str, result: Whole, request: Asked) -> str:
     from reports.emit import emit_config
 
     return emit_config(framework, _run(result))
@@ -209,7 +211,9 @@ FRAMEWORKS: Final = tuple(_PATCHES)
 
 def named(kind: Kind) -> tuple[str, ...]:
     """The formats of a kind of results that a command line may name."""
-    return tuple(name for name, one in _REPORTS.items() if kind in one.kinds and name != "jira")
+    return tuple(
+        name for name, report in _REPORTS.items() if kind in report.kinds and name != "jira"
+    )
 
 
 def form_of_file(place: str) -> str:
@@ -218,16 +222,16 @@ def form_of_file(place: str) -> str:
 
     Raises `UsageError` for an ending of no format.
     """
-    fits = [name for name, one in _REPORTS.items() if place.endswith(f".{one.extension}")]
+    fits = [name for name, report in _REPORTS.items() if place.endswith(f".{report.extension}")]
     if fits:
         return max(fits, key=lambda name: len(FORMATS[name].extension))
     path = Path(place)
     # what exists is refused by its own words
     if not path.suffix or path.exists() or place.endswith("/"):
         return "text"
-    there = ", ".join(f".{one.extension}" for one in _REPORTS.values())
+    endings = ", ".join(f".{report.extension}" for report in _REPORTS.values())
     raise UsageError(
-        f"no format ends in {path.suffix!r}. End the name in one of {there}, or give -f."
+        f"no format ends in {path.suffix!r}. End the name in one of {endings}, or give -f."
     )
 
 

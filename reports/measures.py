@@ -54,12 +54,12 @@ GROUPS: Final = words_of("group")
 @cache
 def measures() -> Mapping[str, Measure]:
     """All measures by name, in the order of `GROUPS`."""
-    found = {}
+    by_name = {}
     for group in GROUPS:
-        for name, one in _table()[group].items():
-            if isinstance(one, Measure):
-                found[name] = replace(one, name=name, group=group)
-    return found
+        for name, measure in _table()[group].items():
+            if isinstance(measure, Measure):
+                by_name[name] = replace(measure, name=name, group=group)
+    return by_name
 
 
 def elsewhere() -> Mapping[str, str]:
@@ -83,10 +83,10 @@ def named(name: str) -> list[Measure]:
 
 @cache
 def _by_stem() -> Mapping[str, list[Measure]]:
-    found = dict[str, list[Measure]]()
-    for one in measures().values():
-        found.setdefault(_stem(one.name), []).append(one)
-    return found
+    by_stem = dict[str, list[Measure]]()
+    for measure in measures().values():
+        by_stem.setdefault(_stem(measure.name), []).append(measure)
+    return by_stem
 
 
 def _stem(name: str) -> str:

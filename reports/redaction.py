@@ -61,22 +61,22 @@ Instead = Callable[[Match], str | None]
 """What stands for a place of a text; None: it stays."""
 
 
-def _of_name(found: Match) -> str | None:
-    if _NUMBER.fullmatch(found[2]):
+def _of_name(match: Match) -> str | None:
+    if _NUMBER.fullmatch(match[2]):
         return None
-    return f"{found[1]}[withheld]"
+    return f"{match[1]}[withheld]"
 
 
-def _of_long(found: Match) -> str | None:
-    if all(one.search(found[2]) for one in _EACH):
-        return f"{found[1]}[withheld]"
+def _of_long(match: Match) -> str | None:
+    if all(pattern.search(match[2]) for pattern in _EACH):
+        return f"{match[1]}[withheld]"
     return None
 
 
-def _of_host(found: Match) -> str | None:
-    if found[2].strip("."):
+def _of_host(match: Match) -> str | None:
+    if match[2].strip("."):
         return None
-    return f"{found[1]}[address]{found[2]}"
+    return f"{match[1]}[address]{match[2]}"
 
 
 Rules = tuple[tuple[Pattern, Instead], ...]
@@ -88,7 +88,7 @@ _SECRETS: Final[Rules] = (
 _PLACES: Final[Rules] = (
     (_ADDRESS, lambda _: "[address]"),
     (_HOST, _of_host),
-    (_PATH, lambda found: (found[1] or "") + _base(found[2] or found[0])),
+    (_PATH, lambda match: (match[1] or "") + _base(match[2] or match[0])),
 )
 
 
@@ -99,10 +99,10 @@ def public(text: str, redact: bool) -> tuple[str, int]:
     """
     taken_out = []
 
-    def replaced(instead: Instead, found: Match) -> str:
-        new = instead(found)
+    def replaced(instead: Instead, match: Match) -> str:
+        new = instead(match)
         if new is None:
-            return found[0]
+            return match[0]
         taken_out.append(new)
         return new
 
@@ -150,39 +150,39 @@ def public_name(name: str, redact: bool, own: Collection[str] = ()) -> str:
     `own`: the host and the user as the recording has them. What C++ and Python write is no address.
     """
     text = _NAMED.sub(_of_recorded, name)
-    text = _TOKEN_IN_NAME.sub(lambda found: f"{found[1]}[withheld]", text)
+    text = _TOKEN_IN_NAME.sub(lambda match: f"{match[1]}[withheld]", text)
     if redact:
-        text = _RUN.sub(lambda found: _without_address(found[0]), text)
+        text = _RUN.sub(lambda match: _without_address(match[0]), text)
         for word in own:
             apart = Pattern(rf"(?i)(^|[^a-z0-9]){literal(word)}($|[^a-z0-9])")
             text = apart.sub(_between, apart.sub(_between, text))  # of two side by side one is left
     return text
 
 
-def _between(found: Match) -> str:
-    return f"{found[1]}[withheld]{found[2]}"
+def _between(match: Match) -> str:
+    return f"{match[1]}[withheld]{match[2]}"
 
 
-def _of_recorded(found: Match) -> str:
+def _of_recorded(match: Match) -> str:
     """`token::kind` is no secret."""
-    is_cpp = found[2].startswith(":")
+    is_cpp = match[2].startswith(":")
     if is_cpp:
-        return found[0]
-    return _of_name(found) or found[0]
+        return match[0]
+    return _of_name(match) or match[0]
 
 
 def _without_address(run: str) -> str:
     if any(mark in run for mark in _URL_OR_MAIL):
         return "[address]"
-    text = _PATH_IN_NAME.sub(lambda found: found[1] + told_name(_base(found[2])), run)
-    text = _LABELS.sub(lambda found: "[address]" if _is_host(found[0]) else found[0], text)
+    text = _PATH_IN_NAME.sub(lambda match: match[1] + told_name(_base(match[2])), run)
+    text = _LABELS.sub(lambda match: "[address]" if _is_host(match[0]) else match[0], text)
     return _GROUPS.sub(
-        lambda found: "[address]" if _LONG_ADDRESS.fullmatch(found[0]) else found[0], text
+        lambda match: "[address]" if _LONG_ADDRESS.fullmatch(match[0]) else match[0], text
     )
 
 
 def _is_host(word: str) -> bool:
     """Whether it is an address, or the name of a host with its domain."""
     bare = word.strip(".-")
-    rest, _, last = bare.rpartition(".")
-    return bool(_NUMBERS.fullmatch(bare) or (rest and _DOMAIN.fullmatch(last)))
+    stem, _, last = bare.rpartition(".")
+    return bool(_NUMBERS.fullmatch(bare) or (stem and _DOMAIN.fullmatch(last)))

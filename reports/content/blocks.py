@@ -44,8 +44,8 @@ Several = tuple[Words, ...]
 def words(*spans: Span | Words) -> Words:
     """Spans and words as one, in order; empty texts are left out."""
     flat = list[Span]()
-    for one in spans:
-        flat += one if isinstance(one, tuple) else (one,)
+    for span in spans:
+        flat += span if isinstance(span, tuple) else (span,)
     return tuple(filter(None, flat))
 
 
@@ -124,13 +124,13 @@ class Items:
 
 def filled(entries: Iterable[str | Words]) -> Several:
     """Those that are not empty."""
-    return tuple(words(one) for one in entries if one)
+    return tuple(words(entry) for entry in entries if entry)
 
 
 def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
     """Entries that are not empty under a title; nothing where there are none."""
-    if there := filled(entries):
-        yield Items(there, title, numbered)
+    if not_empty := filled(entries):
+        yield Items(not_empty, title, numbered)
 
 
 @frozen
@@ -201,13 +201,13 @@ def row(
     id: str = "",
 ) -> Row:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
-    made = list[Cell]()
-    for place, one in enumerate(cells):
-        if isinstance(one, str) and place in numbers:
-            made.append(Quantity(one))
+    cells_made = list[Cell]()
+    for place, entry in enumerate(cells):
+        if isinstance(entry, str) and place in numbers:
+            cells_made.append(Quantity(entry))
         else:
-            made.append(one if isinstance(one, Quantity) else words(one))
-    return Row(tuple(made), tone=tone, id=id)
+            cells_made.append(entry if isinstance(entry, Quantity) else words(entry))
+    return Row(tuple(cells_made), tone=tone, id=id)
 
 
 def table(
@@ -220,7 +220,7 @@ def table(
 ) -> Table:
     """A table by the heads of its columns, `numbers` of which stand to the right."""
     columns = tuple(Column(head, place in numbers) for place, head in enumerate(heads))
-    made = tuple(one if isinstance(one, Row) else row(one, numbers) for one in rows)
+    made = tuple(cells if isinstance(cells, Row) else row(cells, numbers) for cells in rows)
     return Table(title, columns, made, left_out=left_out, note=words(note))
 
 
@@ -302,7 +302,7 @@ class Step:
     def in_use(self) -> tuple[Spelling, ...]:
         """The spelling in use, of every arm, and the environment, which every spelling needs."""
         used = ("environment", *each(self.spellings[:1], "id"))
-        return tuple(one for one in self.spellings if one.id in used)
+        return tuple(spelling for spelling in self.spellings if spelling.id in used)
 
 
 @frozen

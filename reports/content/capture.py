@@ -33,10 +33,10 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
             reasons.append(statement(text, label, whole=True))
     reasons.append(Items(tuple(map(_reason, how.options)), "Options of nsys"))
     reasons.append(Items(tuple(map(_reason, how.flags)), "In the training"))
-    for one in how.export:
-        payloads = f"Export with the payloads of NCCL's calls, by nsys {one.since} or newer:"
-        cost = statement(f"It {one.why}. Cost: {one.cost}.")
-        reasons += (statement(payloads), CodeBlock((one.text,)), cost)
+    for export in how.export:
+        payloads = f"Export with the payloads of NCCL's calls, by nsys {export.since} or newer:"
+        cost = statement(f"It {export.why}. Cost: {export.cost}.")
+        reasons += (statement(payloads), CodeBlock((export.text,)), cost)
     blocks = [Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN), *commands(how)]
     if how.code:
         marks = CodeBlock(how.code, "python")
@@ -64,13 +64,15 @@ def commands(how: Recording) -> Blocks:
 
 
 def _before(rows: Iterable[Option], product: str) -> Blocks:
-    for one in rows:
-        if one.since:
+    for option in rows:
+        if option.since:
             instead = words("leave out ")
-            if one.older:
-                instead = words("type ", Code(one.older), " for ")
-            yield Sentence(words(f"Before {product} {one.since} ", *instead, Code(one.text), "."))
+            if option.older:
+                instead = words("type ", Code(option.older), " for ")
+            yield Sentence(
+                words(f"Before {product} {option.since} ", *instead, Code(option.text), ".")
+            )
 
 
-def _reason(one: Option) -> Words:
-    return words(Code(one.text), f": {one.why}. Cost: {one.cost}.")
+def _reason(option: Option) -> Words:
+    return words(Code(option.text), f": {option.why}. Cost: {option.cost}.")

@@ -62,67 +62,69 @@ def defects(result: Result) -> tuple[Defect, ...]:
     configuration = result.configuration
     if not configuration:
         return ()
-    found = [*map(partial(_entry, settings_of(result)), result.defects)]
-    for one in configuration.problems:
+    entries = [*map(partial(_entry, settings_of(result)), result.defects)]
+    for problem in configuration.problems:
         # one with a right spelling is a finding already, but for an older name
-        if not one.instead or one.effect == "older_name":
-            place = words(Code(one.where))
-            found.append(Defect("", Weight.UNREAD, one.text, "", place, place))
-    return tuple(found)
+        if not problem.instead or problem.effect == "older_name":
+            place = words(Code(problem.where))
+            entries.append(Defect("", Weight.UNREAD, problem.text, "", place, place))
+    return tuple(entries)
 
 
-def _entry(settings: Settings, one: configured.Defect) -> Defect:
+def _entry(settings: Settings, defect: configured.Defect) -> Defect:
     named, where = [], dict[str, None]()
-    for at in those(one.seen, source="configuration"):
+    for at in those(defect.seen, source="configuration"):
         named.append(judged(at, settings))
         where.setdefault(at.where)
-    others = [*seen_in("evidence", one, settings), *seen_in("log", one, settings)]
-    seen, places = [*seen_in("configuration", one, settings), *others], others
+    others = [*seen_in("evidence", defect, settings), *seen_in("log", defect, settings)]
+    seen, places = [*seen_in("configuration", defect, settings), *others], others
     if named:
         places = [words(joined(named), " (", codes(where), ")"), *others]
-    releases = filter(None, (optional("from {}", one.since), optional("before {}", one.until)))
-    more = capital(one.cost) + optional(" ({})", ", ".join(releases))
-    more += f".{optional(' The same cure meets: {}.', one.also, '; '.join)}"
-    weight, cure = Weight[one.kind.upper()], cure_with_fix(one)
-    return Defect(one.id, weight, one.what, cure, joined(seen), joined(places), more)
+    releases = filter(
+        None, (optional("from {}", defect.since), optional("before {}", defect.until))
+    )
+    more = capital(defect.cost) + optional(" ({})", ", ".join(releases))
+    more += f".{optional(' The same cure meets: {}.', defect.also, '; '.join)}"
+    weight, cure = Weight[defect.kind.upper()], cure_with_fix(defect)
+    return Defect(defect.id, weight, defect.what, cure, joined(seen), joined(places), more)
 
 
-def cure_with_fix(one: configured.Defect | configured.Incident) -> str:
+def cure_with_fix(entry: configured.Defect | configured.Incident) -> str:
     """The cure, with the fix that is one where it does not name it."""
-    if one.fix and one.fix not in one.cure:
-        return f"{one.cure.rstrip('.')} ({one.fix})"
-    return one.cure
+    if entry.fix and entry.fix not in entry.cure:
+        return f"{entry.cure.rstrip('.')} ({entry.fix})"
+    return entry.cure
 
 
-def defect_words(one: Defect, detail: Detail) -> Words:
-    start: Words = (Code(one.id), ": ") if one.id else ()
-    said = _MARKS.get(one.weight, "") + ended(one.what)
-    where = one.places
+def defect_words(defect: Defect, detail: Detail) -> Words:
+    start: Words = (Code(defect.id), ": ") if defect.id else ()
+    text = _MARKS.get(defect.weight, "") + ended(defect.what)
+    where = defect.places
     if detail is Detail.FULL:
-        said, where = said + optional(" {}", one.more), one.seen
-    said += optional(" Cure: {}", one.cure, ended)
-    return words(start, said, around(" Seen: ", where, "."))
+        text, where = text + optional(" {}", defect.more), defect.seen
+    text += optional(" Cure: {}", defect.cure, ended)
+    return words(start, text, around(" Seen: ", where, "."))
 
 
 def first_errors(result: Result) -> list[Defect]:
     """What must be corrected before anything is tried; none without a configuration."""
-    return [one for one in defects(result) if one.weight <= Weight.NOT_AS_WRITTEN]
+    return [defect for defect in defects(result) if defect.weight <= Weight.NOT_AS_WRITTEN]
 
 
 def answer_words(answers: Sequence[Checked]) -> Texts:
     """What each tier says of a configuration or a change, one sentence each; one reason is said
     once.
     """
-    asked = [one for one in answers if one.tier != "rules"]
-    is_silent = {*each(asked, "answer")} == {"not_checked"}
-    said = []
-    for one in answers:
-        tier, text = words_of("tier")[one.tier], one.text.rstrip(".")
+    asked_of_megatron = [checked for checked in answers if checked.tier != "rules"]
+    is_silent = {*each(asked_of_megatron, "answer")} == {"not_checked"}
+    sentences = []
+    for row in answers:
+        tier, text = words_of("tier")[row.tier], row.text.rstrip(".")
         # of rules that we know, no framework
-        if one.tier == "rules" and one.answer == "ok" and text:
-            said.append(f"{tier}: {text}.")
-        elif one.tier == "rules" or not is_silent:
-            said.append(f"{tier}: {words_of('answer')[one.answer]}{optional(': {}', text)}.")
+        if row.tier == "rules" and row.answer == "ok" and text:
+            sentences.append(f"{tier}: {text}.")
+        elif row.tier == "rules" or not is_silent:
+            sentences.append(f"{tier}: {words_of('answer')[row.answer]}{optional(': {}', text)}.")
     if is_silent:
-        said.append(f"Megatron-Core was not asked: {asked[0].text.rstrip('.')}.")
-    return tuple(said)
+        sentences.append(f"Megatron-Core was not asked: {asked_of_megatron[0].text.rstrip('.')}.")
+    return tuple(sentences)

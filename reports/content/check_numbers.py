@@ -54,17 +54,17 @@ def number_lines(result: Result) -> Blocks:
 
 
 def number_tables(result: Result) -> Blocks:
-    if (found := result.throughput) and found.references:
-        speeds = (rounded(found.tokens_per_s_per_gpu), rounded(found.model_tflops_per_gpu))
+    if (speed := result.throughput) and speed.references:
+        speeds = (rounded(speed.tokens_per_s_per_gpu), rounded(speed.model_tflops_per_gpu))
         rows = [("this run", "", *speeds)]
-        for one in found.references:
-            gpus = f"{one.gpus} {one.gpu}" if one.gpus else one.gpu
-            forced = when(one.routing == "balanced", ", routing forced to balance")
-            what = f"{one.model}, {gpus}{optional(', {}', one.precision)}{forced}"
-            speeds = (rounded(one.tokens_per_s_per_gpu), rounded(one.tflops_per_gpu))
-            rows.append((what, one.layout or "", *speeds))
-        yield shaped("published", rows, source=found.source)
-        sources = each(found.references, "source")
+        for reference in speed.references:
+            gpus = f"{reference.gpus} {reference.gpu}" if reference.gpus else reference.gpu
+            forced = when(reference.routing == "balanced", ", routing forced to balance")
+            what = f"{reference.model}, {gpus}{optional(', {}', reference.precision)}{forced}"
+            speeds = (rounded(reference.tokens_per_s_per_gpu), rounded(reference.tflops_per_gpu))
+            rows.append((what, reference.layout or "", *speeds))
+        yield shaped("published", rows, source=speed.source)
+        sources = each(speed.references, "source")
         yield from items("Sources of the published rows, in their order", sources, numbered=True)
     yield from normal_details(result.normal)
     if estimate := result.memory_estimate:
@@ -84,7 +84,7 @@ def _log(log: Log, result: Result) -> Blocks:
     last, planned = known(log.last_iteration), known(log.planned_iterations)
     if last is not None and planned is not None and last < planned:
         of += f"; it ends at iteration {last:,} of {planned:,}"
-    said = (
+    step_words = (
         f"{duration(step)} a step in the log "
         f"({of}){optional('; peak memory {}', peak or None, gigabytes)}."
     )
@@ -92,78 +92,80 @@ def _log(log: Log, result: Result) -> Blocks:
         longer = known(trace.capture.perturbation_frac)
         if longer is not None:
             than = "longer" if longer >= 0 else "shorter"
-            said += f" The profiled step is {percent(abs(longer))} {than}."
-    yield statement(said, "Step")
+            step_words += f" The profiled step is {percent(abs(longer))} {than}."
+    yield statement(step_words, "Step")
 
 
 def _throughput(result: Result) -> Blocks:
-    found = result.throughput
-    if isinstance(found, Missing):
-        yield from _unknown(found, "Throughput", result)
-    elif found is not None:
-        said = (
-            f"{rounded(found.tokens_per_s_per_gpu)} tokens/s and "
-            f"{rounded(found.model_tflops_per_gpu)} model"
+    speed = result.throughput
+    if isinstance(speed, Missing):
+        yield from _unknown(speed, "Throughput", result)
+    elif speed is not None:
+        speed_words = (
+            f"{rounded(speed.tokens_per_s_per_gpu)} tokens/s and "
+            f"{rounded(speed.model_tflops_per_gpu)} model"
         )
-        said += f" TFLOP/s per GPU at {duration(found.step_ns)} a step"
-        if of_peak := mfu_words(found):
-            band = optional(", {}", found.mfu_band, words_of("mfu_band").__getitem__)
-            said += f"; MFU {of_peak}{band}"
-        yield statement(f"{said}.", "Throughput")
-        if said := grouped_words(found):
-            yield statement(said, "Experts")
-        if found.nearest is not None:
-            yield statement(_nearest(found.nearest), "Published")
+        speed_words += f" TFLOP/s per GPU at {duration(speed.step_ns)} a step"
+        if of_peak := mfu_words(speed):
+            band = optional(", {}", speed.mfu_band, words_of("mfu_band").__getitem__)
+            speed_words += f"; MFU {of_peak}{band}"
+        yield statement(f"{speed_words}.", "Throughput")
+        if speed_words := grouped_words(speed):
+            yield statement(speed_words, "Experts")
+        if speed.nearest is not None:
+            yield statement(_nearest(speed.nearest), "Published")
 
 
-def mfu_words(found: Throughput) -> str:
+def mfu_words(throughput: Throughput) -> str:
     """MFU and the peak that it is of; empty where that is not known."""
-    peak, share = found.peak, known(found.mfu_frac)
+    peak, share = throughput.peak, known(throughput.mfu_frac)
     if not peak or share is None:
         return ""
     return f"{percent(share)} of {rounded(peak.tflops)} TFLOP/s ({peak.gpu}, {peak.precision})"
 
 
-def grouped_words(found: Throughput) -> str:
+def grouped_words(throughput: Throughput) -> str:
     """How fast grouped GEMMs ran; empty where that is not known."""
-    if not isinstance(speed := found.grouped_gemm, GroupedSpeed):
+    if not isinstance(speed := throughput.grouped_gemm, GroupedSpeed):
         return ""
-    said = (
+    gemm_words = (
         f"Grouped GEMMs run at {rounded(speed.tflops_per_s)} TFLOP/s, {duration(speed.work_ns)} of "
         "a step"
     )
     if (share := known(speed.peak_frac)) is not None:
-        said += f" and {percent(share)} of the peak"
-    return f"{said}, by the configuration's sizes and for tokens spread evenly."
+        gemm_words += f" and {percent(share)} of the peak"
+    return f"{gemm_words}, by the configuration's sizes and for tokens spread evenly."
 
 
-def _nearest(found: Nearest) -> str:
-    row = found.reference
+def _nearest(near: Nearest) -> str:
+    row = near.reference
     run = ", ".join(filter(None, (row.model, f"{row.gpus or ''} {row.gpu}".strip(), row.precision)))
-    called = words_of("aspect")
-    differs = [f"{called[one.what]} {one.here} ({one.published})" for one in found.differs]
-    unknown = [called[one] for one in found.unknown_settings]
-    said = (
-        f"{percent(found.tokens_frac)} of the tokens/s per GPU of the nearest published run "
-        f"({run})."
+    names = words_of("aspect")
+    differs = [
+        f"{names[difference.what]} {difference.here} ({difference.published})"
+        for difference in near.differs
+    ]
+    unknown = [names[setting] for setting in near.unknown_settings]
+    reached = (
+        f"{percent(near.tokens_frac)} of the tokens/s per GPU of the nearest published run ({run})."
     )
-    said += optional(" Different here (published): {}.", differs, ", ".join)
-    said += when(not differs, " No known setting differs.")
-    return said + optional(" Not known of both: {}.", unknown, ", ".join)
+    reached += optional(" Different here (published): {}.", differs, ", ".join)
+    reached += when(not differs, " No known setting differs.")
+    return reached + optional(" Not known of both: {}.", unknown, ", ".join)
 
 
 def _memory(result: Result) -> Blocks:
-    found = result.memory_estimate
-    if isinstance(found, Missing):
-        yield from _unknown(found, "Memory", result)
-    elif found is not None:
-        rest = found.rest_bytes or 0
-        fullest = f"the fullest GPU (pipeline stage {found.stage})"
-        said = f"{gigabytes(found.total_bytes - rest)} estimated on {fullest}"
-        if rest:
-            than = f"{gigabytes(abs(rest))} {'more' if rest > 0 else 'less'} than estimated"
-            said += f"; the measured peak is {gigabytes(found.total_bytes)}, {than}"
-        yield statement(f"{said}.", "Memory")
+    estimate = result.memory_estimate
+    if isinstance(estimate, Missing):
+        yield from _unknown(estimate, "Memory", result)
+    elif estimate is not None:
+        over = estimate.rest_bytes or 0
+        fullest = f"the fullest GPU (pipeline stage {estimate.stage})"
+        estimated = f"{gigabytes(estimate.total_bytes - over)} estimated on {fullest}"
+        if over:
+            than = f"{gigabytes(abs(over))} {'more' if over > 0 else 'less'} than estimated"
+            estimated += f"; the measured peak is {gigabytes(estimate.total_bytes)}, {than}"
+        yield statement(f"{estimated}.", "Memory")
 
 
 def _unknown(gap: Missing, label: str, result: Result) -> Blocks:
@@ -174,23 +176,23 @@ def _unknown(gap: Missing, label: str, result: Result) -> Blocks:
         )
 
 
-def memory_parts(found: MemoryEstimate) -> dict[str, int]:
-    return {part: getattr(found, f"{part}_bytes") for part in _PARTS}
+def memory_parts(estimate: MemoryEstimate) -> dict[str, int]:
+    return {part: getattr(estimate, f"{part}_bytes") for part in _PARTS}
 
 
-def memory_table(found: MemoryEstimate) -> Table:
-    sizes = memory_parts(found)
-    if rest := found.rest_bytes:
-        sizes["measured peak beside the estimate"] = rest
-    sizes["total"] = found.total_bytes
+def memory_table(estimate: MemoryEstimate) -> Table:
+    sizes = memory_parts(estimate)
+    if rest_bytes := estimate.rest_bytes:
+        sizes["measured peak beside the estimate"] = rest_bytes
+    sizes["total"] = estimate.total_bytes
     rows = []
     for name, size in sizes.items():
-        share = size / (found.total_bytes or 1)
+        share = size / (estimate.total_bytes or 1)
         bar = share if 0 <= share <= 1 else None
         rows.append(row((name, gigabytes(size).removesuffix(" GB"), Quantity(percent(share), bar))))
-    assumed = optional("Assumed: {}.", found.assumed, ", ".join)
-    made = shaped("memory_parts", rows[:-1], stage=f"{found.stage}", assumed=assumed)
-    return replace(made, total=rows[-1])
+    assumed = optional("Assumed: {}.", estimate.assumed, ", ".join)
+    parts_table = shaped("memory_parts", rows[:-1], stage=f"{estimate.stage}", assumed=assumed)
+    return replace(parts_table, total=rows[-1])
 
 
 _DEFECTS: Final = 4
@@ -208,7 +210,7 @@ def configuration_parts(result: Result) -> tuple[Part, ...]:
         titled("workflow", workflow_rules(result)),
         titled("experiments", experiment_blocks(result)),
     )
-    return tuple(one for one in parts if one.blocks)
+    return tuple(part for part in parts if part.blocks)
 
 
 def _configuration(result: Result, configuration: Configuration) -> Blocks:
@@ -218,12 +220,12 @@ def _configuration(result: Result, configuration: Configuration) -> Blocks:
     yield from incident_items(result, Detail.FULL)
     yield from defect_items(result, Detail.FULL)
     rows = []
-    for one in configuration.settings:
-        value: Span = "null" if one.value is None else Code(f"{one.value}")
-        if one.withheld:
+    for setting in configuration.settings:
+        value: Span = "null" if setting.value is None else Code(f"{setting.value}")
+        if setting.withheld:
             value = "withheld: it may hold a path or a name"
-        if one.said != DEFAULT:
-            rows.append((Code(one.knob), value, Code(one.said)))
+        if setting.said != DEFAULT:
+            rows.append((Code(setting.knob), value, Code(setting.said)))
     if rows:
         at_default = "{} at the default: in the JSON document."
         others = beyond(len(configuration.settings), len(rows), at_default, "more setting")
@@ -232,13 +234,13 @@ def _configuration(result: Result, configuration: Configuration) -> Blocks:
 
 
 def defect_items(result: Result, detail: Detail) -> Blocks:
-    found = defects(result)
-    named = found if detail is Detail.FULL else found[:_DEFECTS]
+    every = defects(result)
+    shown = every if detail is Detail.FULL else every[:_DEFECTS]
     first = list[str | Words]()
     others = list[str | Words]()
-    for one in named:
-        listed = first if one.weight <= Weight.NOT_AS_WRITTEN else others
-        listed.append(defect_words(one, detail))
-    others.append(beyond(len(found), len(named), "{}: --full", "more entry", "more entries"))
+    for defect in shown:
+        listed = first if defect.weight <= Weight.NOT_AS_WRITTEN else others
+        listed.append(defect_words(defect, detail))
+    others.append(beyond(len(every), len(shown), "{}: --full", "more entry", "more entries"))
     yield from items("Fix first", first, numbered=True)
     yield from items("Also found", others)

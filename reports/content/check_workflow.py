@@ -25,10 +25,10 @@ _INPUTS: Final = 4
 
 def workflow_lines(result: Result, shown: int) -> Blocks:
     rules = _rules(result)
-    open_ = [*chain.from_iterable(rules[one] for one in OPEN)]
-    rest = beyond(len(open_), shown, "{} more of these: --full")
+    open_ = [*chain.from_iterable(rules[state] for state in OPEN)]
+    more_rules = beyond(len(open_), shown, "{} more of these: --full")
     yield from _counts(result, rules)
-    yield from items("", (*map(step_words, open_[:shown]), rest))
+    yield from items("", (*map(step_words, open_[:shown]), more_rules))
 
 
 Rules = Mapping[State, list[WorkflowStep]]
@@ -36,56 +36,56 @@ Rules = Mapping[State, list[WorkflowStep]]
 
 def _rules(result: Result) -> Rules:
     """Rules that are no defect as well, by their state: those stand above."""
-    found: dict[State, list[WorkflowStep]] = {state: [] for state in get_args(State)}
-    for one in those(result.workflow, same_as=""):
-        found[_state(one)].append(one)
-    return found
+    by_state: dict[State, list[WorkflowStep]] = {state: [] for state in get_args(State)}
+    for step in those(result.workflow, same_as=""):
+        by_state[_state(step)].append(step)
+    return by_state
 
 
 def _counts(result: Result, rules: Rules) -> Blocks:
-    counts, whole = [], 0
-    for state, several in rules.items():
-        whole += len(several)
-        if several:
-            counts.append(f"{len(several)} {words_of('workflow_state')[state]}")
-    if whole:
-        noun = "rule" if whole == len(result.workflow) else "more rule"
-        yield statement(f"{counted(whole, noun)}: {', '.join(counts)}.", "Workflow")
+    counts, rule_count = [], 0
+    for state, steps in rules.items():
+        rule_count += len(steps)
+        if steps:
+            counts.append(f"{len(steps)} {words_of('workflow_state')[state]}")
+    if rule_count:
+        noun = "rule" if rule_count == len(result.workflow) else "more rule"
+        yield statement(f"{counted(rule_count, noun)}: {', '.join(counts)}.", "Workflow")
 
 
-def _state(one: WorkflowStep) -> State:
+def _state(step: WorkflowStep) -> State:
     """A rule that a guide alone asks for is not violated: the run differs from the guide."""
-    if one.state == "violated" and one.guide_only:
+    if step.state == "violated" and step.guide_only:
         return "differs"
-    return one.state
+    return step.state
 
 
-def step_words(one: WorkflowStep) -> Words:
-    said = words(Code(one.id), f": {one.title}: {ended(one.because)}")
-    if one.advice:
-        way = "By the guide" if _state(one) == "differs" else "Cure"
-        said = words(said, f" {way}: {ended(one.advice)}")
-        if one.fix:
-            said = words(said, " [", Code(one.fix), "]")
-    return words(said, optional(" Missing input: {}.", one.tells.rstrip(".")))
+def step_words(step: WorkflowStep) -> Words:
+    step_text = words(Code(step.id), f": {step.title}: {ended(step.because)}")
+    if step.advice:
+        way = "By the guide" if _state(step) == "differs" else "Cure"
+        step_text = words(step_text, f" {way}: {ended(step.advice)}")
+        if step.fix:
+            step_text = words(step_text, " [", Code(step.fix), "]")
+    return words(step_text, optional(" Missing input: {}.", step.tells.rstrip(".")))
 
 
 def workflow_rules(result: Result) -> Blocks:
     rules = _rules(result)
     yield from _counts(result, rules)
-    wanted = Counter(one.tells.rstrip(".") for one in rules["unknown"])
+    wanted = Counter(rule.tells.rstrip(".") for rule in rules["unknown"])
     if wanted:
         most = wanted.most_common(_INPUTS)
-        named = [f"{tells} ({counted(count, 'rule')})" for tells, count in most]
-        said = f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: "
-        said += f"{'; '.join(named)}{beyond(len(wanted), len(named), '; and {} more')}."
-        yield statement(said)
-    for state, several in rules.items():
-        title = f"{counted(len(several), 'rule')} {words_of('workflow_state')[state]}"
-        listed = map(step_words, several)
-        if several and state in OPEN:
+        inputs = [f"{tells} ({counted(count, 'rule')})" for tells, count in most]
+        not_checked = f"{counted(wanted.total(), 'rule')} could not be checked. Missing input: "
+        not_checked += f"{'; '.join(inputs)}{beyond(len(wanted), len(inputs), '; and {} more')}."
+        yield statement(not_checked)
+    for state, steps in rules.items():
+        title = f"{counted(len(steps), 'rule')} {words_of('workflow_state')[state]}"
+        listed = map(step_words, steps)
+        if steps and state in OPEN:
             yield Items(tuple(listed), title)
-        elif several:
+        elif steps:
             yield Fold(title, (Items(tuple(listed)),), f"workflow-{state}")
     if undecided := unchecked(result):
         yield Fold(
@@ -96,7 +96,7 @@ def workflow_rules(result: Result) -> Blocks:
 def choice_line(result: Result) -> Blocks:
     if result.choices:
         first = result.choices[0]
-        chosen = "; ".join(f"{_about(one)} {one.answer}" for one in result.choices)
+        chosen = "; ".join(f"{_about(choice)} {choice.answer}" for choice in result.choices)
         yield statement(f"NVIDIA's guides choose {chosen}.", "Guides")
         yield Sentence(
             words(f"{first.answer}, by ", Code(first.rule), f": {ended(first.reason)}"), "Why"
@@ -104,30 +104,32 @@ def choice_line(result: Result) -> Blocks:
 
 
 def choices(result: Result) -> Blocks:
-    for one in result.choices:
-        asks = around(" Could change with: ", codes(one.asks), ".")
-        start = words(f"{ended(one.answer)} Rule ", Code(one.rule), f": {ended(one.reason)}", asks)
-        title = f"{capital(_about(one))}, by NVIDIA's guide ({result.tool.guidance})"
-        yield Items((start, *_particulars(one)), title)
+    for choice in result.choices:
+        asks = around(" Could change with: ", codes(choice.asks), ".")
+        start = words(
+            f"{ended(choice.answer)} Rule ", Code(choice.rule), f": {ended(choice.reason)}", asks
+        )
+        title = f"{capital(_about(choice))}, by NVIDIA's guide ({result.tool.guidance})"
+        yield Items((start, *_particulars(choice)), title)
 
 
-def _particulars(one: Choice) -> Iterator[Words]:
-    if one.other:
-        other = f"Its other edition chooses {one.other} (rule "
-        yield words(other, Code(one.other_rule), f": {one.other_reason}).")
-    labelled = {"First": one.before, "Settings": one.settings}
-    labelled |= {"Then, one at a time after a test": one.then, "Never": one.never}
-    for label, several in labelled.items():
-        if several:
-            yield words(f"{label}: ", codes(several), ".")
-    for note in (*one.notes, *map("Ruled out: {}".format, one.refused)):
+def _particulars(choice: Choice) -> Iterator[Words]:
+    if choice.other:
+        other = f"Its other edition chooses {choice.other} (rule "
+        yield words(other, Code(choice.other_rule), f": {choice.other_reason}).")
+    labelled = {"First": choice.before, "Settings": choice.settings}
+    labelled |= {"Then, one at a time after a test": choice.then, "Never": choice.never}
+    for label, lines in labelled.items():
+        if lines:
+            yield words(f"{label}: ", codes(lines), ".")
+    for note in (*choice.notes, *map("Ruled out: {}".format, choice.refused)):
         yield words(ended(note))
-    if one.source:
-        yield words(f"Source: {one.source}.")
+    if choice.source:
+        yield words(f"Source: {choice.source}.")
 
 
-def _about(one: Choice) -> str:
-    return {"cuda_graphs": "CUDA graphs"}.get(one.about, one.about)
+def _about(choice: Choice) -> str:
+    return {"cuda_graphs": "CUDA graphs"}.get(choice.about, choice.about)
 
 
 def experiment_blocks(result: Result) -> Blocks:
@@ -136,10 +138,10 @@ def experiment_blocks(result: Result) -> Blocks:
         return
     runs = (*plan.first, *plan.then, *plan.later)
     changes = []
-    for one in runs:
-        start = words(Code(one.fix), " ") if one.fix else ()
-        said = f"{ended(one.title)} Changes: {one.variable}. Then: {ended(one.next)}"
-        changes.append(words(start, said))
+    for trial in runs:
+        start = words(Code(trial.fix), " ") if trial.fix else ()
+        text = f"{ended(trial.title)} Changes: {trial.variable}. Then: {ended(trial.next)}"
+        changes.append(words(start, text))
     yield from items("Experiments, one change each", changes, numbered=True)
     steps = counted(runs[0].step_count, "step")
     yield statement(

@@ -62,17 +62,17 @@ def page(
     launched = optional(launched, capture.correlation_frac, percent)
     called, grades = words_of("trap"), []
     wrong = [called[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps]
-    for one in walls:
-        cells = (name_of(one.wall), one.grade, "; ".join(one.because))
-        grades.append(row(cells, (), _TONES[one.grade]))
-    said = ", ".join(f"{name_of(one.wall)} {one.grade}" for one in walls)
-    found: set[Grade] = {*each(walls, "grade")}
-    worst: Grade = max(found, key=[*_TONES].index)
+    for fit in walls:
+        cells = (name_of(fit.wall), fit.grade, "; ".join(fit.because))
+        grades.append(row(cells, (), _TONES[fit.grade]))
+    wall_grades = ", ".join(f"{name_of(wall.wall)} {wall.grade}" for wall in walls)
+    given: set[Grade] = {*each(walls, "grade")}
+    worst: Grade = max(given, key=[*_TONES].index)
     label = f"{worst.upper()} FOR A DIAGNOSIS"
     if worst == "useless":
-        label = "PARTLY USELESS" if len(found) > 1 else "NOT FIT FOR A DIAGNOSIS"
+        label = "PARTLY USELESS" if len(given) > 1 else "NOT FIT FOR A DIAGNOSIS"
     blocks = (
-        Headline(label, words(f"{said}."), _TONES[worst]),
+        Headline(label, words(f"{wall_grades}."), _TONES[worst]),
         shaped("recorded", counts, launched=launched),
         *_missing(info, capture, lacking),
         *items("Wrong in how it was recorded or exported", wrong),
@@ -83,25 +83,25 @@ def page(
     return Page(words(Code(info.name)), facts, blocks, Detail.FULL)
 
 
-def page_of_several(name: str, found: Sequence[tuple[str, Page | str]]) -> Page:
+def page_of_several(name: str, examined: Sequence[tuple[str, Page | str]]) -> Page:
     """The page of a folder or a pattern: a line a recording, and how to see one whole.
 
-    `found`: the name of each with its page, or with why it cannot be read.
+    `examined`: the name of each with its page, or with why it cannot be read.
     """
     rows, alike, tones = [], Counter[str](), [Tone.GOOD]
-    for place, of in found:
-        label, why, tone = "unreadable", words(f"{of}"), Tone.BAD
-        if isinstance(of, Page):
-            (headline,) = of.of_kind(Headline)
+    for place, page_or_why in examined:
+        label, why, tone = "unreadable", words(f"{page_or_why}"), Tone.BAD
+        if isinstance(page_or_why, Page):
+            (headline,) = page_or_why.of_kind(Headline)
             label = headline.label.lower().removesuffix(" for a diagnosis")
             why, tone = headline.said, headline.tone
         alike[label] += 1
         tones.append(tone)
         rows.append(row((words(Code(place)), Quantity(label), why), (), tone))
     tone = max(tones, key=[*_TONES.values()].index)
-    said = ", ".join(f"{count} {label}" for label, count in alike.items())
+    label_counts = ", ".join(f"{count} {label}" for label, count in alike.items())
     blocks = (
-        Headline(counted(len(rows), "recording").upper(), words(f"{said}."), tone),
+        Headline(counted(len(rows), "recording").upper(), words(f"{label_counts}."), tone),
         shaped("recordings", rows),
         Command("One of them, with what it lacks and how to record that:", "moe-diag doctor FILE"),
     )

@@ -38,6 +38,6 @@ def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
         rows.append((*start, gpu, step, wall, line.origin or "")[: len(heads)])
     blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:
-        named = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
-        blocks.append(statement(named, "Baselines"))
+        text = ", ".join(f"{name} is {number}" for name, number in sorted(baselines.items()))
+        blocks.append(statement(text, "Baselines"))
     return Page(words("Results of the history"), (), tuple(blocks))

@@ -31,25 +31,25 @@ def logged_incidents(result: Result) -> Blocks:
 def met_incidents(result: Result) -> Blocks:
     """What the run may meet as it is set up: below the plan, of which it takes no room."""
     met = those(result.incidents or (), state="met")
-    for one in met[:1]:
+    for row in met[:1]:
         more = beyond(len(met), 1, " {}.", "more entry", "more entries")
-        said = (
-            f"{_condition(one)}{words_of('incident')[one.kind]}. Cure: "
-            f"{ended(cure_with_fix(one))}{more}"
+        text = (
+            f"{_condition(row)}{words_of('incident')[row.kind]}. Cure: "
+            f"{ended(cure_with_fix(row))}{more}"
         )
-        yield Sentence(words(Code(one.id), f": {said}"), "Known", Tone.NOTICE, whole=True)
+        yield Sentence(words(Code(row.id), f": {text}"), "Known", Tone.NOTICE, whole=True)
 
 
 def incident_items(result: Result, detail: Detail) -> Blocks:
     """What the run is known to meet, the strongest first; on a long page also what it may."""
-    met = [one for one in result.incidents or () if one.state != "possible"]
+    met = [incident for incident in result.incidents or () if incident.state != "possible"]
     may_be = those(result.incidents or (), state="possible")
     if detail is Detail.FULL:
         yield from _listed(result, _TITLE, met, detail)
         yield from _listed(result, "Known of such a run, if", may_be, detail)
     else:
-        left = beyond(len(met), _FIRST, " {}: --full.", "more entry", "more entries")
-        yield from _listed(result, _TITLE, met[:_FIRST], detail, left)
+        more_entries = beyond(len(met), _FIRST, " {}: --full.", "more entry", "more entries")
+        yield from _listed(result, _TITLE, met[:_FIRST], detail, more_entries)
 
 
 def _listed(
@@ -64,16 +64,16 @@ def _listed(
         yield Items(tuple(entries), title, whole=True)
 
 
-def _words(settings: Settings, detail: Detail, one: Incident) -> Words:
-    said = f": {_condition(one)}{ended(one.what)} Cure: {ended(cure_with_fix(one))}"
-    seen = [*seen_in("log", one, settings), *seen_in("evidence", one, settings)]
+def _words(settings: Settings, detail: Detail, row: Incident) -> Words:
+    text = f": {_condition(row)}{ended(row.what)} Cure: {ended(cure_with_fix(row))}"
+    seen = [*seen_in("log", row, settings), *seen_in("evidence", row, settings)]
     if detail is Detail.FULL or not seen:
-        seen += seen_in("configuration", one, settings)
-    source = f" Source: {ended(one.source)}"
+        seen += seen_in("configuration", row, settings)
+    source = f" Source: {ended(row.source)}"
     if detail is Detail.FIRST:
         seen, source = seen[:2], ""
-    return words(Code(one.id), said, around(" Seen: ", joined(seen), "."), source)
+    return words(Code(row.id), text, around(" Seen: ", joined(seen), "."), source)
 
 
-def _condition(one: Incident) -> str:
-    return optional("if it fits (not known here: {}): ", ", ".join(map(spoken, one.only_if)))
+def _condition(incident: Incident) -> str:
+    return optional("if it fits (not known here: {}): ", ", ".join(map(spoken, incident.only_if)))

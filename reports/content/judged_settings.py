@@ -13,10 +13,10 @@ Settings = Mapping[str, Setting]
 
 def judged(at: Sighting, settings: Settings) -> Code:
     """A setting and its value, where that may be shown: it may be a path or a name."""
-    one = settings.get(at.what)
-    if one is None or one.withheld:
+    setting = settings.get(at.what)
+    if setting is None or setting.withheld:
         return Code(at.what)
-    return Code(f"{at.what} {spelled(one.value)}")
+    return Code(f"{at.what} {spelled(setting.value)}")
 
 
 def sighted(at: Sighting, settings: Settings) -> Words:
@@ -28,10 +28,10 @@ def sighted(at: Sighting, settings: Settings) -> Words:
     return words(at.what)
 
 
-def seen_in(source: str, one: Defect | Incident, settings: Settings) -> list[Words]:
+def seen_in(source: str, entry: Defect | Incident, settings: Settings) -> list[Words]:
     """The same of all its sightings of a kind; none of the log without a line."""
-    found = []
-    for at in one.seen:
-        if at.source == source and (said := sighted(at, settings)):
-            found.append(said)
-    return found
+    sightings = []
+    for at in entry.seen:
+        if at.source == source and (sighting := sighted(at, settings)):
+            sightings.append(sighting)
+    return sightings

@@ -41,91 +41,90 @@ _NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9)
 _TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
 
-def page(found: Layouts, detail: Detail) -> Page:
+def page(plan: Layouts, detail: Detail) -> Page:
     """The first screen; with `Detail.FULL` every layout with its costs, memory and lines."""
     everything = detail is Detail.FULL
-    blocks: list[Block] = [_headline(found)]
-    for one in found.warnings:
-        blocks.append(statement(f"{capital(one)}.", "Note", Tone.NOTICE))
-    if found.layouts:
-        first = found.layouts[0]
-        blocks.append(_table(found, everything))
+    blocks: list[Block] = [_headline(plan)]
+    for warning in plan.warnings:
+        blocks.append(statement(f"{capital(warning)}.", "Note", Tone.NOTICE))
+    if plan.layouts:
+        first = plan.layouts[0]
+        blocks.append(_table(plan, everything))
         if not everything:  # the whole is in the parts of a long page
-            held = told(first.memory, _memory_words)
-            blocks += (*items("Why 1", first.because), statement(held, "Memory"))
+            memory_text = told(first.memory, _memory_words)
+            blocks += (*items("Why 1", first.because), statement(memory_text, "Memory"))
             blocks += lines_of(first)
-        blocks += normal_lines(found.normal)
+        blocks += normal_lines(plan.normal)
     most = None if everything else _FEW
-    blocks += (*items("Assumed", found.assumed[:most]), *items("Not known", found.unknown[:most]))
+    blocks += (*items("Assumed", plan.assumed[:most]), *items("Not known", plan.unknown[:most]))
     if everything:
         sources = dict[str, None]()
-        for near in chain.from_iterable(each(found.layouts, "nearest")):
+        for near in chain.from_iterable(each(plan.layouts, "nearest")):
             sources.setdefault(f"{near.text}, {near.layout}: {near.source}")
-        blocks += (*normal_details(found.normal), *map(_layout, found.layouts))
+        blocks += (*normal_details(plan.normal), *map(_layout, plan.layouts))
         blocks += items("Sources of the published layouts", sources)
-        blocks.append(statement(redaction_words(found.redacted)))
-    elif found.layouts:
+        blocks.append(statement(redaction_words(plan.redacted)))
+    elif plan.layouts:
         blocks.append(
-            Command("Why this order, every layout with its lines:", f"{found.command} --full")
+            Command("Why this order, every layout with its lines:", f"{plan.command} --full")
         )
     more = "--full: every layout, its memory and lines | -f json | page: -o out.html"
     parameters = (
-        f"{billions(found.parameters_count)} billion parameters, "
-        f"{billions(found.active_count)} active"
+        f"{billions(plan.parameters_count)} billion parameters, "
+        f"{billions(plan.active_count)} active"
     )
-    size = gigabytes(found.capacity_bytes)
-    run = f"{found.gpus:,} {found.gpu} of {size}, NVLink domain {found.nvlink_domain}"
+    size = gigabytes(plan.capacity_bytes)
+    run = f"{plan.gpus:,} {plan.gpu} of {size}, NVLink domain {plan.nvlink_domain}"
     batch = (
-        f"global batch {found.global_batch:,} x {found.seq_length:,} tokens, "
-        f"{found.precision.upper()}"
+        f"global batch {plan.global_batch:,} x {plan.seq_length:,} tokens, {plan.precision.upper()}"
     )
     facts = words(f"{parameters}; {run}; {batch}")
-    return Page(words(Code(found.about)), facts, tuple(blocks), detail, when(not everything, more))
+    return Page(words(Code(plan.about)), facts, tuple(blocks), detail, when(not everything, more))
 
 
-def _headline(found: Layouts) -> Headline:
-    counts = found.counted
+def _headline(plan: Layouts) -> Headline:
+    counts = plan.counted
     room = "More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room."
-    if not found.layouts:
-        least = optional(": the least that one needs is {}", found.least_bytes or None, gigabytes)
-        said = f"none of {counted(counts.divide, 'layout')} that divide fits{least}"
-        return Headline("NO LAYOUT FITS", words(said), Tone.BAD, (words(room),))
-    first = found.layouts[0]
-    said = f"{layout_words(first)}, micro-batch {first.micro_batch}{when(first.own, _OWN)}"
+    if not plan.layouts:
+        least = optional(": the least that one needs is {}", plan.least_bytes or None, gigabytes)
+        none_fits = f"none of {counted(counts.divide, 'layout')} that divide fits{least}"
+        return Headline("NO LAYOUT FITS", words(none_fits), Tone.BAD, (words(room),))
+    first = plan.layouts[0]
+    none_fits = f"{layout_words(first)}, micro-batch {first.micro_batch}{when(first.own, _OWN)}"
     what = ", ".join(first.recompute_modules) or "whole layers"
     recompute = "Nothing is recomputed." if first.recompute == "none" else f"Recompute: {what}."
-    capacity = gigabytes(found.capacity_bytes)
-    held = optional(
+    capacity = gigabytes(plan.capacity_bytes)
+    memory_text = optional(
         f"{{}} of {capacity}", first.memory, lambda memory: gigabytes(memory.total_bytes)
     )
     under = (
-        words(f"{held} by the estimate ({percent(first.filled_frac)}). {recompute}"),
+        words(f"{memory_text} by the estimate ({percent(first.filled_frac)}). {recompute}"),
         words(
             f"{counts.divide:,} layouts divide, {counts.fit:,} fit. Ordered by rules: nothing was "
             f"run."
         ),
     )
-    return Headline("TRY FIRST", words(said), Tone.GOOD, under)
+    return Headline("TRY FIRST", words(none_fits), Tone.GOOD, under)
 
 
-def layout_words(one: PlannedLayout) -> str:
+def layout_words(split: PlannedLayout) -> str:
     """The parallel sizes of a layout: `TP 1, PP 4, VPP 4, EP 64`."""
-    sizes = {"TP": one.tp, "CP": one.cp, "PP": one.pp, "VPP": one.vpp or 1, "EP": one.ep}
-    sizes["ETP"], shown = one.etp, []
+    sizes = {"TP": split.tp, "CP": split.cp, "PP": split.pp, "VPP": split.vpp or 1, "EP": split.ep}
+    sizes["ETP"], shown = split.etp, []
     for name, size in sizes.items():
         if size > 1 or name in ("TP", "PP", "EP"):
             shown.append(f"{name} {size}")
     return ", ".join(shown)
 
 
-def _table(found: Layouts, everything: bool) -> Table:
+def _table(plan: Layouts, everything: bool) -> Table:
     """On a first screen the first ones, and the configuration's own wherever it stands."""
     rows, tight = [], False
-    for place, one in enumerate(found.layouts):
-        if place < _FIRST or one.own or everything:
-            rows.append(_row(one))
-            tight |= one.room == "tight"
-    left_out = len(found.layouts) - len(rows)
+    for place, layout in enumerate(plan.layouts):
+        if place < _FIRST or layout.own or everything:
+            rows.append(_row(layout))
+            tight |= layout.room == "tight"
+    left_out = len(plan.layouts) - len(rows)
     return table(
         "Layouts",
         ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory"),
@@ -136,27 +135,29 @@ def _table(found: Layouts, everything: bool) -> Table:
     )
 
 
-def _row(one: PlannedLayout) -> Row:
-    recompute = {"none": "-", "full": "whole layers"}.get(one.recompute)
+def _row(layout: PlannedLayout) -> Row:
+    recompute = {"none": "-", "full": "whole layers"}.get(layout.recompute)
     if recompute is None:  # the first module, and how many more
-        recompute = one.recompute_modules[0] + beyond(len(one.recompute_modules), 1, " +{}")
-    mark = {"room": "", "tight": " !", "none": " too large"}[one.room]
-    held = optional(f"{{}}{mark}", one.memory, lambda memory: gigabytes(memory.total_bytes))
-    sizes = (one.tp, one.cp, one.pp, one.vpp or "-", one.ep, one.micro_batch)
-    name = f"{one.place}{when(one.own, ' yours')}"
-    cells = (name, *map(str, sizes), recompute, one.dispatcher, held)
-    return row(cells, _NUMBERS, _TONES[one.room], f"layout-{one.place}")
+        recompute = layout.recompute_modules[0] + beyond(len(layout.recompute_modules), 1, " +{}")
+    mark = {"room": "", "tight": " !", "none": " too large"}[layout.room]
+    memory_text = optional(
+        f"{{}}{mark}", layout.memory, lambda memory: gigabytes(memory.total_bytes)
+    )
+    sizes = (layout.tp, layout.cp, layout.pp, layout.vpp or "-", layout.ep, layout.micro_batch)
+    name = f"{layout.place}{when(layout.own, ' yours')}"
+    cells = (name, *map(str, sizes), recompute, layout.dispatcher, memory_text)
+    return row(cells, _NUMBERS, _TONES[layout.room], f"layout-{layout.place}")
 
 
 def _memory_words(memory: MemoryEstimate) -> str:
     parts = memory_parts(memory).items()
-    said = ", ".join(f"{name} {gigabytes(size)}" for name, size in parts if size)
-    return f"{said} (pipeline stage {memory.stage}, the fullest)."
+    part_sizes = ", ".join(f"{name} {gigabytes(size)}" for name, size in parts if size)
+    return f"{part_sizes} (pipeline stage {memory.stage}, the fullest)."
 
 
-def lines_of(one: PlannedLayout, both: bool = False) -> Blocks:
+def lines_of(layout: PlannedLayout, both: bool = False) -> Blocks:
     """What to type: flags of Megatron-LM, overrides of Bridge, the environment."""
-    knobs = one.knobs
+    knobs = layout.knobs
     if knobs.environment:
         yield CodeBlock(knobs.environment)
     if knobs.megatron_lm:
@@ -176,16 +177,16 @@ def _packed(flags: Texts) -> Iterator[str]:
     yield line
 
 
-def _layout(one: PlannedLayout) -> Part:
-    blocks: list[Block] = [*items("Why", one.because), *items("Not known", one.unknown)]
-    blocks += items("Refused by", one.broken)
-    costs = sorted(one.costs, key=lambda cost: -cost.frac)
+def _layout(layout: PlannedLayout) -> Part:
+    blocks: list[Block] = [*items("Why", layout.because), *items("Not known", layout.unknown)]
+    blocks += items("Refused by", layout.broken)
+    costs = sorted(layout.costs, key=lambda cost: -cost.frac)
     rows = [(cost.text, percent(cost.frac)) for cost in costs]
     blocks.append(shaped("layout_costs", rows))
-    if memory := one.memory:
+    if memory := layout.memory:
         blocks.append(memory_table(memory))
-    if one.stages:
-        blocks.append(statement(Code(one.stages), "Stages"))
-    blocks += lines_of(one, both=True)
-    title = f"{one.place}: {layout_words(one)}{when(one.own, _OWN)}"
-    return Part(title, tuple(blocks), f"layout-{one.place}")
+    if layout.stages:
+        blocks.append(statement(Code(layout.stages), "Stages"))
+    blocks += lines_of(layout, both=True)
+    title = f"{layout.place}: {layout_words(layout)}{when(layout.own, _OWN)}"
+    return Part(title, tuple(blocks), f"layout-{layout.place}")

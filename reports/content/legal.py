@@ -51,23 +51,23 @@ def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
     errors, only_if = first_errors(result), _only_if(result)
     if not recipe_known(result) and not errors:
         return "UNDECIDED: THE VALUES OF THE RECIPE ARE NOT KNOWN", Tone.NOTICE
-    said, but = f"LEGAL{optional(' ONLY IF {}', only_if)}", ", BUT DOES NOT RUN AS WRITTEN"
-    if errors and len(said + but) <= _LINE:
-        said += but
-    return said, Tone.NOTICE if errors or only_if else Tone.GOOD
+    label, but = f"LEGAL{optional(' ONLY IF {}', only_if)}", ", BUT DOES NOT RUN AS WRITTEN"
+    if errors and len(label + but) <= _LINE:
+        label += but
+    return label, Tone.NOTICE if errors or only_if else Tone.GOOD
 
 
 def _only_if(result: Result) -> str:
     if refused_by_default(result):
         return "THE RECIPE SETS WHAT THE FILE LEAVES OUT"
     waits = set[str]()
-    for asked in chain.from_iterable(each(_undecided(result), "waits_for")):
-        waits.add(_FACTS.get(asked, "the GPU"))
-    versions = [one for one in PACKAGE_NAMES.values() if one in waits]
-    named = sorted(waits - {*versions}, reverse=True)
-    named += versions if len(versions) < 2 else ["the versions"]
-    allow = "allows" if len(named) == 1 and len(versions) < 2 else "allow"
-    return optional(f"{{}} {allow} it", listed(named)).upper()
+    for fact in chain.from_iterable(each(_undecided(result), "waits_for")):
+        waits.add(_FACTS.get(fact, "the GPU"))
+    versions = [key for key in PACKAGE_NAMES.values() if key in waits]
+    facts = sorted(waits - {*versions}, reverse=True)
+    facts += versions if len(versions) < 2 else ["the versions"]
+    allow = "allows" if len(facts) == 1 and len(versions) < 2 else "allow"
+    return optional(f"{{}} {allow} it", listed(facts)).upper()
 
 
 def conditions(result: Result, detail: Detail) -> Blocks:
@@ -80,10 +80,10 @@ def conditions(result: Result, detail: Detail) -> Blocks:
     yield from items("Refused at the defaults", refused_by_default(result))
     by_options = dict[Texts, list[UndecidedRule]]()
     facts = []
-    for one in _undecided(result):
-        if one.waits_for and configuration.legal:
-            facts.append(_rule_words(result, one, one.waits_for, "Give"))
-            by_options.setdefault(one.waits_for, []).append(one)
+    for rule in _undecided(result):
+        if rule.waits_for and configuration.legal:
+            facts.append(_rule_words(result, rule, rule.waits_for, "Give"))
+            by_options.setdefault(rule.waits_for, []).append(rule)
     if detail is Detail.FULL:
         yield from items("Waits for a fact", facts)
         return
@@ -120,16 +120,16 @@ def unchecked(result: Result) -> Several:
 
 
 def _asking(result: Result, rules: Iterable[UndecidedRule], why_asked: str) -> Several:
-    return tuple(_rule_words(result, one, one.asks, why_asked) for one in rules)
+    return tuple(_rule_words(result, rule, rule.asks, why_asked) for rule in rules)
 
 
-def _rule_words(result: Result, one: UndecidedRule, asks: Texts, why_asked: str) -> Words:
+def _rule_words(result: Result, rule: UndecidedRule, asks: Texts, why_asked: str) -> Words:
     """With what would tell; of a GPU that was given, and of which no table has the figure, that
     none does.
     """
     if {*asks} <= {*map(option_of, result.given)}:
-        return words(Code(one.id), f": {ended(one.text)} What was given is in no table of it.")
-    return words(Code(one.id), f": {ended(one.text)} {why_asked}: ", codes(asks), ".")
+        return words(Code(rule.id), f": {ended(rule.text)} What was given is in no table of it.")
+    return words(Code(rule.id), f": {ended(rule.text)} {why_asked}: ", codes(asks), ".")
 
 
 def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
@@ -154,13 +154,13 @@ def legal_words(result: Result, configuration: Configuration) -> str:
         )
     if isinstance(configuration.legal, Missing):
         return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"
-    told = configuration.versions
-    core = optional("Megatron-Core {}", told.core)
-    if is_before_tables(known(told.core)):
+    used = configuration.versions
+    core = optional("Megatron-Core {}", used.core)
+    if is_before_tables(known(used.core)):
         oldest = ".".join(map(str, FIRST[:2]))
         core += f" (checked by the rules of {oldest}, the oldest that are known)"
-    bridge = optional("Megatron-Bridge {}", told.bridge)
-    torch, engine = optional("PyTorch {}", told.torch), optional("Transformer Engine {}", told.te)
+    bridge = optional("Megatron-Bridge {}", used.bridge)
+    torch, engine = optional("PyTorch {}", used.torch), optional("Transformer Engine {}", used.te)
     of = ", ".join(filter(None, (core, bridge, torch, engine)))
     of = of or "the newest releases (version unknown: --core-version)"
     if not configuration.legal:
@@ -170,11 +170,11 @@ def legal_words(result: Result, configuration: Configuration) -> str:
             "No configuration was given; only what the trace shows of it is known. Give "
             "--config FILE."
         )
-    said = f"No rule that could be checked is broken, for {of}."
+    text = f"No rule that could be checked is broken, for {of}."
     if recipe_known(result):
-        return said
+        return text
     return (
-        f"{said} What its recipe sets is not known: give TP, PP, EP and the batch as flags to "
+        f"{text} What its recipe sets is not known: give TP, PP, EP and the batch as flags to "
         f"check them."
     )
 
@@ -187,22 +187,22 @@ def _errors(result: Result, of: str) -> str:
             "no framework rejects this configuration at its start; it fails later, while it runs."
         )
         return f"{counted(fails, 'error')} for {of}: {later}"
-    said = f"{counted(rejected, 'error')} for {of}: Megatron rejects this configuration."
-    also = " Fix first has {}, which Megatron does not reject."
-    return said + beyond(
-        fails + weights.count(Weight.NOT_AS_WRITTEN), 0, also, "more entry", "more entries"
+    text = f"{counted(rejected, 'error')} for {of}: Megatron rejects this configuration."
+    also_listed = " Fix first has {}, which Megatron does not reject."
+    return text + beyond(
+        fails + weights.count(Weight.NOT_AS_WRITTEN), 0, also_listed, "more entry", "more entries"
     )
 
 
 def recipe_known(result: Result) -> bool:
     """Whether the values of the recipe that a command names are known; so where it names none."""
-    one = settings_of(result).get("launcher.recipe_values_known")
-    return one is None or one.value is not False
+    recipe_values = settings_of(result).get("launcher.recipe_values_known")
+    return recipe_values is None or recipe_values.value is not False
 
 
 def is_written(configuration: Configuration) -> bool:
-    said = {*each(configuration.settings, "said")} - _OF_THE_RUN
+    said_by = {*each(configuration.settings, "said")} - _OF_THE_RUN
     framed = known(configuration.framework) is not None
     return bool(configuration.problems) or (
-        framed and any(not one.startswith("--") for one in said)
+        framed and any(not origin.startswith("--") for origin in said_by)
     )

@@ -28,11 +28,11 @@ class Moment:
 
 def moments(wall: Wall) -> Iterator[Moment]:
     """Evidence of a wall that has a place, in its order: `wall:1` is the first."""
-    for one in wall.evidence:
-        if one.start_ns is not None and one.end_ns is not None:
-            shows = name_of(one.measure)
+    for proof in wall.evidence:
+        if proof.start_ns is not None and proof.end_ns is not None:
+            shows = name_of(proof.measure)
             yield Moment(
-                f"{name_of(wall.id)}: {shows}", shows, one.rank or 0, one.start_ns, one.end_ns
+                f"{name_of(wall.id)}: {shows}", shows, proof.rank or 0, proof.start_ns, proof.end_ns
             )
 
 
@@ -44,31 +44,31 @@ def moment_of(result: Result, finding: str) -> Moment:
     """
     name, _, number = finding.strip().partition(":")
     wall = _wall(result, name)
-    there = [*moments(wall)]
+    places = [*moments(wall)]
     if number:
         place = whole_number(number)
-        if place is None or not 1 <= place <= len(there):
+        if place is None or not 1 <= place <= len(places):
             has = (
-                f"It has 1 to {len(there)}"
-                if there
+                f"It has 1 to {len(places)}"
+                if places
                 else f"It has none; --at {wall.id} shows a step"
             )
             raise UsageError(
                 f"--at {printable(finding, 60)}: no such evidence of {name_of(wall.id)}. {has}."
             )
-        return there[place - 1]
-    if there:
-        return there[0]
+        return places[place - 1]
+    if places:
+        return places[0]
     return first_step(result, name_of(wall.id))
 
 
-def first_step(result: Result, said: str = "") -> Moment:
+def first_step(result: Result, finding: str = "") -> Moment:
     """The first used step of the first rank, or its window where no steps were found."""
     rank = result.ranks[0]
     shows, (start_ns, end_ns) = "the window", rank.windows_ns[0]
     for step in rank.steps.used[:1]:
         shows, start_ns, end_ns = f"step {step.index}", step.start_ns, step.end_ns
-    return Moment(optional("{}, ", said) + shows, shows, 0, start_ns, end_ns)
+    return Moment(optional("{}, ", finding) + shows, shows, 0, start_ns, end_ns)
 
 
 def _wall(result: Result, name: str) -> Wall:

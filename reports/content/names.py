@@ -39,10 +39,10 @@ from traces.spelling import counted, gpu_model, milliseconds, numbers, percent, 
 
 
 def statement(
-    said: Span | Words, label: str = "", tone: Tone = Tone.PLAIN, whole: bool = False
+    text: Span | Words, label: str = "", tone: Tone = Tone.PLAIN, whole: bool = False
 ) -> Sentence:
     """A sentence of a text or of words."""
-    return Sentence(words(said), label, tone, whole)
+    return Sentence(words(text), label, tone, whole)
 
 
 def titled(id: str, blocks: Iterable[Block]) -> Part:
@@ -64,10 +64,10 @@ def share_of(share: float | None, hue: Hue = Hue.OTHER) -> Quantity:
     return Quantity(percent(share), share, hue)
 
 
-def joined(several: Iterable[Span | Words], between: str = ", ") -> Words:
+def joined(parts: Iterable[Span | Words], between: str = ", ") -> Words:
     spans = list[Span]()
-    for one in several:
-        spans += words(between, one)
+    for part in parts:
+        spans += words(between, part)
     return words(*spans[1:])
 
 
@@ -84,9 +84,9 @@ Known = TypeVar("Known")
 
 
 def told(value: OrMissing[Known], written: Callable[[Known], str] = str) -> str:
-    if (one := known(value)) is None:
+    if (known_value := known(value)) is None:
         return "unknown"
-    return written(one)
+    return written(known_value)
 
 
 def told_ms(time_ns: OrMissing[float]) -> str:
@@ -98,10 +98,10 @@ def optional(
     text: str, value: OrMissing[Known] | UnsetType, written: Callable[[Known], object] = str
 ) -> str:
     """The text with the value in its gap; nothing where that is empty, absent or not known."""
-    one = known(value)
-    if one is None or (isinstance(one, Sized) and not one):
+    known_value = known(value)
+    if known_value is None or (isinstance(known_value, Sized) and not known_value):
         return ""
-    return text.format(written(one))
+    return text.format(written(known_value))
 
 
 def when(holds: object, text: str) -> str:
@@ -113,10 +113,10 @@ def when(holds: object, text: str) -> str:
 
 def beyond(count: int, shown: int, text: str = " and {} more", *nouns: str) -> str:
     """How many there are beside those shown, counted by `nouns`; nothing where these are all."""
-    left = count - shown
-    if left <= 0:
+    others = count - shown
+    if others <= 0:
         return ""
-    return text.format(counted(left, *nouns) if nouns else left)
+    return text.format(counted(others, *nouns) if nouns else others)
 
 
 def rank_numbers(ranks: Sequence[int]) -> str:
@@ -185,13 +185,13 @@ def keyed(text: str) -> Words:
     """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are
     code.
     """
-    found, place = list[Span](), 0
+    spans, place = list[Span](), 0
     for chunk in _CHUNK.finditer(text):
         key = _KEY.fullmatch(chunk[0])
         if key is not None and (span := _span(key[1])) is not None:
-            found += [text[place : chunk.start()], span]
+            spans += [text[place : chunk.start()], span]
             place = chunk.start() + key.end(1)
-    return words(*found, text[place:])
+    return words(*spans, text[place:])
 
 
 def _span(key: str) -> Span | None:
@@ -227,14 +227,14 @@ def unknown_words(gap: Missing) -> str:
 def settings_of(result: Result) -> dict[str, Setting]:
     """The settings of the configuration by their knobs; none without one."""
     if configuration := result.configuration:
-        return {one.knob: one for one in configuration.settings}
+        return {setting.knob: setting for setting in configuration.settings}
     return {}
 
 
 def is_set(result: Result, knob: str) -> bool:
     """Whether the configuration sets a knob to true."""
-    one = settings_of(result).get(knob)
-    return one is not None and one.value is True
+    setting = settings_of(result).get(knob)
+    return setting is not None and setting.value is True
 
 
 def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
@@ -280,16 +280,16 @@ def grid_words(grid: OrMissing[tuple[int, int, int]]) -> str:
     return " x ".join(map(str, grid or ()))
 
 
-def plain(said: Words) -> str:
+def plain(spoken_words: Words) -> str:
     """The words one after the other; keys by their names. What is foreign is as foreign as
     before.
     """
     texts = []
-    for one in said:
-        if isinstance(one, Term):
-            texts.append(name_of(one.key))
+    for span in spoken_words:
+        if isinstance(span, Term):
+            texts.append(name_of(span.key))
         else:
-            texts.append(one.text if isinstance(one, Code) else one)
+            texts.append(span.text if isinstance(span, Code) else span)
     return "".join(texts)
 
 
@@ -300,17 +300,17 @@ def cell_text(cell: Cell) -> str:
     return plain(cell)
 
 
-def issue_sentence(one: KnownIssue, of_a_run: bool = True) -> str:
+def issue_sentence(issue: KnownIssue, of_a_run: bool = True) -> str:
     """Where it was met, what happens, what helps, and its source. `of_a_run`: with what is unknown
     of it.
 
     The first package stands for all: their releases are the same in time.
     """
-    where = one.releases[0] + optional(", on {}", one.gpus, " or ".join)
-    if of_a_run and one.only_if:
-        unknown = ", ".join(map(spoken, one.only_if))
+    where = issue.releases[0] + optional(", on {}", issue.gpus, " or ".join)
+    if of_a_run and issue.only_if:
+        unknown = ", ".join(map(spoken, issue.only_if))
         where = f"if your release is {where}; not known here: {unknown}"
-    return f"({where}): {one.what}. Workaround: {one.workaround}. {one.source}."
+    return f"({where}): {issue.what}. Workaround: {issue.workaround}. {issue.source}."
 
 
 def piece_of(row: str, other: str = "") -> tuple[str, Hue]:

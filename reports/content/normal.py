@@ -15,41 +15,41 @@ _LABEL: Final = "Published"
 Given = OrMissing[NormalThroughput] | UnsetType
 
 
-def normal_lines(found: Given) -> Blocks:
+def normal_lines(usual: Given) -> Blocks:
     """What such a run reaches elsewhere, in one line; what is missing where no such run is
     published.
     """
-    if isinstance(found, Missing):
-        yield statement(f"Unknown: {found.reason}; {found.cure}.", _LABEL)
-    elif value := found:
+    if isinstance(usual, Missing):
+        yield statement(f"Unknown: {usual.reason}; {usual.cure}.", _LABEL)
+    elif value := usual:
         yield statement(_line(value), _LABEL)
 
 
-def _line(found: NormalThroughput) -> str:
-    said = f"Such runs reach {_range(found.tokens_low, found.tokens_high)} tokens/s and "
-    said += f"{_range(found.tflops_low, found.tflops_high)} model TFLOP/s per GPU"
-    if found.mfu_low_frac is not None and found.mfu_high_frac is not None:
-        said += f", MFU {between(percent(found.mfu_low_frac), percent(found.mfu_high_frac))}"
-    if found.step_low_ns and found.step_high_ns:
-        said += f", {between(duration(found.step_low_ns), duration(found.step_high_ns))} a step"
-    said += f", by {counted(len(found.published), 'published run')}"
-    if found.counted:
-        said += f" and {counted(len(found.counted), 'measured change')}"
-    stands = optional(" {}", found.standing, words_of("stands").__getitem__)
-    if found.replayed_tokens_high is not None and found.replayed_standing:
-        rate = f"{rounded(found.replayed_tokens_high)} tokens/s"
-        replayed = f"at most {rate}, {words_of('stands_replayed')[found.replayed_standing]}"
+def _line(usual: NormalThroughput) -> str:
+    text = f"Such runs reach {_range(usual.tokens_low, usual.tokens_high)} tokens/s and "
+    text += f"{_range(usual.tflops_low, usual.tflops_high)} model TFLOP/s per GPU"
+    if usual.mfu_low_frac is not None and usual.mfu_high_frac is not None:
+        text += f", MFU {between(percent(usual.mfu_low_frac), percent(usual.mfu_high_frac))}"
+    if usual.step_low_ns and usual.step_high_ns:
+        text += f", {between(duration(usual.step_low_ns), duration(usual.step_high_ns))} a step"
+    text += f", by {counted(len(usual.published), 'published run')}"
+    if usual.counted:
+        text += f" and {counted(len(usual.counted), 'measured change')}"
+    stands = optional(" {}", usual.standing, words_of("stands").__getitem__)
+    if usual.replayed_tokens_high is not None and usual.replayed_standing:
+        rate = f"{rounded(usual.replayed_tokens_high)} tokens/s"
+        replayed = f"at most {rate}, {words_of('stands_replayed')[usual.replayed_standing]}"
         stands += f" Replayed without its largest wall it has {replayed}."
-    return f"{said}.{stands}"
+    return f"{text}.{stands}"
 
 
 def _range(low: float, high: float) -> str:
     return between(rounded(low), rounded(high))
 
 
-def normal_details(found: Given) -> Blocks:
+def normal_details(usual: Given) -> Blocks:
     """The published runs, changes and differences that the range rests on."""
-    if value := found:
+    if value := usual:
         yield from items("Published runs of this kind", value.published)
         yield from items("Measured changes that are counted", value.counted)
         yield from items("What else differs, and is not counted", value.not_counted)

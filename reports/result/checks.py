@@ -64,7 +64,7 @@ def _check_columns(lane: object, allowed: Mapping[str, range], path: str) -> Non
     if len({len(getattr(lane, name)) for name in allowed}) != 1:
         _wrong(f"{path} is to have {', '.join(allowed)} as lists of one length")
     for name, entries in allowed.items():
-        if not all(one in entries for one in getattr(lane, name)):
+        if not all(entry in entries for entry in getattr(lane, name)):
             _wrong(f"{path}.{name} has an entry that is no time, or points at nothing")
 
 

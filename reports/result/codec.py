@@ -30,10 +30,10 @@ _ABSENT: Final = compiled(r"Object missing required field `([^`]*)`")
 
 
 def encode(result: Struct) -> Document:
-    document, several = _whole(result)
+    document, missing = _whole(result)
     if getattr(result, "one_path_a_list", False):
-        several = dict.fromkeys(replace(one, path=_PLACE.sub("[*]", one.path)) for one in several)
-    document["missing"] = list(map(asdict, several))
+        missing = dict.fromkeys(replace(gap, path=_PLACE.sub("[*]", gap.path)) for gap in missing)
+    document["missing"] = list(map(asdict, missing))
     return document
 
 
@@ -44,50 +44,50 @@ def gaps(result: Struct) -> Iterable[Missing]:
 
 def _whole(result: Struct) -> tuple[Document, Iterable[Missing]]:
     """The document, without its gaps, and these."""
-    found, noted = dict[Missing, None](), result.missing  # type: ignore[attr-defined]  # of whole results
-    return _lower(with_fields(result, missing=()), "", found), (*found, *noted)
+    missing, own_gaps = dict[Missing, None](), result.missing  # type: ignore[attr-defined]  # of whole results
+    return _lower(with_fields(result, missing=()), "", missing), (*missing, *own_gaps)
 
 
 def lowered(section: Struct) -> Document:
-    found: Document = _lower(section, "*", {})
-    return found
+    document: Document = _lower(section, "*", {})
+    return document
 
 
-def _lower(value: Any, path: str, found: dict[Missing, None]) -> Any:
-    """A value as JSON has it; gaps on the way go to `found`, each once and in their order."""
+def _lower(value: Any, path: str, missing: dict[Missing, None]) -> Any:
+    """A value as JSON has it; gaps on the way go to `missing`, each once and in their order."""
     if isinstance(value, Missing):
-        found[Missing(path, value.reason, value.cure)] = None
+        missing[Missing(path, value.reason, value.cure)] = None
         return None
     if isinstance(value, Struct):
         values = zip(value.__struct_encode_fields__, astuple(value), strict=True)
-        return _lowered_each(values, path and f"{path}.", found)
+        return _lowered_each(values, path and f"{path}.", missing)
     if isinstance(value, list | tuple):
         if {*map(type, value)} <= _PLAIN:  # the columns of a timeline: long, and without gaps
             return list(value)
         lowered, has_paths, inner = [], _has_paths(value), "[" in path
-        for number, one in enumerate(value):
+        for number, part in enumerate(value):
             place = "*" if inner else number
             own = f"[{place}]" if has_paths else ""
-            lowered.append(_lower(one, path + own, found))
+            lowered.append(_lower(part, path + own, missing))
         return lowered
     if isinstance(value, Mapping):
-        return _lowered_each(value.items(), f"{path}.", found)
+        return _lowered_each(value.items(), f"{path}.", missing)
     return value
 
 
 def _lowered_each(
-    told: Iterable[tuple[str, Any]], start: str, found: dict[Missing, None]
+    fields: Iterable[tuple[str, Any]], start: str, missing: dict[Missing, None]
 ) -> Document:
     lowered = {}
-    for key, one in told:
-        if one is not UNSET:
-            lowered[key] = one if type(one) in _PLAIN else _lower(one, start + key, found)
+    for key, value in fields:
+        if value is not UNSET:
+            lowered[key] = value if type(value) in _PLAIN else _lower(value, start + key, missing)
     return lowered
 
 
-def _has_paths(several: Iterable[object]) -> bool:
+def _has_paths(parts: Iterable[object]) -> bool:
     """Whether what stands in a list has places of its own."""
-    return any(isinstance(one, Struct | Mapping | tuple) for one in several)
+    return any(isinstance(part, Struct | Mapping | tuple) for part in parts)
 
 
 def decode(document: object, kind: type[R]) -> R:
@@ -101,19 +101,19 @@ def decode(document: object, kind: type[R]) -> R:
     except UnicodeEncodeError:
         raise NotAResult("half a character stands where a word of the contract is to be") from None
     gaps: tuple[Missing, ...] = result.missing  # type: ignore[attr-defined]  # of whole results
-    noted = []
+    unplaced = []
     for gap in gaps:
-        parts = [found[1] or found[2] for found in _PART.finditer(gap.path)]
+        parts = [match[1] or match[2] for match in _PART.finditer(gap.path)]
         if not _raise(result, parts, Missing("", gap.reason, gap.cure)):
-            noted.append(gap)
-    force_setattr(result, "missing", tuple(noted))
+            unplaced.append(gap)
+    force_setattr(result, "missing", tuple(unplaced))
     return result
 
 
-def _wrong(said: str) -> str:
-    found = _PATH.search(said)
-    place = found[1] if found else ""
-    what = _FOREIGN.sub("none of the known words", _PATH.sub("", said))
+def _wrong(message: str) -> str:
+    path_match = _PATH.search(message)
+    place = path_match[1] if path_match else ""
+    what = _FOREIGN.sub("none of the known words", _PATH.sub("", message))
     if absent := _ABSENT.fullmatch(what):
         return f"{place}.{absent[1]} is missing".removeprefix(".")
     return f"{place or 'the document'}: {what}"
@@ -123,25 +123,25 @@ def _raise(value: Any, parts: Sequence[str], gap: Missing) -> bool:
     """Put a gap where the document has null; False where it is of no value."""
     if not parts:  # a path of nothing
         return False
-    first, rest = parts[0], parts[1:]
+    first, below = parts[0], parts[1:]
     if isinstance(value, tuple | list):
         is_raised = False
         if _has_paths(value):
-            for place, one in enumerate(value):
+            for place, held in enumerate(value):
                 if first in ("*", str(place)):
-                    is_raised |= _raise(one, rest, gap)
+                    is_raised |= _raise(held, below, gap)
         return is_raised
     if isinstance(value, Mapping):
-        return first in value and _raise(value[first], rest, gap)
+        return first in value and _raise(value[first], below, gap)
     if not isinstance(value, Struct) or first not in value.__struct_encode_fields__:
         return False
     name = value.__struct_fields__[value.__struct_encode_fields__.index(first)]
-    one = getattr(value, name)
-    if rest:
-        return _raise(one, rest, gap)
-    if isinstance(one, tuple) and None in one:
-        force_setattr(value, name, tuple(gap if part is None else part for part in one))
-    elif one is None:
+    held = getattr(value, name)
+    if below:
+        return _raise(held, below, gap)
+    if isinstance(held, tuple) and None in held:
+        force_setattr(value, name, tuple(gap if part is None else part for part in held))
+    elif held is None:
         force_setattr(value, name, gap)
     else:
         return False

@@ -42,14 +42,14 @@ def _text(value: Any, line: str) -> str:
     inner = line + "  "
     if kind is dict and value:
         rows = [
-            _key(inner, key) + (repr(one) if type(one) is int else _text(one, inner))
-            for key, one in value.items()
+            _key(inner, key) + (repr(entry) if type(entry) is int else _text(entry, inner))
+            for key, entry in value.items()
         ]
         return f"{{{','.join(rows)}{line}}}"
     if kind is list:
         kinds = {*map(type, value)}
         if kinds & _NESTED:
-            return f"[{','.join([inner + _text(one, inner) for one in value])}{line}]"
+            return f"[{','.join([inner + _text(entry, inner) for entry in value])}{line}]"
         if kinds == _WHOLE:
             return repr(value)
     if kind is float and isfinite(value):

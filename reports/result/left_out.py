@@ -10,5 +10,7 @@ def left_out(run: Run | UnsetType | None) -> list[str]:
     if not run:
         return []
     return [
-        f"{', '.join(one.traces)}: left out, {one.reason}" for one in run.problems if one.left_out
+        f"{', '.join(problem.traces)}: left out, {problem.reason}"
+        for problem in run.problems
+        if problem.left_out
     ]

@@ -98,9 +98,9 @@ def read_result(path: Path) -> Result:
     """The result of one run in a file. Raises what the others here do, the message with the
     file.
     """
-    found = read_kept(path)
+    document = read_kept(path)
     with of_file(path):
-        return of_one_run(found)
+        return of_one_run(document)
 
 
 def typed(document: Mapping[str, Any]) -> Result | OfKind:
@@ -160,7 +160,7 @@ def _finite(text: str) -> float:
 def _check_version(version: object) -> None:
     if isinstance(version, str) and version.partition(".")[0] == _MAJOR:
         return
-    shown = "".join(one for one in str(version)[:12] if one in "0123456789.")
+    shown = "".join(char for char in str(version)[:12] if char in "0123456789.")
     raise NotAResult(
         f"its schema_version is {shown or 'no number'}; this moe-diag reads {_MAJOR}.x. "
         "Update moe-diag (pip install --upgrade moe-diag), or make the result again"

@@ -48,12 +48,12 @@ def write_brief(result: Result) -> str:
     """The short document as JSON."""
     verdict = result.verdict
     why = (*verdict.confidence_because, *verdict.because)
-    steps = [one for one in plan(result, None).steps if one.id]
+    steps = [step for step in plan(result, None).steps if step.id]
     brief = copied(
         Brief,
         result,
         kind="brief",
-        traces=tuple(_cut(one.name, NAME) for one in result.traces[:_NAMES]),
+        traces=tuple(_cut(trace.name, NAME) for trace in result.traces[:_NAMES]),
         verdict=copied(BriefVerdict, verdict, because=_cut(" ".join(why[:1]))),
         walls=tuple(map(partial(copied, BriefWall), result.walls)),
         fixes=tuple(map(_fix, steps[:STEPS])),
@@ -106,12 +106,12 @@ def _short(brief: Brief | BriefRun) -> str:
 
 def _fix(step: Step) -> BriefFix:
     arms, lines, written = list[BriefArm](), list[str](), 0
-    for one in step.in_use:
-        written += sum(map(_bytes, one.code.lines))
-        if one.arm:
-            arms.append(BriefArm(_cut(one.name, NAME), one.code.lines))
+    for spelling in step.in_use:
+        written += sum(map(_bytes, spelling.code.lines))
+        if spelling.arm:
+            arms.append(BriefArm(_cut(spelling.name, NAME), spelling.code.lines))
         else:
-            lines += one.code.lines
+            lines += spelling.code.lines
     if written > LINES.value:
         arms, lines = [], []
     gain = None if step.high is None else (step.low, step.high)

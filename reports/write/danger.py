@@ -42,15 +42,15 @@ class Dangers:
     def sub(self, escaped: Callable[[str], str], text: str) -> str:
         """The text with each of them escaped."""
 
-        def replaced(found: Match) -> str:
-            at = found.start()
+        def replaced(match: Match) -> str:
+            at = match.start()
             before, after = text[max(0, at - _ROOM) : at], text[at + 1 : at + 1 + _ROOM]
             if any(
                 behind.search(before) is not None and ahead.match(after) is not None
                 for behind, ahead in self._beside[text[at]]
             ):
-                return escaped(found[0])
-            return found[0]
+                return escaped(match[0])
+            return match[0]
 
         return self._any.sub(replaced, text)
 

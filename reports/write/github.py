@@ -23,7 +23,7 @@ _STARTS: Final = compiled(r"(\s*)(?:(>)|([-+])(?:\s|$|-+\s*$)|\d{1,9}([.)])(?:\s
 
 
 def write_github(page: Page, view: View) -> str:
-    return within(page, lambda one: Writer(one, view, GitHub()).write(), LENGTH)
+    return within(page, lambda shown: Writer(shown, view, GitHub()).write(), LENGTH)
 
 
 def harmless(text: str, width: int = TEXT_WIDTH) -> str:
@@ -36,10 +36,10 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     shown = dangers("github").sub(
         lambda mark: _APART.get(mark, _entity(mark)), printable(text, width)
     )
-    found = _STARTS.match(shown)
-    if found is None:
+    start = _STARTS.match(shown)
+    if start is None:
         return shown
-    at = max(map(found.start, (2, 3, 4)))
+    at = max(map(start.start, (2, 3, 4)))
     return f"{shown[:at]}{_entity(shown[at])}{shown[at + 1 :]}"
 
 
@@ -69,8 +69,8 @@ class GitHub(Markup):
         for place, (line, under) in enumerate(items, start=1):
             mark = f"{place}." if is_numbered else "-"
             yield f"{mark} {line}"
-            for one in under:
-                yield f"{' ' * (len(mark) + 1)}- {one}"
+            for note in under:
+                yield f"{' ' * (len(mark) + 1)}- {note}"
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]

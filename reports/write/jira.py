@@ -40,7 +40,7 @@ _ENTITIES: Final = {"\\": "&#92;", "&": "&amp;", ".": "&#46;"}
 
 
 def write_jira(page: Page, view: View) -> str:
-    return within(page, lambda one: Writer(one, view, Jira()).write(), LENGTH, jira_size)
+    return within(page, lambda shown: Writer(shown, view, Jira()).write(), LENGTH, jira_size)
 
 
 def jira_size(text: str) -> int:
@@ -54,13 +54,13 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
     What begins a block does so after blanks as well, and those at the begin of a line are stripped.
     """
     shown = printable(text, width)
-    rest = shown.lstrip()
-    escaped = dangers("jira").sub(lambda mark: _ENTITIES.get(mark, f"\\{mark}"), rest)
-    return shown[: len(shown) - len(rest)] + escaped
+    stripped = shown.lstrip()
+    escaped = dangers("jira").sub(lambda mark: _ENTITIES.get(mark, f"\\{mark}"), stripped)
+    return shown[: len(shown) - len(stripped)] + escaped
 
 
 def _row(border: str, cells: Sequence[str]) -> str:
-    return border + border.join(one or " " for one in cells) + border
+    return border + border.join(cell or " " for cell in cells) + border
 
 
 class Jira(Markup):
@@ -77,9 +77,9 @@ class Jira(Markup):
     def strong(self, spans: Sequence[Span], said: Said) -> str:
         """In stars, which hold no other effect: a name in fixed width stays as it is."""
         pieces = []
-        for one in spans:
-            mark = "*" if isinstance(one, str) and one.strip() else ""
-            pieces.append(f"{mark}{said((one,))}{mark}")
+        for span in spans:
+            mark = "*" if isinstance(span, str) and span.strip() else ""
+            pieces.append(f"{mark}{said((span,))}{mark}")
         return " ".join(filter(None, pieces))
 
     def heading(self, level: int, marked: str) -> str:
@@ -89,8 +89,8 @@ class Jira(Markup):
         mark = "#" if is_numbered else "*"
         for line, under in items:
             yield f"{mark} {line}"
-            for one in under:
-                yield f"{mark}* {one}"
+            for note in under:
+                yield f"{mark}* {note}"
 
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]

@@ -52,21 +52,21 @@ class Stretch:
     words: Timeline
 
 
-def lanes_of(one: Stretch) -> list[Drawn]:
+def lanes_of(stretch: Stretch) -> list[Drawn]:
     """Functions last: their stacks are deep, and what they launch is seen above."""
     lanes, streams, functions = list[Drawn](), list[Drawn](), list[Drawn]()
-    for drawn in _host(one):
+    for drawn in _host(stretch):
         (functions if drawn.kind == "functions" else lanes).append(drawn)
-    if (why := one.timeline.reasons) and why.at_ns:
-        keys = [why.reasons[one] for one in why.reason]
+    if (why := stretch.timeline.reasons) and why.at_ns:
+        keys = [why.reasons[reason] for reason in why.reason]
         lanes.append(
             Drawn("why", "Why no compute", "", why.at_ns, why.length_ns, keys, ("",) * len(keys))
         )
-    for lane in one.timeline.lanes:
+    for lane in stretch.timeline.lanes:
         if lane.at_ns:
-            keys = [one.words.keys[each] for each in lane.key]
+            keys = [stretch.words.keys[key] for key in lane.key]
             title, under = _meaning(lane, keys), f"stream {lane.stream}"
-            columns = (lane.at_ns, lane.length_ns, keys, _names(one, lane))
+            columns = (lane.at_ns, lane.length_ns, keys, _names(stretch, lane))
             streams.append(Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)]))
     return [*lanes, *sorted(streams, key=_order), *functions]
 
@@ -86,15 +86,15 @@ def longest(lane: Drawn, count: int) -> Drawn:
     )
     if len(places) == len(lane.at_ns):
         return lane
-    kept = dict[str, Any]()
+    columns = dict[str, Any]()
     for name in ("at_ns", "length_ns", "key", "name", "launch_ns"):
         if column := getattr(lane, name):
-            kept[name] = [column[one] for one in places]
-    return replace(lane, **kept)
+            columns[name] = [column[place] for place in places]
+    return replace(lane, **columns)
 
 
-def _host(one: Stretch) -> Iterator[Drawn]:
-    host = one.timeline.host
+def _host(stretch: Stretch) -> Iterator[Drawn]:
+    host = stretch.timeline.host
     threads = [*dict.fromkeys(each(host, "thread"))]
     for lane in sorted(
         host, key=lambda lane: ([*words_of("host_lane")].index(lane.kind), lane.thread, lane.depth)
@@ -102,14 +102,14 @@ def _host(one: Stretch) -> Iterator[Drawn]:
         title = words_of("host_lane")[lane.kind]
         if len(threads) > 1:
             title += f", thread {threads.index(lane.thread) + 1}"
-        names, keys = _names(one, lane), (f"host.{lane.kind}",) * len(lane.name)
+        names, keys = _names(stretch, lane), (f"host.{lane.kind}",) * len(lane.name)
         yield Drawn(
             lane.kind, when(not lane.depth, title), "", lane.at_ns, lane.length_ns, keys, names
         )
 
 
-def _names(one: Stretch, lane: HostLane | Lane) -> list[str]:
-    return [one.words.names[name] if name >= 0 else "" for name in lane.name]
+def _names(stretch: Stretch, lane: HostLane | Lane) -> list[str]:
+    return [stretch.words.names[name] if name >= 0 else "" for name in lane.name]
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
@@ -124,11 +124,11 @@ def _meaning(lane: Lane, keys: Sequence[str]) -> str:
         return capital(
             ", ".join(name_of(kind) for kind in kinds if kinds[kind] >= _WORTH * whole_ns)
         )
-    called = words_of("lane_family")
-    named = called.get(first, capital(name_of(first)))
+    families = words_of("lane_family")
+    family_name = families.get(first, capital(name_of(first)))
     if others and times[others[0]].total() >= _WORTH * whole_ns:
-        return f"{named}, {called.get(others[0], name_of(others[0])).lower()}"
-    return named
+        return f"{family_name}, {families.get(others[0], name_of(others[0])).lower()}"
+    return family_name
 
 
 def _order(lane: Drawn) -> tuple[int, int]:

@@ -113,10 +113,10 @@ class Writer:
             lines += ("", self.text(page.more))
         return "\n".join(lines) + "\n"
 
-    def lines(self, several: Sequence[Block], level: int) -> Marked:
+    def lines(self, body: Sequence[Block], level: int) -> Marked:
         """Lines of blocks, an empty line before each but a list right after what it belongs to."""
         last, moved = None, (Fold | Part) if self.markup.folds_last else ()
-        for block in sorted(several, key=lambda one: isinstance(one, moved)):
+        for block in sorted(body, key=lambda part: isinstance(part, moved)):
             untitled = isinstance(block, blocks.Items) and not block.title
             if not untitled or not isinstance(last, blocks.Sentence):
                 yield ""
@@ -209,9 +209,9 @@ class Writer:
     def _bar(self, bar: blocks.Bar) -> Marked:
         drawn, pieces = self.markup.code(drawn_bar(bar)), []
         yield f"{self.strong((bar.title,))} {self.text(bar.whole)}: {drawn}"
-        for one in bar.pieces:
-            glyph = words_of("hue_glyph")[one.hue]
-            pieces.append(f"{glyph} {one.name} {one.amount} ({percent(one.share)})")
+        for piece in bar.pieces:
+            glyph = words_of("hue_glyph")[piece.hue]
+            pieces.append(f"{glyph} {piece.name} {piece.amount} ({percent(piece.share)})")
         yield self.text("; ".join(pieces))
         if bar.note:
             yield self.said(bar.note)
@@ -219,15 +219,18 @@ class Writer:
     def _plan(self, plan: blocks.Plan) -> Marked:
         yield self.strong((plan.title,))
         yield from self.markup.listed(map(self._step, plan.steps), is_numbered=True)
-        if said := words(plan.together, beyond(plan.left_out, 0, " {} left out.", "more step")):
-            yield from ("", self.said(said))
+        if together := words(plan.together, beyond(plan.left_out, 0, " {} left out.", "more step")):
+            yield from ("", self.said(together))
 
     def _step(self, step: blocks.Step) -> Item:
-        said = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
-        head = " ".join([self.strong(step.title), *map(self.text, filter(None, said))])
+        id_and_saving = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
+        head = " ".join([self.strong(step.title), *map(self.text, filter(None, id_and_saving))])
         shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
         code = partial(self.markup.code, width=COMMAND_WIDTH)
-        ways = [f"{self.text(one.name)}: {' '.join(map(code, one.code.lines))}" for one in shown]
+        ways = [
+            f"{self.text(spelling.name)}: {' '.join(map(code, spelling.code.lines))}"
+            for spelling in shown
+        ]
         return head, (*ways, *map(self.said, step.notes))
 
 
@@ -268,8 +271,8 @@ def within(
     while size(text) > limit.value and (shorter := _shorter(page.blocks)):
         blocks, title = shorter
         page, left = replace(page, blocks=blocks), [title, *left]
-        named = "; ".join(left[:_NAMED]) + beyond(len(left), _NAMED)
-        more = f"Left out, as a ticket takes {int(limit.value):,} characters: {named}."
+        titles = "; ".join(left[:_NAMED]) + beyond(len(left), _NAMED)
+        more = f"Left out, as a ticket takes {int(limit.value):,} characters: {titles}."
         text = write(replace(page, more=f"{more} See the report with -f html."))
     return text
 
@@ -279,11 +282,11 @@ def _shorter(blocks: tuple[Block, ...]) -> tuple[tuple[Block, ...], str] | None:
     left.
     """
     for place in reversed(range(len(blocks))):
-        one = blocks[place]
-        if not isinstance(one, Fold | Part):
+        block = blocks[place]
+        if not isinstance(block, Fold | Part):
             continue
-        if inner := _shorter(one.blocks):
+        if inner := _shorter(block.blocks):
             kept, title = inner
-            return (*blocks[:place], replace(one, blocks=kept), *blocks[place + 1 :]), title
-        return blocks[:place] + blocks[place + 1 :], one.title
+            return (*blocks[:place], replace(block, blocks=kept), *blocks[place + 1 :]), title
+        return blocks[:place] + blocks[place + 1 :], block.title
     return None

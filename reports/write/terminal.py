@@ -36,9 +36,9 @@ _ENDLESS: Final = 10**6
 """Columns of the terminal that never wraps what was wrapped here."""
 
 
-def text_of(said: Words, view: View, style: str = "") -> Text:
+def text_of(spoken: Words, view: View, style: str = "") -> Text:
     line = Text(style=style)
-    for span in said:
+    for span in spoken:
         if isinstance(span, Code):
             line.append(plain(span.text, "cyan"))
         elif isinstance(span, Term):
@@ -56,20 +56,20 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     """Lines no wider than `width` but for words that are; `hanging` indents those after the
     first.
     """
-    rest = " " * len(first) if hanging is None else hanging
+    indent = " " * len(first) if hanging is None else hanging
     if not width:
         return [plain(first) + line]
-    room, breaks, used = max(_LEAST, width - max(len(first), len(rest))), list[int](), 0
+    room, breaks, used = max(_LEAST, width - max(len(first), len(indent))), list[int](), 0
     for word in _WORD.finditer(line.plain):
         if used and used + cell_len(word[0].rstrip()) > room:
             breaks.append(word.start())
             used = 0
         used += cell_len(word[0])
     folded = line.divide(breaks)
-    for one in folded:
-        one.rstrip()
-        one.plain = one.plain.replace(FIXED, " ")
-    return [plain(rest if place else first) + one for place, one in enumerate(folded)]
+    for part in folded:
+        part.rstrip()
+        part.plain = part.plain.replace(FIXED, " ")
+    return [plain(indent if place else first) + piece for place, piece in enumerate(folded)]
 
 
 def shortened(
@@ -166,11 +166,11 @@ def table_lines(table: Table, view: View, longest: int) -> Lines:
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
     cells = []
     for row in rows:
-        said = []
-        for one in row.cells:
-            said.append(text_of((one.text,) if isinstance(one, Quantity) else one, view))
-        said[0] = plain("  " * row.depth) + said[0]
-        cells.append(said)
+        texts = []
+        for cell in row.cells:
+            texts.append(text_of((cell.text,) if isinstance(cell, Quantity) else cell, view))
+        texts[0] = plain("  " * row.depth) + texts[0]
+        cells.append(texts)
     grid = _grid(table, cells, width)
     lines = []
     heads = [plain(column.title, "dim") for column in table.columns]

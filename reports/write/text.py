@@ -135,8 +135,8 @@ def _head(page: Page, view: View) -> Lines:
     lines = [title + plain("   ") + facts]
     if view.width and lines[0].cell_len > view.width:
         lines = [*wrapped(title, view.width), *wrapped(facts, view.width)]
-    for one in page.note:
-        lines += wrapped(text_of((one,), view), view.width)
+    for note in page.note:
+        lines += wrapped(text_of((note,), view), view.width)
     return lines
 
 
@@ -146,9 +146,9 @@ def block_lines(block: Block, view: View, room: Room) -> Lines:
             return _headline_lines(block, view, room)
         case blocks.Sentence():
             label = optional(f"{{:<{_LABEL - 2}}}  ", block.label)
-            said = text_of(block.said, view, words_of("tone_style")[block.tone])
+            text = text_of(block.said, view, words_of("tone_style")[block.tone])
             most = 0 if block.whole or not label else room.lines
-            return shortened(said, view.width, most, label, " " * len(label))
+            return shortened(text, view.width, most, label, " " * len(label))
         case blocks.Items():
             return _items_lines(block, view, room)
         case blocks.Table():
@@ -160,19 +160,19 @@ def block_lines(block: Block, view: View, room: Room) -> Lines:
         case blocks.Drawing():
             return [*map(plain, map("  {}".format, block.lines))]
         case blocks.Command():
-            said = plain(block.said)
-            if view.width and said.cell_len + 2 + len(block.line) > view.width:
-                return [*wrapped(said, view.width), *continued(block.line, view.width, "  ")]
-            return [said + plain("  ") + plain(block.line, "cyan")]
+            text = plain(block.said)
+            if view.width and text.cell_len + 2 + len(block.line) > view.width:
+                return [*wrapped(text, view.width), *continued(block.line, view.width, "  ")]
+            return [text + plain("  ") + plain(block.line, "cyan")]
         case blocks.Fold():
             lines = [plain(block.title, "bold")]
-            for one in block.blocks:
-                lines += block_lines(one, view, room)
+            for inner in block.blocks:
+                lines += block_lines(inner, view, room)
             return lines
         case blocks.Part():
             lines = [plain(block.title.upper(), "bold underline")]
-            for one in block.blocks:
-                lines += [plain(""), *block_lines(one, view, Room(spellings=True))]
+            for inner in block.blocks:
+                lines += [plain(""), *block_lines(inner, view, Room(spellings=True))]
             return lines
         case blocks.Plan():
             return _plan_lines(block, view, room)
@@ -195,11 +195,11 @@ def _items_lines(block: blocks.Items, view: View, room: Room) -> Lines:
 
 def _headline_lines(block: blocks.Headline, view: View, room: Room) -> Lines:
     label = plain(block.label, words_of("tone_style")[block.tone])
-    said, indent = text_of(block.whole, view, "bold"), " " * _LABEL
+    headline, indent = text_of(block.whole, view, "bold"), " " * _LABEL
     space = plain(" " * max(2, _LABEL - label.cell_len))
-    lines = wrapped(label + space + said, view.width, "", indent)
+    lines = wrapped(label + space + headline, view.width, "", indent)
     if len(lines) > 1 and label.cell_len + 2 > _LABEL:
-        lines = [label, *wrapped(said, view.width, indent)]
+        lines = [label, *wrapped(headline, view.width, indent)]
     most = max(_REASON, room.lines) if room.lines else 0
     for under in block.under[: room.under or None]:
         lines += shortened(text_of(under, view), view.width, most, indent)
@@ -208,15 +208,15 @@ def _headline_lines(block: blocks.Headline, view: View, room: Room) -> Lines:
 
 def _plan_lines(block: Plan, view: View, room: Room) -> Lines:
     steps = block.steps[: room.steps or None]
-    lines, said = [plain(block.title, "bold")], Text()
+    lines, together = [plain(block.title, "bold")], Text()
     for place, step in enumerate(steps, start=1):
         lines += _step_lines(place, step, view, room)
     if len(steps) == len(block.steps):
-        said = text_of(block.together, view)
+        together = text_of(block.together, view)
     if left_out := block.left_out + len(block.steps) - len(steps):
-        said += plain(f"{when(said.plain, ' ')}{left_out} more in --full.")
-    if said.plain:
-        lines += wrapped(said, view.width, "  ")
+        together += plain(f"{when(together.plain, ' ')}{left_out} more in --full.")
+    if together.plain:
+        lines += wrapped(together, view.width, "  ")
     return lines
 
 
@@ -244,13 +244,13 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> Lines:
     """
     lines = list[str]()
     rows = []
-    for one in code.lines:
+    for text in code.lines:
         if code.language == "python":  # calls, and what to do in words
-            rows += wrapped(plain(one, "cyan"), view.width, indent)
-        elif lines and len(indent) + len(lines[-1]) + 1 + len(one) <= view.width:
-            lines[-1] += f" {one}"
+            rows += wrapped(plain(text, "cyan"), view.width, indent)
+        elif lines and len(indent) + len(lines[-1]) + 1 + len(text) <= view.width:
+            lines[-1] += f" {text}"
         else:
-            lines.append(one)
+            lines.append(text)
     for line in lines:
         rows += continued(line, view.width, indent)
     return rows

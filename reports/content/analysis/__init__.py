@@ -47,38 +47,39 @@ def kernel_lines(result: Result) -> Blocks:
     """The kernels with the most work of a rank, those that nothing names, and changes of layout."""
     rank = telling_rank(result)
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
-    whole = dict[str, Code]()
+    codes = dict[str, Code]()
     for row in rank.kernel_table.rows:
         code = kernel_code(row.name)
-        whole.setdefault(code.text, code)
+        codes.setdefault(code.text, code)
         by_name[code.text, row.key] += row.work_ns
-    named = []
+    costly = []
     for (name, key), work_ns in by_name.most_common(_TOP):
         if work_ns >= _WORTH * window_ns:
-            named.append(words(whole[name], f" {percent(work_ns / window_ns)} (", Term(key), ")"))
-    if named:
-        yield Sentence(joined(named, "; "), "Top kernels")
-    kernels = chain.from_iterable(each(result.ranks, "unknown_kernels"))
-    if unknown := those(kernels, finding=True):
-        first = max(unknown, key=lambda one: one.frac)
-        share = f" {percent(first.frac)}{beyond(len({*each(unknown, 'name')}), 1)}"
-        purpose = "probably communication" if first.probably_communication else "purpose unknown"
-        said = words(kernel_code(first.name), f"{share}: counted as compute, {purpose}.")
-        yield Sentence(said, "Unknown kernel", Tone.NOTICE)
+            costly.append(words(codes[name], f" {percent(work_ns / window_ns)} (", Term(key), ")"))
+    if costly:
+        yield Sentence(joined(costly, "; "), "Top kernels")
+    unnamed = chain.from_iterable(each(result.ranks, "unknown_kernels"))
+    if unknown := those(unnamed, finding=True):
+        largest = max(unknown, key=lambda kernel: kernel.frac)
+        share = f" {percent(largest.frac)}{beyond(len({*each(unknown, 'name')}), 1)}"
+        purpose = "probably communication" if largest.probably_communication else "purpose unknown"
+        sentence = words(kernel_code(largest.name), f"{share}: counted as compute, {purpose}.")
+        yield Sentence(sentence, "Unknown kernel", Tone.NOTICE)
     layouts = "tensors go from NCHW to NHWC and back. Channels last throughout avoids it [CMP-10]."
     for wall in result.walls:
-        for one in those(wall.evidence, measure="layout_frac"):
-            share = f"{percent(one.value)} of the time: "
+        for layout_share in those(wall.evidence, measure="layout_frac"):
+            share = f"{percent(layout_share.value)} of the time: "
             yield statement(share + layouts, "Layout changes", Tone.NOTICE)
 
 
 def warnings(result: Result) -> Blocks:
     """The first warning that no other line holds already, and how many more there are."""
     elsewhere = left_out(result.run)
-    found = [one for one in result.warnings if one not in elsewhere]
-    if found and not result.verdict.startup_ns:
-        more = when(len(found) > 1, f" (first of {len(found)})")
-        yield statement(f"{found[0]}.{more}", "Warning", Tone.NOTICE)
+    unsaid = [warning for warning in result.warnings if warning not in elsewhere]
+    # a start-up recording warns of that first, and its headline says it
+    if unsaid and not result.verdict.startup_ns:
+        more = when(len(unsaid) > 1, f" (first of {len(unsaid)})")
+        yield statement(f"{unsaid[0]}.{more}", "Warning", Tone.NOTICE)
 
 
 RANKS: Final = 8

@@ -37,30 +37,30 @@ def address_words(rank: Rank) -> Iterator[Words]:
     """Sentences: under which addresses and in which calls the GPU waits for late launches most, and
     in which calls the host waits for the GPU; each empty where nothing is known.
     """
-    found, window_ns = rank.addresses, rank.budget_ns.window
-    if not found:
+    by_place, window_ns = rank.addresses, rank.budget_ns.window
+    if not by_place:
         return
-    addresses = [(_short(one), one.starved_ns) for one in found.hosts if one.name]
-    calls = found.calls or ()
+    addresses = [(_short(spot), spot.starved_ns) for spot in by_place.hosts if spot.name]
+    calls = by_place.calls or ()
     yield _mostly("Late launches are mostly in ", addresses, window_ns)
-    in_calls = [(one.name, one.starved_ns) for one in calls]
+    in_calls = [(call.name, call.starved_ns) for call in calls]
     yield _mostly("Late launches by call: ", in_calls, window_ns)
-    waits = [(one.name, one.blocking_ns) for one in calls]
+    waits = [(call.name, call.blocking_ns) for call in calls]
     yield _mostly("The host waits for the GPU mostly in ", waits, window_ns)
 
 
 def _mostly(before: str, named_ns: list[tuple[str, int]], window_ns: int) -> Words:
     """What takes half a wall or more, the longest first."""
-    most = []
-    for name, length_ns in sorted(named_ns, key=lambda one: -one[1])[:_NAMED]:
+    long_ones = []
+    for name, length_ns in sorted(named_ns, key=lambda named_time: -named_time[1])[:_NAMED]:
         if length_ns >= HALF_A_WALL.value * window_ns:
-            most.append(words(Code(name), f" ({percent(length_ns / window_ns)})"))
-    return around(before, joined(most), ".")
+            long_ones.append(words(Code(name), f" ({percent(length_ns / window_ns)})"))
+    return around(before, joined(long_ones), ".")
 
 
-def _short(one: Address) -> str:
-    name = one.name
-    if one.kind == "function" and "::" not in name:
+def _short(address: Address) -> str:
+    name = address.name
+    if address.kind == "function" and "::" not in name:
         name = ".".join(name.split(".")[-_PARTS:])
     for before in _BEFORE:
         name = name.removeprefix(before)
@@ -69,32 +69,32 @@ def _short(one: Address) -> str:
 
 def address_blocks(rank: Rank) -> Blocks:
     """Host time by address, and why functions are unknown where they are."""
-    found, scale = rank.addresses, scale_of(rank)
-    if not found or not found.hosts:
+    addresses, scale = rank.addresses, scale_of(rank)
+    if not addresses or not addresses.hosts:
         return
     rows = []
-    for one in found.hosts:
-        times = (scale.ms(one.starved_ns), scale.ms(one.blocking_ns))
-        rows.append((*_named(one), *times, scale.share(one.total_ns, Hue.HOST)))
-    yield shaped("hosts", rows, found.hosts_left_out.rows, unit=scale.unit)
+    for address in addresses.hosts:
+        times = (scale.ms(address.starved_ns), scale.ms(address.blocking_ns))
+        rows.append((*_named(address), *times, scale.share(address.total_ns, Hue.HOST)))
+    yield shaped("hosts", rows, addresses.hosts_left_out.rows, unit=scale.unit)
     calls = []
-    for call in found.calls or ():
+    for call in addresses.calls or ():
         calls.append((Code(call.name), f"{call.count:,}", scale.ms(call.took_ns)))
     if calls:
         yield shaped("host_calls", calls, unit=scale.unit)
-    if isinstance(why := found.by_function_frac, Missing):
+    if isinstance(why := addresses.by_function_frac, Missing):
         yield statement(unknown_words(why), "Functions")
 
 
-def _named(one: Address | GpuAddress) -> tuple[Span, Term]:
-    name = Code(printable(one.name, _WIDTH)) if one.name else "no frame recorded"
-    return name, Term(one.kind)
+def _named(address: Address | GpuAddress) -> tuple[Span, Term]:
+    name = Code(printable(address.name, _WIDTH)) if address.name else "no frame recorded"
+    return name, Term(address.kind)
 
 
 def gpu_blocks(rank: Rank) -> Blocks:
     """Kernel work by what it was launched in, where anything is known of that."""
-    found, scale = rank.addresses, scale_of(rank)
-    if not found or not any(each(found.gpu_addresses, "name")):
+    addresses, scale = rank.addresses, scale_of(rank)
+    if not addresses or not any(each(addresses.gpu_addresses, "name")):
         return
-    rows = ((*_named(one), *scale.work(one)) for one in found.gpu_addresses)
-    yield shaped("gpu_addresses", rows, found.gpu_addresses_left_out.rows, unit=scale.unit)
+    rows = ((*_named(address), *scale.work(address)) for address in addresses.gpu_addresses)
+    yield shaped("gpu_addresses", rows, addresses.gpu_addresses_left_out.rows, unit=scale.unit)

@@ -29,25 +29,25 @@ def next_command(result: Result) -> Command:
 
 def _did_it_help(result: Result, path: str) -> Command:
     """The comparison with a later recording, or how to record steps enough for it."""
-    found = enough_steps(result)
+    enough = enough_steps(result)
     compare = f"moe-diag compare {'BEFORE/ AFTER/' if len(result.traces) > 1 else f'{path} AFTER'}"
-    if found.decides:
+    if enough.decides:
         log = result.log
-        if log and found.by_log:
+        if log and enough.by_log:
             compare += f" --base-log {file_word(log.name)} --new-log LOG"
         return Command("Did it help?", compare)
-    steps = counted(found.count, stretch_name(result.ranks[0].steps))
-    if found.record is None:
-        said = f"{steps} vary too much to compare. With the logs of both runs:"
-        return Command(said, f"{compare} --base-log LOG --new-log LOG")
-    if not found.count:
+    steps = counted(enough.count, stretch_name(result.ranks[0].steps))
+    if enough.record is None:
+        not_enough = f"{steps} vary too much to compare. With the logs of both runs:"
+        return Command(not_enough, f"{compare} --base-log LOG --new-log LOG")
+    if not enough.count:
         why = "No steps were found, which is too little"
-    elif found.shows_frac is None:
-        why = f"{steps} {'is' if found.count == 1 else 'are'} too few"
+    elif enough.shows_frac is None:
+        why = f"{steps} {'is' if enough.count == 1 else 'are'} too few"
     else:
         why = f"{steps} vary too much"
-    again = f"{why} to compare. Before a change, record again:"
-    return Command(again, _how_to_record(result, found.record))
+    record_again = f"{why} to compare. Before a change, record again:"
+    return Command(record_again, _how_to_record(result, enough.record))
 
 
 def _how_to_record(result: Result, question: Question) -> str:

@@ -32,9 +32,9 @@ def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
 
 
 def _leader(fix: Fix, leaders: Sequence[Fix]) -> Fix | None:
-    for one in those(leaders, wall=fix.wall):
-        if fix.acts_on and {*fix.acts_on} <= {*one.acts_on}:
-            return one
+    for leader in those(leaders, wall=fix.wall):
+        if fix.acts_on and {*fix.acts_on} <= {*leader.acts_on}:
+            return leader
     return None
 
 
@@ -48,6 +48,6 @@ def evidence(fix: Fix) -> str:
     """What of the run a change acts on, where only that is known of it."""
     if fix.gain_replayed or not fix.gain_frac or not fix.acts_on:
         return ""
-    costly = sorted(fix.acts_on.items(), key=lambda one: -one[1])[:_NAMED]
+    costly = sorted(fix.acts_on.items(), key=lambda kind_and_share: -kind_and_share[1])[:_NAMED]
     named = (f"{name_of(kind)} {percent(share)}" for kind, share in costly)
     return f"Evidence: {', '.join(named)}."

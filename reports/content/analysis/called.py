@@ -19,15 +19,15 @@ _WIDTH: Final = 24
 def name_of_rank(result: Result, place: int) -> Words:
     """A rank in a sentence."""
     rank = result.ranks[place]
-    named, alike = who(rank), [one for one in result.ranks if who(one) == who(rank)]
+    rank_name, alike = who(rank), [other for other in result.ranks if who(other) == who(rank)]
     alike_here, here = those(alike, trace=rank.trace), those(result.ranks, trace=rank.trace)
     if len(alike_here) > 1:
-        named += optional(", process {}", rank.process)
+        rank_name += optional(", process {}", rank.process)
     unnumbered = known(rank.rank) is None and len(here) == 1 and len(result.traces) > 1
     if not unnumbered and len(alike_here) == len(alike):
-        return words(named)
+        return words(rank_name)
     node = _node(result, rank)
-    return words(f"{named} of ", Code(rank.trace) if node is None else f"node {node}")
+    return words(f"{rank_name} of ", Code(rank.trace) if node is None else f"node {node}")
 
 
 def short_name(result: Result, place: int) -> Words:
@@ -52,8 +52,8 @@ def _node(result: Result, rank: Rank) -> int | None:
     if WITHHELD not in rank.trace:
         return None
     recorded = defaultdict[str, set[str]](set)
-    for one in result.ranks:
-        recorded[one.trace].add(who(one))
+    for other_rank in result.ranks:
+        recorded[other_rank.trace].add(who(other_rank))
     of_nodes = min(map(len, recorded.values())) > 1 and set.intersection(*recorded.values())
     if of_nodes:
         return [*recorded].index(rank.trace)

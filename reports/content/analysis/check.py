@@ -46,30 +46,30 @@ def page(result: Result, detail: Detail) -> Page:
     configuration = result.configuration
     if not configuration:
         return Page(title, facts, (), detail)
-    asked = configuration.checked
+    tiers = configuration.checked
     label, tone = answer(result, configuration)
-    answers = filled(answer_words(asked))
+    answers = filled(answer_words(tiers))
     is_legal = detail is Detail.FIRST and tone is Tone.GOOD
-    if is_legal and {*each(asked, "answer")} <= {"ok"}:
+    if is_legal and {*each(tiers, "answer")} <= {"ok"}:
         answers = answers[:1]
     if isinstance(configuration.legal, Missing):
         answers = ()
-    said = words(legal_words(result, configuration))
-    blocks: list[Block] = [Headline(label, said, tone, answers)]
-    for one in result.warnings:
-        blocks.append(statement(one, "Warning", Tone.NOTICE))
+    legality = words(legal_words(result, configuration))
+    blocks: list[Block] = [Headline(label, legality, tone, answers)]
+    for warning in result.warnings:
+        blocks.append(statement(warning, "Warning", Tone.NOTICE))
     if detail is Detail.FULL:
-        defects_and_settings, *others = configuration_parts(result)
+        defects_and_settings, *parts = configuration_parts(result)
         blocks += (defects_and_settings, *_judged(result, detail))
         blocks.append(titled("choices", choices(result)))
-        blocks += (*others, *snapshot_part(result), statement(redaction_words(result.redacted)))
+        blocks += (*parts, *snapshot_part(result), statement(redaction_words(result.redacted)))
         return Page(title, facts, tuple(blocks), detail)
     for lines in (conditions, incident_items, defect_items, _judged):
         blocks += lines(result, detail)
     blocks += (*number_lines(result), *workflow_lines(result, _RULES), *choice_line(result))
     if result.judged is not True:
-        again = "moe-diag analyze TRACE --config FILE"
-        blocks.append(Command("Nothing was measured. With a trace:", again))
+        analyze_line = "moe-diag analyze TRACE --config FILE"
+        blocks.append(Command("Nothing was measured. With a trace:", analyze_line))
     return Page(title, facts, tuple(blocks), detail, _MORE)
 
 
@@ -82,12 +82,12 @@ def _judged(result: Result, detail: Detail) -> Blocks:
         yield statement(f"{name_of(wall)}: {ended(result.verdict.because[0])}", "Wall", Tone.NOTICE)
     walls = sorted(result.walls, key=lambda wall: -(wall.cost_frac or 0.0))
     rows = []
-    for one in walls:
-        cost, most = known(one.cost_frac), one.at_most_frac
+    for each_wall in walls:
+        cost, most = known(each_wall.cost_frac), each_wall.at_most_frac
         share = share_of(cost)
-        if most and most < 1 and (cost is None or (cost == most and not one.cost_by_kind_ns)):
+        if most and most < 1 and (cost is None or (cost == most and not each_wall.cost_by_kind_ns)):
             share = Quantity(f"at most {percent(most)}")  # what is only bounded, however small
-        rows.append((name_of(one.id), share, "; ".join(one.missing)))
+        rows.append((name_of(each_wall.id), share, "; ".join(each_wall.missing)))
     yield shaped("given_walls", rows)
     if detail is Detail.FULL:
         yield plan(result, None)

@@ -24,18 +24,18 @@ from traces.spelling import counted, duration, percent
 
 
 def kernel_blocks(rank: Rank) -> Blocks:
-    scale, found = scale_of(rank), rank.kernel_table
+    scale, kernel_table = scale_of(rank), rank.kernel_table
     rows = list[Cells]()
-    for one in found.rows:
-        hue = Hue.COMMUNICATION if one.key.startswith("comm.") else Hue.COMPUTE
-        code = kernel_code(one.name)
-        rows.append((code, *scale.work(one, hue), grid_words(one.grid), Term(one.key)))
-    yield shaped("kernels", rows, found.left_out.rows, unit=scale.unit)
+    for kernel in kernel_table.rows:
+        hue = Hue.COMMUNICATION if kernel.key.startswith("comm.") else Hue.COMPUTE
+        code = kernel_code(kernel.name)
+        rows.append((code, *scale.work(kernel, hue), grid_words(kernel.grid), Term(kernel.key)))
+    yield shaped("kernels", rows, kernel_table.left_out.rows, unit=scale.unit)
     rows = []
     for unknown in rank.unknown_kernels:
         figures = (f"{unknown.count:,}", scale.ms(unknown.busy_ns), share_of(unknown.frac))
-        more = (duration(unknown.mean_ns), grid_words(unknown.grid))
-        rows.append((kernel_code(unknown.name), *figures, *more))
+        mean_and_grid = (duration(unknown.mean_ns), grid_words(unknown.grid))
+        rows.append((kernel_code(unknown.name), *figures, *mean_and_grid))
     if rows:
         yield shaped("unknown_kernels", rows, unit=scale.unit)
     yield from gpu_blocks(rank)
@@ -53,8 +53,8 @@ def sm_blocks(rank: Rank) -> Blocks:
         *figures_of(sm, "limiter_ns", "capability_at_least", "by_class", "stretch", "measured"),
         *figures_of(rank.tensor_cores, "tf32", "fp32_to_tf32_frac", "half", "peaks_known"),
     ]
-    if seen := sm.measured:
-        figures += figures_of(seen)
+    if measured := sm.measured:
+        figures += figures_of(measured)
     yield figures_table("Figures; occupancy is theoretical", figures, scale)
     if limits := sm.limiter_ns:
         yield times_table(
@@ -70,15 +70,15 @@ def sm_blocks(rank: Rank) -> Blocks:
 
 
 def memory(rank: Rank) -> Part:
-    found, scale = rank.memory, scale_of(rank)
-    figures = figures_of(found, "recompute_modules", "allocator_scope", "use")
+    used, scale = rank.memory, scale_of(rank)
+    figures = figures_of(used, "recompute_modules", "allocator_scope", "use")
     blocks: list[Block] = [
-        figures_table(f"Figures; the allocator over {found.allocator_scope}", figures, scale)
+        figures_table(f"Figures; the allocator over {used.allocator_scope}", figures, scale)
     ]
-    if modules := found.recompute_modules:
+    if modules := used.recompute_modules:
         blocks.append(
             times_table("Recompute by what runs again", scale, times_of(modules, Hue.MEMORY))
         )
-    if use := found.use:
+    if use := used.use:
         blocks.append(memory_drawing(use.used_bytes, "the recording, from its start to its end"))
     return titled("memory", blocks)

@@ -63,9 +63,9 @@ def _collective(at: Hang | RanksAt) -> str:
 def _what(hang: Hang) -> str:
     entered, elsewhere = hang.ranks_entered, hang.elsewhere
     waiting, waits = rank_numbers(entered), "waits" if len(entered) == 1 else "wait"
-    if told := words_of("hang").get(hang.kind):
+    if template := words_of("hang").get(hang.kind):
         others = _others(hang, words_of("hang_elsewhere").get(hang.kind, ""))
-        return told.format(
+        return template.format(
             who=waiting if entered else "a rank",
             waits=waits,
             others=others,
@@ -73,22 +73,22 @@ def _what(hang: Hang) -> str:
             count=len(entered),
         )
     missing = hang.ranks_missing
-    said = (
+    text = (
         f"{rank_numbers(missing)} never entered" if missing else "all ranks with a dump entered it"
     )
-    said += optional("; no dump of {}", hang.ranks_silent, rank_numbers)
-    said += when(entered, f"; {waiting} {waits}")
+    text += optional("; no dump of {}", hang.ranks_silent, rank_numbers)
+    text += when(entered, f"; {waiting} {waits}")
     if len(elsewhere) == 1:
         (last,) = elsewhere
         state = "finished" if last.finished else "not finished"
-        said += f". The last collective of {rank_numbers(last.ranks)}: {_collective(last)}, {state}"
-    return said
+        text += f". The last collective of {rank_numbers(last.ranks)}: {_collective(last)}, {state}"
+    return text
 
 
 def _others(hang: Hang, did: str) -> str:
     """What ranks did elsewhere; `did`: with gaps for them and for their collective."""
     return "; ".join(
-        f"{rank_numbers(one.ranks)} {did.format(one, _collective(one))}" for one in hang.elsewhere
+        f"{rank_numbers(at.ranks)} {did.format(at, _collective(at))}" for at in hang.elsewhere
     )
 
 
@@ -97,11 +97,11 @@ def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     witness = result.witness
     if not witness:
         return
-    called = words_of("witness_source")
-    of = " and ".join(called[one] for one in witness.sources)
+    source_names = words_of("witness_source")
+    of = " and ".join(source_names[source] for source in witness.sources)
     beside = len(those(witness.ranks, profiled=False))
-    seen = f"{counted(len(witness.ranks), 'rank')} by {of}, {beside} of them not profiled"
-    yield statement(f"{seen}; {_compared(witness)}", "Witness", whole=True)
+    ranks_seen = f"{counted(len(witness.ranks), 'rank')} by {of}, {beside} of them not profiled"
+    yield statement(f"{ranks_seen}; {_compared(witness)}", "Witness", whole=True)
 
 
 def _compared(witness: Witness) -> str:
@@ -125,12 +125,12 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
     witness = result.witness
     if not witness or not witness.ranks:
         return
-    most = sorted(witness.ranks, key=lambda one: (-(one.caused_ns or 0), one.rank))[:_MOST]
+    worst = sorted(witness.ranks, key=lambda rank: (-(rank.caused_ns or 0), rank.rank))[:_MOST]
     rows = []
-    for one in sorted(most, key=lambda one: one.rank):
-        profiled = "yes" if one.profiled else "no"
-        counts = (f"{one.collectives:,}", told(one.last_sequence, "{:,}".format))
-        times = (told_ms(one.waited_ns), told_ms(one.caused_ns))
-        last = told(one.arrived_last, "{:,}".format)
-        rows.append((f"rank {one.rank}", profiled, *counts, *times, last))
-    yield titled("witness", [shaped("witness", rows, len(witness.ranks) - len(most))])
+    for witnessed in sorted(worst, key=lambda rank: rank.rank):
+        profiled = "yes" if witnessed.profiled else "no"
+        counts = (f"{witnessed.collectives:,}", told(witnessed.last_sequence, "{:,}".format))
+        times = (told_ms(witnessed.waited_ns), told_ms(witnessed.caused_ns))
+        last = told(witnessed.arrived_last, "{:,}".format)
+        rows.append((f"rank {witnessed.rank}", profiled, *counts, *times, last))
+    yield titled("witness", [shaped("witness", rows, len(witness.ranks) - len(worst))])

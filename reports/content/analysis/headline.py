@@ -63,11 +63,11 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     share = loading.input_copies_exposed_ns / rank.budget_ns.window
     if share < (LITTLE if is_wall else HALF_A_WALL).value:
         return waits
-    said = f"{waits} Exposed copies of the input take {percent(share)}"
+    text = f"{waits} Exposed copies of the input take {percent(share)}"
     pageable = known(loading.input_copies_pageable)
     if pageable is not None:
-        said += f", from {'pageable' if pageable else 'pinned'} memory"
-    return f"{said}.".strip()
+        text += f", from {'pageable' if pageable else 'pinned'} memory"
+    return f"{text}.".strip()
 
 
 def _waits(rank: Rank, loading: DataLoading) -> str:
@@ -102,7 +102,7 @@ _FORCED: Final = (
 
 
 def headline(result: Result) -> Headline:
-    found, first, tone = findings(result), "", Tone.NOTICE
+    slowing, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
     likely, part = likely_communication(result), unused(result)
     open_comm = those(open_walls(result), id="communication")
@@ -110,16 +110,16 @@ def headline(result: Result) -> Headline:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
     elif differ := those(result.config_findings, state="counted_otherwise"):
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
-        first = when(found, f"The recording itself is slowed by {_named(found)}.")
+        first = when(slowing, f"The recording itself is slowed by {_named(slowing)}.")
     elif result.verdict.startup_ns:
         label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
-        first = when(found, f"The rest is slowed by {_named(found)}.")
+        first = when(slowing, f"The rest is slowed by {_named(slowing)}.")
     elif (late := leading(result)) and (run := result.run):
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
-        first = when(found, f"Beside it: {_named(found)}.")
-    elif found:
-        label, said, tone = "SLOWED BY", _named(found), Tone.BAD
+        first = when(slowing, f"Beside it: {_named(slowing)}.")
+    elif slowing:
+        label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result):
         label, said = "NOT JUDGED", f"{_unjudged(result)} {before_work(result)}"
     elif likely and open_comm and (part is None or likely[1] > part.frac):
@@ -139,9 +139,9 @@ def headline(result: Result) -> Headline:
     else:
         label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
     under: list[str | Words] = [likely[0]] if likely else []
-    if len(result.ranks) == 1 and (not found or {*each(found, "id")} & _OF_THE_HOST):
+    if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
         under = [*address_words(telling_rank(result)), *under]
-    if found and (own := own_compute(result)):
+    if slowing and (own := own_compute(result)):
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
     under += (first, *_under(result))
     if isinstance(said, str):
@@ -160,16 +160,16 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
     may be.
     """
     if (wall := part.wall) is None:
-        said = part_of_time(result, part)
+        text = part_of_time(result, part)
         if part.bucket == "exposed_copy" and part.frac >= HALF:
-            return "BOUND BY COPIES", f"{said} {_open(result)}"
-        said += f" {_nearest(result)}{_open(result)}"
-        return "NO SINGLE CAUSE OF 10 %", said
+            return "BOUND BY COPIES", f"{text} {_open(result)}"
+        text += f" {_nearest(result)}{_open(result)}"
+        return "NO SINGLE CAUSE OF 10 %", text
     what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
-    said = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
+    text = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
     if part.bucket == "compute":
-        said += f" {sentence(wall.missing[0])}"
-    return "MAY BE SLOWED BY", f"{said} {_open(result, besides=wall)}"
+        text += f" {sentence(wall.missing[0])}"
+    return "MAY BE SLOWED BY", f"{text} {_open(result, besides=wall)}"
 
 
 def _open(result: Result, besides: Wall | None = None) -> str:
@@ -185,10 +185,10 @@ def findings(result: Result) -> list[Wall]:
     )
 
 
-def _named(found: list[Wall]) -> str:
-    first = found[:_NAMED]
+def _named(walls: list[Wall]) -> str:
+    first = walls[:_NAMED]
     named = [cause(wall) + optional(" ({})", wall.cost_frac, percent) for wall in first]
-    return " and ".join(named) + beyond(len(found), _NAMED, ", and {} more")
+    return " and ".join(named) + beyond(len(walls), _NAMED, ", and {} more")
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:
@@ -207,10 +207,10 @@ def kind_name(wall: Wall, kind: str) -> str:
     in.
     """
     if kind == "low_precision_unused":
-        for one in those(wall.evidence, measure="tf32_matrix_frac"):
-            if one.value >= NEARLY_ALL.value:
+        for share in those(wall.evidence, measure="tf32_matrix_frac"):
+            if share.value >= NEARLY_ALL.value:
                 return "matrix work in TF32"
-            if 1 - one.value >= NEARLY_ALL.value:
+            if 1 - share.value >= NEARLY_ALL.value:
                 return "matrix work in FP32"
     return name_of(kind)
 
@@ -224,10 +224,10 @@ def cause(wall: Wall) -> str:
     if wall.id == "compute":
         classes.update(each(those(measures().values(), group="class"), "name"))
     if kind := main_kind(wall, HALF):
-        said = kind_name(wall, kind) + when(kind in classes, small)
+        largest_kind = kind_name(wall, kind) + when(kind in classes, small)
         if main_kind(wall):
-            return said
-        return f"{name_of(wall.id)}, mostly {said}"
+            return largest_kind
+        return f"{name_of(wall.id)}, mostly {largest_kind}"
     if kinds and {*kinds} <= classes:
         return f"kernels{small}"
     return name_of(wall.id)
@@ -235,11 +235,11 @@ def cause(wall: Wall) -> str:
 
 def _startup(result: Result) -> str:
     whole_ns, lost_ns = all_windows_ns(result), result.verdict.startup_ns
-    rest = "too little else was recorded to judge any wall"
+    judged_rest = "too little else was recorded to judge any wall"
     if not nothing_judged(result):
-        rest = "walls are judged on the rest"
+        judged_rest = "walls are judged on the rest"
     of = f"{in_ms(lost_ns)} ({percent(lost_ns / whole_ns)}) of {in_ms(whole_ns)}"
-    return f"Profiler and start-up take {of}; {rest}."
+    return f"Profiler and start-up take {of}; {judged_rest}."
 
 
 def _closest(result: Result) -> str:
@@ -271,10 +271,10 @@ def _is_opaque(result: Result) -> bool:
 def _busy(result: Result) -> str:
     """How busy the GPU is, which bounds the one wall that an opaque window leaves to judge."""
     busy = 1 - sum(each(result.ranks, "budget_ns.idle")) / all_windows_ns(result)
-    said = f"The GPU is busy for {percent(busy)} of the time"
+    busy_words = f"The GPU is busy for {percent(busy)} of the time"
     for wall in those(result.walls, id="host_overhead"):
-        said += optional(", so the host costs at most {}", wall.cost_frac, percent)
-    return f"{said}."
+        busy_words += optional(", so the host costs at most {}", wall.cost_frac, percent)
+    return f"{busy_words}."
 
 
 def _unjudged(result: Result) -> str:
@@ -284,28 +284,30 @@ def _unjudged(result: Result) -> str:
 
 def _under(result: Result) -> Iterator[str]:
     verdict = result.verdict
-    found, late = findings(result), late_rank(result)
+    walls, late = findings(result), late_rank(result)
     if level := verdict.confidence:
         # the first reason for doubt that the headline does not say itself, and how many more there
         # are
         reasons = verdict.confidence_reasons
-        new = [one.text for one in reasons if one.id != "startup" or not verdict.startup_ns]
-        said = new[:1]
+        new = [
+            reason.text for reason in reasons if reason.id != "startup" or not verdict.startup_ns
+        ]
+        doubts = new[:1]
         if len(new) < len(reasons):
-            said.insert(0, "start-up is part of it")
-        because = optional(": {}", ", and ".join(said))
+            doubts.insert(0, "start-up is part of it")
+        because = optional(": {}", ", and ".join(doubts))
         yield f"Confidence {level}{because}{beyond(len(new), 1, ' (and {})', 'more reason')}."
-    yield data_line(result, found)
+    yield data_line(result, walls)
     graphed = telling_rank(result).detected.graph_share_frac or 0.0
-    if graphed >= WALL.value and those(found, id="host_overhead"):
+    if graphed >= WALL.value and those(walls, id="host_overhead"):
         yield f"CUDA graphs hold {percent(graphed)} of the kernel work."
     waits = (late and late.exposed_frac) or 0.0
-    if waits >= HALF and those(found, id="communication"):
+    if waits >= HALF and those(walls, id="communication"):
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
     if verdict.tied_with:
         yield "Both cost about the same: which one costs more is within the error."
-    given = result.given.get("routing") == "force_balance"
-    if given or is_set(result, "moe_router_force_load_balancing"):
+    is_forced = result.given.get("routing") == "force_balance"
+    if is_forced or is_set(result, "moe_router_force_load_balancing"):
         yield _FORCED
     untrained = those(each(result.ranks, "detected"), training_step=False)
     if untrained and not _is_opaque(result):
@@ -327,14 +329,14 @@ def facts(result: Result) -> Words:
         return words(f"{start}no steps found, window of {scale.length}")
     # a block is what repeats where nothing shows that it is a step
     name = "repeating block" if steps.unit == "block" else stretch_name(steps)
-    said = f"{start}{counted(len(steps.used), name)} of {scale.lengths}"
+    steps_words = f"{start}{counted(len(steps.used), name)} of {scale.lengths}"
     low_ns, high_ns = known(steps.min_ns), known(steps.max_ns)
     if low_ns is not None and high_ns is not None and low_ns < high_ns:
         low, high = milliseconds(low_ns), milliseconds(high_ns)
         apart = f"equal within {percent((high_ns - low_ns) / low_ns)}"
         range_ = f"{low} to {high}" if low != high else apart
-        said += f" ({range_}{when(steps.alternating, ', alternating')})"
-    return words(said, when(steps.dropped, f", {len(steps.dropped)} left out"))
+        steps_words += f" ({range_}{when(steps.alternating, ', alternating')})"
+    return words(steps_words, when(steps.dropped, f", {len(steps.dropped)} left out"))
 
 
 def _gpus(result: Result, model: str | None) -> str:
@@ -342,8 +344,8 @@ def _gpus(result: Result, model: str | None) -> str:
     tell.
     """
     used = set()
-    for one in result.ranks:
-        used.add((one.trace, one.device if one.physical_gpu is UNSET else one.physical_gpu))
+    for rank in result.ranks:
+        used.add((rank.trace, rank.device if rank.physical_gpu is UNSET else rank.physical_gpu))
     count, processes = len(used), len(result.ranks)
     of = "model not known" if model is None else gpu_model(model)
     if count == processes:

@@ -22,23 +22,23 @@ def called_step(result: Result, acts: str, *, of_copies: bool = False) -> Step |
     if not result.ranks:
         return None
     rank = telling_rank(result)
-    found, window_ns = known(rank.addresses), rank.budget_ns.window
-    if found is None:
+    addresses, window_ns = known(rank.addresses), rank.budget_ns.window
+    if addresses is None:
         return None
     times_ns, longest = Counter[str](), dict[str, tuple[int, str]]()
-    several: list[Address | HostCall] = [*(known(found.calls) or ()), *found.hosts]
-    for one in several:
-        time_ns = one.blocking_ns if of_copies else one.starved_ns
-        if kind := kind_of_call(one.name):
+    callers: list[Address | HostCall] = [*(known(addresses.calls) or ()), *addresses.hosts]
+    for caller in callers:
+        time_ns = caller.blocking_ns if of_copies else caller.starved_ns
+        if kind := kind_of_call(caller.name):
             times_ns[kind] += time_ns
-            longest[kind] = max(longest.get(kind, (0, "")), (time_ns, one.name))
+            longest[kind] = max(longest.get(kind, (0, "")), (time_ns, caller.name))
     if rank.work and rank.work.pageable_frac == 0:
         del times_ns["copy"]  # what is copied is pinned already
     for kind, time_ns in times_ns.most_common(1):
         if time_ns >= WALL.value * window_ns:
             most_ns, name = longest[kind]
-            seen = words("Longest in ", Code(name), f": {percent(most_ns / window_ns)}.")
-            notes = filled((words_of("call_how")[kind], seen))
+            longest_in = words("Longest in ", Code(name), f": {percent(most_ns / window_ns)}.")
+            notes = filled((words_of("call_how")[kind], longest_in))
             return Step("", words(words_of("call_title")[kind]), acts, (), notes)
     return None
 
@@ -46,4 +46,4 @@ def called_step(result: Result, acts: str, *, of_copies: bool = False) -> Step |
 def kind_of_call(name: str) -> str | None:
     """The row of `call` that a name belongs to."""
     patterns = words_of("call").items()
-    return next((kind for kind, one in patterns if compiled(one).search(name)), None)
+    return next((kind for kind, pattern in patterns if compiled(pattern).search(name)), None)

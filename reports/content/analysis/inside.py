@@ -31,14 +31,14 @@ def stages(run: Run) -> Blocks:
         yield statement(f"unknown: {ended(pipeline.reason)}", "Pipeline stages")
     elif pipeline is not None:
         rows = []
-        for place, one in enumerate(pipeline.stages):
+        for place, stage in enumerate(pipeline.stages):
             # by their numbers; where these are not recorded, how many
-            named, recorded = counted(len(one.ranks), "rank"), numbers_of(run, one.ranks)
-            if len(recorded) == len(one.ranks):
-                named = numbers(recorded)
-            phases = (one.warm_up_ns, one.steady_ns, one.cool_down_ns)
-            times = (one.step_ns, one.own_work_ns, one.bubble_ns, *phases)
-            rows.append((f"{place}", named, *map(told_ms, times)))
+            ranks_words, recorded = counted(len(stage.ranks), "rank"), numbers_of(run, stage.ranks)
+            if len(recorded) == len(stage.ranks):
+                ranks_words = numbers(recorded)
+            phases = (stage.warm_up_ns, stage.steady_ns, stage.cool_down_ns)
+            times = (stage.step_ns, stage.own_work_ns, stage.bubble_ns, *phases)
+            rows.append((f"{place}", ranks_words, *map(told_ms, times)))
         why = ""
         if isinstance(missing := pipeline.stages[0].warm_up_ns, Missing):
             why = f" Its phases are unknown: {ended(missing.reason)}"
@@ -46,10 +46,10 @@ def stages(run: Run) -> Blocks:
         yield statement(_against_formula(pipeline), "Bubble")
 
 
-def _against_formula(found: Pipeline) -> str:
-    formula = found.formula_frac
-    parts = [told(found.bubble_frac, lambda frac: f"{percent(frac)} of the steps")]
-    microbatches, chunks = known(found.microbatches), known(found.chunks)
+def _against_formula(pipeline: Pipeline) -> str:
+    formula = pipeline.formula_frac
+    parts = [told(pipeline.bubble_frac, lambda frac: f"{percent(frac)} of the steps")]
+    microbatches, chunks = known(pipeline.microbatches), known(pipeline.chunks)
     if isinstance(formula, Missing):
         parts.append(f"what the schedule needs is unknown: {formula.reason}")
     elif formula is None or microbatches is None or chunks is None:
@@ -57,13 +57,13 @@ def _against_formula(found: Pipeline) -> str:
     else:
         virtual = when(chunks > 1, f", {counted(chunks, 'virtual stage')} a rank")
         of = counted(microbatches, "microbatch", "microbatches")
-        schedule = f"{len(found.stages)} equal stages with {of}{virtual}"
+        schedule = f"{len(pipeline.stages)} equal stages with {of}{virtual}"
         parts.append(f"the formula gives {percent(formula)} for {schedule}")
-        if more := [
-            f"{percent(one.formula_frac)} with {one.chunks}" for one in found.with_more_chunks
+        if better := [
+            f"{percent(row.formula_frac)} with {row.chunks}" for row in pipeline.with_more_chunks
         ]:
-            parts.append(f"it leaves {' and '.join(more)} virtual stages a rank")
-    if (imbalance := known(found.stage_imbalance)) is not None:
+            parts.append(f"it leaves {' and '.join(better)} virtual stages a rank")
+    if (imbalance := known(pipeline.stage_imbalance)) is not None:
         parts.append(f"the largest own work of a stage is {rounded(imbalance)} times the mean")
     return f"{'; '.join(parts)}."
 
@@ -85,42 +85,42 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     """The most uneven layers and the pattern; nothing where no layers are known. `notes`: of the
     routing.
     """
-    found = run.experts
-    if not found:
+    load = run.experts
+    if not load:
         return
-    most = sorted(found.uneven_layers, key=lambda one: -one.imbalance)
+    layers = sorted(load.uneven_layers, key=lambda uneven: -uneven.imbalance)
     rows = []
-    for one in most[:_LISTED]:
-        layer = (f"{one.layer}", f"{one.expert_group + 1}", f"{rounded(one.imbalance)} x")
-        rows.append((*layer, name(one.hot_index)))
-    groups = counted(len(found.groups), "group")
-    yield shaped("experts", rows, max(0, len(most) - _LISTED), groups=groups)
-    at = f"Worst: layer {found.worst.layer} in step {found.worst.step}, "
+    for layer in layers[:_LISTED]:
+        cells = (f"{layer.layer}", f"{layer.expert_group + 1}", f"{rounded(layer.imbalance)} x")
+        rows.append((*cells, name(layer.hot_index)))
+    groups = counted(len(load.groups), "group")
+    yield shaped("experts", rows, max(0, len(layers) - _LISTED), groups=groups)
+    at = f"Worst: layer {load.worst.layer} in step {load.worst.step}, "
     more = (
-        f": {rounded(found.worst.imbalance)} times the mean, {duration(found.worst.above_ns)} more."
+        f": {rounded(load.worst.imbalance)} times the mean, {duration(load.worst.above_ns)} more."
     )
-    worst = words(at, name(found.worst.hot_index), more)
-    pattern, said = found.pattern, "Whether routing or placement makes it uneven is unknown"
+    worst = words(at, name(load.worst.hot_index), more)
+    pattern, cause = load.pattern, "Whether routing or placement makes it uneven is unknown"
     if isinstance(pattern, Missing):
-        said = f"{said}: {pattern.reason}"
+        cause = f"{cause}: {pattern.reason}"
     elif pattern is not None:
-        said = words_of("hot_rank")[pattern]
-    yield Items((words(sentence(said)), worst, *notes), "What it points to")
+        cause = words_of("hot_rank")[pattern]
+    yield Items((words(sentence(cause)), worst, *notes), "What it points to")
 
 
 def traffic(run: Run) -> Blocks:
     """Bytes and speeds; who sends how much to whom is for programs, in the JSON document."""
-    found = run.traffic
-    if isinstance(found, Missing):
-        yield statement(unknown_words(found), "Bytes")
+    traffic_of_run = run.traffic
+    if isinstance(traffic_of_run, Missing):
+        yield statement(unknown_words(traffic_of_run), "Bytes")
         return
-    speeds = found.speeds if found else ()
+    speeds = traffic_of_run.speeds if traffic_of_run else ()
     if isinstance(speeds, Missing):
         yield statement(f"Speed is unknown: {speeds.reason}.", "Bytes")
     elif speeds:
         rows = []
-        for one in speeds:
-            size, time = gigabytes(one.size_bytes), milliseconds(one.transfer_ns)
-            speed = told(one.bytes_per_s, lambda rate: f"{gigabytes(rate)}/s")
-            rows.append((Term(one.kind), f"{one.collectives:,}", size, time, speed))
+        for speed in speeds:
+            size, time = gigabytes(speed.size_bytes), milliseconds(speed.transfer_ns)
+            rate_text = told(speed.bytes_per_s, lambda rate: f"{gigabytes(rate)}/s")
+            rows.append((Term(speed.kind), f"{speed.collectives:,}", size, time, rate_text))
         yield shaped("speeds", rows)

@@ -72,7 +72,7 @@ def numbers_of(run: Run, places: Sequence[int]) -> list[int]:
 
 
 def _told_of(run: Run, places: Sequence[int], field: str) -> list[Any]:
-    return known_of((run.ranks[one] for one in places), field)
+    return known_of((run.ranks[place] for place in places), field)
 
 
 def why_words(run: Run, names: Names, late: Late) -> Words:
@@ -89,20 +89,20 @@ def why_words(run: Run, names: Names, late: Late) -> Words:
     why = words_of("late_several").get(late.cause, "no single one")
     if late.group is not None:
         return words(_all_of(run, names, run.groups[late.group].ranks), f": {why}.")
-    seen = [place for place in late.by_step if place is not None]
-    if not seen:
+    late_places = [place for place in late.by_step if place is not None]
+    if not late_places:
         return words(f"{why}{_uneven(run, late)}.")
-    of = f" (in {len(seen)} of {len(late.by_step)} steps: "
+    of = f" (in {len(late_places)} of {len(late.by_step)} steps: "
     return words(
-        why, of, first_of([*map(names.full, dict.fromkeys(seen))]), f"){_uneven(run, late)}."
+        why, of, first_of([*map(names.full, dict.fromkeys(late_places))]), f"){_uneven(run, late)}."
     )
 
 
 def _all_of(run: Run, names: Names, places: Sequence[int]) -> Words:
     """Several ranks: by their numbers where each has one."""
-    found = numbers_of(run, places)
-    if len(found) == len(places) > 1:
-        return words(f"ranks {numbers(found)}")
+    rank_ids = numbers_of(run, places)
+    if len(rank_ids) == len(places) > 1:
+        return words(f"ranks {numbers(rank_ids)}")
     return words(first_of([*map(names.full, places)]))
 
 
@@ -114,11 +114,11 @@ def _uneven(run: Run, late: Late) -> str:
 
 def costs_words(run: Run, late: Late) -> str:
     of = "a step" if run.steps else "the recording"
-    said = f"Costs {duration(late.cost_ns)} of {of}"
+    cost_words = f"Costs {duration(late.cost_ns)} of {of}"
     if run.wait_ns:
-        said += f" and {percent(min(1.0, late.wait_ns / run.wait_ns))} of all waiting"
+        cost_words += f" and {percent(min(1.0, late.wait_ns / run.wait_ns))} of all waiting"
     saved = optional("{} (replayed)", saved_words(run, late)) or "an unknown share"
-    return f"{said}; repair saves {saved}."
+    return f"{cost_words}; repair saves {saved}."
 
 
 def first_of(named: Sequence[Span | Words]) -> Words:

@@ -23,22 +23,22 @@ def snapshot_part(result: Result) -> Iterator[Part]:
     """Of a result with a snapshot."""
     if snapshot := result.memory_snapshot:
         blocks = list[Block]()
-        for one in snapshot.devices:
-            blocks += _device(one, known(result.memory_estimate))
+        for gpu in snapshot.devices:
+            blocks += _device(gpu, known(result.memory_estimate))
         yield titled("memory-snapshot", blocks)
 
 
-def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Blocks:
+def _device(gpu: SnapshotDevice, estimate: MemoryEstimate | None) -> Blocks:
     yield statement(
-        f"GPU {one.device}, at the snapshot: {gigabytes(one.used_bytes)} in use of "
-        f"{gigabytes(one.reserved_bytes)} reserved, "
-        f"{gigabytes(one.unused_reserved_bytes)} fragments and cache."
+        f"GPU {gpu.device}, at the snapshot: {gigabytes(gpu.used_bytes)} in use of "
+        f"{gigabytes(gpu.reserved_bytes)} reserved, "
+        f"{gigabytes(gpu.unused_reserved_bytes)} fragments and cache."
     )
-    if one.out_of_memory:
-        yield statement(f"{counted(one.out_of_memory, 'allocation')} failed for want of memory.")
-    if isinstance(one.peak_bytes, Missing):
-        yield statement(f"The peak is unknown: {one.peak_bytes.reason}. {one.peak_bytes.cure}.")
-    peak, parts = one.peak_bytes, known(one.at_peak_bytes)
+    if gpu.out_of_memory:
+        yield statement(f"{counted(gpu.out_of_memory, 'allocation')} failed for want of memory.")
+    if isinstance(gpu.peak_bytes, Missing):
+        yield statement(f"The peak is unknown: {gpu.peak_bytes.reason}. {gpu.peak_bytes.cure}.")
+    peak, parts = gpu.peak_bytes, known(gpu.at_peak_bytes)
     if not peak or parts is None:
         return
     heads = ["at the peak", "size", "share"]
@@ -50,19 +50,21 @@ def _device(one: SnapshotDevice, estimate: MemoryEstimate | None) -> Blocks:
     if estimate:
         heads.append("estimate")
     yield table(f"In use at the peak of {gigabytes(peak)}", heads, rows)
-    columns = _columns(one.curve, one.entries)
+    columns = _columns(gpu.curve, gpu.entries)
     ends = f"{'':>10}  first entry{'last entry':>{_WIDTH - 11}}"
     yield memory_drawing(columns, "entries of the history, first to last", ends)
-    before = sized(one.before_recording_bytes)
+    before = sized(gpu.before_recording_bytes)
     yield statement(
         f"{before} were in use before the history begins; stacks of these are not known."
     )
     rows = []
-    for each in one.stacks_at_peak[:_STACKS]:
-        share = share_of(each.size_bytes / peak)
-        what = Code(" < ".join(each.frames) or "(no stack)")
-        rows.append([what, f"{each.count:,}", sized(each.size_bytes), share, Term(each.category)])
-    yield shaped("stacks", rows, len(one.stacks_at_peak) - len(rows) + one.stacks_left_out)
+    for stack in gpu.stacks_at_peak[:_STACKS]:
+        share = share_of(stack.size_bytes / peak)
+        what = Code(" < ".join(stack.frames) or "(no stack)")
+        rows.append(
+            [what, f"{stack.count:,}", sized(stack.size_bytes), share, Term(stack.category)]
+        )
+    yield shaped("stacks", rows, len(gpu.stacks_at_peak) - len(rows) + gpu.stacks_left_out)
 
 
 def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
@@ -71,9 +73,9 @@ def _columns(curve: SnapshotCurve, entries: int) -> list[int]:
     for place, size in zip(curve.entry, curve.used_bytes, strict=True):
         at = min(_WIDTH - 1, place * _WIDTH // max(1, entries + 1))
         columns[at] = max(columns[at], size)
-    held = 0
+    last_size = 0
     for at, size in enumerate(columns):  # a history of few entries has no point in every column
-        held = columns[at] = size or held
+        last_size = columns[at] = size or last_size
     return columns
 
 

@@ -17,40 +17,40 @@ from traces.spelling import counted, megabytes, percent
 
 def moe(rank: Rank) -> Iterator[Part]:
     """Nothing where no tokens are routed."""
-    found = rank.moe
-    if found and found.rows:
-        yield titled("moe", _blocks(found, scale_of(rank)))
+    routed = rank.moe
+    if routed and routed.rows:
+        yield titled("moe", _blocks(routed, scale_of(rank)))
 
 
-def _blocks(found: Moe, scale: Scale) -> Blocks:
-    tax_ns, tax_frac = known(found.tax_ns), known(found.tax_frac)
+def _blocks(routed: Moe, scale: Scale) -> Blocks:
+    tax_ns, tax_frac = known(routed.tax_ns), known(routed.tax_frac)
     if tax_ns is not None and tax_frac is not None:
-        said = (
+        text = (
             f"{scale.ms(tax_ns)} {scale.unit}, {percent(tax_frac)}: exists only because tokens "
             f"are routed."
         )
-        yield statement(said, "Overhead")
-    elif isinstance(found.tax_ns, Missing):
-        yield statement(f"Unknown: {found.tax_ns.reason}.", "Overhead")
-    passes = each(found.rows, "pass_")
-    there = [name for name in PASSES if name in passes]
-    layers = known(found.layers)
+        yield statement(text, "Overhead")
+    elif isinstance(routed.tax_ns, Missing):
+        yield statement(f"Unknown: {routed.tax_ns.reason}.", "Overhead")
+    passes = each(routed.rows, "pass_")
+    columns = [name for name in PASSES if name in passes]
+    layers = known(routed.layers)
     of = "All MoE layers" if layers is None else counted(layers, "MoE layer")
     rows = list[list[Entry]]()
-    for module in dict.fromkeys(each(found.rows, "module")):
-        of_module, times = those(found.rows, module=module), dict.fromkeys(there, "")
+    for module in dict.fromkeys(each(routed.rows, "module")):
+        of_module, times = those(routed.rows, module=module), dict.fromkeys(columns, "")
         for row in of_module:
             times[row.pass_] = scale.ms(row.wall_ns)
         waited, waits = "unknown", known_of(of_module, "blocking_ns")
         if len(waits) == len(of_module):
             waited = scale.ms(sum(waits))
         rows.append([Term(module), *times.values(), waited])
-    yield table(f"{of}, {scale.unit}, hidden time included", ("", *there, "compute waits"), rows)
-    if waits_ns := sum(known_of(found.rows, "host_wait_ns")):
-        said = (
+    yield table(f"{of}, {scale.unit}, hidden time included", ("", *columns, "compute waits"), rows)
+    if waits_ns := sum(known_of(routed.rows, "host_wait_ns")):
+        text = (
             f"The GPU waited for the host to read token counts: {scale.ms(waits_ns)} {scale.unit}."
         )
-        yield statement(said)
+        yield statement(text)
 
 
 def communication(result: Result, rank: Rank) -> Iterator[Part]:
@@ -62,10 +62,10 @@ def communication(result: Result, rank: Rank) -> Iterator[Part]:
     rows = []
     for trace in result.traces:
         messages = known(trace.nccl_messages) if trace.name == rank.trace else None
-        for one in messages or ():
-            counts = (f"{one.communicator_count}", optional("{}", one.peer_count))
-            size = megabytes(one.size_bytes)
-            rows.append((Code(one.operation), f"{one.call_count}", size, *counts))
+        for sent in messages or ():
+            counts = (f"{sent.communicator_count}", optional("{}", sent.peer_count))
+            size = megabytes(sent.size_bytes)
+            rows.append((Code(sent.operation), f"{sent.call_count}", size, *counts))
     if rows:
         blocks.append(shaped("messages", rows))
     if blocks:

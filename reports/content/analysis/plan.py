@@ -69,21 +69,21 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         what = words(f"Correct the configuration: {defect.what}")
         why, notes = words_of("why_correct")[defect.weight.name.lower()], filled((defect.cure,))
         errors.append(Step(defect.id, what, why, (), notes))
-    beside, made, leaders = led(fixes), list[Step](), dict[str, str]()
-    for leader, several in beside.items():
-        leaders |= dict.fromkeys(each(several, "id"), f"in place of {leader}")
+    beside, fix_steps, leaders = led(fixes), list[Step](), dict[str, str]()
+    for leader, rivals in beside.items():
+        leaders |= dict.fromkeys(each(rivals, "id"), f"in place of {leader}")
     for fix in fixes:
-        one = step_of(result, fix, beside=beside.get(fix.id, ()))
+        step = step_of(result, fix, beside=beside.get(fix.id, ()))
         if most is None or fix.id in beside:
-            made.append(replace(one, saves=leaders.get(fix.id, one.saves)))
-    steps = [*errors, *with_finds(result, made, MOST)]
+            fix_steps.append(replace(step, saves=leaders.get(fix.id, step.saves)))
+    steps = [*errors, *with_finds(result, fix_steps, MOST)]
     if not steps:
-        found = tuple(find_out(result))
-        return Plan("DO THIS" if found else "WHAT TO DO", found, words(_why_none(result)))
+        findings = tuple(find_out(result))
+        return Plan("DO THIS" if findings else "WHAT TO DO", findings, words(_why_none(result)))
     shown = steps
     if most is not None:
         # of first steps that are upgrades, which set nothing, what stands on them is shown as well
-        first = next((place for place, one in enumerate(steps) if one.spellings), 0)
+        first = next((place for place, listed_step in enumerate(steps) if listed_step.spellings), 0)
         if {*each(steps[:first], "id")} <= {*steps[first].after}:
             most += first
         shown = steps[:most]
@@ -143,8 +143,8 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
     notes += (fix.wide_because, when(beside, evidence(fix)), others(beside))
     ways = [] if fix.arms else [*_spellings(fix.knobs, order)]
     for arm in fix.arms:
-        for one in _spellings(arm.knobs, order):
-            ways.append(replace(one, name=f"{arm.name}, {one.name}", arm=True))
+        for spelling in _spellings(arm.knobs, order):
+            ways.append(replace(spelling, name=f"{arm.name}, {spelling.name}", arm=True))
     gained = (low, high, fix.after, fix.gain_replayed)
     return Step(fix.id, words(fix.title), saves, tuple(ways), filled(notes), *gained)
 
@@ -218,13 +218,13 @@ def _left_out(fix: Fix, order: Iterable[str]) -> Iterator[str]:
 
 def _one_note(fix: Fix) -> Iterator[str]:
     room = fix.room
-    open_ = [one for one in fix.preconditions if one.state != "met"]
+    open_ = [precondition for precondition in fix.preconditions if precondition.state != "met"]
     if fix.after:
         yield f"After {' and '.join(fix.after)}, which makes it possible."
     elif room and room.fits is False:
         yield f"Memory: {room.because}."
     elif open_:
-        first = min(open_, key=lambda one: (one.state != "unmet", one.cure not in _BREAKING))
+        first = min(open_, key=lambda need: (need.state != "unmet", need.cure not in _BREAKING))
         yield _condition(first, "unmet") + beyond(len(open_), 1, " (and {} more)")
 
 
@@ -232,23 +232,23 @@ def _issues(fix: Fix, everything: bool) -> Iterator[str]:
     """Published issues of the change: those that fit this run, with `everything` also where that is
     open.
     """
-    for one in fix.known_issues:
-        if everything or not one.only_if:
-            yield f"Known issue {issue_sentence(one)}"
+    for issue in fix.known_issues:
+        if everything or not issue.only_if:
+            yield f"Known issue {issue_sentence(issue)}"
 
 
-def _condition(one: Precondition, *with_cure: str) -> str:
+def _condition(precondition: Precondition, *with_cure: str) -> str:
     """`with_cure`: states in which its cure stands beside it."""
-    cure = when(one.state in with_cure, optional(" ({})", one.cure))
-    return f"{words_of('precondition')[one.state]}: {one.text}{cure}"
+    cure = when(precondition.state in with_cure, optional(" ({})", precondition.cure))
+    return f"{words_of('precondition')[precondition.state]}: {precondition.text}{cure}"
 
 
 def _all_notes(fix: Fix) -> Iterator[str]:
-    """Also what there is none of, as an empty text."""
+    """Every note; one that does not apply is an empty text, which the caller leaves out."""
     yield optional("First because: {}", fix.first_because)
     yield f"Versions: {fix.versions}"
-    for one in fix.preconditions:
-        yield _condition(one, "unmet", "unknown")
+    for precondition in fix.preconditions:
+        yield _condition(precondition, "unmet", "unknown")
     yield from answer_words(fix.checked)
     yield optional("Memory: {}", fix.room, lambda room: room.because)
     yield optional("After: {}", fix.after, ", ".join)
@@ -266,12 +266,12 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
     replayed.
     """
     ids, overlap = {*each(shown, "id")}, False
-    for one in result.combined:
-        if {*one.ids} == ids:
+    for combined in result.combined:
+        if {*combined.ids} == ids:
             every = {2: "Both", 3: "All three"}.get(len(ids), f"All {len(ids)}")
-            return words(f"{every} together save {saving(*one.gain_frac)}.")
-    if pairs := [one for one in result.combined if len(one.ids) == 2 and ids > {*one.ids}]:
-        best = max(pairs, key=lambda one: one.gain_frac)
+            return words(f"{every} together save {saving(*combined.gain_frac)}.")
+    if pairs := [both for both in result.combined if len(both.ids) == 2 and ids > {*both.ids}]:
+        best = max(pairs, key=lambda pair: pair.gain_frac)
         first, second = (place for place, step in enumerate(shown, start=1) if step.id in best.ids)
         return words(
             f"{first} and {second} together save {saving(*best.gain_frac)}; savings overlap."
@@ -282,13 +282,13 @@ def _together(result: Result, shown: Sequence[Step]) -> Words:
 
 
 def whole_plan(result: Result) -> Part:
-    whole, blocks = partial(step_of, result, everything=True), list[Block]()
-    if fixes := tuple(map(whole, (*result.fixes, *result.levers))):
+    whole_step, blocks = partial(step_of, result, everything=True), list[Block]()
+    if fixes := tuple(map(whole_step, (*result.fixes, *result.levers))):
         blocks.append(Plan("Every step", fixes))
     refused = []
-    for one in result.refused:
-        unlocked = optional(" Possible with: {}.", one.unlocked_by)
-        refused.append(f"{one.id} {one.title}: {one.because}.{unlocked}")
+    for fix in result.refused:
+        unlocked = optional(" Possible with: {}.", fix.unlocked_by)
+        refused.append(f"{fix.id} {fix.title}: {fix.because}.{unlocked}")
     blocks += (*items("Refused", refused), *choices(result))
     return titled("plan", blocks)
 
@@ -299,6 +299,6 @@ def _why_none(result: Result) -> str:
         return when(not is_open, "Nothing in this recording calls for a change.")
     if result.refused:
         refused = counted(len(result.refused), "known change was", "known changes were")
-        fitting = (f"; {one.id}: {one.because}" for one in result.refused if one.kind != "absent")
+        fitting = (f"; {fix.id}: {fix.because}" for fix in result.refused if fix.kind != "absent")
         return f"No change fits: {refused} refused{next(fitting, '')}."
     return "No change is known here for this framework."

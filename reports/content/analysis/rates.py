@@ -35,71 +35,73 @@ def rates(rank: Rank, throughput: Throughput | None) -> Iterator[Part]:
     """Not of a result from before rates were measured. `throughput`: by the configuration, for its
     MFU.
     """
-    if found := rank.rates:
+    if measured := rank.rates:
         by_configuration = _by_configuration(throughput) if throughput else ()
-        yield titled("rates", (*_blocks(found, scale_of(rank)), *by_configuration))
+        yield titled("rates", (*_blocks(measured, scale_of(rank)), *by_configuration))
 
 
-def _by_configuration(found: Throughput) -> Blocks:
+def _by_configuration(speed: Throughput) -> Blocks:
     """Grouped GEMMs, and MFU beside HFU: recomputed work is a part of that, work without shapes is
     not.
     """
-    if said := grouped_words(found):
-        yield statement(said)
-    if of_peak := mfu_words(found):
-        yield statement(f"MFU: {of_peak}, by {found.source}; HFU counts recomputed work as well.")
+    if grouped := grouped_words(speed):
+        yield statement(grouped)
+    if of_peak := mfu_words(speed):
+        yield statement(f"MFU: {of_peak}, by {speed.source}; HFU counts recomputed work as well.")
 
 
-def _blocks(found: Rates, scale: Scale) -> Blocks:
-    if isinstance(found.matrix, MatrixRates):
-        yield from _matrix(found.matrix, known(found.memory_gb_per_s), scale)
-    elif isinstance(found.matrix, Missing):
+def _blocks(measured: Rates, scale: Scale) -> Blocks:
+    if isinstance(measured.matrix, MatrixRates):
+        yield from _matrix(measured.matrix, known(measured.memory_gb_per_s), scale)
+    elif isinstance(measured.matrix, Missing):
         yield statement(
-            f"TFLOP/s are unknown: {found.matrix.reason}. To learn them: {found.matrix.cure}."
+            f"TFLOP/s are unknown: {measured.matrix.reason}. To learn them: {measured.matrix.cure}."
         )
     rows = list[Cells]()
-    for copy in found.copies or ():
+    for copy in measured.copies or ():
         amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
         rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
     if rows:
         yield shaped("copies", rows, unit=scale.unit)
     rows = []
-    for one in found.collective_rates or ():
-        counts = (f"{one.rank_count:,}", f"{one.count:,}", sized(one.size_bytes))
+    for row in measured.collective_rates or ():
+        counts = (f"{row.rank_count:,}", f"{row.count:,}", sized(row.size_bytes))
         speeds = (
-            one.algorithm_gb_per_s_at_least,
-            one.bus_gb_per_s_at_least,
-            one.fastest_bus_gb_per_s,
+            row.algorithm_gb_per_s_at_least,
+            row.bus_gb_per_s_at_least,
+            row.fastest_bus_gb_per_s,
         )
-        rows.append((Term(one.collective), *counts, *map(rounded, speeds), _share(one.link_frac)))
+        rows.append((Term(row.collective), *counts, *map(rounded, speeds), _share(row.link_frac)))
     if rows:
         yield shaped("collectives", rows)
 
 
-def _matrix(found: MatrixRates, memory: float | None, scale: Scale) -> Blocks:
-    rows = ((Term(one.key), *_speed(one, scale)) for one in found.classes)
+def _matrix(matrix: MatrixRates, memory: float | None, scale: Scale) -> Blocks:
+    rows = ((Term(class_speed.key), *_speed(class_speed, scale)) for class_speed in matrix.classes)
     yield shaped("matrix_classes", rows, unit=scale.unit)
-    yield from _roofline(found, memory)
-    operators = found.operators[:_ROWS]
-    listed = ((Code(f"{one.operator} {one.dtype}"), *_speed(one, scale)) for one in operators)
-    left_out = len(found.operators) - len(operators)
+    yield from _roofline(matrix, memory)
+    operators = matrix.operators[:_ROWS]
+    listed = (
+        (Code(f"{speed.operator} {speed.dtype}"), *_speed(speed, scale)) for speed in operators
+    )
+    left_out = len(matrix.operators) - len(operators)
     yield shaped("matrix_operators", listed, left_out, unit=scale.unit)
-    counted = percent(found.counted_frac)
-    hfu = optional("at least {}", found.hfu_at_least_frac, percent) or "unknown"
+    counted = percent(matrix.counted_frac)
+    hfu = optional("at least {}", matrix.hfu_at_least_frac, percent) or "unknown"
     yield statement(
         f"HFU: {hfu} of the dense peak; shapes are known of {counted} of the matrix work."
     )
 
 
-def _speed(one: Speed, scale: Scale) -> Cells:
+def _speed(speed: Speed, scale: Scale) -> Cells:
     return (
-        f"{one.operator_count:,}",
-        scale.ms(one.work_ns),
-        rounded(one.tflops_per_s),
-        _share(one.peak_frac),
-        rounded(one.flop_per_byte),
-        _share(one.roof_frac),
-        told(one.roof_limit),
+        f"{speed.operator_count:,}",
+        scale.ms(speed.work_ns),
+        rounded(speed.tflops_per_s),
+        _share(speed.peak_frac),
+        rounded(speed.flop_per_byte),
+        _share(speed.roof_frac),
+        told(speed.roof_limit),
     )
 
 
@@ -117,34 +119,34 @@ _POWERS: Final = 3
 """Powers of ten of TFLOP/s below the peak that it spans."""
 
 
-def _roofline(found: MatrixRates, memory: float | None) -> Blocks:
+def _roofline(matrix: MatrixRates, memory: float | None) -> Blocks:
     """Where each class stands under its roof, and what would move it; nothing where a roof is not
     known.
     """
-    placed = [one for one in found.classes if one.peak_frac and one.roof_limit]
+    placed = [speed for speed in matrix.classes if speed.peak_frac and speed.roof_limit]
     if memory is None or not placed:
         return
     lines = []
-    for one in placed:
-        ridge = _ridge(_peak(one), memory)
+    for each_class in placed:
+        ridge = _ridge(_peak(each_class), memory)
         axis = ["-"] * _WIDTH
         axis[_column(ridge)] = "^"
-        axis[_column(one.flop_per_byte)] = "#"
-        lines.append(f"{one.key:<14} |{''.join(axis)}|")
+        axis[_column(each_class.flop_per_byte)] = "#"
+        lines.append(f"{each_class.key:<14} |{''.join(axis)}|")
     lines.append("FLOP per byte in powers of ten, from one to ten thousand. # the class, at most;")
     lines.append("^ the ridge: left of it the limit is memory, right of it the peak.")
     yield Drawing(tuple(lines), _plane(placed, memory))
-    for one in placed:
-        limit: RoofLimit | None = known(one.roof_limit)
+    for each_class in placed:
+        limit: RoofLimit | None = known(each_class.roof_limit)
         if limit is not None:
-            yield Sentence(words(Term(one.key), f": {what_moves(limit)}"))
+            yield Sentence(words(Term(each_class.key), f": {what_moves(limit)}"))
 
 
-def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
+def _plane(classes: Sequence[ClassSpeed], memory: float) -> Plane:
     """Both axes by powers of ten: a roof rises with the speed of memory up to the peak of a
     precision.
     """
-    peaks = sorted({*map(_peak, placed)})
+    peaks = sorted({*map(_peak, classes)})
     top = log10(peaks[-1])
 
     def at(flop_per_byte: float, tflops: float) -> tuple[float, float]:
@@ -154,16 +156,16 @@ def _plane(placed: Sequence[ClassSpeed], memory: float) -> Plane:
     start = at(low, low * memory / 1e3)
     roofs = tuple((start, at(_ridge(peak, memory), peak), at(high, peak)) for peak in peaks)
     dots = []
-    for one in placed:
-        name = f"{one.key}: {rounded(one.tflops_per_s)} TFLOP/s"
-        dots.append(Dot(at(one.flop_per_byte, one.tflops_per_s), name))
+    for speed in classes:
+        name = f"{speed.key}: {rounded(speed.tflops_per_s)} TFLOP/s"
+        dots.append(Dot(at(speed.flop_per_byte, speed.tflops_per_s), name))
     across = "FLOP per byte, from one to ten thousand"
     up = f"TFLOP/s, up to {rounded(peaks[-1])}, by powers of ten"
     return Plane(roofs, across, up, tuple(dots))
 
 
-def _peak(one: ClassSpeed) -> float:
-    return one.tflops_per_s / (one.peak_frac or 1)
+def _peak(speed: ClassSpeed) -> float:
+    return speed.tflops_per_s / (speed.peak_frac or 1)
 
 
 def _ridge(peak: float, memory: float) -> float:

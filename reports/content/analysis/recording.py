@@ -60,9 +60,9 @@ def _trace(trace: Trace) -> Iterator[Words]:
     read = f"schema {known(trace.schema) or 'none'}, read by {trace.reader}"
     yield words(Code(trace.name), f": {origin}, {read}")
     capture, longer = trace.capture, "The recorded step is {} longer than one without the profiler"
-    told = (
+    notes = (
         optional("{} of the kernels have a recorded launch", capture.correlation_frac, percent),
         optional(longer, capture.perturbation_frac, percent),
         *map("The recording notes: {}".format, capture.diagnostics),
     )
-    yield from filled(told)
+    yield from filled(notes)

@@ -77,13 +77,15 @@ def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
     yield _together(run, otherwise)
     yield from _late(run, names)
-    for one in run.problems:
-        if one.traces:
-            said = f": {when(one.left_out, 'left out, ')}{ended(one.reason)}"
-            recorded = words(first_of([*map(Code, one.traces)]), said)
+    for problem in run.problems:
+        if problem.traces:
+            left_out_because = f": {when(problem.left_out, 'left out, ')}{ended(problem.reason)}"
+            recorded = words(first_of([*map(Code, problem.traces)]), left_out_because)
             yield Sentence(recorded, "Recorded", Tone.NOTICE)
-        elif one.ranks:
-            yield statement(f"Not recorded: {rank_numbers(one.ranks)}.", "Recorded", Tone.NOTICE)
+        elif problem.ranks:
+            yield statement(
+                f"Not recorded: {rank_numbers(problem.ranks)}.", "Recorded", Tone.NOTICE
+            )
 
 
 def _together(run: Run, otherwise: str) -> Sentence:
@@ -120,16 +122,16 @@ def _steps(run: Run, otherwise: str) -> str:
 def _late(run: Run, names: Names) -> Iterator[Sentence]:
     late, last = run.late, run.arrives_last
     if isinstance(late, Missing) and last:
-        said = words(_last(names, last), f" Why is {unknown_words(late)}")
-        yield Sentence(said, "Arrives last", Tone.NOTICE)
+        straggler_words = words(_last(names, last), f" Why is {unknown_words(late)}")
+        yield Sentence(straggler_words, "Arrives last", Tone.NOTICE)
     elif isinstance(late, Missing):
         yield statement(unknown_words(late), "Straggler", Tone.MUTED)
     elif late is not None and late.cause is Cause.NONE:
         differ = "no rank stands out from how much ranks with the same work differ"
         yield statement(f"none of these {run.ranks_seen}: {differ}.", "Straggler", whole=True)
     elif late is not None:
-        said = words(why_words(run, names, late), " ", costs_words(run, late))
-        yield Sentence(said, "Straggler", Tone.NOTICE, whole=True)
+        straggler_words = words(why_words(run, names, late), " ", costs_words(run, late))
+        yield Sentence(straggler_words, "Straggler", Tone.NOTICE, whole=True)
         yield statement(late.repair, "First" if late.repair_first else "Repair")
 
 
@@ -142,8 +144,8 @@ def _last(names: Names, last: ArrivesLast) -> Words:
         f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
     )
     paired = when(last.by_order, ", paired by nothing but their order")
-    said = f": {waiting} of all ranks{paired}. Confidence: {last.confidence}."
-    return words(optional("{}: ", last.host), named, said)
+    waiting_words = f": {waiting} of all ranks{paired}. Confidence: {last.confidence}."
+    return words(optional("{}: ", last.host), named, waiting_words)
 
 
 def ranks_part(result: Result) -> Iterator[Part]:
@@ -157,15 +159,17 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     blocks = [_rows(run, names)]
     if len(run.groups) > 1:
         groups = []
-        for place, one in enumerate(run.groups, start=1):
+        for place, group in enumerate(run.groups, start=1):
             parts = {
-                "experts": one.has_experts,
-                "embedding": one.has_embedding,
-                "loss": one.has_loss,
+                "experts": group.has_experts,
+                "embedding": group.has_embedding,
+                "loss": group.has_loss,
             }
             also = ", ".join(compress(parts, parts.values()))
-            kernels = (f"{one.attention_kernels:,}", f"{one.router_kernels:,}")
-            groups.append((f"{place}", f"{len(one.ranks):,}", told_ms(one.step_ns), *kernels, also))
+            kernels = (f"{group.attention_kernels:,}", f"{group.router_kernels:,}")
+            groups.append(
+                (f"{place}", f"{len(group.ranks):,}", told_ms(group.step_ns), *kernels, also)
+            )
         blocks.append(shaped("groups", groups))
     blocks += [*stages(run), *experts(run, names.short, routing), *traffic(run)]
     blocks += items("What this rests on", _notes(run, names))
@@ -185,32 +189,32 @@ def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
     if len(run.ranks) <= most:
         return list(run.ranks)
     places = late_places(run)
-    costly = sorted(run.ranks, key=lambda one: (one.index not in places, -(one.caused_ns or 0)))
-    return sorted(costly[:most], key=lambda one: one.index)
+    costly = sorted(run.ranks, key=lambda rank: (rank.index not in places, -(rank.caused_ns or 0)))
+    return sorted(costly[:most], key=lambda rank: rank.index)
 
 
 def _rows(run: Run, names: Names) -> Block:
     late, shown, rows = known(run.late), shown_ranks(run), []
     all_ns = sum(known_of(run.ranks, "caused_ns"))
-    for one in shown:
-        tone = Tone.NOTICE if is_late(late, one) else Tone.PLAIN
-        caused: Entry = told_ms(one.caused_ns)
-        if (caused_ns := one.caused_ns) and all_ns:
+    for rank in shown:
+        tone = Tone.NOTICE if is_late(late, rank) else Tone.PLAIN
+        caused: Entry = told_ms(rank.caused_ns)
+        if (caused_ns := rank.caused_ns) and all_ns:
             caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
-        times = (told_ms(one.step_ns), milliseconds(one.waited_ns), caused)
-        factor = told(one.device_factor, lambda factor: f"{rounded(factor)} x")
-        rows.append(row((names.short(one.index), f"{one.group + 1}", *times, factor), tone=tone))
+        times = (told_ms(rank.step_ns), milliseconds(rank.waited_ns), caused)
+        factor = told(rank.device_factor, lambda factor: f"{rounded(factor)} x")
+        rows.append(row((names.short(rank.index), f"{rank.group + 1}", *times, factor), tone=tone))
     in_pairs = _PAIR in map(len, each(run.groups, "ranks"))
     paired = when(in_pairs, "; of two such ranks each is held against the other")
-    gaps = [one.caused_ns.reason for one in run.ranks if isinstance(one.caused_ns, Missing)]
+    gaps = [waits.caused_ns.reason for waits in run.ranks if isinstance(waits.caused_ns, Missing)]
     why = optional(" Who caused the waiting is unknown: {}.", "".join(gaps[:1]))
     of = "a mean step" if run.steps else "the recording"
     return shaped("ranks", rows, len(run.ranks) - len(shown), of=of, paired=paired, why=why)
 
 
-def is_late(late: Late | None, one: RankInRun) -> bool:
+def is_late(late: Late | None, rank: RankInRun) -> bool:
     """Whether a rank is the late one, or of the stage that is."""
-    return late is not None and (one.index in late.places or late.group == one.group)
+    return late is not None and (rank.index in late.places or late.group == rank.group)
 
 
 def _notes(run: Run, names: Names) -> Iterator[Words]:
@@ -245,7 +249,7 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
     late = run.late
     if late and late.by_step:
         by_step = [
-            words("none") if one is None else names.full(one) for one in late.by_step[:_ROWS]
+            words("none") if place is None else names.full(place) for place in late.by_step[:_ROWS]
         ]
         yield words("Late in each step, in order: ", joined(by_step), ".")
 

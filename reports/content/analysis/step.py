@@ -20,7 +20,7 @@ def step_blocks(rank: Rank) -> Blocks:
     if steps.used:
         lengths = {"mean": steps.mean_ns, "median": steps.median_ns, "shortest": steps.min_ns}
         lengths["longest"] = steps.max_ns
-        figures = (optional(f"{name} {{}}", one, duration) for name, one in lengths.items())
+        figures = (optional(f"{name} {{}}", time_ns, duration) for name, time_ns in lengths.items())
         count = counted(len(steps.used), stretch_name(steps))
         yield statement(f"{count} by {what}: {', '.join(filter(None, figures))}.")
     else:
@@ -43,8 +43,8 @@ def _notes(rank: Rank) -> Iterator[str]:
         yield f"{part}, each for an equal part of it: costs and savings rest on them."
     if steps.disagreement:
         yield f"{steps.disagreement}."
-    for one in steps.dropped:
-        yield f"{name.capitalize()} {one.index} is left out: {one.reason}."
+    for dropped_step in steps.dropped:
+        yield f"{name.capitalize()} {dropped_step.index} is left out: {dropped_step.reason}."
     if (hidden_ns := known(rank.hidden_comm_ns)) is not None:
         yield f"Communication hidden under compute: {scale_of(rank).ms(hidden_ns)} ms."
 
@@ -53,9 +53,9 @@ def outside(rank: Rank) -> Blocks:
     """What lies outside the steps, where it is a tenth of them or more, and steps that are far
     longer.
     """
-    found, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
-    if found is not None and max(found.before_ns, found.between_ns, found.after_ns) >= least_ns:
-        yield statement(_outside(rank, found, least_ns))
+    around, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
+    if around is not None and max(around.before_ns, around.between_ns, around.after_ns) >= least_ns:
+        yield statement(_outside(rank, around, least_ns))
     if rank.steps.slow:
         beyond = f"{duration(rank.steps.hiccups_ns)} beyond the median together."
         yield statement(f"Left out: {_hiccups(rank.steps)}, {beyond}")
@@ -65,19 +65,19 @@ def _hiccups(steps: Steps) -> str:
     return f"{counted(len(steps.slow), f'far longer {stretch_name(steps)}')} (hiccups)"
 
 
-def _outside(rank: Rank, found: Outside, least_ns: float) -> str:
+def _outside(rank: Rank, around: Outside, least_ns: float) -> str:
     if not rank.steps.used:
-        return f"Before the window: {duration(found.before_ns)}."
+        return f"Before the window: {duration(around.before_ns)}."
     early = "before the first, start-up" if rank.steps.warm_up else "before the first"
     parts = {
-        early: found.before_ns,
-        "between them": found.between_ns,
-        "after the last": found.after_ns,
+        early: around.before_ns,
+        "between them": around.between_ns,
+        "after the last": around.after_ns,
     }
-    said = ", ".join(
+    parts_words = ", ".join(
         f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns
     )
-    return f"Outside the {stretch_name(rank.steps)}s: {said}."
+    return f"Outside the {stretch_name(rank.steps)}s: {parts_words}."
 
 
 def budget(rank: Rank) -> Table:

@@ -41,9 +41,11 @@ class Scale:
         """Its share of the window."""
         return share_of(time_ns / self.rank.budget_ns.window, hue)
 
-    def work(self, one: Kernel | GpuAddress, hue: Hue = Hue.COMPUTE) -> tuple[str, str, Quantity]:
+    def work(
+        self, kernel: Kernel | GpuAddress, hue: Hue = Hue.COMPUTE
+    ) -> tuple[str, str, Quantity]:
         """Count, time and share of work."""
-        return f"{one.count:,}", self.ms(one.work_ns), self.share(one.work_ns, hue)
+        return f"{kernel.count:,}", self.ms(kernel.work_ns), self.share(kernel.work_ns, hue)
 
     @property
     def unit(self) -> str:
@@ -66,7 +68,7 @@ class Scale:
         """
         mean_ns = mean_step_ns(self.rank)
         median_ns = self.rank.steps.median_ns or mean_ns
-        nearest_ns = min(sorted(self.rank.lengths_ns), key=lambda one: abs(one - median_ns))
+        nearest_ns = min(sorted(self.rank.lengths_ns), key=lambda ns: abs(ns - median_ns))
         return f"{self.length}{beside_mean(mean_ns, nearest_ns)}"
 
     @property
@@ -98,9 +100,9 @@ def telling_rank(result: Result) -> Rank:
     part.
     """
     for wall in those(result.walls, id=result.verdict.wall):
-        for one in those(wall.evidence, measure="cost_frac")[:1]:
-            if one.rank is not None and one.rank < len(result.ranks) and not leading(result):
-                return result.ranks[one.rank]
+        for proof in those(wall.evidence, measure="cost_frac")[:1]:
+            if proof.rank is not None and proof.rank < len(result.ranks) and not leading(result):
+                return result.ranks[proof.rank]
     return min(result.ranks, key=lambda rank: rank.budget_frac.compute)
 
 

@@ -141,8 +141,8 @@ def open_walls(result: Result) -> list[Wall]:
     """Walls that could cost a tenth for all that this recording tells, the most they can cost
     first.
     """
-    found = [wall for wall in unjudged(result) if most_frac(wall) >= WALL.value]
-    return sorted(found, key=most_frac, reverse=True)
+    could_cost = [wall for wall in unjudged(result) if most_frac(wall) >= WALL.value]
+    return sorted(could_cost, key=most_frac, reverse=True)
 
 
 def most_frac(wall: Wall) -> float:
@@ -179,8 +179,8 @@ def likely_communication(result: Result) -> tuple[Words, float] | None:
             "are probably communication: they run on streams of their own, and compute "
             "waits for them."
         )
-    said = f"{beyond(len(names), 1)} ({percent(share)} of the time) {probably}"
-    return words(Code(kernel_name(first)), said), share
+    likely_words = f"{beyond(len(names), 1)} ({percent(share)} of the time) {probably}"
+    return words(Code(kernel_name(first)), likely_words), share
 
 
 def part_of_time(result: Result, part: Unused) -> str:
@@ -245,9 +245,9 @@ def find_out(result: Result) -> Iterator[Step]:
         yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
-    for one in open_walls(result):
-        if is_cure(one.cure):
-            (lookup if one.cure == cure(UNNAMED, _kind(result)) else again).append(one)
+    for open_wall in open_walls(result):
+        if is_cure(open_wall.cure):
+            (lookup if open_wall.cure == cure(UNNAMED, _kind(result)) else again).append(open_wall)
     for how, cured in hows.items():
         if cured:
             named = "any of the walls"
@@ -311,12 +311,12 @@ def _launches_nothing_frac(result: Result) -> float:
     """
     late_ns = 0
     for rank in result.ranks:
-        found, absent = rank.addresses, rank.absent_ns
-        if not found or not absent or not found.hosts or found.gpu_addresses_left_out.rows:
+        spots, absent = rank.addresses, rank.absent_ns
+        if not spots or not absent or not spots.hosts or spots.gpu_addresses_left_out.rows:
             continue
-        first = found.hosts[0]
-        launching = {one.name for one in found.gpu_addresses if one.kind == first.kind}
-        whole_ns = found.host_starved_ns + found.host_blocking_ns
+        first = spots.hosts[0]
+        launching = {spot.name for spot in spots.gpu_addresses if spot.kind == first.kind}
+        whole_ns = spots.host_starved_ns + spots.host_blocking_ns
         unnamed = absent.launch_starved.get("python", 0) >= first.starved_ns > MOST.value * whole_ns
         if unnamed and first.kind == "range" and first.name not in launching:
             late_ns += first.starved_ns

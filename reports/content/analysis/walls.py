@@ -107,8 +107,8 @@ def step_bar(result: Result, rank: Rank) -> Bar:
 
 def _kind(wall: Wall, kind: str) -> Span:
     """A kind by its key, unless the wall's evidence names it closer."""
-    said = kind_name(wall, kind)
-    return Term(kind) if said == name_of(kind) else said
+    kind_words = kind_name(wall, kind)
+    return Term(kind) if kind_words == name_of(kind) else kind_words
 
 
 def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
@@ -123,23 +123,23 @@ def _parts(rank: Rank) -> dict[str, tuple[int, Hue]]:
             "nothing recorded": (budget.idle, Hue.IDLE),
         }
     parts = dict.fromkeys(words_of("piece").values(), (0, Hue.OTHER))  # in their order
-    for one in rows:
-        name, hue = piece_of(one.row)
-        parts[name] = (parts.get(name, (0, hue))[0] + sum(one.per_step_ns), hue)
+    for ledger_row in rows:
+        name, hue = piece_of(ledger_row.row)
+        parts[name] = (parts.get(name, (0, hue))[0] + sum(ledger_row.per_step_ns), hue)
     return parts
 
 
 def _beside(scale: Scale) -> str:
     rank, window_ns = scale.rank, scale.rank.budget_ns.window
-    said = []
+    remarks = []
     if again_ns := rank.memory.recompute_ns:
-        said.append(f"Recompute is {percent(again_ns / window_ns)} of the {scale.whole}")
+        remarks.append(f"Recompute is {percent(again_ns / window_ns)} of the {scale.whole}")
     hidden_ns = rank.hidden_comm_ns or 0
     if hidden_ns >= _SMALL * window_ns:
         exposed_ns = rank.budget_ns.exposed_comm or 0
         exposed, hidden = scale.ms(exposed_ns), scale.ms(hidden_ns)
-        said.append(f"communication: {exposed} ms exposed, {hidden} ms hidden")
-    note = optional("{}. ", capital("; ".join(said)))
+        remarks.append(f"communication: {exposed} ms exposed, {hidden} ms hidden")
+    note = optional("{}. ", capital("; ".join(remarks)))
     if isinstance(rank.absent_ns, Missing) and rank.budget_ns.idle >= _SMALL * window_ns:
         note += f"Why nothing ran is unknown: {rank.absent_ns.reason}."
     return note
@@ -157,11 +157,11 @@ def savings(result: Result) -> Table:
         saved = wall.cost_frac or 0.0
         if wall.outcome != "clear" or wall.id not in _SHOWN:
             continue
-        said, why = _SHOWN[wall.id]
+        name, why = _SHOWN[wall.id]
         part = sum(_shown_ns(rank, wall.id) for rank in result.ranks) / whole_ns
         if part >= WALL.value and saved < part / 2:
             note += (
-                f"{said} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
+                f"{name} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
             )
     return table("Could save at most", heads, map(partial(_row, result), walls), _FIGURES, note)
 
@@ -191,9 +191,9 @@ def _row(result: Result, wall: Wall) -> Row:
     share, name = _ceiling(result, wall), capital(name_of(wall.id))
     if share < 0:
         most = most_frac(wall)
-        said = f"at most {percent(most)}" if most < 1 else "unknown"
+        bound_words = f"at most {percent(most)}" if most < 1 else "unknown"
         why = optional(": {}", "".join(wall.missing[:1]))
-        return row((name, "", "", said + why), _FIGURES, Tone.MUTED, wall.id)
+        return row((name, "", "", bound_words + why), _FIGURES, Tone.MUTED, wall.id)
     judged_ns = all_windows_ns(result) - result.verdict.startup_ns
     cost_ns = share * judged_ns
     if share == wall.cost_frac:
@@ -216,10 +216,10 @@ def alike(result: Result) -> str:
     shares = sorted(each(result.ranks, "budget_frac.compute"))
     whole = " or ".join(sorted({*each(map(scale_of, result.ranks), "whole")}))
     length = between(milliseconds(lengths[0]), milliseconds(lengths[-1]))
-    said = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
+    text = f"{whole} {length} ms, compute {between(percent(shares[0]), percent(shares[-1]))} of it"
     if _differ(result):
-        said += f"; longest: {called(result, max(result.ranks, key=mean_step_ns))}"
-    return said
+        text += f"; longest: {called(result, max(result.ranks, key=mean_step_ns))}"
+    return text
 
 
 def _lengths(result: Result) -> list[float]:
@@ -246,10 +246,10 @@ def _verdict(result: Result) -> Blocks:
     yield from items("What lowers the confidence", map(sentence, verdict.confidence_because))
     bound = verdict.bound
     bucket, share = verdict.largest_bucket, known(verdict.largest_bucket_frac)
-    said = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}." if bound else "unknown."
+    bound_by = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}." if bound else "unknown."
     if bucket and share is not None:
-        said += f" Largest part: {name_of(bucket)}, {percent(share)}."
-    yield statement(said, "Bound by")
+        bound_by += f" Largest part: {name_of(bucket)}, {percent(share)}."
+    yield statement(bound_by, "Bound by")
 
 
 def _wall(result: Result, wall: Wall) -> Fold:
@@ -263,19 +263,19 @@ def _wall(result: Result, wall: Wall) -> Fold:
         blocks.append(shaped("kinds_of_cost", costs, unit=scale_of(result.ranks[0]).unit))
     if wall.evidence:
         rows = []
-        for one in wall.evidence:
-            limit = optional("{}", one.limit, partial(written, unit=one.unit))
-            why = one.because + optional(", at {}", one.start_ns, seconds)
-            rows.append((Term(one.measure), written(one.value, one.unit), limit, why))
+        for proof in wall.evidence:
+            limit = optional("{}", proof.limit, partial(written, unit=proof.unit))
+            why = proof.because + optional(", at {}", proof.start_ns, seconds)
+            rows.append((Term(proof.measure), written(proof.value, proof.unit), limit, why))
         blocks.append(shaped("evidence", rows))
     # where a timeline shows it: what to type, and the place in that of the page
-    shown = islice(moments(wall), _SEEN) if len(result.traces) == 1 else ()
-    for number, moment in enumerate(shown, start=1):
+    shown_moments = islice(moments(wall), _SEEN) if len(result.traces) == 1 else ()
+    for number, moment in enumerate(shown_moments, start=1):
         name = file_word(result.traces[0].name)
         at = wall.id if number == 1 else f"{wall.id}:{number}"
-        said = f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}"
+        shows = f"{capital(moment.shows)} in a timeline, at {seconds(moment.start_ns)}"
         line = f"moe-diag open {name} --at {at}"
-        blocks.append(Command(said, line, (moment.start_ns, moment.end_ns)))
+        blocks.append(Command(shows, line, (moment.start_ns, moment.end_ns)))
     if room := wall.room:
         blocks.append(statement(f"{capital(room)}.", "Free GPU memory"))
     if wall.missing:

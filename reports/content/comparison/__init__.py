@@ -44,18 +44,18 @@ def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
     behind: Blocks
     if isinstance(compared, Compared):
         head, under = title(compared), facts(compared)
-        found = _of_recordings(compared, everything)
+        found_blocks = _of_recordings(compared, everything)
         behind, shown = details(compared), "row, kernel and change"
     else:
         head, under = files.title(compared), files.facts(compared)
-        found = files.found(compared, everything)
+        found_blocks = files.found(compared, everything)
         behind, shown = files.details(compared), "difference and measurement"
     limited = list(limits(compared, everything))
     blocks: list[Block] = [headline(compared)]
     if compared.verdict == "not_comparable":
-        blocks += [*limited, *found]
+        blocks += [*limited, *found_blocks]
     else:
-        blocks += [*found, *limited]
+        blocks += [*found_blocks, *limited]
     blocks += closing(compared)
     if everything:
         return Page(head, under, (*blocks, *behind), detail, "")

@@ -39,10 +39,10 @@ Told = tuple[str, Words, Sequence[Words]]
 """A cause: what it is called, its sentence, and its evidence."""
 
 
-def named_causes(told: Iterable[Told]) -> Blocks:
+def named_causes(labelled_causes: Iterable[Told]) -> Blocks:
     """Causes, the likeliest first, each with its evidence."""
-    for label, said, evidence in told:
-        yield Sentence(said, label, Tone.NOTICE)
+    for label, cause_words, evidence in labelled_causes:
+        yield Sentence(cause_words, label, Tone.NOTICE)
         yield from items("", evidence)
 
 
@@ -61,20 +61,20 @@ def causes(compared: Compared, everything: bool) -> Blocks:
     if not everything:
         shown = suspects[: 1 if verdict == "not_comparable" else _SHOWN]
     told, rows = list[Told](), Counter[str]()
-    for one in shown:
-        label = "OR" if told else words_of("first_cause").get(verdict) or _how_sure(one)
-        told.append((label, _cause(compared, one), tuple(_evidence(one, everything))))
-        rows.update({*one.rows})
+    for suspect in shown:
+        label = "OR" if told else words_of("first_cause").get(verdict) or _how_sure(suspect)
+        told.append((label, _cause(compared, suspect), tuple(_evidence(suspect, everything))))
+        rows.update({*suspect.rows})
     yield from named_causes(told)
     if rows.total() > len(rows):
         yield statement("Causes above explain the same parts: one of them may be enough.")
     yield from left_out(len(suspects) - len(shown), "less likely cause")
 
 
-def _how_sure(one: Suspect) -> str:
-    if one.id.startswith(UNPROVEN):
+def _how_sure(suspect: Suspect) -> str:
+    if suspect.id.startswith(UNPROVEN):
         return "NO PROVEN CAUSE"
-    if one.confidence == "low":
+    if suspect.confidence == "low":
         return "POSSIBLE CAUSE"
     return "LIKELY CAUSE"
 
@@ -86,19 +86,19 @@ def _cause(compared: Compared, suspect: Suspect) -> Words:
         return words(
             keyed(sentence(suspect.title)), " ", rows, f": {moved} of {whole} {unit(compared)}."
         )
-    said, explains = keyed(sentence(suspect.title)), _explains(compared, suspect)
+    title_words, explains = keyed(sentence(suspect.title)), _explains(compared, suspect)
     ends = f". Confidence {suspect.confidence}."
-    return words(said, f" {explains}", around(", by ", rows), ends)
+    return words(title_words, f" {explains}", around(", by ", rows), ends)
 
 
 def _explains(compared: Compared, suspect: Suspect) -> str:
     """How much a suspect explains, never more than the whole."""
     explains_ns, delta_ns = suspect.explains_ns, compared.step_delta_ns
-    explains, whole, rest = map(delta, (explains_ns, delta_ns, delta_ns - explains_ns))
+    explains, whole, others = map(delta, (explains_ns, delta_ns, delta_ns - explains_ns))
     if explains_ns * delta_ns < 0:
         return f"Moved the step the other way, by {explains} {unit(compared)}"
     if abs(explains_ns) > abs(delta_ns):
-        return f"Its parts changed by {explains} {unit(compared)}, all others by {rest}"
+        return f"Its parts changed by {explains} {unit(compared)}, all others by {others}"
     return f"Explains {explains} of {whole} {unit(compared)}"
 
 
@@ -118,9 +118,9 @@ def limits(compared: TwoRuns, everything: bool) -> Blocks:
     """What limits or forbids the comparison, the gravest first; a short page names what limits it
     alone.
     """
-    found = compared.comparable.differences
-    forbids = those(found, state="no")
-    ordered = sorted(found, key=lambda one: one.state != "no")
+    differences = compared.comparable.differences
+    forbids = those(differences, state="no")
+    ordered = sorted(differences, key=lambda difference: difference.state != "no")
     others = ordered[len(forbids) :]
     shown = ordered if everything else forbids[:_LIMITS]
     title = "Why not comparable" if forbids else "Limits of this comparison"
@@ -136,31 +136,31 @@ def limits(compared: TwoRuns, everything: bool) -> Blocks:
 _DIFFER: Final = {"comparison": "recordings", "files_comparison": "configurations"}
 
 
-def limit(one: Difference) -> Words:
-    values = "" if one.base == one.new else f": {one.base} -> {one.new}"
-    return words(keyed(one.what), f"{values}. ", keyed(sentence(one.because)))
+def limit(difference: Difference) -> Words:
+    values = "" if difference.base == difference.new else f": {difference.base} -> {difference.new}"
+    return words(keyed(difference.what), f"{values}. ", keyed(sentence(difference.because)))
 
 
 def expected(compared: Compared, everything: bool) -> Blocks:
     """One sentence a fix, and below it its part and the conclusion."""
     shown = compared.expected if everything else compared.expected[:_SHOWN]
-    for one in shown:
-        label = words_of("prediction")[one.outcome]
-        tone = Tone(words_of("prediction_tone")[one.outcome])
-        yield statement(_step(one, compared), label, tone)
-        yield Items(filled((_extent(one), _part(one), _conclusion(one))))
+    for row in shown:
+        label = words_of("prediction")[row.outcome]
+        tone = Tone(words_of("prediction_tone")[row.outcome])
+        yield statement(_step(row, compared), label, tone)
+        yield Items(filled((_extent(row), _part(row), _conclusion(row))))
     left = len(compared.expected) - len(shown)
     yield from left_out(left, "more fix", "more fixes", " of the plan")
 
 
-def _step(one: Expected, compared: Compared) -> str:
-    predicted, change = one.predicted_ns, _change(one.gained_ns, one.ci95_ns)
+def _step(row: Expected, compared: Compared) -> str:
+    predicted, change = row.predicted_ns, _change(row.gained_ns, row.ci95_ns)
     saves = (
         f"predicted to save {_range(predicted)} {unit(compared)}"
         if predicted
         else "without a prediction"
     )
-    return f"{' and '.join(one.fixes)}, {saves}: the step changed by {change}."
+    return f"{' and '.join(row.fixes)}, {saves}: the step changed by {change}."
 
 
 def _range(predicted: tuple[OrMissing[int], int]) -> str:
@@ -178,28 +178,28 @@ def _change(gained_ns: int, ends: OrMissing[Ends]) -> str:
     return f"{signed_ms(-gained_ns)} ({interval})"
 
 
-def _part(one: Expected) -> Words:
-    if one.part is None:
+def _part(row: Expected) -> Words:
+    if row.part is None:
         return ()
-    change = _change(one.part.gained_ns, one.part.ci95_ns)
-    return words("Its part, ", named(one.part.rows), f": {in_ms(one.part.base_ns)}, {change}")
+    change = _change(row.part.gained_ns, row.part.ci95_ns)
+    return words("Its part, ", named(row.part.rows), f": {in_ms(row.part.base_ns)}, {change}")
 
 
-def _extent(one: Expected) -> Words:
+def _extent(row: Expected) -> Words:
     """Where the new run has other values of the fix's setting than planned, both, and whose range
     it is.
     """
-    if one.extent is None:
+    if row.extent is None:
         return ()
-    planned, now = ", ".join(one.extent.planned), ", ".join(one.extent.now)
-    ranged = when(one.extent.ranged, "; predicted for the new run's values")
-    return words(Code(one.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
+    planned, now = ", ".join(row.extent.planned), ", ".join(row.extent.now)
+    ranged = when(row.extent.ranged, "; predicted for the new run's values")
+    return words(Code(row.extent.what), f": {planned} in the plan, {now} in the new run{ranged}.")
 
 
-def _conclusion(one: Expected) -> Words:
-    conclusion = words_of("conclusion")[one.conclusion]
-    if one.conclusion == "changed_together":
-        return words(f"{conclusion}: {', '.join(one.together_with)}.")
-    if one.conclusion != "came_back_elsewhere":
+def _conclusion(row: Expected) -> Words:
+    conclusion = words_of("conclusion")[row.conclusion]
+    if row.conclusion == "changed_together":
+        return words(f"{conclusion}: {', '.join(row.together_with)}.")
+    if row.conclusion != "came_back_elsewhere":
         return words(conclusion)
-    return words(conclusion, around(". Longer now: ", named(one.grew)), ".")
+    return words(conclusion, around(". Longer now: ", named(row.grew)), ".")

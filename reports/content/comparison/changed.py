@@ -25,9 +25,9 @@ _BLOCKS: Final = "comm_blocks"
 
 def changed(compared: Compared, everything: bool) -> Blocks:
     """What changed, what can explain something first; a short page shows that alone."""
-    shown = sorted(compared.changed, key=lambda one: not one.can_explain)
+    shown = sorted(compared.changed, key=lambda entry: not entry.can_explain)
     if not everything:
-        shown = [one for one in shown[:_SHOWN] if one.can_explain]
+        shown = [entry for entry in shown[:_SHOWN] if entry.can_explain]
     more = len(compared.changed) - len(shown)
     if shown:
         yield listed_changes([*map(partial(_changed, everything), shown)], more)
@@ -52,41 +52,41 @@ def width_of(everything: bool) -> int:
     return _WIDTH
 
 
-def change(name: Words, one: Change, base: Span | Words, new: Span | Words) -> Words:
+def change(name: Words, entry: Change, base: Span | Words, new: Span | Words) -> Words:
     """A change as a line."""
-    if one.withheld:
+    if entry.withheld:
         return words(name, ": differs, its texts are withheld")
     return words(name, ": ", base, " -> ", new)
 
 
-def _changed(everything: bool, one: ComparedChange) -> Words:
+def _changed(everything: bool, entry: ComparedChange) -> Words:
     width = width_of(everything)
-    base = _value(one.what, one.base, width) if one.said_base else _UNSAID
-    new = _value(one.what, one.new, width) if one.said_new else _UNSAID
+    base = _value(entry.what, entry.base, width) if entry.said_base else _UNSAID
+    new = _value(entry.what, entry.new, width) if entry.said_new else _UNSAID
     if base == new:  # alike as shortened
-        base, new = plainly(one.base, width), plainly(one.new, width)
-    line = words(change(_name(one), one, base, new), f" ({one.source})")
+        base, new = plainly(entry.base, width), plainly(entry.new, width)
+    line = words(change(_name(entry), entry, base, new), f" ({entry.source})")
     if not everything:
         return line
-    if not one.can_explain:
+    if not entry.can_explain:
         return words(line, "; explains no part that differs")
-    return words(line, "; can explain ", named(one.can_explain))
+    return words(line, "; can explain ", named(entry.can_explain))
 
 
-def _name(one: ComparedChange) -> Words:
+def _name(entry: ComparedChange) -> Words:
     """A knob is code; what the trace or the log shows has a name, or a key in words."""
-    if name := words_of("traced").get(one.what):
+    if name := words_of("traced").get(entry.what):
         return words(name)
-    if one.source in ("configuration", "given"):
-        return words(Code(one.what))
-    family, _, last = one.what.partition(".")
+    if entry.source in ("configuration", "given"):
+        return words(Code(entry.what))
+    family, _, last = entry.what.partition(".")
     if family == _BLOCKS:
         return words("most blocks of a kernel of ", Term(last))
     if family == VERSION:
         return words(version_of(last))
     if family == "detected":
         return words(Term(last))
-    return words(one.what.replace(".", " ").replace("_", " "))
+    return words(entry.what.replace(".", " ").replace("_", " "))
 
 
 def _value(what: str, value: object, width: int) -> Span:
@@ -101,7 +101,7 @@ def _value(what: str, value: object, width: int) -> Span:
 
 
 def plainly(value: object, width: int) -> Code:
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         text = ", ".join(value) or "none"
     elif isinstance(value, str):
         text = value
@@ -119,8 +119,8 @@ def reasons(dropped: Sequence[str]) -> str:
     """Steps left out by what each reason begins with: `4 hiccups, 1 partial`."""
     kinds = Counter(reason.partition(":")[0] for reason in dropped)
     plural = {"hiccup": "hiccups"}
-    found = (counted(count, kind, plural.get(kind, kind)) for kind, count in sorted(kinds.items()))
-    return ", ".join(found) or "none"
+    counts = (counted(count, kind, plural.get(kind, kind)) for kind, count in sorted(kinds.items()))
+    return ", ".join(counts) or "none"
 
 
 _LISTS: Final[dict[str, Callable[[Sequence[str]], str]]] = {

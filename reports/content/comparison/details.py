@@ -75,8 +75,8 @@ def ranks(compared: Compared) -> Iterator[Sentence]:
     yield statement(f"{'; '.join(parts)}.", "Ranks", whole=True)
     late = run.late
     base, new = _late(late.base, late.base_cause), _late(late.new, late.new_cause)
-    said = words(words_of("late_state")[late.state].format(base=base, new=new))
-    yield Sentence(said, "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
+    late_words = words(words_of("late_state")[late.state].format(base=base, new=new))
+    yield Sentence(late_words, "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
 
 
 def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
@@ -85,10 +85,10 @@ def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
         yield f"median step{of} {', '.join(map(_moved, each(run.groups, 'step_delta_ns')))} ms"
     if run.ranks:
         first = run.ranks[0]
-        said = f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms"
+        most = f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms"
         if (waited := known(first.caused_delta_ns)) is not None:
-            said = f"{said}, others together wait {_moved(waited)} ms for it"
-        yield said
+            most = f"{most}, others together wait {_moved(waited)} ms for it"
+        yield most
     else:
         yield "no rank of one run does the work of a rank of the other"
     base, new = known(run.base_waiting_frac), known(run.new_waiting_frac)
@@ -96,10 +96,10 @@ def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
         yield f"waiting {both(percent(base), percent(new))} of communication time"
 
 
-def _name(compared: Compared, one: ComparedRank) -> str:
-    for new in those(each(compared.pairs, "new"), index=one.new_index):
+def _name(compared: Compared, rank: ComparedRank) -> str:
+    for new in those(each(compared.pairs, "new"), index=rank.new_index):
         return who(new)
-    return f"rank {one.rank}"
+    return f"rank {rank.rank}"
 
 
 def _late(place: Place | None, cause: Cause | None) -> str:
@@ -117,7 +117,10 @@ def details(compared: Compared) -> Iterator[Fold]:
     run = compared.run
     base = []
     if runs := compared.size.between_runs:
-        base = [(Code(one.name), f"{one.count:,}", milliseconds(one.mean_ns)) for one in runs.runs]
+        base = [
+            (Code(recording.name), f"{recording.count:,}", milliseconds(recording.mean_ns))
+            for recording in runs.runs
+        ]
     whole = known(compared.whole)
     tables = {
         "whole": whole and whole_table(whole),
@@ -131,7 +134,7 @@ def details(compared: Compared) -> Iterator[Fold]:
         "ranks": shaped("matched_ranks", map(partial(_rank, compared), run.ranks if run else ())),
     }
     gaps = [
-        words(Term(one.path), f": {one.reason}. To measure: {one.cure}") for one in compared.missing
+        words(Term(gap.path), f": {gap.reason}. To measure: {gap.cure}") for gap in compared.missing
     ]
     folds: dict[str, Iterable[Block]] = {"sides": [_sides(compared)], "rows": _rows(compared)}
     for id_, shown in tables.items():
@@ -171,10 +174,10 @@ def whole_table(whole: Whole) -> Table:
     new, all_new = _column(whole, "new_ns", decimals)
     change, all_change = _column(whole, "delta_ns", decimals)
     rows = []
-    for one, before, after, moved_by in zip(whole.rows, base, new, change, strict=True):
-        counts = optional("{:,}", one.base_count, int), optional("{:,}", one.new_count, int)
+    for part, before, after, moved_by in zip(whole.rows, base, new, change, strict=True):
+        counts = optional("{:,}", part.base_count, int), optional("{:,}", part.new_count, int)
         figures = (counts[0], before, counts[1], after)
-        rows.append((words_of("recorded_part")[one.part], *figures, signed(moved_by)))
+        rows.append((words_of("recorded_part")[part.part], *figures, signed(moved_by)))
     total = row(("whole recording", "", all_base, "", all_new, signed(all_change)))
     return replace(shaped("whole_recording", rows), total=total)
 
@@ -183,9 +186,9 @@ def _column(whole: Whole, field: str, decimals: int) -> tuple[list[str], str]:
     """Times and their sum; the largest takes what rounding leaves over."""
     times_ns = each(whole.rows, field)
     largest = max(range(len(times_ns)), key=lambda at: abs(times_ns[at]))
-    others = [*times_ns[:largest], *times_ns[largest + 1 :]]
-    shown, rest, total = adding_up(others, getattr(whole, field), decimals)
-    return [*shown[:largest], rest, *shown[largest:]], total
+    other_times_ns = [*times_ns[:largest], *times_ns[largest + 1 :]]
+    shown, largest_text, total = adding_up(other_times_ns, getattr(whole, field), decimals)
+    return [*shown[:largest], largest_text, *shown[largest:]], total
 
 
 def _ms(time_ns: OrMissing[int]) -> str:
@@ -210,40 +213,42 @@ def _wall(side: Side) -> str:
 
 def _rows(compared: Compared) -> Blocks:
     yield row_table(compared.attribution)
-    for one in compared.attribution:
-        if one.row == NOISE and one.parts:
-            differ = words("differ by no more than steps vary: ", named(one.parts, len(one.parts)))
+    for entry in compared.attribution:
+        if entry.row == NOISE and entry.parts:
+            differ = words(
+                "differ by no more than steps vary: ", named(entry.parts, len(entry.parts))
+            )
             yield Sentence(differ, "Rows in noise")
 
 
-def _kernel(one: KernelDelta) -> Cells:
-    counts = (per_step(one.base_count), per_step(one.new_count))
-    times = (one.base_each_ns, one.new_each_ns)
-    grids = ("x".join(map(str, grid or ())) for grid in (one.base_grid, one.new_grid))
-    how = words_of("kernel_change")[one.change]
-    what = kernel_code(one.name, _KERNEL), Term(one.key), how, moved(one.delta_ns)
+def _kernel(kernel: KernelDelta) -> Cells:
+    counts = (per_step(kernel.base_count), per_step(kernel.new_count))
+    times = (kernel.base_each_ns, kernel.new_each_ns)
+    grids = ("x".join(map(str, grid or ())) for grid in (kernel.base_grid, kernel.new_grid))
+    how = words_of("kernel_change")[kernel.change]
+    what = kernel_code(kernel.name, _KERNEL), Term(kernel.key), how, moved(kernel.delta_ns)
     return (*what, *counts, *map(_ms, times), *grids)
 
 
-def _layer(one: LayerDelta) -> Cells:
-    lengths = milliseconds(one.base_ns), milliseconds(one.new_ns), moved(one.delta_ns)
-    return (str(one.layer), *lengths, Term(one.module), moved(one.module_delta_ns))
+def _layer(layer: LayerDelta) -> Cells:
+    lengths = milliseconds(layer.base_ns), milliseconds(layer.new_ns), moved(layer.delta_ns)
+    return (str(layer.layer), *lengths, Term(layer.module), moved(layer.module_delta_ns))
 
 
 def _pairs(compared: Compared) -> Table:
     pairs = compared.pairs if len(compared.pairs) > 1 else ()
-    rows = [(who(one.base), who(one.new), one.by, moved(one.step_delta_ns)) for one in pairs]
+    rows = [(who(pair.base), who(pair.new), pair.by, moved(pair.step_delta_ns)) for pair in pairs]
     return shaped("pairs", rows)
 
 
-def _rank(compared: Compared, one: ComparedRank) -> Cells:
-    moved_ns = one.step_delta_ns, one.waited_delta_ns, one.caused_delta_ns
-    return _name(compared, one), one.by, *map(_moved, moved_ns)
+def _rank(compared: Compared, rank: ComparedRank) -> Cells:
+    moved_ns = rank.step_delta_ns, rank.waited_delta_ns, rank.caused_delta_ns
+    return _name(compared, rank), rank.by, *map(_moved, moved_ns)
 
 
 def _about(compared: Compared) -> Blocks:
-    for one in compared.warnings[1:]:
-        yield statement(sentence(one), "Warning")
+    for warning in compared.warnings[1:]:
+        yield statement(sentence(warning), "Warning")
     tool, rules = compared.tool, optional(", guidance {}", compared.tool.guidance)
     yield statement(f"{tool.name} {tool.version}{rules}, document {compared.schema_version}.")
     yield statement(redaction_words(compared.redacted))

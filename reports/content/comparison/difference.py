@@ -100,7 +100,7 @@ def sides(compared: Compared) -> dict[str, Side]:
 def longest_drawn_ns(compared: Compared) -> int:
     """The length of the longer timeline."""
     timelines = compared.base.timeline, compared.new.timeline
-    return max(one.end_ns - one.start_ns for one in timelines)
+    return max(timeline.end_ns - timeline.start_ns for timeline in timelines)
 
 
 def both(base: str, new: str) -> str:
@@ -123,10 +123,10 @@ def repeated(compared: Compared) -> str:
     """What is compared: a step, a block, or the replay of a graph, which is a block to the other
     side.
     """
-    one, other = compared.base.steps.unit, compared.new.steps.unit
-    if one == other != "window":
-        return one
-    if "step" in (one, other):
+    base_unit, new_unit = compared.base.steps.unit, compared.new.steps.unit
+    if base_unit == new_unit != "window":
+        return base_unit
+    if "step" in (base_unit, new_unit):
         return "step"
     return "block"
 
@@ -151,18 +151,18 @@ def headline(compared: TwoRuns) -> Headline:
     label, tone = words_of("verdict")[verdict], Tone(words_of("verdict_tone")[verdict])
     size = compared.size
     if not size:
-        said, figure, amount = compared.because[0], "", ""
+        basis, figure, amount = compared.because[0], "", ""
     else:
         figure = signed(percent(size.delta_frac))
         amount = f"{signed_ms(size.delta_ns)}{_per(compared, size)}"
-        said = f"{_interval(size)}, {_counts(compared, size)}."
+        basis = f"{_interval(size)}, {_counts(compared, size)}."
     if compared.verdict == "not_comparable":
-        said = "not judged, as the runs are not comparable."
+        basis = "not judged, as the runs are not comparable."
     elif compared.verdict == "undecided" and figure:
-        said = f"may be chance; {said}"
+        basis = f"may be chance; {basis}"
     if not figure:
-        said = sentence(said)
-    return Headline(label, (said,), tone, filled(_under(compared)), figure, amount)
+        basis = sentence(basis)
+    return Headline(label, (basis,), tone, filled(_under(compared)), figure, amount)
 
 
 def _interval(size: ComparedSize) -> str:
@@ -181,14 +181,14 @@ def _per(compared: TwoRuns, size: ComparedSize) -> str:
 
 
 def _counts(compared: TwoRuns, size: ComparedSize) -> str:
-    one, many = "iteration of the logs", "iterations of the logs"
+    singular, plural = "iteration of the logs", "iterations of the logs"
     if size.source == "trace" and isinstance(compared, Compared):
         if not has_steps(compared):
             return _NO_STEPS
-        one, many = repeated(compared), f"{repeated(compared)}s"
+        singular, plural = repeated(compared), f"{repeated(compared)}s"
     if size.base_count == size.new_count:
-        return f"{counted(size.base_count, one, many)} a side"
-    return f"{size.base_count:,} and {size.new_count:,} {many}"
+        return f"{counted(size.base_count, singular, plural)} a side"
+    return f"{size.base_count:,} and {size.new_count:,} {plural}"
 
 
 def _under(compared: TwoRuns) -> Iterator[str]:
@@ -237,38 +237,40 @@ def waterfall(compared: Compared) -> Blocks:
         yield statement("No part of the step differs by more than steps vary.")
         return
     decimals = places(max(map(abs, (compared.step_delta_ns, *each(rows[:_SHOWN], "delta_ns")))))
-    shown = [one for one in rows[:_SHOWN] if round(one.delta_ns / 10 ** (6 - decimals))]
+    shown = [part for part in rows[:_SHOWN] if round(part.delta_ns / 10 ** (6 - decimals))]
     base, base_rest, base_sum = adding_up(each(shown, "base_ns"), compared.base.step_ns, decimals)
     new, new_rest, new_sum = adding_up(each(shown, "new_ns"), compared.new.step_ns, decimals)
     change, rest, total = adding_up(each(shown, "delta_ns"), compared.step_delta_ns, decimals)
     drawn = []
-    for one, before, after, moved_by in zip(shown, base, new, change, strict=True):
-        named = words(Term(one.row), ", within scatter" if one in compared.scattered else "")
-        share = of_known(abs, one.share_frac)
-        drawn.append(
-            row((named, before, after, Quantity(signed(moved_by), share, hue_of(one.row))))
+    for moved_row, before, after, moved_by in zip(shown, base, new, change, strict=True):
+        name = words(
+            Term(moved_row.row), ", within scatter" if moved_row in compared.scattered else ""
         )
-    others, whole = "noise", "whole window"
+        share = of_known(abs, moved_row.share_frac)
+        drawn.append(
+            row((name, before, after, Quantity(signed(moved_by), share, hue_of(moved_row.row))))
+        )
+    others_name, whole = "noise", "whole window"
     if left_out := len(rows) - len(shown):
-        others = f"{counted(left_out, 'smaller part')}, noise"
-    drawn.append(row((others, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
+        others_name = f"{counted(left_out, 'smaller part')}, noise"
+    drawn.append(row((others_name, base_rest, new_rest, signed(rest)), tone=Tone.MUTED))
     if has_steps(compared):
         whole = f"whole {repeated(compared)}"
-    made = shaped("waterfall", drawn, unit=unit(compared))
-    yield replace(made, total=row((whole, base_sum, new_sum, signed(total))))
+    waterfall_table = shaped("waterfall", drawn, unit=unit(compared))
+    yield replace(waterfall_table, total=row((whole, base_sum, new_sum, signed(total))))
 
 
 def ranked(compared: Compared) -> list[ComparedRow]:
     """Every part by itself, those that scatter too: what moved most comes first."""
-    rows = [one for one in compared.attribution if one.row != NOISE]
-    return sorted((*rows, *compared.scattered), key=lambda one: -abs(one.delta_ns))
+    rows = [part for part in compared.attribution if part.row != NOISE]
+    return sorted((*rows, *compared.scattered), key=lambda part: -abs(part.delta_ns))
 
 
 def row_table(
     rows: Sequence[ComparedRow], name: Callable[[str], Words] = lambda row: words(Term(row))
 ) -> Table:
     """Every row with what its difference is made of, and its interval. `name`: of a row's key."""
-    return shaped("compared_rows", ((name(one.row), *_figures_of(one)) for one in rows))
+    return shaped("compared_rows", ((name(part.row), *_figures_of(part)) for part in rows))
 
 
 def module_name(row: str) -> Words:

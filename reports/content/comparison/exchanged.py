@@ -22,34 +22,34 @@ _NAMED: Final = 2
 def exchanged(compared: Compared) -> Iterator[Sentence]:
     """The exchanges that moved most, a line each, where they are large beside a step."""
     least_ns = LITTLE.value * longest_ns(compared)
-    large = [one for one in _rows(compared) if abs(one.delta_ns) >= least_ns]
-    for place, one in enumerate(large[:_LINES]):
-        yield statement(_line(one), "" if place else "Other kernels")
+    large = [exchange for exchange in _rows(compared) if abs(exchange.delta_ns) >= least_ns]
+    for place, entry in enumerate(large[:_LINES]):
+        yield statement(_line(entry), "" if place else "Other kernels")
 
 
 def _rows(compared: Compared) -> tuple[Exchange, ...]:
-    if found := compared.exchanged:
-        return found.rows
+    if exchanges := compared.exchanged:
+        return exchanges.rows
     return ()
 
 
-def _line(one: Exchange) -> str:
-    return words_of("exchange")[one.change].format(
-        what=_what(one),
-        base=_names(one.base, one.base_count),
-        new=_names(one.new, one.new_count),
-        base_count=_number(one.base_count),
-        new_count=_number(one.new_count),
-        base_ms=in_ms(one.base_ns),
-        new_ms=in_ms(one.new_ns),
+def _line(exchange: Exchange) -> str:
+    return words_of("exchange")[exchange.change].format(
+        what=_what(exchange),
+        base=_names(exchange.base, exchange.base_count),
+        new=_names(exchange.new, exchange.new_count),
+        base_count=_number(exchange.base_count),
+        new_count=_number(exchange.new_count),
+        base_ms=in_ms(exchange.base_ns),
+        new_ms=in_ms(exchange.new_ns),
     )
 
 
-def _what(one: Exchange) -> str:
+def _what(exchange: Exchange) -> str:
     """What it is: class and pass; where only the number of a kernel differs also which."""
-    parts = [name_of(one.key), one.phase or ""]
-    if one.change in ("more", "fewer"):
-        kernel = _names(one.new, one.new_count)
+    parts = [name_of(exchange.key), exchange.phase or ""]
+    if exchange.change in ("more", "fewer"):
+        kernel = _names(exchange.new, exchange.new_count)
         parts.append("" if kernel == parts[0] else kernel)
     return ", ".join(filter(None, parts))
 
@@ -64,16 +64,16 @@ def _number(count: float) -> str:
 def _names(worked: tuple[Worked, ...], count: float) -> str:
     """The first kernels of a side by their names, and how many others there are."""
     names = [*map(_name, worked[:_NAMED])]
-    rest = count - sum(each(worked[:_NAMED], "count"))
-    if rest > 0:
-        names.append(f"{_number(rest)} more")
+    others_count = count - sum(each(worked[:_NAMED], "count"))
+    if others_count > 0:
+        names.append(f"{_number(others_count)} more")
     return " + ".join(names)
 
 
-def _name(one: Worked) -> str:
-    if one.name == one.key:
-        return name_of(one.key)
-    return kernel_name(one.name)
+def _name(worked: Worked) -> str:
+    if worked.name == worked.key:
+        return name_of(worked.key)
+    return kernel_name(worked.name)
 
 
 def exchange_table(compared: Compared) -> Table:
@@ -81,10 +81,10 @@ def exchange_table(compared: Compared) -> Table:
     return shaped("exchanged", map(_cells, _rows(compared)))
 
 
-def _cells(one: Exchange) -> Cells:
-    base = _side(one.base, one.base_count, one.base_ns)
-    new = _side(one.new, one.new_count, one.new_ns)
-    return Term(one.key), one.phase or "", *base, *new, moved(one.delta_ns)
+def _cells(exchange: Exchange) -> Cells:
+    base = _side(exchange.base, exchange.base_count, exchange.base_ns)
+    new = _side(exchange.new, exchange.new_count, exchange.new_ns)
+    return Term(exchange.key), exchange.phase or "", *base, *new, moved(exchange.delta_ns)
 
 
 def _side(worked: tuple[Worked, ...], count: float, work_ns: int) -> Cells:

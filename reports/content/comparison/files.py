@@ -54,12 +54,12 @@ def title(compared: ComparedFiles) -> Words:
 
 def facts(compared: ComparedFiles) -> Words:
     base, new = compared.base, compared.new
-    told = [
+    sides = [
         both(base.gpu or "", new.gpu or ""),
         both(_release(base), _release(new)),
         both(_settings(base), _settings(new)),
     ]
-    return words("; ".join(("configurations and logs, without a trace", *filter(None, told))))
+    return words("; ".join(("configurations and logs, without a trace", *filter(None, sides))))
 
 
 def _release(side: FilesSide) -> str:
@@ -69,10 +69,10 @@ def _release(side: FilesSide) -> str:
 def _settings(side: FilesSide) -> str:
     if not side.settings_count:
         return "no configuration"
-    said = f"{counted(side.settings_count, 'setting')}, {side.defaults_count:,} of them defaults"
+    text = f"{counted(side.settings_count, 'setting')}, {side.defaults_count:,} of them defaults"
     if side.legal is False:
-        return f"{said}, NOT LEGAL"
-    return said
+        return f"{text}, NOT LEGAL"
+    return text
 
 
 def found(compared: ComparedFiles, everything: bool) -> Blocks:
@@ -86,9 +86,9 @@ def _logs(compared: ComparedFiles) -> Blocks:
     base, new = _of_log(compared.base), _of_log(compared.new)
     rows = []
     for name in base or new:
-        held = base.get(name, ""), new.get(name, "")
-        if any(held):
-            rows.append((name, *held))
+        values = base.get(name, ""), new.get(name, "")
+        if any(values):
+            rows.append((name, *values))
     if rows:
         yield shaped("logs", rows)
 
@@ -99,20 +99,20 @@ def _of_log(side: FilesSide) -> dict[str, str]:
     if not log:
         return {}
     low, high = optional("{}", log.low_ns, duration), optional("{}", log.high_ns, duration)
-    found = {
+    of_log = {
         "typical step (median)": optional("{}", log.median_ns, duration),
         "middle 80 % of the steps": between(low, high),
         "trend over the log": _trend(log.drift, duration),
         "steady iterations": f"{log.steady_count:,} of {log.iteration_count:,}",
     }
     for reason, name in words_of("log_left_out").items():
-        found[f"left out: {name}"] = f"{log.left_out.get(reason) or ''}"
-    found["model TFLOP/s per GPU"] = optional("{}", log.tflops_per_gpu, rounded)
-    found["tokens/s per GPU"] = optional("{}", log.tokens_per_s_per_gpu, rounded)
+        of_log[f"left out: {name}"] = f"{log.left_out.get(reason) or ''}"
+    of_log["model TFLOP/s per GPU"] = optional("{}", log.tflops_per_gpu, rounded)
+    of_log["tokens/s per GPU"] = optional("{}", log.tokens_per_s_per_gpu, rounded)
     for figure, name in words_of("log_memory").items():
-        found[name] = "".join(map(_memory, those(log.memory, figure=figure)))
-    found["out of memory"] = "yes" if log.out_of_memory else ""
-    return found
+        of_log[name] = "".join(map(_memory, those(log.memory, figure=figure)))
+    of_log["out of memory"] = "yes" if log.out_of_memory else ""
+    return of_log
 
 
 def _trend(drift: OrMissing[DriftOf], spelled: Callable[[int], str]) -> str:
@@ -128,43 +128,43 @@ def _trend(drift: OrMissing[DriftOf], spelled: Callable[[int], str]) -> str:
     return f"{moved}, a jump at {drift.jump_at:,}"
 
 
-def _memory(one: MemoryOf) -> str:
-    most, moves = gigabytes(one.most_bytes), _trend(one.drift, gigabytes)
+def _memory(memory: MemoryOf) -> str:
+    most, moves = gigabytes(memory.most_bytes), _trend(memory.drift, gigabytes)
     if moves in ("", "none"):
         return most
     return f"{most}, {moves}"
 
 
 def _explanations(compared: ComparedFiles, everything: bool) -> Blocks:
-    found = compared.explanations
+    causes = compared.explanations
     if compared.verdict == "not_comparable" and not everything:
         yield statement(NO_CAUSE, "Cause", Tone.NOTICE)
         return
-    shown: Sequence[Explanation] = found
+    shown: Sequence[Explanation] = causes
     if not everything:
-        shown = [one for one in found if one.explains or one.fit == "open"][:_EXPLAINED]
+        shown = [cause for cause in causes if cause.explains or cause.fit == "open"][:_EXPLAINED]
     yield from named_causes(map(_told, shown, [*shown[:1]] * len(shown)))
     all_of = compared.together
-    if all_of is not None and all_of.covers and not those(found, fit="covers"):
+    if all_of is not None and all_of.covers and not those(causes, fit="covers"):
         low, high = signed(percent(all_of.step_low_frac)), signed(percent(all_of.step_high_frac))
         count = len(all_of.ids)
         text = f"All {count} known changes together: {low} to {high} a step, which holds it."
         yield statement(text, "TOGETHER")
-    if not found:
+    if not causes:
         yield statement(_none(compared), "Cause", Tone.NOTICE)
-    yield from left_out(len(found) - len(shown), "more known change")
+    yield from left_out(len(causes) - len(shown), "more known change")
 
 
-def _told(one: Explanation, first: Explanation) -> Told:
-    fit = "covers" if "out_of_memory" in one.explains else one.fit
+def _told(cause: Explanation, first: Explanation) -> Told:
+    fit = "covers" if "out_of_memory" in cause.explains else cause.fit
     label = words_of("fit")[fit]
-    evidence = [*filled(map(sentence, one.because))]
-    if one is first:
-        evidence.append(words(f"To be sure: {ended(one.next)}"))
-    elif one.fit == first.fit:
+    evidence = [*filled(map(sentence, cause.because))]
+    if cause is first:
+        evidence.append(words(f"To be sure: {ended(cause.next)}"))
+    elif cause.fit == first.fit:
         label = "OR"
-    said = words(f"{one.title} (", codes(one.knobs), f"). Confidence {one.confidence}.")
-    return label, said, evidence
+    text = words(f"{cause.title} (", codes(cause.knobs), f"). Confidence {cause.confidence}.")
+    return label, text, evidence
 
 
 def _none(compared: ComparedFiles) -> str:
@@ -182,12 +182,12 @@ def _changed(compared: ComparedFiles, everything: bool) -> Blocks:
         if compared.base.settings_count and compared.new.settings_count:
             yield statement("nothing: both mean the same to their release.", "What changed")
         return
-    may.sort(key=lambda one: places.index(one.what))
+    may.sort(key=lambda knob: places.index(knob.what))
     shown = may if everything else may[:_CHANGED]
     lines = [*map(partial(_change, everything), shown)] or [words("nothing that has an effect")]
     yield listed_changes(lines, len(may) - len(shown))
     if everything:
-        idle = (words(_change(True, one), f"; {one.because}") for one in none)
+        idle = (words(_change(True, knob), f"; {knob.because}") for knob in none)
         yield from items("Differs without an effect", idle)
     elif none:
         names = first_of(each(none, "what"), _EXPLAINED)
@@ -195,18 +195,18 @@ def _changed(compared: ComparedFiles, everything: bool) -> Blocks:
         yield statement(f"{names} {differ} without an effect on a step.", "Also")
 
 
-def _change(everything: bool, one: EffectiveChange) -> Words:
-    base = _value(one.base, one.base_said, everything)
-    line = change((Code(one.what),), one, base, _value(one.new, one.new_said, everything))
-    if one.withheld or not everything:
+def _change(everything: bool, knob: EffectiveChange) -> Words:
+    base = _value(knob.base, knob.base_said, everything)
+    line = change((Code(knob.what),), knob, base, _value(knob.new, knob.new_said, everything))
+    if knob.withheld or not everything:
         return line
-    return words(line, f" ({one.base_said}; {one.new_said})")
+    return words(line, f" ({knob.base_said}; {knob.new_said})")
 
 
-def _value(value: object, said: str, everything: bool) -> Words:
-    if said == "unknown":
+def _value(value: object, origin: str, everything: bool) -> Words:
+    if origin == "unknown":
         return ("not set in it",)
-    default = " (default)" if said == "default" else ""
+    default = " (default)" if origin == "default" else ""
     return words(plainly(value, width_of(everything)), default)
 
 
@@ -217,16 +217,16 @@ def details(compared: ComparedFiles) -> Blocks:
 
 
 def _measured(compared: ComparedFiles) -> Blocks:
-    for one in compared.explanations:
-        yield from items(one.title, map(_elsewhere, one.measured))
+    for explanation in compared.explanations:
+        yield from items(explanation.title, map(_elsewhere, explanation.measured))
     for side in (compared.base, compared.new):
         if side.problems_count:
             lines = counted(side.problems_count, "line")
-            said = f": {lines} not read as they stand; moe-diag check-config names them."
-            yield Sentence(words(Code(side.name), said))
+            unread = f": {lines} not read as they stand; moe-diag check-config names them."
+            yield Sentence(words(Code(side.name), unread))
 
 
-def _elsewhere(one: MeasuredElsewhere) -> str:
-    found = {"step": known(one.step_frac), "memory": known(one.memory_frac)}
-    told = [f"{what} {signed(percent(frac))}" for what, frac in found.items() if frac is not None]
-    return f"{', '.join(told)}: {one.of} ({one.source})"
+def _elsewhere(run: MeasuredElsewhere) -> str:
+    moves = {"step": known(run.step_frac), "memory": known(run.memory_frac)}
+    shown = [f"{what} {signed(percent(frac))}" for what, frac in moves.items() if frac is not None]
+    return f"{', '.join(shown)}: {run.of} ({run.source})"

@@ -30,7 +30,7 @@ _FIGURE: Final = compiled(r"\{[^}]+\}")
 
 def configuration_topics() -> Iterator[Topic]:
     glossaries = glossary()
-    steps = {one.id: one for one in WORKFLOW if one.id not in rules()}
+    steps = {step.id: step for step in WORKFLOW if step.id not in rules()}
     kinds: tuple[tuple[str, Mapping[str, Any], Callable[[Any], Blocks]], ...] = (
         ("rule of a release", rules(), _rule),
         ("rule of the workflow", steps, _step),
@@ -45,9 +45,9 @@ def configuration_topics() -> Iterator[Topic]:
         ("known change of a configuration", known_changes(), _known_change),
         ("setting", knobs(), _setting),
     )
-    for kind, several, blocks in kinds:
-        for name, one in several.items():
-            yield Topic(name, kind, partial(blocks, one))
+    for kind, rows, blocks in kinds:
+        for name, row in rows.items():
+            yield Topic(name, kind, partial(blocks, row))
 
 
 def spelled(topic: str) -> Iterator[Topic]:
@@ -98,9 +98,9 @@ def _incident(row: Incident) -> Blocks:
     yield from _fix(row.fix)
     releases = "; ".join(starmap(release_words, row.releases.items()))
     yield from sentences(("Releases", releases), ("GPUs", ", ".join(row.gpus)))
-    for label, asked in (("Asks for", row.when.names), ("Lines", row.lines)):
-        if asked:
-            yield Sentence(codes(asked), label)
+    for label, asked_words in (("Asks for", row.when.names), ("Lines", row.lines)):
+        if asked_words:
+            yield Sentence(codes(asked_words), label)
     yield from sentence(ended(row.source), "Source")
 
 
@@ -109,8 +109,8 @@ def _correction(several: tuple[Rule | Row, ...]) -> Blocks:
     yield from items("For", map(_named, several))
 
 
-def _named(one: Rule | Row) -> Words:
-    return words(Code(one.id), f": {ended(one.text)}")
+def _named(rule: Rule | Row) -> Words:
+    return words(Code(rule.id), f": {ended(rule.text)}")
 
 
 def _finding(text: str) -> Blocks:
@@ -123,12 +123,12 @@ def _known_change(known: Known) -> Blocks:
     yield from sentences(("", ended(known.title)), ("Other way", ended(known.mirrored)))
     yield Sentence(codes(known.knobs), "Settings")
     measured = []
-    for one in measurements(known.id):
+    for gained in measurements(known.id):
         gains = (
-            optional("step {}", one.times, _gain),
-            optional("memory {}", one.memory_times, _gain),
+            optional("step {}", gained.times, _gain),
+            optional("memory {}", gained.memory_times, _gain),
         )
-        measured.append(f"{', '.join(filter(None, gains))}: {one.of} ({one.source})")
+        measured.append(f"{', '.join(filter(None, gains))}: {gained.of} ({gained.source})")
     yield from items("Measured elsewhere", measured)
     yield from sentence(ended(known.next), "To be sure")
 

@@ -40,14 +40,14 @@ def guide_topics(edition: Guidance) -> Iterator[Topic]:
     for name, about in words_of("guide_table").items():
         yield Topic(name, f"table of the guide on {about}", partial(_table, name, edition))
         editions, seen = table(name), set[str]()
-        for one in dict.fromkeys((edition, *editions)):
-            kind = f"rule of the guide on {about}, {one}"
-            for row in editions[one]:
+        for each_edition in dict.fromkeys((edition, *editions)):
+            kind = f"rule of the guide on {about}, {each_edition}"
+            for row in editions[each_edition]:
                 if row.id not in seen:
                     yield Topic(row.id, kind, partial(_row, row))
-            seen.update(each(editions[one], "id"))
-    said = (("", _NOT_FIRST), ("Source", table("dispatcher")["seed"][0].source))
-    yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", partial(sentences, *said))
+            seen.update(each(editions[each_edition], "id"))
+    text = (("", _NOT_FIRST), ("Source", table("dispatcher")["seed"][0].source))
+    yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", partial(sentences, *text))
 
 
 _NOT_FIRST: Final = (
@@ -57,22 +57,22 @@ _NOT_FIRST: Final = (
 
 
 def _table(name: str, edition: Guidance) -> Blocks:
-    other = next((one for one in table(name) if one != edition), None)
-    said = (
+    other = next((other_edition for other_edition in table(name) if other_edition != edition), None)
+    how_to_read = (
         f"Edition {edition}: the first row that holds decides; what is unknown is passed over "
         f"and asked for."
     )
-    yield from sentence(said + optional(" Another edition: --guidance {}.", other), "Guide")
+    yield from sentence(how_to_read + optional(" Another edition: --guidance {}.", other), "Guide")
     rows = []
     for row in table(name)[edition]:
-        said = f": {_answer(row)}, {_when(row)}. Why: {ended(row.reason)}"
-        rows.append(words(Code(row.id), said))
+        how_to_read = f": {_answer(row)}, {_when(row)}. Why: {ended(row.reason)}"
+        rows.append(words(Code(row.id), how_to_read))
     yield from items("", rows)
     if name == "recompute":
         needs = []
-        for label, one in MODULES.items():
+        for label, module in MODULES.items():
             needs.append(
-                f"{label}: needs {one.needs}{optional('; not recommended: {}', one.avoid)}"
+                f"{label}: needs {module.needs}{optional('; not recommended: {}', module.avoid)}"
             )
         yield from items("Modules", needs)
 
@@ -80,11 +80,11 @@ def _table(name: str, edition: Guidance) -> Blocks:
 def _when(row: Row) -> str:
     if row.when is None:
         return "otherwise"
-    known, called = [], {**words_of("guide_fact"), "small_experts": _SMALL_EXPERTS}
+    conditions, fact_names = [], {**words_of("guide_fact"), "small_experts": _SMALL_EXPERTS}
     for name, values in facts_of(row.when):
-        named = " or ".join(map(_called, map(str, values)))
-        known.append(f"{called[name]}: {named}")
-    return f"where {'; '.join(known)}"
+        values_text = " or ".join(map(_called, map(str, values)))
+        conditions.append(f"{fact_names[name]}: {values_text}")
+    return f"where {'; '.join(conditions)}"
 
 
 def _called(value: str) -> str:
@@ -146,21 +146,21 @@ def _fix(fix: Fix, edition: Guidance) -> Blocks:
     for need in fix.preconditions(run):
         how = "to check" if need.state == "unknown" else "to meet it"
         needs.append(need.text + optional(f" ({how}: {{}})", need.cure))
-    issues = (issue_sentence(one, of_a_run=False) for one in known_issues(fix.id, {}, Run()))
+    issues = (issue_sentence(issue, of_a_run=False) for issue in known_issues(fix.id, {}, Run()))
     limits, numbers = [], []
-    for one in fix.limits:
-        if number := RECIPES.get(one):
+    for limit in fix.limits:
+        if number := RECIPES.get(limit):
             numbers.append(f"{number.value:g} {number.unit}: {number.source}")
         else:
-            limits.append(":".join(limit_place(one)))
-    called = words_of("replayed_change")
+            limits.append(":".join(limit_place(limit)))
+    change_names = words_of("replayed_change")
     lists = {
         "Needs": needs,
         "Side effects": fix.side_effects,
         "Known issues": issues,
         "Verify in the next recording": [fix.verify],
         "Versions": [fix.versions],
-        "Replayed as": [called.get(change, change) for change in fix.changes(run)],
+        "Replayed as": [change_names.get(change, change) for change in fix.changes(run)],
         "Measured elsewhere": [f"{gain.text} ({gain.source})" for gain in fix.gains],
         "Not in one plan with": map(_titled, fix.excludes),
         "The same change as": map(_titled, filter(None, (fix.same_as,))),
@@ -190,7 +190,6 @@ def _knobs(fix: Fix, run: Run) -> Blocks:
 
 
 def _spelled(fix: Fix, run: Run) -> Iterator[Words]:
-    """Lines of a change by whose they are."""
     knobs = fix.knobs(run)
     lines = {
         "Megatron-LM": knobs.megatron_lm,

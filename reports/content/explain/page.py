@@ -46,20 +46,20 @@ def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = D
         return _everything()
     whole = _plain(topic)
     for name in _names(whole):
-        if found := _found(name, topic, edition):
-            return _page_of(found, topic, detail)
+        if topics := _found(name, topic, edition):
+            return _page_of(topics, topic, detail)
     if _PHRASE.search(topic.strip()) and topic.strip().isprintable():
         # the longest name whose words stand in a phrase, as `do this` in a title
         phrase = f"_{compiled('[^a-z0-9]+').sub('_', whole)}_"
-        named = (*_by_name(edition), *map(_plain, each(measures().values(), "title")))
-        held = [name for name in named if len(name) >= _FEWEST and f"_{name}_" in phrase]
-        if held and (found := _found(max(held, key=len), "", edition)):
-            return _page_of(found, topic, detail)
+        names = (*_by_name(edition), *map(_plain, each(measures().values(), "title")))
+        held = [name for name in names if len(name) >= _FEWEST and f"_{name}_" in phrase]
+        if held and (topics := _found(max(held, key=len), "", edition)):
+            return _page_of(topics, topic, detail)
     known = {_joined(_plain(name)): name for name in measures()}
-    for name, several in _by_name(NEWEST).items():
-        known[_joined(name)] = several[0].name
+    for name, topics_of_name in _by_name(NEWEST).items():
+        known[_joined(name)] = topics_of_name[0].name
     word = _joined(whole.rpartition(".")[2])
-    nearest = [known[one] for one in nearest_names(word, known, _NEAREST)]
+    nearest = [known[near_name] for near_name in nearest_names(word, known, _NEAREST)]
     near = optional(" The nearest: {}.", nearest, ", ".join)
     raise UsageError(
         f"nothing is named {printable(topic, 60)!r}.{near} Type moe-diag explain to list all."
@@ -84,13 +84,14 @@ def _joined_names() -> dict[str, str]:
     return dict(zip(map(_joined, names), names, strict=True))
 
 
-def _page_of(found: list[Topic], topic: str, detail: Detail) -> Page:
-    kinds = ", ".join(dict.fromkeys(each(found, "kind")))
+def _page_of(topics: list[Topic], topic: str, detail: Detail) -> Page:
+    kinds = ", ".join(dict.fromkeys(each(topics, "kind")))
     more = when(detail is Detail.FIRST, f"moe-diag explain {shlex.quote(topic)} --full")
     parts = tuple(
-        Part(one.title or one.kind, tuple(one.blocks()), _plain(one.name)) for one in found
+        Part(entry.title or entry.kind, tuple(entry.blocks()), _plain(entry.name))
+        for entry in topics
     )
-    return Page(words(Code(found[0].name)), words(kinds), parts, detail, more)
+    return Page(words(Code(topics[0].name)), words(kinds), parts, detail, more)
 
 
 def _plain(topic: str) -> str:
@@ -112,17 +113,21 @@ def _found(name: str, topic: str, edition: Guidance) -> list[Topic]:
     for own in _by_name(edition).get(name, ()):
         (first if own.kind in _WORDS else last).append(own)
     singular = _singular(name)
-    titled = (one for one in measures().values() if _singular(one.title) == singular)
+    titled = (
+        named_alike
+        for named_alike in measures().values()
+        if _singular(named_alike.title) == singular
+    )
     of_measures = []
-    for one in dict.fromkeys((*named(name), *titled)):
-        kind = f"measure{optional(', in {}', one.unit)}"
-        of_measures.append(Topic(one.name, kind, partial(_measure, one), one.title))
-    found = [*first, *of_measures, *last, *limit_topics(topic)]
+    for measure in dict.fromkeys((*named(name), *titled)):
+        kind = f"measure{optional(', in {}', measure.unit)}"
+        of_measures.append(Topic(measure.name, kind, partial(_measure, measure), measure.title))
+    topics_found = [*first, *of_measures, *last, *limit_topics(topic)]
     # findings whose id ends in what they were found of: `CFG-misspelled-3`
     families = (
         start for start in _by_name(edition) if start.endswith("_") and name.startswith(start)
     )
-    return found or [*spelled(topic)] or _by_name(edition).get(next(families, ""), [])
+    return topics_found or [*spelled(topic)] or _by_name(edition).get(next(families, ""), [])
 
 
 @cache
@@ -132,15 +137,15 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     from reports.content.explain.fixes import fix_topics, guide_topics
     from reports.content.explain.walls import wall_topics
 
-    found = dict[str, list[Topic]]()
-    for one in (
+    by_name = dict[str, list[Topic]]()
+    for topic in (
         *wall_topics(),
         *fix_topics(edition),
         *guide_topics(edition),
         *configuration_topics(),
     ):
-        found.setdefault(_plain(one.name), []).append(one)
-    return found
+        by_name.setdefault(_plain(topic.name), []).append(topic)
+    return by_name
 
 
 def _measure(measure: Measure) -> Blocks:
@@ -153,9 +158,9 @@ def _measure(measure: Measure) -> Blocks:
 def explained() -> dict[str, list[str]]:
     """Kind -> the names of that kind, each once. Measures are apart, in `reports.measures`."""
     of_kind = dict[str, dict[str, None]]()
-    for several in _by_name(NEWEST).values():
-        for one in several:
-            of_kind.setdefault(one.kind, {})[one.name] = None
+    for topics in _by_name(NEWEST).values():
+        for topic in topics:
+            of_kind.setdefault(topic.kind, {})[topic.name] = None
     return {kind: [*names] for kind, names in of_kind.items()}
 
 

@@ -34,6 +34,6 @@ def sentences(*labelled: tuple[str, str]) -> Blocks:
 def paragraphs(text: str) -> Blocks:
     """A text paragraph by paragraph; references stand on a line of their own."""
     for paragraph in text.split("\n\n"):
-        before, found, after = " ".join(paragraph.split()).partition("References: ")
+        before, references, after = " ".join(paragraph.split()).partition("References: ")
         yield from sentence(before.strip())
-        yield from sentence(after.strip(), found.strip(": "))
+        yield from sentence(after.strip(), references.strip(": "))

@@ -39,9 +39,9 @@ def limits_in(module: str) -> list[str]:
     """Places of all limits that have their home in a module, in its order; one only imported has
     another.
     """
-    held = import_module(module)
-    own = inspect.get_annotations(held)
-    return [f"{module}:{name}" for name in own if isinstance(getattr(held, name, None), Limit)]
+    loaded = import_module(module)
+    own = inspect.get_annotations(loaded)
+    return [f"{module}:{name}" for name in own if isinstance(getattr(loaded, name, None), Limit)]
 
 
 def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]:
@@ -56,13 +56,13 @@ def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]
 
 
 def limit_topics(topic: str) -> Iterator[Topic]:
-    found = _PLACE.fullmatch(topic.strip())
-    if found and find_spec(found[1].rpartition(".")[0]) and find_spec(found[1]):
-        place = f"{found[1]}:{found[2]}"
-        if place in limits_in(found[1]):
+    place_match = _PLACE.fullmatch(topic.strip())
+    if place_match and find_spec(place_match[1].rpartition(".")[0]) and find_spec(place_match[1]):
+        place = f"{place_match[1]}:{place_match[2]}"
+        if place in limits_in(place_match[1]):
             limit = limit_at(place)
-            said = (("", f"{_value(limit)}."), ("Why", f"{limit.because.rstrip('.')}."))
-            yield Topic(place.replace(":", "."), "limit", partial(sentences, *said))
+            labelled = (("", f"{_value(limit)}."), ("Why", f"{limit.because.rstrip('.')}."))
+            yield Topic(place.replace(":", "."), "limit", partial(sentences, *labelled))
 
 
 def _value(limit: Limit) -> str:

@@ -36,9 +36,9 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
     if judgement.from_files is None:
         return NOT_GIVEN
     checked, settings, listed = judgement.from_files, judgement.run.config.written, []
-    for knob, one in sorted(settings.by_knob.items()):
-        value = shown(knob, one.value, redact)
-        listed.append(typed.Setting(knob, value, one.said, is_withheld(one.value, value)))
+    for knob, setting in sorted(settings.by_knob.items()):
+        value = shown(knob, setting.value, redact)
+        listed.append(typed.Setting(knob, value, setting.said, is_withheld(setting.value, value)))
     return typed.Configuration(
         framework=or_gap(
             settings.framework, gap("no file shows the framework of this spelling", GIVE)
@@ -69,10 +69,10 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     """The log, its steady iterations and its peak of memory."""
     if judgement.from_files is None:
         return NOT_GIVEN
-    found, steady = judgement.run.log, judgement.from_files.steady
-    if found is None:
+    run_log, steady = judgement.run.log, judgement.from_files.steady
+    if run_log is None:
         return gap("no training log was given", "give the training log: --log FILE")
-    peak = peak_memory(found)
+    peak = peak_memory(run_log)
     last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
     unsteady = gap("it holds no steady iterations", "give a longer log")
     unnumbered = gap("it numbers no iterations", "give a longer log")
@@ -82,10 +82,10 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     )
     return copied(
         typed.Log,
-        found,
-        iteration_count=len(found.iterations),
-        last_iteration=found.iterations[-1].index if found.iterations else unnumbered,
-        planned_iterations=or_gap(found.planned_iterations, unnumbered),
+        run_log,
+        iteration_count=len(run_log.iterations),
+        last_iteration=run_log.iterations[-1].index if run_log.iterations else unnumbered,
+        planned_iterations=or_gap(run_log.planned_iterations, unnumbered),
         steady_count=steady.count if steady else 0,
         left_out=steady.left_out_by_reason if steady else {},
         steady_step_ns=or_gap(steady and steady.median_ns, unsteady),
@@ -93,6 +93,6 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
         spread_ns=or_gap(steady and steady.spread_ns, unsteady),
         peak_allocated_bytes=or_gap(peak and peak.allocated_bytes, unreported),
         peak_reserved_bytes=or_gap(peak and peak.reserved_bytes, unreported),
-        skipped_lines=found.skipped,
-        overlaps_on=overlaps_on(found),
+        skipped_lines=run_log.skipped,
+        overlaps_on=overlaps_on(run_log),
     )

@@ -24,10 +24,10 @@ _MEASURE: Final = gap(
 
 def fixes(judgement: Judgement, planned: Sequence[Planned]) -> tuple[typed.Fix, ...]:
     """Changes to try, in their order."""
-    rooms, found = judgement.from_files.rooms if judgement.from_files else {}, []
-    for one in planned:
-        found.append(fix(one, judgement.run, _checked(judgement, one), rooms.get(one.fix.id)))
-    return tuple(found)
+    rooms, made = judgement.from_files.rooms if judgement.from_files else {}, []
+    for step in planned:
+        made.append(fix(step, judgement.run, _checked(judgement, step), rooms.get(step.fix.id)))
+    return tuple(made)
 
 
 def fix(
@@ -65,7 +65,9 @@ def fix(
         how=sentences(planned.change, run),
         acts_on=acts_on(planned, run),
         wide_because=wide_because(planned, run),
-        arms=tuple(typed.Arm(name, lines(one, run)) for name, one in planned.fix.arms(run).items()),
+        arms=tuple(
+            typed.Arm(name, lines(knobs, run)) for name, knobs in planned.fix.arms(run).items()
+        ),
     )
 
 
@@ -74,24 +76,24 @@ _WORD: Final = compiled(r"\w+")
 
 def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...]:
     """What each tier says of a fix, merged into the whole configuration."""
-    told = judgement.from_files
-    if told is None:
+    files = judgement.from_files
+    if files is None:
         return (typed.Checked("rules", "not_checked", f"no configuration was given; {GIVE}"),)
     after = f" after {' and '.join(planned.after)}" if planned.after else ""
-    said = f"merged into the configuration{after} it breaks no rule of these versions"
-    if told.legal is False:
-        said = (
+    answer = f"merged into the configuration{after} it breaks no rule of these versions"
+    if files.legal is False:
+        answer = (
             f"the change{after} breaks no rule by itself; the errors of the configuration are "
             f"corrected first"
         )
-    answers = map(partial(copied, typed.Checked), told.answers.get(planned.fix.id, ()))
-    return (typed.Checked("rules", "ok", said), *answers)
+    answers = map(partial(copied, typed.Checked), files.answers.get(planned.fix.id, ()))
+    return (typed.Checked("rules", "ok", answer), *answers)
 
 
 def refused(judgement: Judgement) -> tuple[typed.Refused, ...]:
     """Changes that are not in the plan."""
-    found = []
-    for one in judgement.plan.refused:
-        source = one.source or "; ".join(one.fix.sources)
-        found.append(copied(typed.Refused, one.fix, one, source=source))
-    return tuple(found)
+    filled = []
+    for refusal in judgement.plan.refused:
+        source = refusal.source or "; ".join(refusal.fix.sources)
+        filled.append(copied(typed.Refused, refusal.fix, refusal, source=source))
+    return tuple(filled)

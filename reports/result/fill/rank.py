@@ -22,15 +22,15 @@ from traces.steps.rules import SLOW_STEPS, alternate
 from traces.steps.sample import sample_of
 
 
-def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
+def rank(data: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     """One rank. `ep_overlap`: all ranks' expert all-to-all runs under compute on purpose."""
-    cure, account, costs, budget = cures(found.kind), found.account, found.costs, found.budget
-    offset_ns: int | Missing | None = found.clock_offset_ns
+    cure, account, costs, budget = cures(data.kind), data.account, data.costs, data.budget
+    offset_ns: int | Missing | None = data.clock_offset_ns
     if isinstance(account, Missing):
         waits: dict[str, object] = dict.fromkeys(
             ("absent_ns", "masked_ns", "absent_decided_by_frac"), account
         )
-        offset_ns = or_gap(found.clock_offset_ns, account)
+        offset_ns = or_gap(data.clock_offset_ns, account)
     else:
         waits = {"absent_ns": account.absent, "masked_ns": account.masked_ns}
         waits["absent_decided_by_frac"] = account.decided_by
@@ -43,49 +43,49 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     if isinstance(costs, Missing):
         replay = costs
     else:
-        savings = (typed.Saving(one.kind, one.low_ns, one.high_ns) for one in costs.changes)
+        savings = (typed.Saving(fix.kind, fix.low_ns, fix.high_ns) for fix in costs.changes)
         replay = copied(typed.Replay, costs.proofs, changes=tuple(savings))
     ledger: Missing | tuple[LedgerRow, ...]
-    if found.unseen is None:
-        ledger = tuple(replace(row, wall=wall_of(row.row)) for row in found.ledger)
+    if data.unseen is None:
+        ledger = tuple(replace(row, wall=wall_of(row.row)) for row in data.ledger)
     else:
         ledger = gap("communication cannot be separated from compute", cure["names"])
     return copied(
         typed.Rank,
-        found,
+        data,
         process=or_gap(
-            found.process, gap("the trace names no process for these kernels", cure["process"])
+            data.process, gap("the trace names no process for these kernels", cure["process"])
         ),
         gpu=or_gap(
-            found.gpu and found.gpu.name,
+            data.gpu and data.gpu.name,
             gap("the trace does not record which GPU this was", cure["gpu"]),
         ),
-        physical_gpu=UNSET if found.physical_gpu is None else found.physical_gpu,
-        rank=or_gap(found.rank, gap("the trace does not record the rank", cure["rank"])),
+        physical_gpu=UNSET if data.physical_gpu is None else data.physical_gpu,
+        rank=or_gap(data.rank, gap("the trace does not record the rank", cure["rank"])),
         clock_offset_ns=offset_ns,
-        windows_ns=tuple(map(tuple, found.steps.windows.pairs())),
-        steps=_steps(found),
+        windows_ns=tuple(map(tuple, data.steps.windows.pairs())),
+        steps=_steps(data),
         budget_ns=Budget(
-            window_ns, budget.compute_ns, unless(found.unseen, comm_ns), copy_ns, budget.idle_ns
+            window_ns, budget.compute_ns, unless(data.unseen, comm_ns), copy_ns, budget.idle_ns
         ),
         budget_frac=BudgetShares(
             budget.compute_ns / window_ns,
-            unless(found.unseen, comm_ns / window_ns),
+            unless(data.unseen, comm_ns / window_ns),
             copy_ns / window_ns,
             budget.idle_ns / window_ns,
         ),
-        exposed_comm_by_kind_ns=unless(found.unseen, budget.exposed_comm_by_kind_ns),
+        exposed_comm_by_kind_ns=unless(data.unseen, budget.exposed_comm_by_kind_ns),
         compute_by_class_ns=budget.compute_by_class_ns,
         exposed_copy_by_kind_ns=budget.exposed_copy_by_kind_ns,
-        hidden_comm_ns=unless(found.unseen, budget.hidden_comm_ns),
-        clock_corrected_ns=found.clock.ahead_ns if found.clock else 0,
-        clock_within_ns=found.clock and found.clock.within_ns,
+        hidden_comm_ns=unless(data.unseen, budget.hidden_comm_ns),
+        clock_corrected_ns=data.clock.ahead_ns if data.clock else 0,
+        clock_within_ns=data.clock and data.clock.within_ns,
         detected=replace(
-            found.detected, ep_overlap=or_gap(ep_overlap, gap(either, "--config FILE"))
+            data.detected, ep_overlap=or_gap(ep_overlap, gap(either, "--config FILE"))
         ),
-        kernels_without_launch=found.kernel_count - found.launched_count,
+        kernels_without_launch=data.kernel_count - data.launched_count,
         unknown_kernels=tuple(
-            replace(one, finding=is_finding(one)) for one in found.unnamed.kernels
+            replace(kernel, finding=is_finding(kernel)) for kernel in data.unnamed.kernels
         ),
         ledger=ledger,
         replay=replay,
@@ -93,20 +93,20 @@ def rank(found: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     )
 
 
-def notes(index: int, found: RankMeasurements) -> Iterator[Missing]:
+def notes(index: int, data: RankMeasurements) -> Iterator[Missing]:
     """What could not be told of the rank at a place of `ranks[]`, and is no value of it."""
-    for open_ in found.unresolved:
+    for open_ in data.unresolved:
         yield Missing(
             f"ranks[{index}].exposed_comm_by_kind_ns.{open_.kind}", open_.reason, open_.cure
         )
-    if found.unseen is None and isinstance(found.account, Missing):
-        reason = f"rows of time without compute are left out: {found.account.reason}"
-        yield Missing(f"ranks[{index}].ledger.absent", reason, found.account.cure)
+    if data.unseen is None and isinstance(data.account, Missing):
+        reason = f"rows of time without compute are left out: {data.account.reason}"
+        yield Missing(f"ranks[{index}].ledger.absent", reason, data.account.cure)
 
 
-def _steps(found: RankMeasurements) -> Steps:
-    steps, lengths, costs = found.steps, found.steps.lengths_ns(), found.costs
-    unstepped = no_steps(found.kind)
+def _steps(data: RankMeasurements) -> Steps:
+    steps, lengths, costs = data.steps, data.steps.lengths_ns(), data.costs
+    unstepped = no_steps(data.kind)
     return copied(
         Steps,
         steps,

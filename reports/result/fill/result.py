@@ -69,12 +69,12 @@ def result_of_run(
     if hang is None and judgement.run.log is not None:
         hang = hang_of_log(judgement.run.log)
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files or _NO_FILES
-    left = list[Missing]()
-    for place, one in enumerate(ranks):
-        left += notes(place, one)
+    open_gaps = list[Missing]()
+    for place, measured in enumerate(ranks):
+        open_gaps += notes(place, measured)
     if isinstance(judgement.combined, Missing):
-        left.append(judgement.combined)
-    made = _plain(
+        open_gaps.append(judgement.combined)
+    result = _plain(
         copied(
             Result,
             judgement,
@@ -84,15 +84,15 @@ def result_of_run(
             about=about,
             judged=judged,
             warnings=(*_startup(traces, judgement), *warnings, *problems()),
-            missing=(*left, *missing),
+            missing=(*open_gaps, *missing),
             redacted=redact,
             command=command,
-            traces=tuple(trace(one, judgement.evidence.perturbation_frac) for one in traces),
-            ranks=tuple(rank(one, judgement.run.observed.ep_overlap) for one in ranks),
+            traces=tuple(trace(read, judgement.evidence.perturbation_frac) for read in traces),
+            ranks=tuple(rank(rank_read, judgement.run.observed.ep_overlap) for rank_read in ranks),
             run=run,
             framework=judgement.run.framework,
             verdict=_said(judgement.verdict, _OPEN, seen),
-            walls=tuple(_said(one, _COSTS, seen) for one in judgement.walls),
+            walls=tuple(_said(wall, _COSTS, seen) for wall in judgement.walls),
             fixes=fixes(judgement, plan.fixes),
             levers=fixes(judgement, plan.levers),
             combined=judgement.combined or (),
@@ -108,7 +108,7 @@ def result_of_run(
         ),
         judgement.run.framework,
     )
-    return with_public_names(made, redact, each(traces, "info"))
+    return with_public_names(result, redact, each(traces, "info"))
 
 
 def _said(section: S, names: Iterable[str], judged: bool) -> S:
@@ -130,13 +130,13 @@ def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
     if (startup := judgement.evidence.startup) is None:
         return []
-    rest = "Walls are judged on the rest. "
+    note = "Walls are judged on the rest. "
     if startup.leaves_too_little:
-        rest = "Hardly anything else was recorded. "
+        note = "Hardly anything else was recorded. "
     held = f"{in_ms(startup.ns)} ({percent(startup.frac)} of the windows)"
     return [
         "not a steady-state recording: the profiler and start-up (loading modules, initialising "
-        f"libraries) held the GPU back for {held}. {rest}{cures(traces[0].info.kind)['startup']}"
+        f"libraries) held the GPU back for {held}. {note}{cures(traces[0].info.kind)['startup']}"
     ]
 
 
@@ -145,19 +145,19 @@ def _plain(result: Result, framework: Framework) -> Result:
     its.
     """
 
-    def cure(one: Missing) -> str:
+    def cure(missing: Missing) -> str:
         if framework == "megatron":
-            return one.cure
-        return _FLAG.sub("", one.cure)
+            return missing.cure
+        return _FLAG.sub("", missing.cure)
 
-    def told(value: Any) -> Any:
+    def without_places(value: Any) -> Any:
         if isinstance(value, Missing):
             return Missing("", value.reason, cure(value))
         if isinstance(value, Struct):
             changed = {}
             for name in value.__struct_fields__:
                 old = getattr(value, name)
-                if (new := told(old)) is not old:
+                if (new := without_places(old)) is not old:
                     changed[name] = new
             if changed:
                 return replace(value, **changed)
@@ -165,11 +165,13 @@ def _plain(result: Result, framework: Framework) -> Result:
         if isinstance(value, Mapping):
             if {*map(type, value.values())} <= _PLAIN:
                 return value
-            return dict(zip(value, map(told, value.values()), strict=True))
+            return dict(zip(value, map(without_places, value.values()), strict=True))
         if isinstance(value, tuple) and not {*map(type, value)} <= _PLAIN:
-            return tuple(map(told, value))
+            return tuple(map(without_places, value))
         return value
 
-    notes = tuple(Missing(one.path, one.reason, cure(one)) for one in result.missing)
-    whole: Result = told(result)
+    notes = tuple(
+        Missing(missing.path, missing.reason, cure(missing)) for missing in result.missing
+    )
+    whole: Result = without_places(result)
     return replace(whole, missing=notes)

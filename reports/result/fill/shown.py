@@ -27,7 +27,7 @@ _PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{
 def shown(knob: str, value: Value, redact: bool) -> Any:
     """A value as it may be shown: redacted, None for a text that is none of the frameworks' own."""
     if isinstance(value, tuple):
-        return [shown(knob, one, redact) for one in value]
+        return [shown(knob, part, redact) for part in value]
     if not isinstance(value, str) or not redact:
         return value
     if (
@@ -72,12 +72,12 @@ def given(run: Given, redact: bool = True) -> dict[str, Any]:
 
     `redact`: texts only as we know them.
     """
-    found = {}
+    known = {}
     for key, value in asdict(run).items():
         value = list(value) if isinstance(value, tuple) else value
         if value is not None and key != "guidance" and (not redact or _is_plain(key, value)):
-            found[key] = value
-    return found
+            known[key] = value
+    return known
 
 
 def _is_plain(field: str, value: Any) -> bool:
@@ -89,8 +89,8 @@ def _is_plain(field: str, value: Any) -> bool:
     return all(not isinstance(text, str) or _PLAIN.fullmatch(text) for text in texts)
 
 
-def _is_plain_variable(said: object) -> bool:
-    name, _, text = str(said).partition("=")
+def _is_plain_variable(variable: object) -> bool:
+    name, _, text = str(variable).partition("=")
     return shown(f"env.{name}", text, redact=True) is not None
 
 

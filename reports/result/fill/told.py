@@ -27,7 +27,7 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo]) -> R:
     traces.
     """
     own = {*chain.from_iterable(info.own_names for info in infos)}
-    told = {}
+    public_texts = {}
 
     @cache  # hundreds of ranks run the same kernels
     def public(text: str) -> str:
@@ -37,29 +37,29 @@ def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo]) -> R:
         if kind is not TextKind.RECORDED:
             return text
         if public(text) != text:
-            told[text] = public(text)
+            public_texts[text] = public(text)
         return public(text)
 
     def sentence(kind: TextKind, text: Any) -> Any:
         if kind is TextKind.SAID:
-            for recorded, public in told.items():
+            for recorded, public in public_texts.items():
                 text = text.replace(recorded, public)
         return text
 
-    found = changed(result, name)
-    if told:
-        return changed(found, sentence)
-    return found
+    renamed = changed(result, name)
+    if public_texts:
+        return changed(renamed, sentence)
+    return renamed
 
 
 def has_withheld(result: Struct) -> bool:
     """Whether the name of a file in a result was told in part."""
-    found = []
+    withheld = []
 
     def note(kind: TextKind, text: Any) -> Any:
         if kind is TextKind.FILE and WITHHELD in text:
-            found.append(text)
+            withheld.append(text)
         return text
 
     changed(result, note)
-    return bool(found)
+    return bool(withheld)

@@ -34,10 +34,10 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
     how = "give --gpu-model in a later version"
     silent = gap("the export does not record it", how)
     gpus = []
-    for one in info.gpus:
-        name = or_gap(one.name, gap("it is none of the product names we know", how))
-        limits = (or_gap(one.sm_count, silent), or_gap(one.capability, silent))
-        gpus.append(typed.Gpu(name, *limits, or_gap(one.memory_bytes, silent)))
+    for gpu in info.gpus:
+        name = or_gap(gpu.name, gap("it is none of the product names we know", how))
+        limits = (or_gap(gpu.sm_count, silent), or_gap(gpu.capability, silent))
+        gpus.append(typed.Gpu(name, *limits, or_gap(gpu.memory_bytes, silent)))
     return copied(
         typed.Trace,
         info,

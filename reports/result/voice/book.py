@@ -54,29 +54,29 @@ class Sentence(NamedTuple):
         start, end = len(first), len(text) - len(last)
         if end < start or not text.startswith(first) or not text.endswith(last):
             return None
-        found = []
+        filled = []
         for piece in middle:
             place = text.find(piece, start, end)
             if place < 0:
                 return None
-            found.append(text[start:place])
+            filled.append(text[start:place])
             start = place + len(piece)
-        return [*found, text[start:end]]
+        return [*filled, text[start:end]]
 
 
 class Book:
     """What is said, by the longest word of each sentence, so that few are tried for a text."""
 
-    def __init__(self, said: Iterable[str]) -> None:
+    def __init__(self, sentences: Iterable[str]) -> None:
         self.whole: set[str] = {*VALUES}
         self.words: set[str] = {*map(str.lower, VALUES)}
         self._by_word: dict[str, list[Sentence]] = {}
-        for one in dict.fromkeys(said):
-            pieces, bare = tuple(one.split(GAP)), one.replace(GAP, " ")
+        for sentence in dict.fromkeys(sentences):
+            pieces, bare = tuple(sentence.split(GAP)), sentence.replace(GAP, " ")
             words = _WORD.findall(bare)
             self.words.update(map(str.lower, (*words, *tokens(bare))))
             if len(pieces) == 1:
-                self.whole.add(one)
+                self.whole.add(sentence)
             elif telling := [word for word in words if word.lower() not in _SMALL]:
                 self._by_word.setdefault(max(telling, key=len).lower(), []).append(Sentence(pieces))
 
@@ -177,9 +177,9 @@ class Reading:
             blank = text.find(" ", blank + 1)
             if blank < 0:
                 break
-            name, said = text[:blank], text[blank + 1 :]
+            name, claim = text[:blank], text[blank + 1 :]
             is_name = name in self._book.whole or is_term(name, self._book.words, self._names)
-            if is_name and (said in self._book.whole or self._book.fits(said, self._may_fill)):
+            if is_name and (claim in self._book.whole or self._book.fits(claim, self._may_fill)):
                 return True
         return False
 
@@ -187,9 +187,9 @@ class Reading:
         """Names and figures alone, or what a sentence or a name is followed by: `several experts
         on`.
         """
-        rest, words = _UNIT.sub(lambda found: found[1] + found[2], _UNKNOWN.sub(" null", text)), 0
-        while rest and rest not in self._book.whole and not is_setting(rest):
-            rest, _, last = rest.rpartition(" ")
+        left, words = _UNIT.sub(lambda match: match[1] + match[2], _UNKNOWN.sub(" null", text)), 0
+        while left and left not in self._book.whole and not is_setting(left):
+            left, _, last = left.rpartition(" ")
             is_named = is_term(last, self._book.words, self._names)
             words += not is_named
             if not is_named and (last not in self._book.whole or words > _FEW):
@@ -199,9 +199,9 @@ class Reading:
 
 def _borders(text: str) -> list[tuple[int, int]]:
     """Where a part of a text may end, and where the next begins."""
-    found = [one.span() for one in _BETWEEN.finditer(text)]
-    found += [(one.start(), one.start()) for one in _OPENS.finditer(text) if one.start()]
-    return [*sorted(found), (len(text), len(text))]
+    ends = [mark.span() for mark in _BETWEEN.finditer(text)]
+    ends += [(mark.start(), mark.start()) for mark in _OPENS.finditer(text) if mark.start()]
+    return [*sorted(ends), (len(text), len(text))]
 
 
 def _forms(text: str) -> Iterator[str]:

@@ -48,14 +48,14 @@ def kept(result: R) -> R:
     in every result.
     """
     redacted: bool = result.redacted  # type: ignore[attr-defined]  # of whole results
-    asked = _Asked(redacted, *_names_in(result, redacted))
-    found = changed(result, asked)
-    if not asked.strange:
-        return found
+    checker = _Asked(redacted, *_names_in(result, redacted))
+    shown = changed(result, checker)
+    if not checker.strange:
+        return shown
     one = "text of this result is left out, as it is"
     many = "texts of this result are left out, as they are"
-    said = f"{counted(asked.strange, one, many)} not in the words of this moe-diag: {_WHO}"
-    return replace(found, warnings=(*found.warnings, said))  # type: ignore[attr-defined]  # of whole results
+    warning = f"{counted(checker.strange, one, many)} not in the words of this moe-diag: {_WHO}"
+    return replace(shown, warnings=(*shown.warnings, warning))  # type: ignore[attr-defined]  # of whole results
 
 
 def in_our_words(part: P) -> P:
@@ -79,7 +79,7 @@ class _Asked:
         self._names = frozenset(files.values())
         self._reading = Reading(self._book, self._names)
         self._known: dict[str, bool] = {}
-        self._withheld = {name: told for name, told in files.items() if name and name != told}
+        self._withheld = {name: public for name, public in files.items() if name and name != public}
         self._recorded_names = recorded
 
     def __call__(self, kind: TextKind, text: Any) -> Any:
@@ -117,19 +117,19 @@ class _Asked:
 
     def _told(self, text: str) -> str:
         """A sentence or a line with the names in it as they may be told."""
-        for name, told in self._withheld.items():
-            text = text.replace(name, told)
+        for name, public in self._withheld.items():
+            text = text.replace(name, public)
         return text
 
     def _said(self, text: str) -> str | None:
-        told = plain = self._told(text)
-        if told == NOT_OURS or self._says(told):
-            return told
+        shown = plain = self._told(text)
+        if shown == NOT_OURS or self._says(shown):
+            return shown
         if len(plain) <= LONGEST.value:  # with a word of ours for each name of the recording in it
             for name in self._recorded_names:
                 plain = plain.replace(name, "kernel")
         if self._says(plain):
-            return told
+            return shown
         return self._strange()
 
     def _says(self, text: str) -> bool:
@@ -180,4 +180,6 @@ def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]
         return text
 
     changed(result, note)
-    return files, sorted((one for one in recorded if len(one) >= _SHORTEST), key=len, reverse=True)
+    return files, sorted(
+        (name for name in recorded if len(name) >= _SHORTEST), key=len, reverse=True
+    )

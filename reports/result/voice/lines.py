@@ -25,13 +25,13 @@ def is_setting(line: str) -> bool:
     """Whether a line sets, or leaves out, what our tables know, and to a value that a setting may
     have.
     """
-    if found := _LEFT_OUT.fullmatch(line):
-        return found["name"] in _settings()
+    if match := _LEFT_OUT.fullmatch(line):
+        return match["name"] in _settings()
     of_shell = _SET.fullmatch(line)
-    found = of_shell or _FLAG.fullmatch(line)
-    if found is None or found["name"] not in _settings():
+    match = of_shell or _FLAG.fullmatch(line)
+    if match is None or match["name"] not in _settings():
         return False
-    first, *more = _THEN.sub("", found["values"] or "").split(" ")
+    first, *more = _THEN.sub("", match["values"] or "").split(" ")
     if not more:
         return is_value(first)
     # of `NAME=value word` a shell would run the word
@@ -72,13 +72,13 @@ def is_command(line: str) -> bool:
 @cache
 def _settings() -> frozenset[str]:
     """Every name by which a line may set something: flags, paths, variables, options of ours."""
-    found = {*map(option_of, OPTIONS), *by_harness()}
+    names = {*map(option_of, OPTIONS), *by_harness()}
     for knob in knobs().values():
         group = knob.bridge.rpartition(".")[0]
-        found |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge}
+        names |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge}
         for name in knob.older:
-            found |= {name, flag_named(name), f"{group}.{name}"}
-    return frozenset(found - {""})
+            names |= {name, flag_named(name), f"{group}.{name}"}
+    return frozenset(names - {""})
 
 
 @cache

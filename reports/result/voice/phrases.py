@@ -67,11 +67,11 @@ def _written() -> Iterator[str]:
 
 
 def _tables(folder: Traversable) -> Iterator[Traversable]:
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _tables(one)
-        elif one.name.endswith(".toml"):
-            yield one
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _tables(entry)
+        elif entry.name.endswith(".toml"):
+            yield entry
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -82,5 +82,5 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         yield from _texts((*value, *value.values()))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for part in value:
+            yield from _texts(part)

@@ -64,8 +64,8 @@ def _is_name(word: str, words: Collection[str]) -> bool:
     pieces = _PIECE.findall(word)
     if len(pieces) < 2 or len(word) > _LONGEST_NAME or "".join(pieces) != word or word[0] == "/":
         return False
-    for one in map(str.lower, filter(str.isalpha, pieces)):
-        if one not in words and not _is_slip(one, words):
+    for piece in map(str.lower, filter(str.isalpha, pieces)):
+        if piece not in words and not _is_slip(piece, words):
             return False
     return True
 

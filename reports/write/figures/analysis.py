@@ -35,8 +35,8 @@ def draw_analysis(area: Area, result: Result, head: Head = PLAIN) -> None:
     lower = area.height - _FOOT - high
     left, right = map(area.width.__mul__, _COLUMNS)
     if heat is not None:
-        said = [block for block in shown.of_kind(Sentence) if block.label in _OF_RANKS]
-        top += draw_sentences(area.across(top, lower - top), said) + APART
+        sentences = [block for block in shown.of_kind(Sentence) if block.label in _OF_RANKS]
+        top += draw_sentences(area.across(top, lower - top), sentences) + APART
     else:
         for bar in shown.of_kind(Bar):
             top += draw_bar(area.across(top, 1.2), bar) + APART

@@ -39,18 +39,18 @@ def draw_bar(area: Area, bar: Bar) -> float:
     room = area.width - inches(title, LARGE, bold=True) - 0.3
     area.note(area.width, 0.08, fitted(note, room, SMALL), ha="right")
     axes = area.across(0.27, _HIGH).axes()
-    left, others = 0.0, []
+    left, unlabelled = 0.0, []
     for piece in bar.pieces:
         width = piece.share * area.width
         fill(axes, (left, 0, width, _HIGH), piece.hue)
         if left:
             axes.plot([left, left], [0, _HIGH], color="white", linewidth=1.2)
         if not _label(area.part(left, 0.27, width, _HIGH), piece):
-            others.append(piece)
+            unlabelled.append(piece)
         left += width
     top = 0.27 + _HIGH + 0.16
-    if others:
-        return _legend(area, others, top)
+    if unlabelled:
+        return _legend(area, unlabelled, top)
     return top
 
 
@@ -106,9 +106,9 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
     """
     name, amount, share, mostly = row.cells
     colour = TONES[row.tone][0]
-    said, beside = cell_text(name), cell_text(mostly)
-    area.strong(0, top, said, color=colour)
-    left = inches(said, BODY, bold=True) + 0.15
+    name_text, beside = cell_text(name), cell_text(mostly)
+    area.strong(0, top, name_text, color=colour)
+    left = inches(name_text, BODY, bold=True) + 0.15
     if not isinstance(share, Quantity) or share.share is None:
         lines = cut(wrapped(beside, area.width - left - 0.2, SMALL), 2)
         for place, line in enumerate(lines):
@@ -125,7 +125,7 @@ def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> floa
 
 def draw_legend(area: Area, seen: Collection[Hue]) -> None:
     right = area.width
-    for hue in reversed([one for one in map(Hue, words_of("hue")) if one in seen]):
+    for hue in reversed([known for known in map(Hue, words_of("hue")) if known in seen]):
         name = words_of("hue")[hue]
         area.note(right, 0.08, name, ha="right")
         right -= inches(name, SMALL) + 0.18

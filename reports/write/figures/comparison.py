@@ -33,8 +33,8 @@ def draw_comparison(area: Area, compared: Compared, head: Head = PLAIN) -> None:
         draw_waterfall(area.part(0, top, left, lower - top - APART), compared, tables[0])
     else:
         left, right = 0.0, area.width
-    said: list[Block] = [block for block in shown.blocks if block not in tables]
-    draw_sentences(area.part(area.width - right, top, right, lower - top - APART), said)
+    rest: list[Block] = [block for block in shown.blocks if block not in tables]
+    draw_sentences(area.part(area.width - right, top, right, lower - top - APART), rest)
     _draw_steps(area.across(lower, _LOWER), compared)
 
 

@@ -41,13 +41,13 @@ def draw_frame(area: Area, page: Page, version: str) -> float:
     for headline in page.of_kind(Headline):
         top = _headline(area, headline, top)
     area.across(top, 0.01).axes().axhline(0.005, color=HAIR, linewidth=1)
-    made = harmless(f"moe-diag {version}")
-    area.note(area.width, bottom, made, ha="right")
+    maker = harmless(f"moe-diag {version}")
+    area.note(area.width, bottom, maker, ha="right")
     for block in page.of_kind(Command):
-        said = harmless(f"{block.said}  ")
-        area.note(0, bottom, said)
-        left = inches(said, SMALL)
-        room = area.width - left - inches(made, SMALL) - 0.3
+        command_text = harmless(f"{block.said}  ")
+        area.note(0, bottom, command_text)
+        left = inches(command_text, SMALL)
+        room = area.width - left - inches(maker, SMALL) - 0.3
         area.strong(left, bottom, fitted(block.line, room, SMALL, bold=True), SMALL)
     return top + APART
 
@@ -56,7 +56,7 @@ def _headline(area: Area, block: Headline, top: float) -> float:
     """The one number, the same in its unit, and beside both what is said; without a number that
     alone.
     """
-    tone, said = TONES[block.tone][0], capital(plain(block.said))
+    tone, statement = TONES[block.tone][0], capital(plain(block.said))
     area.strong(0, top, block.label, color=tone)
     top += 0.34
     if block.figure:
@@ -64,15 +64,15 @@ def _headline(area: Area, block: Headline, top: float) -> float:
         for words, size, colour in ((block.figure, _NUMBER, tone), (block.amount, HUGE, INK)):
             area.strong(left, top, words, size, color=colour, va="baseline")
             left += inches(words, size, bold=True) + _BESIDE
-        lines = cut(wrapped(said, area.width - left, LARGE), _LINES)
+        lines = cut(wrapped(statement, area.width - left, LARGE), _LINES)
         for place, line in enumerate(reversed(lines)):
             area.text(left, top - place * 0.24, line, LARGE, va="baseline")
         top += 0.3
     else:
         size = HUGE
-        if len(wrapped(said, area.width, size, bold=True)) > 1:
+        if len(wrapped(statement, area.width, size, bold=True)) > 1:
             size *= 0.8
-        for line in cut(wrapped(said, area.width, size, bold=True), _LINES):
+        for line in cut(wrapped(statement, area.width, size, bold=True), _LINES):
             area.strong(0, top, line, size)
             top += 0.36
     for line in cut(wrapped(" ".join(map(plain, block.under)), area.width, BODY), _LINES):

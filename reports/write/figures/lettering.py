@@ -74,13 +74,13 @@ def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list
 
 
 def _words(text: str) -> list[str]:
-    found = list[str]()
+    joined = list[str]()
     for word in filter(None, text.split(" ")):
-        if found and _UNIT.match(word):
-            found[-1] += f" {word}"
+        if joined and _UNIT.match(word):
+            joined[-1] += f" {word}"
         else:
-            found.append(word)
-    return found
+            joined.append(word)
+    return joined
 
 
 def cut(lines: Sequence[str], most: int) -> list[str]:

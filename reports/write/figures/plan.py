@@ -54,28 +54,28 @@ def draw_plan(area: Area, plan: Plan) -> None:
         if sum(each((*texts, title), "height")) > area.height - _TOP:
             break
         texts.append(title)
-    said = when(len(texts) == len(plan.steps), plain(plan.together))
-    left = beyond(plan.left_out + len(plan.steps), len(texts), "{} more: --full")
-    said = " ".join(filter(None, (said, left)))
-    beside = fitted(said, area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
+    below = when(len(texts) == len(plan.steps), plain(plan.together))
+    more = beyond(plan.left_out + len(plan.steps), len(texts), "{} more: --full")
+    below = " ".join(filter(None, (below, more)))
+    beside = fitted(below, area.width - (inches(plan.title, LARGE, bold=True) + 0.3), SMALL)
     area.note(area.width, 0.08, beside, ha="right")
     top = _TOP
-    for number, (step, one) in enumerate(zip(plan.steps, texts, strict=False), start=1):
-        _step(area.across(top, one.height), number, step, one)
-        top += one.height
+    for number, (step, step_texts) in enumerate(zip(plan.steps, texts, strict=False), start=1):
+        _step(area.across(top, step_texts.height), number, step, step_texts)
+        top += step_texts.height
 
 
 def _texts(step: Step, width: float, notes: int) -> _Texts:
     title = wrapped(plain(step.title), width - _saves_inches(step) - 0.5, BODY, bold=True)
-    said, code, letters = list[str](), list[str](), int((width - 0.3) / mono_inches(SMALL))
+    notes_lines, code, letters = list[str](), list[str](), int((width - 0.3) / mono_inches(SMALL))
     for note in step.notes[:notes]:
-        said += wrapped(plain(note), width - 0.3, SMALL)
-    for one in step.in_use:  # as the framework in use spells it; several settings share a line
-        if one.arm:
-            code.append(f"{one.name}:")
-        line = "  ".join(map(harmless, one.code.lines))
+        notes_lines += wrapped(plain(note), width - 0.3, SMALL)
+    for spelling in step.in_use:  # as the framework in use spells it; several settings share a line
+        if spelling.arm:
+            code.append(f"{spelling.name}:")
+        line = "  ".join(map(harmless, spelling.code.lines))
         code += textwrap.wrap(line, letters, break_on_hyphens=False)
-    return _Texts(tuple(title), tuple(code), tuple(said))
+    return _Texts(tuple(title), tuple(code), tuple(notes_lines))
 
 
 def _saves_inches(step: Step) -> float:

@@ -25,8 +25,8 @@ def draw_run(area: Area, merged: Merged, head: Head = PLAIN) -> None:
     heat = heat_of(merged.run, lambda place: plain(merged_name(merged, place)))
     if heat is not None:
         top = draw_heat(area, heat, top) + APART
-    said = [block for block in shown.blocks if not isinstance(block, Part)]
-    draw_sentences(area.across(top, area.height - top - _FOOT), said)
+    sentences = [block for block in shown.blocks if not isinstance(block, Part)]
+    draw_sentences(area.across(top, area.height - top - _FOOT), sentences)
 
 
 def heat_height(heat: Maps) -> float:
@@ -37,19 +37,21 @@ def draw_heat(area: Area, heat: Maps, top: float) -> float:
     area.strong(0, top + 0.05, "All ranks")
     area.note(_NAMES, top + 0.05, heat.of)
     top += _TITLE
-    each = (area.width - _NAMES) / heat.columns
-    shown = each * (0.94 if heat.columns <= _APART_UP_TO else 1.0)
-    for one in heat.maps:
-        area.text(0, top + _ROW / 2, one.name, BODY)
-        area.note(_NAMES - 0.15, top + _ROW / 2, one.range, ha="right")
+    column_width = (area.width - _NAMES) / heat.columns
+    shown = column_width * (0.94 if heat.columns <= _APART_UP_TO else 1.0)
+    for figure in heat.maps:
+        area.text(0, top + _ROW / 2, figure.name, BODY)
+        area.note(_NAMES - 0.15, top + _ROW / 2, figure.range, ha="right")
         axes = area.part(_NAMES, top, area.width - _NAMES, _ROW).axes()
-        (row,) = one.rows
-        colour = HUES[Hue(one.hue)].light
+        (row,) = figure.rows
+        colour = HUES[Hue(figure.hue)].light
         for place, shade in enumerate(row.shades):
             if shade:
-                left, alpha = place * each, float(shade)
+                left, alpha = place * column_width, float(shade)
                 axes.barh(_ROW / 2, shown, _ROW, left=left, color=colour, alpha=alpha)
         top += _ROW + _GAP
     for column, number in heat.ticks:
-        area.text(_NAMES + (column + 0.5) * each, top, number, SMALL, color=INK, ha="center")
+        area.text(
+            _NAMES + (column + 0.5) * column_width, top, number, SMALL, color=INK, ha="center"
+        )
     return top + _TICKS

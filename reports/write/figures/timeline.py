@@ -72,13 +72,13 @@ def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
     lanes = lanes_of(Stretch("", "", timeline, timeline))
     streams = those(lanes, kind="stream")
     busy = _busiest(streams, _STREAMS)
-    kept = [one for one in streams if one in busy]
-    drawn = [*_busiest(those(lanes, kind="calls"), 1), *those(lanes, kind="why"), *kept]
-    return drawn, len(streams) - len(kept)
+    busy_streams = [lane for lane in streams if lane in busy]
+    drawn = [*_busiest(those(lanes, kind="calls"), 1), *those(lanes, kind="why"), *busy_streams]
+    return drawn, len(streams) - len(busy_streams)
 
 
 def _busiest(lanes: Sequence[Drawn], most: int) -> list[Drawn]:
-    return sorted(lanes, key=lambda one: -sum(one.length_ns))[:most]
+    return sorted(lanes, key=lambda lane: -sum(lane.length_ns))[:most]
 
 
 def _draw_lane(area: Area, lane: Drawn, length_ns: int) -> None:
@@ -103,7 +103,7 @@ def pixels(lane: Drawn, length_ns: int, count: int) -> FloatArray:
     scale = count / length_ns
     begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
     end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, count)
-    hue = np.array([hue_at[one] for one in lane.key], dtype=np.int64)
+    hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
     first = np.minimum(begin.astype(np.int64), count - 1)
     last = np.minimum(end.astype(np.int64), count - 1)
     edges, busy = np.zeros((len(_HUES), count)), np.zeros((len(_HUES), count))

@@ -109,7 +109,9 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
     why = [block for block in page.blocks if block not in above]
     for fold in folds:  # all that was recorded, as a table that is seen at once
         if fold.id == _WHOLE:
-            why += (replace(one, title=fold.title) for one in fold.blocks if isinstance(one, Table))
+            why += (
+                replace(part, title=fold.title) for part in fold.blocks if isinstance(part, Table)
+            )
     strips, hues = strips_of(compared), set[str]()
     for strip in strips:
         for hue, *_ in strip.pieces:
@@ -131,7 +133,7 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
         "hues": {hue: name for hue, name in words_of("hue").items() if hue in hues},
         "why": why,
         "around": around,
-        "folds": [one for one in folds if one.id != _WHOLE],
+        "folds": [behind for behind in folds if behind.id != _WHOLE],
         "timelines": shown,
     }
     return assemble("comparison.html.j2", content, TIMELINE_SCRIPTS, (*STYLES, "comparison.css"))
@@ -193,9 +195,9 @@ def strips_of(compared: Compared) -> list[Strip]:
             times_ns[hue_of(row.row)] += row.mean_ns
         for hue in order:
             if (time_ns := times_ns[hue]) > 0:
-                said = f"{words_of('hue')[hue]}: {in_ms(time_ns)}"
+                title = f"{words_of('hue')[hue]}: {in_ms(time_ns)}"
                 drawn = length(left_ns / whole_ns), length(time_ns / whole_ns)
-                pieces.append((hue.value, *drawn, said))
+                pieces.append((hue.value, *drawn, title))
                 left_ns += time_ns
         strips.append(Strip(name, in_ms(side.step_ns), tuple(pieces)))
     return strips

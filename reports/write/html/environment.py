@@ -49,8 +49,8 @@ def assemble(template: str, content: Content, scripts: Sequence[str], styles: Se
         "base-uri 'none'; form-action 'none'"
     )
     page = environment().get_template(template)
-    said = page.render(content, policy=Markup(policy), style=Markup(style), script=Markup(script))
-    return said.rstrip() + "\n"
+    text = page.render(content, policy=Markup(policy), style=Markup(style), script=Markup(script))
+    return text.rstrip() + "\n"
 
 
 def embedded(data: object) -> str:
@@ -74,7 +74,7 @@ def harmless(value: object) -> object:
 
 @cache
 def environment() -> Environment:
-    found = Environment(
+    made = Environment(
         loader=PackageLoader("reports.write.html"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -82,10 +82,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"embedded": embedded, "length_of": length, "percent": percent}
-    found.tests["quantity"] = lambda cell: isinstance(cell, Quantity)
-    found.globals["pieces"] = pieces
-    return found
+    made.filters |= {"embedded": embedded, "length_of": length, "percent": percent}
+    made.tests["quantity"] = lambda cell: isinstance(cell, Quantity)
+    made.globals["pieces"] = pieces
+    return made
 
 
 def _asset(name: str) -> str:
@@ -156,11 +156,11 @@ class Marks:
 def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
     """Each piece, where it begins, and its label, which is empty where none fits."""
     ends, drawn = accumulate(each(bar.pieces, "share"), initial=0.0), []
-    for one, left in zip(bar.pieces, ends, strict=False):
-        label = f"{one.name} {percent(one.share)}"
-        if len(label) * _LETTER >= one.share:
-            label = when(one.share > _LABELLED, percent(one.share))
-        drawn.append((one, length(left), label))
+    for piece, left in zip(bar.pieces, ends, strict=False):
+        label = f"{piece.name} {percent(piece.share)}"
+        if len(label) * _LETTER >= piece.share:
+            label = when(piece.share > _LABELLED, percent(piece.share))
+        drawn.append((piece, length(left), label))
     return drawn
 
 

@@ -49,11 +49,11 @@ class Icicle:
 
 def icicle_of(rank: Rank) -> Icicle | None:
     """None where nothing waits for the host, or nothing is known of it."""
-    found = rank.addresses
-    if not found or not any(map(_levels, found.host_stacks)):
+    addresses = rank.addresses
+    if not addresses or not any(map(_levels, addresses.host_stacks)):
         return None
-    total_ns = found.host_starved_ns + found.host_blocking_ns
-    cells = tuple(_cells(found.host_stacks, total_ns, 0, 0.0))
+    total_ns = addresses.host_starved_ns + addresses.host_blocking_ns
+    cells = tuple(_cells(addresses.host_stacks, total_ns, 0, 0.0))
     if cells:
         return Icicle(max(each(cells, "row")) + 1, cells)
     return None
@@ -77,10 +77,10 @@ def _levels(one: HostStack) -> list[Level]:
 def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) -> Iterator[Cell]:
     """The cells of one row within their parent, largest first, each followed by those below it."""
     parts: dict[Level, list[HostStack]] = defaultdict(list)
-    for one in stacks:
-        levels = _levels(one)
+    for stack in stacks:
+        levels = _levels(stack)
         if row < len(levels):
-            parts[levels[row]].append(one)
+            parts[levels[row]].append(stack)
     for (name, hue), within in sorted(parts.items(), key=lambda part: -_ns(part[1])):
         width = _ns(within) / total_ns
         if width < _LEAST:
@@ -97,7 +97,7 @@ def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) ->
 
 
 def _ns(stacks: Sequence[HostStack]) -> int:
-    return sum(one.starved_ns + one.blocking_ns for one in stacks)
+    return sum(stack.starved_ns + stack.blocking_ns for stack in stacks)
 
 
 def _label(name: str, width: float) -> str:

@@ -101,8 +101,8 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     for step in steps.steps:
         if step.replayed and step.high is not None:
             replayed.append(([step.id], step.low, step.high, saving(step.low, step.high)))
-    for one in result.combined:
-        replayed.append(([*one.ids], *one.gain_frac, saving(*one.gain_frac)))
+    for together in result.combined:
+        replayed.append(([*together.ids], *together.gain_frac, saving(*together.gain_frac)))
     analysis = {
         "headline": headline(result),
         "bar": step_bar(result, rank),
@@ -121,13 +121,15 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
         return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
-    found = (
-        stretches(result.ranks, lambda one: places[index_of(result, one)]) if view.timelines else ()
+    drawn = (
+        stretches(result.ranks, lambda other: places[index_of(result, other)])
+        if view.timelines
+        else ()
     )
-    if not found:
+    if not drawn:
         return written(None)
     room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
-    return written(timelines(found, walls_of(result.ranks), grids_of(result.ranks), room))
+    return written(timelines(drawn, walls_of(result.ranks), grids_of(result.ranks), room))
 
 
 def write_run_html(merged: Merged, view: View, head: Head) -> str:
@@ -138,7 +140,7 @@ def write_run_html(merged: Merged, view: View, head: Head) -> str:
     first, *others = page.blocks
     content = {
         "headline": first,
-        "before": [one for one in others if not isinstance(one, Part)],
+        "before": [block for block in others if not isinstance(block, Part)],
         "blocks": page.of_kind(Part),
         "heat": heat_of(merged.run, name),
         "steps": step_maps_of(merged.run, name),
@@ -159,22 +161,23 @@ def walls_of(ranks: Sequence[Rank]) -> WallOf:
 
 def _tabs(result: Result, rank: Rank, steps: Plan, beside: Sequence[Items]) -> list[Tab]:
     """`beside`: what was refused, and what the guides choose."""
-    found = defaultdict[str, list[Block]](list)
-    found["summary"] += (*hang_lines(result), *warnings(result), *run_lines(result), steps)
+    tabs = defaultdict[str, list[Block]](list)
+    tabs["summary"] += (*hang_lines(result), *warnings(result), *run_lines(result), steps)
     for block in beside:
-        found["summary"].append(Fold(block.title, (replace(block, title=""),)))
-    found["summary"] += (next_command(result), _folded(evidence(result)))
-    found["kernels"] += kernel_lines(result)
+        tabs["summary"].append(Fold(block.title, (replace(block, title=""),)))
+    tabs["summary"] += (next_command(result), _folded(evidence(result)))
+    tabs["kernels"] += kernel_lines(result)
     parts = sorted(rank_parts(result, rank), key=lambda part: part.id != "kernels")
     parts += (*ranks_part(result), *witness_part(result), *snapshot_part(result), recording(result))
     for part in parts:
         tab = words_of("tab_of_part").get(part.id, "summary")
-        found[tab].append(_folded(part) if tab == "summary" else part)
-    others = [one for one in result.ranks if one is not rank]
-    for place, one in enumerate(others[: RANKS - 1], 1):
-        inner = tuple(_folded(part, f"-{place}") for part in rank_parts(result, one))
-        found["summary"].append(Fold(f"All of {called(result, one)}", inner, f"rank-{place}"))
-    return [(id, title, found[id]) for id, title in words_of("tab").items()]
+        tabs[tab].append(_folded(part) if tab == "summary" else part)
+    others = [rank_shown for rank_shown in result.ranks if rank_shown is not rank]
+    # the rank of the other tabs is one of `RANKS`
+    for place, other in enumerate(others[: RANKS - 1], 1):
+        inner = tuple(_folded(part, f"-{place}") for part in rank_parts(result, other))
+        tabs["summary"].append(Fold(f"All of {called(result, other)}", inner, f"rank-{place}"))
+    return [(id, title, tabs[id]) for id, title in words_of("tab").items()]
 
 
 def _folded(part: Part, place: str = "") -> Fold:

@@ -72,20 +72,20 @@ def heat_of(run: Run, called: Called) -> Maps | None:
     """A row a figure and a column a rank, of many ranks a column for several; None of one rank."""
     if len(run.ranks) < 2:
         return None
-    each = -(-len(run.ranks) // _MOST)
-    parts = [run.ranks[first : first + each] for first in range(0, len(run.ranks), each)]
+    width = -(-len(run.ranks) // _MOST)
+    parts = [run.ranks[first : first + width] for first in range(0, len(run.ranks), width)]
     names = []
     for part in parts:
         ends = map(called, (part[0].index, part[-1].index))
         names.append(" to ".join(dict.fromkeys(ends)))
     maps = tuple(_figure(names, parts, *figure) for figure in _OF_RANKS)
     by_rank = len(known_of(run.ranks, "rank")) == len(run.ranks)
-    of = "one column a rank" if each == 1 else f"one column for {each} ranks, the largest of them"
+    of = "one column a rank" if width == 1 else f"one column for {width} ranks, the largest of them"
     of += f", numbered {'by rank' if by_rank else 'from 0'}"
-    every, ticks = 1, []
-    while -(-len(parts) // every) > _TICKS:
-        every *= 2
-    for column in range(0, len(parts), every):  # of the first rank in it, else the place
+    tick_every, ticks = 1, []
+    while -(-len(parts) // tick_every) > _TICKS:
+        tick_every *= 2
+    for column in range(0, len(parts), tick_every):  # of the first rank in it, else the place
         first = parts[column][0]
         ticks.append((column, f"{known(first.rank) if by_rank else first.index}"))
     return Maps(maps, len(parts), of, 0, tuple(ticks))
@@ -112,20 +112,20 @@ def _figure(
     field: str,
     written: Callable[[float], str],
 ) -> Map:
-    """The largest of each column."""
+    """One figure as a row: the largest value of the ranks of each column."""
     values = [max(known_of(part, field), default=None) for part in parts]
-    there = [one for one in values if one is not None]
-    most = max(there, default=0) or 1
+    known_values = [known_value for known_value in values if known_value is not None]
+    most = max(known_values, default=0) or 1
     ends = "unknown"
-    if there:
-        low, ends = written(min(there)), written(max(there))
+    if known_values:
+        low, ends = written(min(known_values)), written(max(known_values))
         if low != ends:
             ends = f"{low.removesuffix(' ms')} to {ends}"
-    shades, said = [], []
+    shades, titles = [], []
     for who, value in zip(names, values, strict=True):
-        shades.append(optional("{:.3f}", value, lambda one: one / most))
-        said.append(f"{who}: {name} {told(value, written)}")
-    return Map(name, hue.value, ends, (Squares(tuple(shades), tuple(said)),))
+        shades.append(optional("{:.3f}", value, lambda figure: figure / most))
+        titles.append(f"{who}: {name} {told(value, written)}")
+    return Map(name, hue.value, ends, (Squares(tuple(shades), tuple(titles)),))
 
 
 _ROWS: Final = 32
@@ -141,7 +141,7 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
     if len(run.ranks) < 2 or not run.ranks[0].step_lengths_ns:
         return None
     shown, late = shown_ranks(run, _ROWS), known(run.late)
-    ranks = [Squares((), (), called(one.index), is_late(late, one)) for one in shown]
+    ranks = [Squares((), (), called(rank.index), is_late(late, rank)) for rank in shown]
     hue = Hue.COMMUNICATION
     if late is not None:
         hue = Hue(words_of("late_hue").get(late.cause, hue))
@@ -167,16 +167,18 @@ def _by_step(
     from_least: bool = False,
 ) -> Map:
     """`from_least`: no colour is the smallest value and not zero."""
-    there = [one for one in chain.from_iterable(values) if one is not None]
-    low, high = min(there, default=0), max(there, default=0)
+    known_ns = [value_ns for value_ns in chain.from_iterable(values) if value_ns is not None]
+    low, high = min(known_ns, default=0), max(known_ns, default=0)
     zero, rows = low if from_least else 0, []
     for rank, row in zip(ranks, values, strict=True):
-        shades, said = [], []
-        for place, one in enumerate(row, start=1):
-            shades.append(optional("{:.2f}", one, lambda ns: (ns - zero) / max(1, high - zero)))
-            if len(there) <= _TITLED:
-                said.append(f"{rank.name}, column {place}: {name} {told(one, in_ms)}")
-        rows.append(replace(rank, shades=tuple(shades), said=tuple(said)))
+        shades, titles = [], []
+        for place, waited_ns in enumerate(row, start=1):
+            shades.append(
+                optional("{:.2f}", waited_ns, lambda ns: (ns - zero) / max(1, high - zero))
+            )
+            if len(known_ns) <= _TITLED:
+                titles.append(f"{rank.name}, column {place}: {name} {told(waited_ns, in_ms)}")
+        rows.append(replace(rank, shades=tuple(shades), said=tuple(titles)))
     return Map(name, hue.value, f"{milliseconds(low)} to {in_ms(high)}", tuple(rows))
 
 
@@ -203,7 +205,7 @@ def pair_of(result: Result) -> Pair | None:
     if not run or len(run.ranks) < 2:
         return None
     shown = shown_ranks(run, _MOST)
-    rows = [dict(_pair_figures(result.ranks[one.index], one)) for one in shown]
+    rows = [dict(_pair_figures(result.ranks[rank.index], rank)) for rank in shown]
     largest = dict.fromkeys(rows[0], 0.0)
     for row in rows:
         for name, value in row.items():
@@ -218,25 +220,27 @@ def pair_of(result: Result) -> Pair | None:
             shares[-1].append(round((value or 0.0) / (largest[name] or 1.0), 4))
     # the late rank, or the one that others waited for the most; then one like it, that waited most
     places = late_places(run)
-    first = max(shown, key=lambda one: (one.index in places, one.caused_ns or 0))
-    second = max(shown, key=lambda one: (one is not first, one.group == first.group, one.waited_ns))
+    first = max(shown, key=lambda rank: (rank.index in places, rank.caused_ns or 0))
+    second = max(
+        shown, key=lambda rank: (rank is not first, rank.group == first.group, rank.waited_ns)
+    )
     chosen = (shown.index(first), shown.index(second))
-    names = tuple(plain(short_name(result, one.index)) for one in shown)
+    names = tuple(plain(short_name(result, rank.index)) for rank in shown)
     return Pair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))
 
 
 _TIMES: Final = "kernels, times those of ranks that do the same work"
 
 
-def _pair_figures(rank: Rank, one: RankInRun) -> Iterator[tuple[str, float | None]]:
+def _pair_figures(rank: Rank, in_run: RankInRun) -> Iterator[tuple[str, float | None]]:
     """What a mean step of a rank is made of; None where it is unknown."""
     steps, budget = max(1, len(rank.steps.used)), rank.budget_ns
     exposed_ns = known(budget.exposed_comm)
-    yield "step, ms", known(one.step_ns)
+    yield "step, ms", known(in_run.step_ns)
     yield "compute, ms", budget.compute / steps
     yield "exposed communication, ms", None if exposed_ns is None else exposed_ns / steps
     yield "exposed copies, ms", budget.exposed_copy / steps
     yield "nothing ran, ms", budget.idle / steps
-    yield "waited for others, ms", one.waited_ns
-    yield "others waited for it, ms", known(one.caused_ns)
-    yield _TIMES, known(one.device_factor)
+    yield "waited for others, ms", in_run.waited_ns
+    yield "others waited for it, ms", known(in_run.caused_ns)
+    yield _TIMES, known(in_run.device_factor)

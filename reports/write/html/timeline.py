@@ -50,8 +50,8 @@ def look(key: str) -> Look:
 
     Of an unknown key: that of its group, or grey.
     """
-    known = _looks()["looks"].get(key.removeprefix("idle."))
-    return known or _looks()["groups"].get(key.split(".")[0], Look("grey", "grid"))
+    own_look = _looks()["looks"].get(key.removeprefix("idle."))
+    return own_look or _looks()["groups"].get(key.split(".")[0], Look("grey", "grid"))
 
 
 _NAME: Final = 120
@@ -104,8 +104,8 @@ class _Shared:
     def data(self) -> Data:
         looks = []
         for key in self.looks:
-            named = (printable(title_of(key), _NAME), printable(key, _NAME))
-            looks.append((*named, *look(key), self.walls.get(key, "")))
+            titles = (printable(title_of(key), _NAME), printable(key, _NAME))
+            looks.append((*titles, *look(key), self.walls.get(key, "")))
         return {
             "looks": looks,
             "names": [printable(name, _NAME) for name in self.names],
@@ -117,10 +117,10 @@ class _Shared:
 def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
     firsts, others = list[Stretch](), list[Stretch]()
     for rank in ranks:
-        for one in rank.timelines:
-            if one.lanes:
-                (firsts if one is rank.timeline else others).append(
-                    Stretch(called(rank), step_words(one), one, rank.timeline)
+        for timeline in rank.timelines:
+            if timeline.lanes:
+                (firsts if timeline is rank.timeline else others).append(
+                    Stretch(called(rank), step_words(timeline), timeline, rank.timeline)
                 )
     return firsts + others
 
@@ -131,11 +131,11 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
         for row in rank.kernel_table.rows:
             if grid := grid_words(row.grid):
                 grids.setdefault(row.name, set()).add(grid)
-    return {name: one for name, (one, *others) in grids.items() if not others}
+    return {name: only for name, (only, *others) in grids.items() if not others}
 
 
 def timelines(
-    found: Sequence[Stretch],
+    drawable: Sequence[Stretch],
     walls: WallOf,
     grids: Mapping[str, str],
     room: int,
@@ -149,59 +149,60 @@ def timelines(
     """
     shared = _Shared(walls, grids)
     firsts = dict[str, Stretch]()
-    for one in found:
-        firsts.setdefault(one.place, one)
+    for stretch in drawable:
+        firsts.setdefault(stretch.place, stretch)
     first, *others = firsts.values()
     data, shared = _first(first, shared, room // 2 if others else room)
     drawn = [data]
     used = _size(drawn, shared)
     shown = {id_of(first)}
-    for place, one in enumerate(others):
+    for place, stretch in enumerate(others):
         part = max(0, room - used) // (len(others) - place)
         if part < _COARSE:
             break
         before = _size([], shared)
-        data, shared = _first(one, shared, part, before)
+        data, shared = _first(stretch, shared, part, before)
         drawn.append(data)
-        shown.add(id_of(one))
+        shown.add(id_of(stretch))
         used += len(json.dumps(data)) + _size([], shared) - before
-    for one in found[1:]:
-        if id_of(one) in shown:
+    for stretch in drawable[1:]:
+        if id_of(stretch) in shown:
             continue
         trial = shared.copy()
-        data = _data(one, lanes_of(one), trial)
+        data = _data(stretch, lanes_of(stretch), trial)
         used += len(json.dumps(data))
         if used + _size([], trial) - _size([], shared) > room:
             break
         drawn.append(data)
         shared = trial
-    left_out = len(found) - len(drawn)
-    said = f"{capital(first.step)}: {caption(lanes_of(first))}."
+    left_out = len(drawable) - len(drawn)
+    caption_text = f"{capital(first.step)}: {caption(lanes_of(first))}."
     if first.timeline.left_out:
-        said += f" {first.timeline.left_out:,} that begin later are left out."
+        caption_text += f" {first.timeline.left_out:,} that begin later are left out."
     if left_out:
         are = "is" if left_out == 1 else "are"
-        said += f" {counted(left_out, 'other step')} {are} left out to keep the page small."
+        caption_text += f" {counted(left_out, 'other step')} {are} left out to keep the page small."
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
-    return Shown(id, said, data, tuple(_tables(first)))
+    return Shown(id, caption_text, data, tuple(_tables(first)))
 
 
-def id_of(one: Stretch) -> tuple[str, str]:
-    return one.place, one.step
+def id_of(stretch: Stretch) -> tuple[str, str]:
+    return stretch.place, stretch.step
 
 
-def _first(one: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[Data, _Shared]:
+def _first(stretch: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[Data, _Shared]:
     """The longest activities of a stretch that fit; `before`: bytes of names and looks that stand
     already.
     """
-    lanes = lanes_of(one)
+    lanes = lanes_of(stretch)
     most = max(map(len, each(lanes, "at_ns")))
     while True:
         trial = shared.copy()
-        data = _data(one, [longest(lane, most) for lane in lanes], trial)
+        data = _data(stretch, [longest(lane, most) for lane in lanes], trial)
         size = _size([data], trial) - before
         if most <= _FEWEST or size <= room:
             return data, trial
+        # a tenth fewer at least, so that it ends where names take the room
         most = max(_FEWEST, int(most * min(0.9, room / size)))
 
 
@@ -209,12 +210,12 @@ def _size(drawn: list[Data], shared: _Shared) -> int:
     return len(json.dumps([drawn, shared.data()], separators=(",", ":")))
 
 
-def _data(one: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
-    timeline = one.timeline
-    left_out = sum(map(len, each(lanes_of(one), "at_ns"))) - sum(map(len, each(lanes, "at_ns")))
+def _data(stretch: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
+    timeline = stretch.timeline
+    left_out = sum(map(len, each(lanes_of(stretch), "at_ns"))) - sum(map(len, each(lanes, "at_ns")))
     return {
-        "place": one.place,
-        "step": one.step,
+        "place": stretch.place,
+        "step": stretch.step,
         "start_ns": str(timeline.start_ns),
         "length_ns": timeline.end_ns - timeline.start_ns,
         "left_out": timeline.left_out + left_out,
@@ -244,8 +245,8 @@ def step_words(timeline: Timeline) -> str:
     return f"{what}, {duration(timeline.end_ns - timeline.start_ns)}"
 
 
-def _tables(one: Stretch) -> Iterator[Table]:
-    lanes = lanes_of(one)
+def _tables(stretch: Stretch) -> Iterator[Table]:
+    lanes = lanes_of(stretch)
     for title, kind in (
         ("GPU activities, summed over streams", "stream"),
         ("Why no compute ran", "why"),
@@ -255,8 +256,8 @@ def _tables(one: Stretch) -> Iterator[Table]:
             for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
                 lengths.setdefault(key, []).append(length_ns)
         rows = []
-        for key, several in sorted(lengths.items(), key=lambda item: -sum(item[1])):
-            most, whole = milliseconds(max(several)), milliseconds(sum(several))
-            rows.append((Term(key.rpartition(".")[2]), f"{len(several):,}", whole, most))
+        for key, lengths_ns in sorted(lengths.items(), key=lambda item: -sum(item[1])):
+            most, whole = milliseconds(max(lengths_ns)), milliseconds(sum(lengths_ns))
+            rows.append((Term(key.rpartition(".")[2]), f"{len(lengths_ns):,}", whole, most))
         if rows:
-            yield shaped("activities", rows, title=f"{title}: {one.step}")
+            yield shaped("activities", rows, title=f"{title}: {stretch.step}")

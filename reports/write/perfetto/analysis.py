@@ -56,11 +56,14 @@ def moved(process: Process, to: OnClock) -> Process:
     tracks, counters = [], []
     for track in process.tracks:
         slices = [
-            replace(one, start_ns=to(one.start_ns), end_ns=to(one.end_ns)) for one in track.slices
+            replace(slice_, start_ns=to(slice_.start_ns), end_ns=to(slice_.end_ns))
+            for slice_ in track.slices
         ]
         tracks.append(replace(track, slices=slices))
-    for one in process.counters:
-        counters.append(Counter(one.name, [(to(at_ns), values) for at_ns, values in one.points]))
+    for counter in process.counters:
+        counters.append(
+            Counter(counter.name, [(to(at_ns), values) for at_ns, values in counter.points])
+        )
     return Process(process.name, tracks, counters)
 
 
@@ -69,12 +72,12 @@ def about_clocks(result: Result) -> Args:
         return {}
     source = "".join(each(run.clocks.by_rank[:1], "source")) or "own"
     fits = []
-    for one in run.clocks.by_rank:
+    for clock in run.clocks.by_rank:
         fits.append(
             {
-                "ranks": [*one.ranks],
-                "offset_ns": str(one.offset_ns),
-                "drift_ppm": one.drift_ppm,
+                "ranks": [*clock.ranks],
+                "offset_ns": str(clock.offset_ns),
+                "drift_ppm": clock.drift_ppm,
             }
         )
     return {"clock": source, "clock_residual_ns": known(run.clocks.residual_ns), "clock_fits": fits}
@@ -102,13 +105,15 @@ def write_perfetto(result: Result, detail: Detail) -> str:
         tracks = [*_own_tracks(result, place)]
         if place < shown:
             a2a, spans = rank.a2a, list[Slice]()
-            for one in a2a.spans if a2a else ():  # an unknown direction is no phase
+            for call in a2a.spans if a2a else ():  # an unknown direction is no phase
                 within = {
-                    "step": known(one.step),
-                    "layer": known(one.layer),
-                    "phase": known(one.phase),
+                    "step": known(call.step),
+                    "layer": known(call.layer),
+                    "phase": known(call.phase),
                 }
-                spans.append(Slice(one.start_ns, one.end_ns, name_of(one.kind), one.kind, within))
+                spans.append(
+                    Slice(call.start_ns, call.end_ns, name_of(call.kind), call.kind, within)
+                )
             tracks += (Track("expert all-to-all", spans), *step_tracks(rank.timelines, arrows))
         process = Process(_name(result, place), tracks, [*_counters(rank)])
         processes.append(moved(process, on_clock(fits[place])) if place in fits else process)
@@ -120,25 +125,25 @@ def write_perfetto(result: Result, detail: Detail) -> str:
         **about_clocks(result),
         "redaction": redaction_words(result.redacted),
         "ranks_without_streams": len(result.ranks) - shown,
-        "activities_left_out": [sum(each(one, "left_out")) for one in timelines],
-        "calls_and_ranges_left_out": [sum(each(one, "host_left_out")) for one in timelines],
+        "activities_left_out": [sum(each(of_rank, "left_out")) for of_rank in timelines],
+        "calls_and_ranges_left_out": [sum(each(of_rank, "host_left_out")) for of_rank in timelines],
     }
     return render_events(processes, about)
 
 
 def _name(result: Result, place: int) -> str:
     rank, late, fit = result.ranks[place], late_rank(result), fits_of(result).get(place)
-    said = f"{who(rank)} ({gpu_of(rank)}){optional(', process {}', rank.process)}"
+    name = f"{who(rank)} ({gpu_of(rank)}){optional(', process {}', rank.process)}"
     several = len(result.traces) > 1
     if several:
-        said += f", {rank.trace}"
+        name += f", {rank.trace}"
     if late and place in late.places:
-        said += f", late: {name_of(late.cause)}"
+        name += f", late: {name_of(late.cause)}"
     if several and fit is None:
-        said += ", own clock: its times cannot be compared with other ranks"
+        name += ", own clock: its times cannot be compared with other ranks"
     elif several and fit and fit.source is ClockSource.SESSION_START:
-        said += ", put in place by its session's start"
-    return said
+        name += ", put in place by its session's start"
+    return name
 
 
 def _verdict_tracks(result: Result) -> Iterator[Track]:
@@ -147,9 +152,9 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
         times += map(on_clock(fits.get(place)), chain.from_iterable(rank.windows_ns))
     start_ns, end_ns = min(times), max(times)
     yield verdict(headline(result), start_ns, end_ns, "verdict")
-    for wall in sorted(result.walls, key=lambda one: -(one.cost_frac or 0)):
+    for wall in sorted(result.walls, key=lambda judged: -(judged.cost_frac or 0)):
         cost = optional("at most {}", wall.cost_frac, percent) or "unknown"
-        fixes = [f"{one.id} {one.title}" for one in those(result.fixes, wall=wall.id)]
+        fixes = [f"{fix.id} {fix.title}" for fix in those(result.fixes, wall=wall.id)]
         args = {**lowered(wall), "next": fixes[:_FIXES]}
         name = name_of(wall.id)
         yield Track(name, [Slice(start_ns, end_ns, f"{name}: {cost}", wall.outcome, args)])
@@ -158,14 +163,16 @@ def _verdict_tracks(result: Result) -> Iterator[Track]:
 def _own_tracks(result: Result, place: int) -> Iterator[Track]:
     rank = result.ranks[place]
     for wall in result.walls:
-        seen = []
-        for one in wall.evidence:
-            if one.rank == place and one.start_ns is not None and one.end_ns is not None:
-                said = {**lowered(one), **span(one.start_ns, one.end_ns)}
-                seen.append(Slice(one.start_ns, one.end_ns, name_of(one.measure), wall.id, said))
-        yield Track(f"{name_of(wall.id)}: where to look", seen)
-    slow, steps = list[Slice](), [_step(one, "used") for one in rank.steps.used]
-    for dropped in sorted(rank.steps.dropped, key=lambda one: one.index not in rank.steps.slow):
+        marks = []
+        for proof in wall.evidence:
+            if proof.rank == place and proof.start_ns is not None and proof.end_ns is not None:
+                args = {**lowered(proof), **span(proof.start_ns, proof.end_ns)}
+                marks.append(
+                    Slice(proof.start_ns, proof.end_ns, name_of(proof.measure), wall.id, args)
+                )
+        yield Track(f"{name_of(wall.id)}: where to look", marks)
+    slow, steps = list[Slice](), [_step(step, "used") for step in rank.steps.used]
+    for dropped in sorted(rank.steps.dropped, key=lambda step: step.index not in rank.steps.slow):
         if dropped.index in rank.steps.slow:
             slow.append(_step(dropped, "slow"))
         else:
@@ -182,14 +189,14 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
         "masked_ns": known(rank.masked_ns),
         "hidden_comm_ns": known(rank.hidden_comm_ns),
     }
-    windows = [Slice(*one, "window", "window", whole) for one in rank.windows_ns]
+    windows = [Slice(*window_ns, "window", "window", whole) for window_ns in rank.windows_ns]
     yield Track("windows", windows)
 
 
-def _step(one: Step | Dropped, state: str, reason: str = "") -> Slice:
-    args = {"state": f"{state}{reason}", **span(one.start_ns, one.end_ns)}
-    name = f"step {one.index}, {state}{reason}"
-    return Slice(one.start_ns, one.end_ns, name, f"{state} step", args)
+def _step(step: Step | Dropped, state: str, reason: str = "") -> Slice:
+    args = {"state": f"{state}{reason}", **span(step.start_ns, step.end_ns)}
+    name = f"step {step.index}, {state}{reason}"
+    return Slice(step.start_ns, step.end_ns, name, f"{state} step", args)
 
 
 def _counters(rank: Rank) -> Iterator[Counter]:

@@ -60,7 +60,7 @@ def _step(name: str, side: Side) -> Track:
         "run": f"{gpu_of(side)}, {who(side)}",
         **span(timeline.start_ns, timeline.end_ns),
         "activities_left_out": timeline.left_out,
-        "mean_ns_by_row": {one.row: one.mean_ns for one in side.budget_rows},
+        "mean_ns_by_row": {row.row: row.mean_ns for row in side.budget_rows},
     }
-    said = f"{optional('step {}', timeline.step) or 'window'} of {name}"
-    return Track("step", [Slice(0, timeline.end_ns - timeline.start_ns, said, "step", where)])
+    label = f"{optional('step {}', timeline.step) or 'window'} of {name}"
+    return Track("step", [Slice(0, timeline.end_ns - timeline.start_ns, label, "step", where)])

@@ -14,6 +14,6 @@ _ORIGIN: Final = compiled(r'"origin_ns":\s?"(-?\d{1,19})"')
 
 def place_in(written: str, result: Result, moment: Moment) -> tuple[int, int]:
     """Begin and end of a moment in ns, as the written file counts them."""
-    to, found = on_clock(fits_of(result).get(moment.place)), _ORIGIN.search(written)
-    origin_ns = int(found[1]) if found else 0
+    to, origin = on_clock(fits_of(result).get(moment.place)), _ORIGIN.search(written)
+    origin_ns = int(origin[1]) if origin else 0
     return to(moment.start_ns) - origin_ns, to(moment.end_ns) - origin_ns

@@ -88,8 +88,8 @@ class Process:
 def verdict(first: Headline, start_ns: int, end_ns: int, category: str) -> Track:
     """The one sentence of a page over a stretch, and what it rests on."""
     name = f"{first.label}: {plain(first.whole)}"
-    said = {"because": [*map(plain, first.under)]}
-    return Track("verdict", [Slice(start_ns, end_ns, name, category, said)])
+    because = {"because": [*map(plain, first.under)]}
+    return Track("verdict", [Slice(start_ns, end_ns, name, category, because)])
 
 
 def span(start_ns: int, end_ns: int) -> Args:
@@ -106,8 +106,8 @@ def render_events(processes: Sequence[Process], about: Args) -> str:
     """
     times = list[int]()
     for process in processes:
-        for one in chain.from_iterable(each(process.tracks, "slices")):
-            times += (one.start_ns, one.end_ns)
+        for slice_ in chain.from_iterable(each(process.tracks, "slices")):
+            times += (slice_.start_ns, slice_.end_ns)
         for at_ns, _ in chain.from_iterable(each(process.counters, "points")):
             times.append(at_ns)
     fits = min(times, default=0) >= 0 and max(times, default=0) < _EXACT_NS
@@ -125,10 +125,10 @@ def microseconds(ns: int) -> str:
     a nanosecond from one time in 170. Such a time gets the digits of the next double, which loses
     none.
     """
-    sign, rest = ("-", -ns) if ns < 0 else ("", ns)
-    exact = f"{sign}{rest // 1000}.{rest % 1000:03d}"
+    sign, absolute_ns = ("-", -ns) if ns < 0 else ("", ns)
+    exact = f"{sign}{absolute_ns // 1000}.{absolute_ns % 1000:03d}"
     double = float(exact)
-    if rest >= _EXACT_NS or int(double * 1000.0) == ns:
+    if absolute_ns >= _EXACT_NS or int(double * 1000.0) == ns:
         return exact
     return repr(math.nextafter(double, math.copysign(math.inf, ns)))
 
@@ -139,21 +139,23 @@ def rows(slices: Iterable[Slice], nests: bool = False) -> list[list[Slice]]:
 
     Where they may nest, a row is also free for what lies within the slice that is open there.
     """
-    found = list[list[Slice]]()
+    placed = list[list[Slice]]()
     open_ends = list[list[int]]()
     outer_first = -1 if nests else 1
-    for one in sorted(slices, key=lambda one: (one.start_ns, outer_first * one.end_ns)):
-        for row, ends in zip(found, open_ends, strict=True):
-            while ends and ends[-1] <= one.start_ns:
+    for placed_slice in sorted(
+        slices, key=lambda slice_: (slice_.start_ns, outer_first * slice_.end_ns)
+    ):
+        for row, ends in zip(placed, open_ends, strict=True):
+            while ends and ends[-1] <= placed_slice.start_ns:
                 ends.pop()
-            if not ends or (nests and one.end_ns <= ends[-1]):
-                row.append(one)
-                ends.append(one.end_ns)
+            if not ends or (nests and placed_slice.end_ns <= ends[-1]):
+                row.append(placed_slice)
+                ends.append(placed_slice.end_ns)
                 break
         else:
-            found.append([one])
-            open_ends.append([one.end_ns])
-    return found
+            placed.append([placed_slice])
+            open_ends.append([placed_slice.end_ns])
+    return placed
 
 
 def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
@@ -166,8 +168,8 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
             name = track.name if place == 1 else f"{track.name} ({place})"
             yield _named(pid, tid, "thread_name", {"name": printable(name, _NAME)})
             yield _named(pid, tid, "thread_sort_index", {"sort_index": tid})
-            for one in row:
-                yield from _slice(pid, tid, one, origin_ns)
+            for slice_ in row:
+                yield from _slice(pid, tid, slice_, origin_ns)
     for counter in process.counters:
         head = f'{{"ph":"C","pid":{pid},"name":{_json(counter.name)}'
         for at_ns, values in counter.points:
@@ -177,18 +179,18 @@ def _process(pid: int, process: Process, origin_ns: int) -> Iterator[str]:
             yield f'{head},"ts":{microseconds(at_ns - origin_ns)},"args":{{{shown}}}}}'
 
 
-def _slice(pid: int, tid: int, one: Slice, origin_ns: int) -> Iterator[str]:
+def _slice(pid: int, tid: int, slice_: Slice, origin_ns: int) -> Iterator[str]:
     """A slice, and the ends of arrows at it: both bind to the slice that is open at its start."""
-    at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(one.start_ns - origin_ns)}'
-    length = microseconds(one.end_ns - one.start_ns)
-    name, category = _json(printable(one.name, _NAME)), _json(printable(one.category, _NAME))
-    args = optional(',"args":{}', one.args or None, _json)
+    at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(slice_.start_ns - origin_ns)}'
+    length = microseconds(slice_.end_ns - slice_.start_ns)
+    name, category = _json(printable(slice_.name, _NAME)), _json(printable(slice_.category, _NAME))
+    args = optional(',"args":{}', slice_.args or None, _json)
     yield f'{{"ph":"X",{at},"dur":{length},"name":{name},"cat":{category}{args}}}'
     at += ',"name":"launch","cat":"launch"'
-    for arrow in one.launches:
+    for arrow in slice_.launches:
         yield f'{{"ph":"s","id":{arrow},{at}}}'
-    if one.launched_by:
-        yield f'{{"ph":"f","bp":"e","id":{one.launched_by},{at}}}'
+    if slice_.launched_by:
+        yield f'{{"ph":"f","bp":"e","id":{slice_.launched_by},{at}}}'
 
 
 def _named(pid: int, tid: int, what: str, args: Args) -> str:
@@ -206,12 +208,12 @@ def _harmless(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return {
-            printable(key, _NAME): _harmless(one)
-            for key, one in value.items()
-            if one not in _NOTHING
+            printable(key, _NAME): _harmless(part)
+            for key, part in value.items()
+            if part not in _NOTHING
         }
     if isinstance(value, list | tuple):
-        return [_harmless(one) for one in value if one not in _NOTHING]
+        return [_harmless(part) for part in value if part not in _NOTHING]
     if isinstance(value, str):
         return printable(value, _TEXT)
     return value
@@ -234,18 +236,18 @@ def step_tracks(
     for timeline in timelines:
         at_ns = timeline.start_ns + moved_ns
         names = [printable(name, _NAME_WIDTH) for name in timeline.names]
-        called = {*chain.from_iterable(each(those(timeline.host, kind="calls"), "at_ns"))}
+        call_starts = {*chain.from_iterable(each(those(timeline.host, kind="calls"), "at_ns"))}
         launched = dict[int, list[int]]()
         for lane in timeline.lanes:
-            for one, launch_ns in _activities(timeline, names, lane, at_ns):
+            for activity, launch_ns in _activities(timeline, names, lane, at_ns):
                 if (
                     launch_ns is not None
-                    and launch_ns in called
-                    and launch_ns <= one.start_ns - at_ns
+                    and launch_ns in call_starts
+                    and launch_ns <= activity.start_ns - at_ns
                 ):
-                    one = replace(one, launched_by=next(arrows))
-                    launched.setdefault(launch_ns, []).append(one.launched_by)
-                streams.setdefault(lane.stream, []).append(one)
+                    activity = replace(activity, launched_by=next(arrows))
+                    launched.setdefault(launch_ns, []).append(activity.launched_by)
+                streams.setdefault(lane.stream, []).append(activity)
         for host in timeline.host:
             hosts.setdefault(host.thread, []).extend(_host(host, names, at_ns, launched))
         if reasons := timeline.reasons:
@@ -270,8 +272,8 @@ def _activities(
     columns = (lane.at_ns, lane.length_ns, lane.key, lane.name, launches)
     for offset_ns, length_ns, key, name, launch_ns in zip(*columns, strict=True):
         category, start_ns = timeline.keys[key], at_ns + offset_ns
-        said = names[name] if name >= 0 else category.partition(".")[2]
-        yield Slice(start_ns, start_ns + length_ns, said, category), known(launch_ns)
+        shown = names[name] if name >= 0 else category.partition(".")[2]
+        yield Slice(start_ns, start_ns + length_ns, shown, category), known(launch_ns)
 
 
 def _host(
@@ -283,5 +285,5 @@ def _host(
     for offset_ns, length_ns, name in zip(lane.at_ns, lane.length_ns, lane.name, strict=True):
         if lane.kind == "calls":
             arrows = tuple(launched.pop(offset_ns, ()))
-        said, start_ns = names[name] if name >= 0 else unnamed, at_ns + offset_ns
-        yield Slice(start_ns, start_ns + length_ns, said, category, launches=arrows)
+        shown, start_ns = names[name] if name >= 0 else unnamed, at_ns + offset_ns
+        yield Slice(start_ns, start_ns + length_ns, shown, category, launches=arrows)
