@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @keywords(Analysis)
-def analyze(asked: Analysis) -> Diagnosis:
+def analyze(request: Analysis) -> Diagnosis:
     """Diagnose one trace, or several of one run.
 
     `paths` are `.nsys-rep`, `.qdrep`, SQLite exports, or `.json[.gz]` of the PyTorch profiler,
@@ -44,11 +44,11 @@ def analyze(asked: Analysis) -> Diagnosis:
     """
     from diagnoser.running.pipeline import diagnose
 
-    return diagnose(asked)
+    return diagnose(request)
 
 
 @keywords(Check)
-def check_config(asked: Check) -> Diagnosis:
+def check_config(request: Check) -> Diagnosis:
     """Judge a configuration without a trace: is it legal, what does the workflow say, what to try.
 
     `path` is as `config` of `analyze`. `symptoms` is a JSON file of measurements by the document's
@@ -60,11 +60,11 @@ def check_config(asked: Check) -> Diagnosis:
     """
     from diagnoser.running.configuration import check_config as check
 
-    return check(asked)
+    return check(request)
 
 
 @keywords(Comparison)
-def compare(asked: Comparison) -> ComparisonResult:
+def compare(request: Comparison) -> ComparisonResult:
     """Compare two runs: is it really slower, by how much, where, and what changed that can explain
     it.
 
@@ -86,11 +86,11 @@ def compare(asked: Comparison) -> ComparisonResult:
     """
     from diagnoser.running.comparison import compare_sides
 
-    return compare_sides(asked)
+    return compare_sides(request)
 
 
 @keywords(FilesComparison)
-def compare_files(asked: FilesComparison) -> FilesResult:
+def compare_files(request: FilesComparison) -> FilesResult:
     """Compare two runs by their configurations and logs, without a trace.
 
     `base` and `new` are configurations as `path` of `check_config`, `base_log` and `new_log` what
@@ -104,7 +104,7 @@ def compare_files(asked: FilesComparison) -> FilesResult:
     """
     from diagnoser.running.files_compared import compare_files as compared
 
-    return compared(asked)
+    return compared(request)
 
 
 def load(path: "Place", redact: bool = True) -> Diagnosis | ComparisonResult | FilesResult:
@@ -152,7 +152,7 @@ def explain(word: str = "") -> str:
 
 
 @keywords(LayoutPlan)
-def plan(asked: LayoutPlan) -> LayoutsResult:
+def plan(request: LayoutPlan) -> LayoutsResult:
     """List the layouts of a model that fit some GPUs, the one to try first.
 
     `model` is a name, such as "Qwen3-30B-A3B", or a configuration as `path` of `check_config`,
@@ -165,4 +165,4 @@ def plan(asked: LayoutPlan) -> LayoutsResult:
     """
     from diagnoser.running.layouts import plan_layouts
 
-    return plan_layouts(asked)
+    return plan_layouts(request)

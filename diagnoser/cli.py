@@ -164,8 +164,8 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if "MOE_DIAG_TRACEBACK" in os.environ:
             traceback.print_exc()
-        if said := not_ours(error):
-            return _said(said, Exit.INPUT)
+        if cause := not_ours(error):
+            return _said(cause, Exit.INPUT)
         return _said(
             f"a bug of ours ({place_of_bug(error)}). Please report it with what the same command "
             "prints under MOE_DIAG_TRACEBACK=1.",

@@ -216,5 +216,5 @@ class LayoutsResult(Shown):
     """Everything that was found, typed: an unknown value is `traces.missing.Missing`."""
 
     def __repr__(self) -> str:
-        found = self.result
-        return f"<Layouts of {found.about} on {found.gpus} {found.gpu}: {len(found.layouts)}>"
+        plan = self.result
+        return f"<Layouts of {plan.about} on {plan.gpus} {plan.gpu}: {len(plan.layouts)}>"

@@ -60,20 +60,22 @@ def parts(result: Result) -> Rows:
 
 
 def ranks(result: Result) -> Rows:
-    in_run = {one.index: asdict(one) for one in result.run.ranks} if result.run else {}
+    in_run = {row.index: asdict(row) for row in result.run.ranks} if result.run else {}
     for place, rank in enumerate(result.ranks):
         buckets = {f"{name}_ns": ns for name, ns in asdict(rank.budget_ns).items()}
         waits = in_run.get(place, {})
-        kept = {name: waits.get(name) for name in ("waited_ns", "caused_ns", "device_factor")}
+        waiting = {name: waits.get(name) for name in ("waited_ns", "caused_ns", "device_factor")}
         steps = {"steps": len(rank.steps.used), "step_mean_ns": rank.steps.mean_ns}
-        yield {**_where(rank), "gpu": rank.gpu, **steps, **buckets, **kept}
+        yield {**_where(rank), "gpu": rank.gpu, **steps, **buckets, **waiting}
 
 
 def steps(result: Result) -> Rows:
     """Every recorded step of every rank, in order."""
     for rank in result.ranks:
-        left_out = {one.index: one.reason for one in rank.steps.dropped}
-        for step in sorted((*rank.steps.used, *rank.steps.dropped), key=lambda one: one.index):
+        left_out = {dropped.index: dropped.reason for dropped in rank.steps.dropped}
+        for step in sorted(
+            (*rank.steps.used, *rank.steps.dropped), key=lambda each_step: each_step.index
+        ):
             yield {
                 **_where(rank),
                 "step": step.index,
@@ -88,10 +90,10 @@ def steps(result: Result) -> Rows:
 def kernels(result: Result) -> Rows:
     """Kernels by name and grid, those with the most work of each rank first."""
     for rank in result.ranks:
-        for one in rank.kernel_table.rows:
-            grid = zip(("grid_x", "grid_y", "grid_z"), one.grid or (), strict=False)
-            mean_ns = one.work_ns / one.count if one.count else None
-            yield {**_where(rank), **asdict(one), **dict(grid), "mean_ns": mean_ns}
+        for row in rank.kernel_table.rows:
+            grid = zip(("grid_x", "grid_y", "grid_z"), row.grid or (), strict=False)
+            mean_ns = row.work_ns / row.count if row.count else None
+            yield {**_where(rank), **asdict(row), **dict(grid), "mean_ns": mean_ns}
 
 
 def walls(result: Result) -> Rows:
@@ -113,38 +115,38 @@ def timeline(result: Result) -> Rows:
     it.
     """
     for rank in result.ranks:
-        for one in rank.timelines:
-            for row in _spans(one):
-                yield {**_where(rank), "step": one.step, **row}
+        for shown in rank.timelines:
+            for row in _spans(shown):
+                yield {**_where(rank), "step": shown.step, **row}
 
 
-def _spans(one: Timeline) -> Rows:
+def _spans(shown: Timeline) -> Rows:
     def named(place: int) -> str | None:
         if place >= 0:
-            return one.names[place]
+            return shown.names[place]
         return None
 
-    for lane in one.lanes:
+    for lane in shown.lanes:
         launches = lane.launch_ns or (None,) * len(lane.at_ns)
         columns = zip(lane.at_ns, lane.length_ns, lane.key, lane.name, launches, strict=True)
         for at_ns, length_ns, key, name, launch_ns in columns:
             launched = known(launch_ns)
             yield {
-                "lane": "gpu", "stream": lane.stream, "key": one.keys[key], "name": named(name),
-                "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
-                "launch_ns": None if launched is None else one.start_ns + launched,
+                "lane": "gpu", "stream": lane.stream, "key": shown.keys[key], "name": named(name),
+                "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
+                "launch_ns": None if launched is None else shown.start_ns + launched,
             }  # fmt: skip
-    for host in one.host:
+    for host in shown.host:
         for at_ns, length_ns, name in zip(host.at_ns, host.length_ns, host.name, strict=True):
             yield {
                 "lane": host.kind, "thread": host.thread, "depth": host.depth, "name": named(name),
-                "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
+                "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
             }  # fmt: skip
-    if reasons := one.reasons:
+    if reasons := shown.reasons:
         for at_ns, length_ns, reason in zip(
             reasons.at_ns, reasons.length_ns, reasons.reason, strict=True
         ):
             yield {
                 "lane": "no_compute", "key": reasons.reasons[reason],
-                "start_ns": one.start_ns + at_ns, "length_ns": length_ns,
+                "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
             }  # fmt: skip

@@ -67,11 +67,11 @@ def answer_of(text: str, pointers: Texts) -> str:
 
 def _fitting(lines: list[str]) -> int:
     """How many lines an answer holds beside where they go on."""
-    left, kept = MESSAGE.value - PLACE.value, 0
-    for one in lines:
-        left -= len(printable(one, int(WIDTH.value)).encode()) + 1
-        kept += left > 0
-    return max(1, kept)
+    room_bytes, fitting = MESSAGE.value - PLACE.value, 0
+    for line in lines:
+        room_bytes -= len(printable(line, int(WIDTH.value)).encode()) + 1
+        fitting += room_bytes > 0
+    return max(1, fitting)
 
 
 @frozen
@@ -94,9 +94,9 @@ def answered(work: Callable[[], str]) -> Answer:
         )
 
 
-def refusal(said: str) -> Answer:
+def refusal(message: str) -> Answer:
     """An error, which may quote a file."""
-    return Answer(f"{DATA}{one_line(said)}", is_error=True)
+    return Answer(f"{DATA}{one_line(message)}", is_error=True)
 
 
 def place_of(name: str) -> Path:
@@ -140,14 +140,14 @@ class Tools:
         printed. steps: "A:B", recorded steps. about: facts that no file tells, such as {"gpu":
         "H100", "ep": 16, "core_version": "0.16.1"}.
         """
-        found = diagnoser.analyze(
+        diagnosis = diagnoser.analyze(
             [*map(place_of, paths)],
             config=of_known(place_of, config),
             log=of_known(place_of, log),
             steps=steps,
             about=about,
         )
-        return self._answer(found, "analysis")
+        return self._answer(diagnosis, "analysis")
 
     def compare(
         self,
@@ -178,12 +178,12 @@ class Tools:
             "about": about,
         }
         sides = _side_of("base", base, about), _side_of("new", new, about)
-        found: Shown
+        compared: Shown
         if (of_files := asked_of_files(*sides, typed)) is not None:
-            found = compare_files(of_files)
+            compared = compare_files(of_files)
         else:
-            found = diagnoser.compare(*sides, **typed)
-        return self._answer(found, "comparison")
+            compared = diagnoser.compare(*sides, **typed)
+        return self._answer(compared, "comparison")
 
     def check_config(
         self,
@@ -199,13 +199,13 @@ class Tools:
         it printed, also of one that failed. symptoms: a JSON file of measurements, or what analyze
         kept. about: facts that the file does not tell, as for analyze.
         """
-        found = diagnoser.check_config(
+        diagnosis = diagnoser.check_config(
             place_of(path),
             log=of_known(place_of, log),
             symptoms=of_known(place_of, symptoms),
             about=about,
         )
-        return self._answer(found, "configuration")
+        return self._answer(diagnosis, "configuration")
 
     def plan(
         self,
@@ -221,14 +221,14 @@ class Tools:
         model: a name such as "Qwen3-30B-A3B", or a configuration. gpus: how many. about: {"gpu":
         "H100"} says which; other facts as for analyze.
         """
-        found = diagnoser.plan(
+        layouts = diagnoser.plan(
             str(place_of(model)),
             gpus=gpus,
             seq_length=seq_length,
             global_batch=global_batch,
             about=about,
         )
-        return self._answer(found, "layouts")
+        return self._answer(layouts, "layouts")
 
     def explain(self, word: str, from_line: int = 1) -> str:
         """What a word of any answer means: a wall, a fix (COM-2), a measure, rule, setting or JSON
@@ -237,12 +237,12 @@ class Tools:
         from_line: where a longer text goes on, as the answer before says.
         """
         lines = diagnoser.explain(word).splitlines()
-        rest = lines[max(0, from_line - 1) :]
-        kept = _fitting(rest)
-        at = len(lines) - len(rest) + kept + 1
-        more = (f"Goes on: explain, from_line {at} of {len(lines)}.",) if kept < len(rest) else ()
+        tail = lines[max(0, from_line - 1) :]
+        fits = _fitting(tail)
+        at = len(lines) - len(tail) + fits + 1
+        more = (f"Goes on: explain, from_line {at} of {len(lines)}.",) if fits < len(tail) else ()
         return answer_of(
-            "\n".join(rest[:kept]), (*more, f"Whole: moe-diag explain {shlex.quote(word)}")
+            "\n".join(tail[:fits]), (*more, f"Whole: moe-diag explain {shlex.quote(word)}")
         )
 
     def kept_in(self) -> Path:
@@ -254,21 +254,21 @@ class Tools:
             raise not_writable(folder, error) from None
         return folder.resolve()
 
-    def _answer(self, found: Shown, kind: str) -> str:
-        kept = self._kept(found, kind)
-        shown = str(kept) if len(os.fsencode(kept)) <= PLACE.value else kept.name
+    def _answer(self, shown_result: Shown, kind: str) -> str:
+        file = self._kept(shown_result, kind)
+        shown = str(file) if len(os.fsencode(file)) <= PLACE.value else file.name
         report = f"moe-diag report {shlex.quote(shown)}"
         pointers = (
             f"Whole result (JSON, docs/json.md): {shown}",
             f"More: {report} --full | {report} -o page.html | moe-diag explain WORD",
         )
-        return answer_of(as_data(found.text()), pointers)
+        return answer_of(as_data(shown_result.text()), pointers)
 
-    def _kept(self, found: Shown, kind: str) -> Path:
+    def _kept(self, shown_result: Shown, kind: str) -> Path:
         """The file of the whole document, by its kind and what it holds: the same result has the
         same.
         """
-        text = render_json(encode(found.result)).encode()
+        text = render_json(encode(shown_result.result)).encode()
         digest = hashlib.sha256(text).hexdigest()[:16]
         path = self.kept_in() / f"{kind}-{digest}.json"
         try:

@@ -37,8 +37,10 @@ _KINDS: Final = {
 def _taken_by(tool: Tool) -> type[Struct]:
     hints = get_type_hints(tool)
     fields = [
-        (name, hints[name]) if one.default is Parameter.empty else (name, hints[name], one.default)
-        for name, one in signature(tool).parameters.items()
+        (name, hints[name])
+        if parameter.default is Parameter.empty
+        else (name, hints[name], parameter.default)
+        for name, parameter in signature(tool).parameters.items()
     ]
     return msgspec.defstruct(tool.__name__, fields, kw_only=True)
 
@@ -61,13 +63,15 @@ def arguments_of(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"{tool.__name__}: {_wrong(str(error))}. {takes}") from None
 
 
-def _wrong(said: str) -> str:
-    if lacks := _LACKS.match(said):
+def _wrong(message: str) -> str:
+    if lacks := _LACKS.match(message):
         return f"{lacks[1]} is missing"
-    if found := _EXPECTED.match(said):
-        wanted = " or ".join(_KINDS[one] for one in found["wanted"].split(" | ") if one != "null")
-        what = f"each value of {found['name']}" if found["inner"] else found["name"]
-        return f"{what} must be {wanted}, not {_KINDS[found['got']]}"
-    if "out of range" in said:
+    if mismatch := _EXPECTED.match(message):
+        wanted = " or ".join(
+            _KINDS[kind] for kind in mismatch["wanted"].split(" | ") if kind != "null"
+        )
+        what = f"each value of {mismatch['name']}" if mismatch["inner"] else mismatch["name"]
+        return f"{what} must be {wanted}, not {_KINDS[mismatch['got']]}"
+    if "out of range" in message:
         return "a number is too large"
     return "it is no such value"

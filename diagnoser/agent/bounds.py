@@ -47,20 +47,20 @@ def bounds_of(root: Path | None) -> Bounds:
             "the working folder is /, so that everything could be read. Type moe-diag mcp --root "
             "FOLDER, or --root / if that is meant."
         )
-    found = folder.stat()
-    return Bounds(folder.resolve(), found.st_dev, found.st_ino)
+    status = folder.stat()
+    return Bounds(folder.resolve(), status.st_dev, status.st_ino)
 
 
 def enter(bounds: Bounds) -> None:
     """Work in the root. Raises `InputError` where it is gone, or another folder is in its place."""
     try:
         os.chdir(bounds.root)
-        found = Path().stat()
+        status = Path().stat()
     except OSError as error:
         raise InputError(
             f"{bounds.root} cannot be read ({error.strerror}). Start moe-diag mcp again."
         ) from None
-    if (found.st_dev, found.st_ino) != (bounds.device, bounds.inode):
+    if (status.st_dev, status.st_ino) != (bounds.device, bounds.inode):
         raise InputError(f"{bounds.root} is another folder than before. Start moe-diag mcp again.")
 
 

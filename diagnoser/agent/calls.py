@@ -132,7 +132,6 @@ def _end(process: BaseProcess) -> None:
 def _work(
     pipe: Connection, folder: Path | None, bounds: Bounds, name: str, taken: dict[str, Any]
 ) -> None:
-    """All that the process of a call does."""
     os.setsid()  # Ctrl-C and a terminal that goes away are the server's
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt, OSError):

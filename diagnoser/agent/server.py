@@ -53,11 +53,11 @@ def server(tools: Tools, calls: "Calls") -> Any:
         for tool in tools.all()
     ]
 
-    async def list_tools(context: Any, asked: Any) -> Any:
+    async def list_tools(context: Any, request: Any) -> Any:
         return types.ListToolsResult(tools=offered)
 
-    async def call_tool(context: Any, asked: Any) -> Any:
-        answer = await calls.answer(asked.name, asked.arguments or {})
+    async def call_tool(context: Any, request: Any) -> Any:
+        answer = await calls.answer(request.name, request.arguments or {})
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
         )
@@ -121,9 +121,9 @@ async def _refuse(line: str, write: Any) -> None:
 
 def number_of(line: str) -> int | None:
     """The number of a request that cannot be read as a whole; None where it is not found."""
-    found = _FIRST_ID.match(line) or _LAST_ID.search(line[-_TAIL:])
-    if found:
-        return int(found[1])
+    match = _FIRST_ID.match(line) or _LAST_ID.search(line[-_TAIL:])
+    if match:
+        return int(match[1])
     return None
 
 

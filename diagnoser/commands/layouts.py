@@ -40,9 +40,9 @@ def plan(
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
     results = plan_results(Kind.LAYOUTS, want, [Path(model)])
     with progress_display() as progress:
-        found = diagnoser.plan(model, **asked.keywords, progress=progress)
-    write_results(found.result, results, want)
-    if not found.result.layouts:
+        layouts = diagnoser.plan(model, **asked.keywords, progress=progress)
+    write_results(layouts.result, results, want)
+    if not layouts.result.layouts:
         say("no layout fits (exit code 1)")
         return Exit.NO
     return Exit.DONE

@@ -46,5 +46,5 @@ def doctor(trace: Path, nsys: str | None = None, cache_dir: Place | None = None)
     from diagnoser.running.pipeline import examined
 
     with progress_display() as progress:
-        found = examined(trace, Analysis(trace, nsys=nsys, cache_dir=cache_dir, progress=progress))
-    show_page(found)
+        page = examined(trace, Analysis(trace, nsys=nsys, cache_dir=cache_dir, progress=progress))
+    show_page(page)

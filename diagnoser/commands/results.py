@@ -77,8 +77,8 @@ def merge(
     """
     from diagnoser.running.merging import merge_summaries
 
-    want, named = wanted(), [*(summaries or ()), *witness]
-    plan = plan_results(Kind.RUN, want, named or [Path("run")])
+    want, inputs = wanted(), [*(summaries or ()), *witness]
+    plan = plan_results(Kind.RUN, want, inputs or [Path("run")])
     run = merge_summaries(summaries or (), witness)
     write_results(run.result, plan, want)
     say_skipped(run.skipped)

@@ -64,7 +64,7 @@ def analyze(
 
     want, asked = wanted(), with_facts(asked, facts)
     files = traces_named(traces)
-    beside = [asked.keywords[one] for one in ("config", "log", "ranks")]
+    beside = [asked.keywords[option] for option in ("config", "log", "ranks")]
     plan = plan_results(Kind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
     if summary:
         from diagnoser.running.merging import check_folder, keep_summaries
@@ -140,7 +140,7 @@ def check_config(
     from diagnoser.running.inputs.facts import with_facts
 
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
-    beside = [asked.keywords[one] for one in ("log", "symptoms")]
+    beside = [asked.keywords[option] for option in ("log", "symptoms")]
     plan = plan_results(Kind.CONFIGURATION, want, [config], beside)
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
@@ -188,6 +188,7 @@ def compare(
     from diagnoser.running.comparison import check_comparison, compare_sides, sides_of
     from diagnoser.running.files_compared import asked_of_files
 
+    # a baseline is a kept result: what is held against it is no configuration
     if baseline is None and (of_files := asked_of_files(base, new, comparison.keywords)):
         return _compare_files(of_files, wanted())
     before, after = _base_and_new(base, new, baseline)
@@ -205,7 +206,6 @@ def compare(
 
 
 def _compare_files(asked: FilesComparison, want: Output) -> int:
-    """Compare configurations and logs."""
     from diagnoser.running.files_compared import compare_files
 
     given = map(path_of, (asked.new, asked.new_log, asked.base, asked.base_log))
@@ -218,11 +218,11 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
 
 def _ended(compared: "ComparisonResult | FilesResult", limit: str | None) -> int:
     """The exit code, which is explained where it is not 0, or a gate is not passed."""
-    code, gate, found = compared.exit_code, compared.gate, compared.result
+    code, gate, result = compared.exit_code, compared.gate, compared.result
     if gate is not None and gate.state != "passed":
         say(f"gate {limit} {gate.state}: {gate.because}")
     elif code:
-        say(f"{found.verdict.replace('_', ' ')} (exit code {code}): {found.because[0]}")
+        say(f"{result.verdict.replace('_', ' ')} (exit code {code}): {result.because[0]}")
     return code
 
 

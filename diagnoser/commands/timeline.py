@@ -51,17 +51,17 @@ def open(
 
     result = _result(source, redact, nsys, cache_dir)
     finding = at or result.verdict.wall
-    found = moment_of(result, finding) if finding else first_step(result)
+    event = moment_of(result, finding) if finding else first_step(result)
     written = write_perfetto(result, Detail.FIRST)
-    start_ns, end_ns = place_in(written, result, found)
-    rank = result.ranks[found.place]
+    start_ns, end_ns = place_in(written, result, event)
+    rank = result.ranks[event.place]
     where = f"{rank.trace}, GPU {rank.device}"
-    title = f"{base_name(source)}: {found.said}"
-    given = Handover(written, title, f"{found.said} ({where})", start_ns, end_ns, ui)
-    given.page()  # what is wrong with it is said before anything opens
+    title = f"{base_name(source)}: {event.said}"
+    handover = Handover(written, title, f"{event.said} ({where})", start_ns, end_ns, ui)
+    handover.page()  # what is wrong with it is said before anything opens
     is_nsys = any(one.name == rank.trace and recorded_by(one.kind) is NSYS for one in result.traces)
     clock = "as nsys' GUI counts it" if is_nsys else "on the recording's own clock"
-    show(f"{found.said}\n{where}: {seconds(found.start_ns)} to {seconds(found.end_ns)}, {clock}\n")
+    show(f"{event.said}\n{where}: {seconds(event.start_ns)} to {seconds(event.end_ns)}, {clock}\n")
     say(
         f"your browser loads Perfetto's page from {ui}. The trace is served on 127.0.0.1 and stays "
         f"here."
@@ -80,7 +80,7 @@ def open(
             say("no browser could be started here. Open the address above in one.")
 
     with until_taken:
-        is_taken = hand_over(given, opened)
+        is_taken = hand_over(handover, opened)
     if not is_taken:
         say("nobody opened the timeline; the trace is no longer served. Type the command again.")
         return Exit.NO

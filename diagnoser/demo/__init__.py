@@ -64,6 +64,6 @@ def _unpack_folder(folder: Path, data: bytes) -> None:
     from io import BytesIO
 
     with appearing(folder) as made, tarfile.open(fileobj=BytesIO(data)) as archive:
-        for one in archive.getmembers():
-            if (file := archive.extractfile(one)) is not None:
-                made.write_new(Path(one.name).name, file.read())
+        for member in archive.getmembers():
+            if (file := archive.extractfile(member)) is not None:
+                made.write_new(Path(member.name).name, file.read())

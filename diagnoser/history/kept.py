@@ -52,8 +52,8 @@ def baseline_document(name: str, store: Path | None = None) -> Document:
 
     Raises `UsageError` with the names there are, `InputError` for a file that is no history.
     """
-    kept = Store(history_file(store))
-    return kept.document(baseline_row(kept, name).id)
+    history = Store(history_file(store))
+    return history.document(baseline_row(history, name).id)
 
 
 def baseline_row(store: Store, name: str) -> Line:

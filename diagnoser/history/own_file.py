@@ -36,14 +36,14 @@ def why_not_read(path: Path) -> str | None:
     Raises `OSError` where its folder cannot be looked into.
     """
     with open_folder(path.parent) as folder:
-        found = folder.found(path.name)
-    if found is None:
+        status = folder.found(path.name)
+    if status is None:
         return None
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         return "it is a link"
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "it belongs to another user"
-    if is_own_file(found):
+    if is_own_file(status):
         return None
     return "the same file has another name elsewhere"
 
@@ -87,9 +87,10 @@ def is_of_tables(
     index = f"idx_{table}_{column}"
     wanted: set[tuple[str, str, str, str | None]] = set()
     for name, columns in tables.items():
-        first, *others = (f"{one} {_TYPES[kind]}" for one, kind in columns.items())
+        first, *others = (f"{field} {_TYPES[kind]}" for field, kind in columns.items())
         created = f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})"
         wanted.add(("table", name, name, _plain(created)))
+        # SQLite makes an index of its own for a primary key that is no integer
         if next(iter(columns.values())) is not int:
             wanted.add(("index", f"sqlite_autoindex_{name}_1", name, None))
     wanted.add(

@@ -84,8 +84,8 @@ def history_file(given: Path | None, environment: Mapping[str, str] = os.environ
     """The file given, else `$MOE_DIAG_HISTORY`, else the one in the user's data folder."""
     if given is not None:
         return given
-    if named := environment.get("MOE_DIAG_HISTORY"):
-        return Path(named)
+    if typed := environment.get("MOE_DIAG_HISTORY"):
+        return Path(typed)
     data = Path(environment.get("XDG_DATA_HOME", ""))
     if not data.is_absolute():  # as the XDG base directories say: a relative one is to be ignored
         data = Path("~/.local/share").expanduser()

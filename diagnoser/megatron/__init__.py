@@ -103,9 +103,9 @@ def _worker(requests: Sequence[Request], python: str) -> Iterator[_Lines]:
     assert process.stdin is not None
     assert process.stdout is not None
     lines: _Lines = queue.SimpleQueue()
-    told = json.dumps([*map(asdict, requests)])
+    text = json.dumps([*map(asdict, requests)])
     threads = [
-        threading.Thread(target=_tell, args=(process.stdin, told), daemon=True),
+        threading.Thread(target=_tell, args=(process.stdin, text), daemon=True),
         threading.Thread(target=_listen, args=(process.stdout, lines), daemon=True),
     ]
     try:
@@ -120,9 +120,9 @@ def _worker(requests: Sequence[Request], python: str) -> Iterator[_Lines]:
             thread.join()
 
 
-def _tell(stdin: IO[str], told: str) -> None:
+def _tell(stdin: IO[str], text: str) -> None:
     with suppress(OSError), stdin:  # it may be gone before it has read all
-        stdin.write(told)
+        stdin.write(text)
 
 
 def _listen(stdout: IO[str], lines: _Lines) -> None:

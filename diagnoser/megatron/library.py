@@ -90,7 +90,10 @@ class Library:
         self._versions = import_module("packaging.version")
         self._enums = import_module("megatron.core.transformer.enums")
         self._plain, self._mla = config.TransformerConfig, config.MLATransformerConfig
-        self._known = {one: frozenset(one.__dataclass_fields__) for one in (self._plain, self._mla)}
+        self._known = {
+            config_class: frozenset(config_class.__dataclass_fields__)
+            for config_class in (self._plain, self._mla)
+        }
 
     def unknown(self, request: Request) -> Texts:
         """Fields of the request that this version lacks; those left as they are by default do not
@@ -98,12 +101,12 @@ class Library:
         """
         fields = self._spelled(request)
         known, sometimes = self._known[self._config_class(fields)], core_fields().sometimes
-        found = []
+        lacking = []
         for name, value in fields.items():
             is_default = name in sometimes and value == sometimes[name].default
             if name not in known and value not in (None, False, (), [], "") and not is_default:
-                found.append(name)
-        return tuple(found)
+                lacking.append(name)
+        return tuple(lacking)
 
     def build(self, request: Request) -> Any:
         """The configuration object. Raises what the library raises."""
@@ -127,9 +130,9 @@ class Library:
                 version = self._versions.Version(te_version)
                 undo.enter_context(mock.patch.object(self._utils, "_te_version", version))
                 for (module, since), names in _FUSED.items():
-                    found = _never_called if numbers(te_version) >= numbers(since) else None
+                    stand_in = _never_called if numbers(te_version) >= numbers(since) else None
                     for name in names:
-                        undo.enter_context(_named(module, name, found))
+                        undo.enter_context(_named(module, name, stand_in))
             if PYTORCH in there and hasattr(self._utils, "_torch_version"):
                 newest = self._versions.Version(NEWEST)
                 undo.enter_context(mock.patch.object(self._utils, "_torch_version", newest))
@@ -193,12 +196,12 @@ def _flags() -> list[tuple[str, str]]:
     """Where megatron-core keeps that a package is not here: HAVE_TE, HAVE_FLASHINFER, and others so
     named.
     """
-    found = []
-    for named, module in sys.modules.items():
-        for name, value in vars(module).items() if named.startswith("megatron.") else ():
+    flags = []
+    for module_name, module in sys.modules.items():
+        for name, value in vars(module).items() if module_name.startswith("megatron.") else ():
             if name.startswith("HAVE_") and value is False:
-                found.append((module.__name__, name))
-    return found
+                flags.append((module.__name__, name))
+    return flags
 
 
 def _never_called(*given: object) -> None:
@@ -284,9 +287,9 @@ def _no_gpu(torch: ModuleType) -> Iterator[None]:
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            named = kwargs or {}
-            on_cuda = str(named.get("device")).startswith("cuda")
-            return func(*args, **named | ({"device": meta} if on_cuda else {}))
+            by_keyword = kwargs or {}
+            on_cuda = str(by_keyword.get("device")).startswith("cuda")
+            return func(*args, **by_keyword | ({"device": meta} if on_cuda else {}))
 
     with ExitStack() as undo:
         for name, stand_in in stand_ins.items():

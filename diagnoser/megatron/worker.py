@@ -38,8 +38,8 @@ def main() -> None:
     try:
         library = Library()
     except Exception as error:
-        told = raised(error)
-        _write(out, {"absent": failure(told.error, told.message, told.place, {})})
+        cause = raised(error)
+        _write(out, {"absent": failure(cause.error, cause.message, cause.place, {})})
         return
     _write(out, {"version": library.version})
     for request in requests:
@@ -63,8 +63,8 @@ def answers(library: Library, request: Request) -> Iterator[Answer]:
     yield first
     if first.answer in ("ok", "needs"):
         # Which Transformer Engine there is was the other tier's matter.
-        told = request if request.te_version else replace(request, te_version=NEWEST)
-        yield _answer(library, told, "layer", layer)
+        asked_of_layer = request if request.te_version else replace(request, te_version=NEWEST)
+        yield _answer(library, asked_of_layer, "layer", layer)
     else:
         yield not_checked(
             "layer",
@@ -87,32 +87,32 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
         except Exception as error:
             return raised(error)
 
-    told, lacking = _packages(request)
-    first = tried(told)
+    assumed, lacking = _packages(request)
+    first = tried(assumed)
     if not isinstance(first, Raised):
         return accepted(request, tier, library.version, first)
-    last = tried((*told, *lacking))
+    last = tried((*assumed, *lacking))
     if isinstance(last, Raised):
         return _failed(
             request, tier, library.version, last if first.refuses or last.refuses else first
         )
     for package in lacking:
-        others = tuple(one for one in lacking if one != package)
-        if not isinstance(tried((*told, *others)), Raised):
+        others = tuple(name for name in lacking if name != package)
+        if not isinstance(tried((*assumed, *others)), Raised):
             lacking = others
     return needs(request, tier, library.version, lacking)
 
 
 def _packages(request: Request) -> tuple[Texts, Texts]:
     """What the run is known to have, and what else this host may lack of it."""
-    told = FLEX_PACKAGES if request.flex_package else ()
+    known = FLEX_PACKAGES if request.flex_package else ()
     others = (
         *FLEX_PACKAGES,
         PYTORCH,
         PACKAGES,
         *(() if request.te_version else (TRANSFORMER_ENGINE,)),
     )
-    return told, tuple(one for one in others if one not in told)
+    return known, tuple(package for package in others if package not in known)
 
 
 def _failed(request: Request, tier: Tier, version: str, by: Raised) -> Answer:

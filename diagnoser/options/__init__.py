@@ -57,11 +57,11 @@ def rows() -> Mapping[str, Row]:
     """By parameter, or `command.parameter` where it is that command's alone, in the order of the
     help.
     """
-    found = dict[str, Row]()
-    for title, several in by_title().items():
-        for name, row in several.items():
-            found[name] = replace(row, title=title)
-    return found
+    rows_by_name = dict[str, Row]()
+    for title, rows_of_title in by_title().items():
+        for name, row in rows_of_title.items():
+            rows_by_name[name] = replace(row, title=title)
+    return rows_by_name
 
 
 @cache
@@ -106,7 +106,7 @@ def patches(incomplete: str) -> list[str]:
 
 
 def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
-    return [one for one in dict.fromkeys(words) if one.startswith(incomplete)]
+    return [word for word in dict.fromkeys(words) if word.startswith(incomplete)]
 
 
 COMPLETED: Final = {"explain": explain_words, "scenarios": scenarios, "patches": patches}

@@ -44,22 +44,22 @@ def command(
     """
 
     def made(function: Command) -> Command:
-        listed, requests = list[Parameter](), dict[str, tuple[type, list[str]]]()
-        for name, one in signature(function, eval_str=True).parameters.items():
-            if get_origin(one.annotation) is partial:
-                (request,) = get_args(one.annotation)
-                taken = [one for one in _options_of(request) if one.name not in lacks]
+        parameters, requests = list[Parameter](), dict[str, tuple[type, list[str]]]()
+        for name, parameter in signature(function, eval_str=True).parameters.items():
+            if get_origin(parameter.annotation) is partial:
+                (request,) = get_args(parameter.annotation)
+                taken = [option for option in _options_of(request) if option.name not in lacks]
                 requests[name] = request, each(taken, "name")
-                listed += taken
+                parameters += taken
             else:
-                listed.append(one)
+                parameters.append(parameter)
         keys = {}
-        for one in listed:
-            own = f"{function.__name__}.{one.name}"
-            keys[one.name] = own if own in rows() else one.name
+        for parameter in parameters:
+            own = f"{function.__name__}.{parameter.name}"
+            keys[parameter.name] = own if own in rows() else parameter.name
         if requests:
             places = [*rows(), _OF_THE_RUN]
-            listed.sort(key=lambda one: places.index(keys[one.name]))
+            parameters.sort(key=lambda option: places.index(keys[option.name]))
 
         def called(**typed: Any) -> int | None:
             typed.pop("help_all", None)
@@ -76,35 +76,34 @@ def command(
             return function(**typed)
 
         shown = list[Parameter]()
-        for one in listed:
+        for parameter in parameters:
             shown += (
                 _of_the_run(keys)
-                if one.name == _OF_THE_RUN
-                else [_typed(one, rows()[keys[one.name]], of)]
+                if parameter.name == _OF_THE_RUN
+                else [_typed(parameter, rows()[keys[parameter.name]], of)]
             )
         if len(shown) > MOST:
             shown.append(_parameter("help_all", False, HelpAll))
         called.__name__, called.__doc__ = function.__name__, function.__doc__
         called.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-        called.__annotations__ = {one.name: one.annotation for one in shown}
+        called.__annotations__ = {option.name: option.annotation for option in shown}
         return called
 
     return made
 
 
 def _options_of(request: type) -> Iterator[Parameter]:
-    for name, one in signature(request, eval_str=True).parameters.items():
+    for name, parameter in signature(request, eval_str=True).parameters.items():
         if name == _OF_THE_RUN or (name in rows() and rows()[name].title != ARGUMENTS):
-            yield one
+            yield parameter
 
 
 def _parameter(name: str, default: object, annotation: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _typed(one: Parameter, row: Row, of: Kind) -> Parameter:
-    """A parameter as the parser takes it."""
-    kind, default = one.annotation, one.default
+def _typed(parameter: Parameter, row: Row, of: Kind) -> Parameter:
+    kind, default = parameter.annotation, parameter.default
     if row.kind:
         kind, default = typed_as(row, of)
     shared: dict[str, Any] = {"help": row.help, "autocompletion": COMPLETED.get(row.words)}
@@ -112,15 +111,14 @@ def _typed(one: Parameter, row: Row, of: Kind) -> Parameter:
         info = typer.Argument(metavar=row.takes, readable=False, show_default=False, **shared)
     else:
         takes = row.takes or "|".join(_choices(kind)) or None
-        flags = row.flags or (f"--{one.name.replace('_', '-')}",)
+        flags = row.flags or (f"--{parameter.name.replace('_', '-')}",)
         info = typer.Option(
             *flags, metavar=takes, show_default=row.shows_default, min=row.least, **shared
         )
-    return _parameter(one.name, default, Annotated[kind, info])
+    return _parameter(parameter.name, default, Annotated[kind, info])
 
 
 def _choices(kind: Any) -> list[str]:
-    """The words of a type that lists them."""
     if inside := get_args(kind):
         return next(filter(None, map(_choices, inside)), [])
     if issubclass(kind, Enum):

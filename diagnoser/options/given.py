@@ -48,9 +48,9 @@ def near_word(word: str, known: Iterable[str]) -> str:
     known = [*known]
     if word in known:
         return word
-    for one in known:
-        if one.startswith(f"{word}_"):
-            return one
+    for known_word in known:
+        if known_word.startswith(f"{word}_"):
+            return known_word
     return nearest(word, known)
 
 
@@ -142,10 +142,10 @@ def given_from(about: Mapping[str, object]) -> Any:
     from heuristics.config.about import Given
 
     kinds = {field: _of_its_kind(field, value) for field, value in about.items()}
-    told = {
+    facts = {
         field: _that_can_be(field, value) for field, value in kinds.items() if value is not None
     }
-    return Given(**told)  # type: ignore[arg-type]
+    return Given(**facts)  # type: ignore[arg-type]
 
 
 def gate_frac(text: str) -> float:
@@ -167,7 +167,7 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
     from heuristics.comparison.expected import Prediction
     from heuristics.fixes.catalogue import CATALOGUE
 
-    found = {}
+    by_fix = {}
     for text in texts:
         match = _EXPECTED.fullmatch(text)
         if match is None:
@@ -181,10 +181,10 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
                 f"--expect {text}: there is no fix {fix}. Type one such as {near}: moe-diag "
                 f"explain {near}"
             )
-        if fix in found:
+        if fix in by_fix:
             raise UsageError(f"--expect names {fix} twice. Give one gain a fix")
         if match["unit"] == "%":
-            found[fix] = Prediction(fix, None, float(number / 100))
+            by_fix[fix] = Prediction(fix, None, float(number / 100))
         else:
-            found[fix] = Prediction(fix, round(number * _NS[match["unit"]]), None)
-    return tuple(found.values())
+            by_fix[fix] = Prediction(fix, round(number * _NS[match["unit"]]), None)
+    return tuple(by_fix.values())

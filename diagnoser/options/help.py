@@ -54,8 +54,8 @@ class Group(TyperGroup):
         if _ALL not in ctx.meta:
             return super().get_help(ctx)
         texts = []
-        for name, one in self.commands.items():
-            texts.append(type(ctx)(one, parent=ctx, info_name=name).get_help())
+        for name, command in self.commands.items():
+            texts.append(type(ctx)(command, parent=ctx, info_name=name).get_help())
         return "\n\n".join(texts)
 
 
@@ -79,9 +79,9 @@ class GroupedCommand(TyperCommand):
         for title in by_title():
             is_whole = not short or title == ARGUMENTS
             records = []
-            for one in params:
-                if _title(one) == title and (is_whole or _is_first(one.name)):
-                    records.append(_record(ctx, one, short))
+            for param in params:
+                if _title(param) == title and (is_whole or _is_first(param.name)):
+                    records.append(_record(ctx, param, short))
             if records:
                 if is_whole:
                     formatter.write_paragraph()
@@ -105,7 +105,7 @@ def _record(ctx: Any, param: Any, short: bool) -> tuple[str, str]:
         return f"{flags} FORMAT", choices
     if not short:
         return typed, help
-    first = _SENTENCE.sub(lambda found: found[1] or "", help)
+    first = _SENTENCE.sub(lambda match: match[1] or "", help)
     return typed, first if " " in first else help.removesuffix(".")
 
 
@@ -125,7 +125,7 @@ def _is_first(name: Any) -> bool:
 
 @cache
 def _options() -> Mapping[str, Row]:
-    """By their names alone."""
+    """Options by their names, whichever command they are of."""
     return {key.rpartition(".")[2]: row for key, row in rows().items() if row.title != ARGUMENTS}
 
 

@@ -158,24 +158,24 @@ def path_of(given: Place | None) -> Path | None:
     return of_known(Path, given)
 
 
-def reading_of(asked: Analysis | Comparison) -> "ReadOptions":
+def reading_of(request: Analysis | Comparison) -> "ReadOptions":
     """How traces are read. Raises `UsageError` for a reader that there is not."""
     from traces.formats.open import ReadOptions
     from traces.formats.readers import reader_named
 
-    return ReadOptions(asked.nsys, path_of(asked.cache_dir), reader_named(asked.reader))
+    return ReadOptions(request.nsys, path_of(request.cache_dir), reader_named(request.reader))
 
 
-def gate_asked(asked: OfTwoRuns) -> "Asked | None":
+def gate_asked(request: OfTwoRuns) -> "Asked | None":
     """The gate, None without a limit. Raises `UsageError` for an answer that is none, or is of no
     gate.
     """
     from heuristics.comparison.gate import Asked
     from heuristics.result.gate import GateAnswer
 
-    limit, answers = asked.gate, dict[str, Any]()
+    limit, answers = request.gate, dict[str, Any]()
     for field in ("undecided", "not_comparable"):
-        text, flag = getattr(asked, field), f"--{field.replace('_', '-')}"
+        text, flag = getattr(request, field), f"--{field.replace('_', '-')}"
         if text is None:
             continue
         if text not in get_args(GateAnswer):
@@ -217,8 +217,8 @@ def _kinds_against(value: object, hint: Any) -> list[str]:
     a text.
     """
     hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    kinds = {get_origin(one) or one for one in hints}
-    named = {*kinds}
+    kinds = {get_origin(kind) or kind for kind in hints}
+    kinds_named = {*kinds}
     if Progress in kinds:  # whatever can be called
         return []
     is_number = hasattr(value, "__index__") and not isinstance(value, bool)
@@ -230,7 +230,7 @@ def _kinds_against(value: object, hint: Any) -> list[str]:
         kinds -= {Sequence, Iterable}
     if isinstance(value, tuple(kinds)):
         return []
-    return [words for kind, words in _KINDS.items() if kind in named] or ["of another kind"]
+    return [words for kind, words in _KINDS.items() if kind in kinds_named] or ["of another kind"]
 
 
 def _meant(unknown: str, value: object, known: Collection[str]) -> str:
@@ -276,16 +276,16 @@ def made_again(
 ) -> str:
     """The line of a request; `more`: options that are none of its fields, which come first."""
     given = {**more}
-    for one in fields(asked):
-        value: Any = getattr(asked, one.name)
+    for item in fields(asked):
+        value: Any = getattr(asked, item.name)
         value = tuple(value) if isinstance(value, list) else value
-        row = rows().get(one.name)
-        if row is None or row.title == ARGUMENTS or not row.is_repeated or value == one.default:
+        row = rows().get(item.name)
+        if row is None or row.title == ARGUMENTS or not row.is_repeated or value == item.default:
             continue
         if value is False:
             given[row.flags[0].partition("/")[2]] = True
         else:
-            given[f"--{one.name.replace('_', '-')}"] = Path(value) if row.kind == "file" else value
+            given[f"--{item.name.replace('_', '-')}"] = Path(value) if row.kind == "file" else value
     return command_line(command, files, given, asked.about, asked.redact)
 
 
@@ -305,11 +305,11 @@ def command_line(
     """
     words = ["moe-diag", command, *(path_words(path, redact) for path in files)]
     for option, value in given.items():
-        for one in value if isinstance(value, tuple) else (value,):
-            if one is True:
+        for item in value if isinstance(value, tuple) else (value,):
+            if item is True:
                 words.append(option)
-            elif one is not None and one is not False:
-                words += [option, path_words(one, redact) if isinstance(one, Path) else str(one)]
+            elif item is not None and item is not False:
+                words += [option, path_words(item, redact) if isinstance(item, Path) else str(item)]
     words += [*_about(about or {}, redact), *(() if redact else ["--no-redact"])]
     return shlex.join(printable(word, max(len(word), 3)) for word in words)
 
@@ -338,7 +338,7 @@ def _about(about: Mapping[str, object], redact: bool) -> Iterator[str]:
         if row.kind is bool:
             yield flag if about[field] else f"--no-{flag[2:]}"
         elif row.kind is list:
-            for one in value if isinstance(value, list) else [value]:
-                yield from (flag, str(one))
+            for item in value if isinstance(value, list) else [value]:
+                yield from (flag, str(item))
         else:
             yield from (flag, ",".join(value) if isinstance(value, list) else str(value))

@@ -94,12 +94,12 @@ def base_name(trace: Path) -> str:
     """The name of a trace or a result as it may be told, without the extension of its format and
     what ours end with.
     """
-    told = told_path(trace)
-    name = _without(told, (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db"))
-    if name != told:
+    told_name = told_path(trace)
+    name = _without(told_name, (".nsys-rep", ".qdrep", ".sqlite", ".sqlite3", ".db"))
+    if name != told_name:
         return name
-    name = _without(told, (".json", ".json.gz"))
-    if name == told:
+    name = _without(told_name, (".json", ".json.gz"))
+    if name == told_name:
         return name
     return _without(name, _ENDINGS)
 

@@ -103,12 +103,12 @@ def hand_over(
     `opened` is called with the address as soon as it answers.
     """
     secret, done = secrets.token_urlsafe(16), Event()
-    left = {
+    unserved = {
         ("GET", ""): ("text/html; charset=utf-8", given.page().encode()),
         ("GET", "trace.json"): ("application/json", given.trace.encode()),
         ("POST", "done"): ("text/plain", b""),
     }
-    with ThreadingHTTPServer((HOST, 0), _handler(secret, left, done)) as server:
+    with ThreadingHTTPServer((HOST, 0), _handler(secret, unserved, done)) as server:
         server.daemon_threads = True
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
@@ -134,10 +134,10 @@ def _handler(
         timeout = WAITS.value
 
         def do_GET(self) -> None:
-            if (asked := self._asked()) is None:
+            if (below := self._asked()) is None:
                 self.send_error(404)
                 return
-            kind, data = left.pop((self.command, asked), ("", None))
+            kind, data = left.pop((self.command, below), ("", None))
             if data is None:
                 self.send_error(410, explain="It is given once. Type moe-diag open again.")
                 return
@@ -149,7 +149,7 @@ def _handler(
             self.send_header("Referrer-Policy", "no-referrer")
             self.end_headers()
             self.wfile.write(data)
-            if asked == "done":
+            if below == "done":
                 done.set()
 
         def do_POST(self) -> None:
@@ -158,8 +158,8 @@ def _handler(
         def _asked(self) -> str | None:
             """The path below the secret; None for another host and a path without it."""
             mine = f"{HOST}:{self.server.server_port}"
-            given, _, below = self.path.removeprefix("/").partition("/")
-            is_ours = secrets.compare_digest(given.encode(), secret.encode())
+            typed_secret, _, below = self.path.removeprefix("/").partition("/")
+            is_ours = secrets.compare_digest(typed_secret.encode(), secret.encode())
             if is_ours and self.headers.get("Host") == mine:
                 return below
             return None

@@ -84,10 +84,10 @@ class _Display:
             """The time left with its word, and neither where nothing tells it."""
 
             def render(self, task: columns.Task) -> Text:
-                said = super().render(task)
-                if said.plain:
-                    return said.append(" left")
-                return said
+                text = super().render(task)
+                if text.plain:
+                    return text.append(" left")
+                return text
 
         bars = columns.Progress(
             columns.SpinnerColumn(),

@@ -66,7 +66,7 @@ class Output:
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor "
                 f"{self.flavor}"
             )
-        is_headed = self.ticket is not None or any(FORMATS[one].headed for one in self.forms)
+        is_headed = self.ticket is not None or any(FORMATS[form].headed for form in self.forms)
         if (self.title or self.note) and not is_headed:
             name = "--title" if self.title else "--note"
             raise UsageError(
@@ -99,10 +99,10 @@ class Output:
         """
         if self.emit_config:
             return [self.emit_config]
-        asked = [*map(str, self.form or ())]
-        if not asked and not (self.ticket and self.output == "-"):
-            asked = [form_of_file(self.output)]
-        return [self.page if one == "markdown" else one for one in asked]
+        forms = [*map(str, self.form or ())]
+        if not forms and not (self.ticket and self.output == "-"):
+            forms = [form_of_file(self.output)]
+        return [self.page if form == "markdown" else form for form in forms]
 
 
 @frozen
@@ -124,8 +124,8 @@ def plan_results(
     """
     for form in output.forms:
         if kind not in FORMATS[form].kinds:
-            there = ", ".join(sorted(named(kind)))
-            raise UsageError(f"{words_of('kind')[kind]} has no {form}. Give one of {there}.")
+            forms = ", ".join(sorted(named(kind)))
+            raise UsageError(f"{words_of('kind')[kind]} has no {form}. Give one of {forms}.")
     if output.brief and kind in (Kind.COMPARISON, Kind.FILES, Kind.LAYOUTS):
         what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
         raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
@@ -188,13 +188,13 @@ def _tell(result: Whole, plan: Plan) -> None:
         return
     from reports.content.names import plain
 
-    label = said = ""
-    for one in page_of(result, Detail.FIRST).of_kind(Headline)[:1]:
-        label, said = one.label, plain(one.whole)
-    between = ": " if said[:1].isupper() and said.endswith(".") else " "
+    label = statement = ""
+    for headline in page_of(result, Detail.FIRST).of_kind(Headline)[:1]:
+        label, statement = headline.label, plain(headline.whole)
+    between = ": " if statement[:1].isupper() and statement.endswith(".") else " "
     # not the path: what a terminal shows is pasted into tickets
-    told = between.join(filter(None, (label, said)))
-    line = f"Wrote {', '.join(each(files, 'name'))}: {told}"
+    answer = between.join(filter(None, (label, statement)))
+    line = f"Wrote {', '.join(each(files, 'name'))}: {answer}"
     if len(files) == len(plan.targets) and all(map(Path.is_file, files)):
         with suppress(OutputNotWritable):  # nobody listens, and the files are there
             show(f"{one_line(line)}\n")

@@ -107,14 +107,16 @@ class Side:
         return [*sources, *filter(None, (self.config, self.log))]
 
 
-def sides_of(asked: Comparison) -> tuple[Side, ...]:
+def sides_of(request: Comparison) -> tuple[Side, ...]:
     """Base, new, and further recordings of base."""
     sides = [
-        Side("base", _source(asked.base), path_of(asked.base_config), path_of(asked.base_log)),
-        Side("new", _source(asked.new), path_of(asked.new_config), path_of(asked.new_log)),
+        Side(
+            "base", _source(request.base), path_of(request.base_config), path_of(request.base_log)
+        ),
+        Side("new", _source(request.new), path_of(request.new_config), path_of(request.new_log)),
     ]
-    for number, one in enumerate(asked.more_base, 1):
-        sides.append(Side(f"more-base {number}", _source(one), None, None))
+    for number, source in enumerate(request.more_base, 1):
+        sides.append(Side(f"more-base {number}", _source(source), None, None))
     return tuple(sides)
 
 
@@ -124,21 +126,21 @@ def _source(given: Source) -> Held:
     return given
 
 
-def check_comparison(asked: Comparison) -> tuple[Asked | None, tuple[Prediction, ...]]:
+def check_comparison(request: Comparison) -> tuple[Asked | None, tuple[Prediction, ...]]:
     """The gate, and what is expected. Raises `UsageError`: what is wrong here is of no side."""
-    parse_selection(asked.steps, asked.nvtx)
-    reading_of(asked)
-    return gate_asked(asked), predictions(asked.expect)
+    parse_selection(request.steps, request.nvtx)
+    reading_of(request)
+    return gate_asked(request), predictions(request.expect)
 
 
 def compare_sides(
-    asked: Comparison, baseline: str | None = None, progress: Progress = silent
+    request: Comparison, baseline: str | None = None, progress: Progress = silent
 ) -> ComparisonResult:
     """Compare two runs; see `diagnoser.compare` for what it raises. `baseline`: how base is
     named.
     """
-    gate, expected = check_comparison(asked)
-    results, sides = read_sides(asked, progress), sides_of(asked)
+    gate, expected = check_comparison(request)
+    results, sides = read_sides(request, progress), sides_of(request)
     progress("comparing", None)
     files, given, warnings = list[Path](), list[Path](), list[str]()
     for side, recorded in zip(sides, results, strict=True):
@@ -146,42 +148,44 @@ def compare_sides(
         given += side.files()
         warnings += (f"{side.name}: {warning}" for warning in recorded.warnings)
     base, new, *more = results
-    found = compare(base, new, (asked.base_gpu, asked.new_gpu), gate, expected, more)
+    compared = compare(base, new, (request.base_gpu, request.new_gpu), gate, expected, more)
     beside = {"--baseline": baseline, "--more-base": tuple(files[2:])}
     result = structs.replace(
-        found,
-        tool=structs.replace(found.tool, version=VERSION),
-        warnings=(*found.warnings, *warnings),
-        redacted=asked.redact,
-        command=made_again("compare", files[bool(baseline) : 2], asked, beside),
+        compared,
+        tool=structs.replace(compared.tool, version=VERSION),
+        warnings=(*compared.warnings, *warnings),
+        redacted=request.redact,
+        command=made_again("compare", files[bool(baseline) : 2], request, beside),
     )
-    return ComparisonResult(with_whole_names(result, asked.redact, given))
+    return ComparisonResult(with_whole_names(result, request.redact, given))
 
 
-def read_sides(asked: Comparison, progress: Progress = silent) -> tuple[Result, ...]:
+def read_sides(request: Comparison, progress: Progress = silent) -> tuple[Result, ...]:
     """The results of both sides and of further recordings, each with at least one rank. One file
     for both sides is read once.
 
     Raises what `diagnoser.compare` says; each message begins with the name of its side.
     """
-    given_from(asked.about or {})  # said of both: what is wrong in it is of no side
-    base, new, *more = sides_of(asked)
+    given_from(request.about or {})  # said of both: what is wrong in it is of no side
+    base, new, *more = sides_of(request)
     is_one = base.path and _files(base) == _files(new)
     sides = [base, *more] if is_one else [base, new, *more]
     # an earlier result is read at once, several traces share the processes themselves
-    jobs = asked.jobs if all(map(_is_trace, sides)) else 1
+    jobs = request.jobs if all(map(_is_trace, sides)) else 1
     with Workers(jobs, progress) as workers:
-        results = all_of(workers.map(_read, {side.name: (side, asked) for side in sides}))
+        results = all_of(workers.map(_read, {side.name: (side, request) for side in sides}))
     if is_one:
         return (results[0], *results)
-    return (*_alike(sides[:2], results[:2], asked), *results[2:])
+    return (*_alike(sides[:2], results[:2], request), *results[2:])
 
 
-def _alike(sides: Sequence[Side], results: Sequence[Result], asked: Comparison) -> Iterator[Result]:
+def _alike(
+    sides: Sequence[Side], results: Sequence[Result], request: Comparison
+) -> Iterator[Result]:
     """Base and new. Where one alone has steps, found by a period, all that was recorded of it: what
     repeats on one side is no step of the other.
     """
-    whole = replace(asked, steps="none")
+    whole = replace(request, steps="none")
     sources = [result.ranks[0].steps.source for result in results]
     for side, result, source in zip(sides, results, sources, strict=True):
         if source == "period" and "none" in sources and _is_trace(side):
@@ -199,14 +203,14 @@ def _files(side: Side) -> tuple[str | None, ...]:
 
 
 def _read(task: tuple[Side, Comparison]) -> Result:
-    (side, asked), tell = task, listener()
+    (side, request), tell = task, listener()
 
     def shown(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         tell(f"{side.name}: {doing}", fraction, rows)
 
     with named(side.name):
-        result = _diagnosed(side, asked, shown) or _from_earlier(
-            _earlier(side.source), side, asked, shown
+        result = _diagnosed(side, request, shown) or _from_earlier(
+            _earlier(side.source), side, request, shown
         )
         if not result.ranks:
             raise NothingToDiagnose(
@@ -227,14 +231,14 @@ def _earlier(source: Held) -> Result:
         raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
 
 
-def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | None:
+def _diagnosed(side: Side, request: Comparison, progress: Progress) -> Result | None:
     """What is found in traces; None for what may be an earlier result."""
     path = side.path
     if path is None or (path.is_file() and is_result(path)):
         return None
-    jobs = 1 if path.is_file() else asked.jobs
+    jobs = 1 if path.is_file() else request.jobs
     own = copied(
-        Analysis, asked, side, paths=[path], jobs=jobs, ask_megatron=False, progress=progress
+        Analysis, request, side, paths=[path], jobs=jobs, ask_megatron=False, progress=progress
     )
     try:
         return diagnose(own).result
@@ -244,33 +248,33 @@ def _diagnosed(side: Side, asked: Comparison, progress: Progress) -> Result | No
         raise
 
 
-def _from_earlier(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
+def _from_earlier(result: Result, side: Side, request: Comparison, progress: Progress) -> Result:
     """An earlier result, with what is given beside it.
 
     Raises `UsageError` where a trace would be needed, and for a result that is not redacted as it
     should be.
     """
-    if asked.redact and not result.redacted:
+    if request.redact and not result.redacted:
         raise UsageError(
             "this earlier result was made with --no-redact and holds paths. Give --no-redact to "
             "show them, or make it again without it."
         )
-    if asked.steps is not None or asked.nvtx is not None:
+    if request.steps is not None or request.nvtx is not None:
         raise UsageError(
             "steps can be chosen in a trace only, and this is an earlier result. Give its trace, "
             "or leave --steps and --nvtx out."
         )
     if side.config or side.log:
-        return _with_files(result, side, asked, progress)
-    about = asked.about or {}
+        return _with_files(result, side, request, progress)
+    about = request.about or {}
     given = {**result.given}
-    for key, value in given_of_run(given_from(about), asked.redact).items():
+    for key, value in given_of_run(given_from(about), request.redact).items():
         if key in about:
             given[key] = value
     return structs.replace(result, given=given)
 
 
-def _with_files(result: Result, side: Side, asked: Comparison, progress: Progress) -> Result:
+def _with_files(result: Result, side: Side, request: Comparison, progress: Progress) -> Result:
     """The result with the sections that a configuration and a log make, and the room that these
     tell of.
 
@@ -283,33 +287,35 @@ def _with_files(result: Result, side: Side, asked: Comparison, progress: Progres
             "this earlier result already holds a configuration or a log. Leave the configuration "
             "out, or analyze the trace again: moe-diag analyze TRACE --config FILE -f json"
         )
-    given = given_from({**_about(result), **(asked.about or {})})
+    given = given_from({**_about(result), **(request.about or {})})
     configured = read_configured(side.config, side.log, given, progress)
     step_ns = _step_ns(result)
     # how much longer the profiled step is than the log's; None where either is not known
     slower_frac = of_known(perturbation_frac, step_ns, steady_step(configured.log))
     observed = observed_from(symptoms_of(encode(result)), configured.settings)
     observed = replace(observed, step_ns=step_ns, perturbation_frac=slower_frac)
-    made = result_of_run(VERSION, judge_observed(observed, given, configured), redact=asked.redact)
+    judged = result_of_run(
+        VERSION, judge_observed(observed, given, configured), redact=request.redact
+    )
     sections = ("log",) if configured_before else _FROM_FILES
-    kept = [gap for gap in result.missing if _section(gap.path) not in sections]
-    lacking = [gap for gap in made.missing if _section(gap.path) in sections]
-    rooms = {wall.id: wall.room for wall in made.walls}
-    laid = structs.replace(
+    kept_gaps = [gap for gap in result.missing if _section(gap.path) not in sections]
+    lacking = [gap for gap in judged.missing if _section(gap.path) in sections]
+    rooms = {wall.id: wall.room for wall in judged.walls}
+    updated = structs.replace(
         result,
         walls=tuple(
             structs.replace(wall, room=rooms.get(wall.id, wall.room)) for wall in result.walls
         ),
-        missing=(*kept, *lacking),
-        **{name: getattr(made, name) for name in sections},
+        missing=(*kept_gaps, *lacking),
+        **{name: getattr(judged, name) for name in sections},
     )
     if slower_frac is None:
-        return laid
+        return updated
     traces = []
-    for one in result.traces:
-        capture = structs.replace(one.capture, perturbation_frac=slower_frac)
-        traces.append(structs.replace(one, capture=capture))
-    return structs.replace(laid, traces=tuple(traces))
+    for trace in result.traces:
+        capture = structs.replace(trace.capture, perturbation_frac=slower_frac)
+        traces.append(structs.replace(trace, capture=capture))
+    return structs.replace(updated, traces=tuple(traces))
 
 
 def _section(path: str) -> str:
@@ -318,16 +324,16 @@ def _section(path: str) -> str:
 
 def _about(result: Result) -> dict[str, object]:
     """What was said of the run when the result was made, where this version knows it."""
-    said = {**result.given, "guidance": result.tool.guidance}
-    if said["guidance"] not in get_args(Guidance):
-        del said["guidance"]
-    told = {}
-    for key, one in said.items():
-        if isinstance(one, list | tuple) and key != "env":
-            one = ",".join(map(str, one))
-        if key in OPTIONS and isinstance(one, OPTIONS[key].kind):
-            told[key] = one
-    return told
+    given = {**result.given, "guidance": result.tool.guidance}
+    if given["guidance"] not in get_args(Guidance):
+        del given["guidance"]
+    about = {}
+    for key, value in given.items():
+        if isinstance(value, list | tuple) and key != "env":
+            value = ",".join(map(str, value))
+        if key in OPTIONS and isinstance(value, OPTIONS[key].kind):
+            about[key] = value
+    return about
 
 
 def _step_ns(result: Result) -> int | None:

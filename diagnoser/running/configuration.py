@@ -89,7 +89,7 @@ def _read_log(
     from traces.training_log.read import read_log
 
     log = read_log(path, known_lines(), progress)
-    said = (
+    read = (
         log.iterations,
         log.versions,
         log.settings,
@@ -101,7 +101,7 @@ def _read_log(
         log.theoretical,
         log.unknown_error,
     )
-    if not any(said):
+    if not any(read):
         reason = f"{told_path(path)} holds no line that we know of a training run."
         if is_all:
             raise InputError(f"{reason} Give the text that the run printed, or leave the log out.")
@@ -117,7 +117,7 @@ def asker(wanted: bool) -> Ask | None:
     return check_with_megatron
 
 
-def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
+def check_config(request: Check, ask: Ask | None = None) -> Diagnosis:
     """Judge a configuration, alone or with symptoms that are said of the run.
 
     `ask`: asks Megatron-Core itself, None: as is asked for. Raises `InputError` for files that are
@@ -129,13 +129,13 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
     from reports.result.fill.result import result_of_run
     from reports.result.voice.kept import in_our_words
 
-    given = given_from(asked.about or {})
-    config = Path(asked.path)
-    symptoms = path_of(asked.symptoms)
+    given = given_from(request.about or {})
+    config = Path(request.path)
+    symptoms = path_of(request.symptoms)
     configured = read_configured(
-        config, path_of(asked.log), given, asked.progress, has_more=bool(symptoms)
+        config, path_of(request.log), given, request.progress, has_more=bool(symptoms)
     )
-    said = Symptoms()
+    read = Symptoms()
     if symptoms:
         try:
             text = read_text(symptoms)
@@ -143,14 +143,14 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
             raise InputError(
                 f"{symptoms}: cannot be read as text. Give a JSON file of symptoms."
             ) from None
-        found = read_symptoms(text, symptoms.name)
-        said = replace(found, walls=in_our_words(found.walls), verdict=in_our_words(found.verdict))
-    asked.progress("checking the configuration", None)
-    snapshot, seen = read_snapshots(asked.memory_snapshot), observed_from(said, configured.settings)
+        raw = read_symptoms(text, symptoms.name)
+        read = replace(raw, walls=in_our_words(raw.walls), verdict=in_our_words(raw.verdict))
+    request.progress("checking the configuration", None)
+    memory, seen = read_snapshots(request.memory_snapshot), observed_from(read, configured.settings)
     if seen.observed.peak_bytes is None:
-        seen = replace(seen, observed=replace(seen.observed, peak_bytes=peak_of(snapshot)))
+        seen = replace(seen, observed=replace(seen.observed, peak_bytes=peak_of(memory)))
     observed = with_fit(seen, given, configured.log)
-    judgement = judge_observed(observed, given, configured, ask or asker(asked.ask_megatron))
+    judgement = judge_observed(observed, given, configured, ask or asker(request.ask_megatron))
     is_unmeasured = {*each(judgement.walls, "outcome")} <= {"unmeasurable"}
     judged = symptoms is not None or not is_unmeasured
     result = result_of_run(
@@ -158,9 +158,9 @@ def check_config(asked: Check, ask: Ask | None = None) -> Diagnosis:
         judgement,
         about=told_path(config),
         judged=judged,
-        warnings=said.unread,
-        redact=asked.redact,
-        command=made_again("check-config", [config], asked),
-        memory_snapshot=snapshot,
+        warnings=read.unread,
+        redact=request.redact,
+        command=made_again("check-config", [config], request),
+        memory_snapshot=memory,
     )
-    return Diagnosis(with_whole_names(result, asked.redact, [config, path_of(asked.log)]))
+    return Diagnosis(with_whole_names(result, request.redact, [config, path_of(request.log)]))

@@ -61,10 +61,10 @@ def is_of_files(path: Path) -> bool:
         return False
     try:
         with opened(path) as file:
-            found = json.loads(file.read(int(LARGEST.value) + 1))
+            value = json.loads(file.read(int(LARGEST.value) + 1))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and bool(found) and found.keys().isdisjoint(_NO_CONFIGURATION)
+    return isinstance(value, dict) and bool(value) and value.keys().isdisjoint(_NO_CONFIGURATION)
 
 
 def asked_of_files(
@@ -78,12 +78,14 @@ def asked_of_files(
     """
     if isinstance(base, Diagnosis) or isinstance(new, Diagnosis):
         return None
-    there = [*filter(None, (base, new))]
-    are_files = [*map(is_of_files, there)]
+    sides = [*filter(None, (base, new))]
+    are_files = [*map(is_of_files, sides)]
     if any(are_files) and not all(are_files):
-        _refuse_mixed(there, are_files)
-    one, other = base or typed.get("base_config"), new or typed.get("new_config")
-    if not all(are_files) or not any((one, other, typed.get("base_log"), typed.get("new_log"))):
+        _refuse_mixed(sides, are_files)
+    base_given, new_given = base or typed.get("base_config"), new or typed.get("new_config")
+    if not all(are_files) or not any(
+        (base_given, new_given, typed.get("base_log"), typed.get("new_log"))
+    ):
         return None
     for name in filter(typed.get, _OF_RECORDINGS):
         flag = f"--{name.replace('_', '-')}"
@@ -91,11 +93,11 @@ def asked_of_files(
             f"{flag} is of recordings. Type the same line without it, or give recordings."
         )
     own = {*each(fields(FilesComparison), "name")} & {*typed}
-    return FilesComparison(one, other, **{name: typed[name] for name in own})
+    return FilesComparison(base_given, new_given, **{name: typed[name] for name in own})
 
 
-def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
-    file, other = there[are_files.index(True)], there[are_files.index(False)]
+def _refuse_mixed(sides: list[Path], are_files: list[bool]) -> None:
+    file, other = sides[are_files.index(True)], sides[are_files.index(False)]
     if not other.exists() or file.suffix.lower() == ".json":
         return  # named where it is read
     raise UsageError(
@@ -104,31 +106,31 @@ def _refuse_mixed(there: list[Path], are_files: list[bool]) -> None:
     )
 
 
-def compare_files(asked: FilesComparison) -> FilesResult:
+def compare_files(request: FilesComparison) -> FilesResult:
     """Compare; see `diagnoser.compare_files` for what it raises."""
     from heuristics.comparison.files.comparison import compare_files as compared
 
-    gate = gate_asked(asked)
-    given = given_from(asked.about or {})
-    base, new = _side("base", asked, given), _side("new", asked, given)
-    asked.progress("comparing", None)
-    configs = path_of(asked.base), path_of(asked.new)
+    gate = gate_asked(request)
+    given = given_from(request.about or {})
+    base, new = _side("base", request, given), _side("new", request, given)
+    request.progress("comparing", None)
+    configs = path_of(request.base), path_of(request.new)
     files = [*filter(None, configs)]
     alone = {} if len(files) == 2 else {"--base-config": configs[0], "--new-config": configs[1]}
-    found = compared(base, new, gate)
+    compared_files = compared(base, new, gate)
     result = structs.replace(
-        found,
-        tool=structs.replace(found.tool, version=VERSION),
-        redacted=asked.redact,
-        command=made_again("compare", [] if alone else files, asked, alone),
+        compared_files,
+        tool=structs.replace(compared_files.tool, version=VERSION),
+        redacted=request.redact,
+        command=made_again("compare", [] if alone else files, request, alone),
     )
-    logs = path_of(asked.base_log), path_of(asked.new_log)
-    return FilesResult(with_whole_names(result, asked.redact, [*configs, *logs]))
+    logs = path_of(request.base_log), path_of(request.new_log)
+    return FilesResult(with_whole_names(result, request.redact, [*configs, *logs]))
 
 
-def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
+def _side(name: str, request: FilesComparison, given: Given) -> FileSide:
     """One side, read. Raises `UsageError` for one of which nothing is given."""
-    config, log = path_of(getattr(asked, name)), path_of(getattr(asked, f"{name}_log"))
+    config, log = path_of(getattr(request, name)), path_of(getattr(request, f"{name}_log"))
     if config is None and log is None:
         raise UsageError(
             f"{name} has neither a configuration nor a log. Type moe-diag compare BASE.yaml "
@@ -138,7 +140,7 @@ def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
     from reports.result.fill.shown import shown_of
 
     with named(name):
-        config, log, configured = _read(config, log, asked, given)
+        config, log, configured = _read(config, log, request, given)
     of_config, of_log = of_known(told_path, config), of_known(told_path, log)
     return copied(
         FileSide,
@@ -147,23 +149,23 @@ def _side(name: str, asked: FilesComparison, given: Given) -> FileSide:
         config=of_config,
         given=given,
         problems=len(configured.problems),
-        shown=partial(shown_of, asked.redact),
+        shown=partial(shown_of, request.redact),
     )
 
 
 def _read(
-    config: Path | None, log: Path | None, asked: FilesComparison, given: Given
+    config: Path | None, log: Path | None, request: FilesComparison, given: Given
 ) -> tuple[Path | None, Path | None, Configured]:
     """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
     if config is not None and log is None and config.suffix.lower() in (".log", ".out"):
-        return None, config, read_configured(None, config, given, asked.progress)
+        return None, config, read_configured(None, config, given, request.progress)
     try:
-        return config, log, read_configured(config, log, given, asked.progress)
+        return config, log, read_configured(config, log, given, request.progress)
     except NotAConfiguration:
         if log is not None:
             raise
         try:
-            return None, config, read_configured(None, config, given, asked.progress)
+            return None, config, read_configured(None, config, given, request.progress)
         except InputError:
             pass
         raise

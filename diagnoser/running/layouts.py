@@ -35,67 +35,67 @@ _AROUND: Final = 64
 """Numbers of GPUs below and above that are tried where none divides."""
 
 
-def plan_layouts(asked: LayoutPlan) -> LayoutsResult:
+def plan_layouts(request: LayoutPlan) -> LayoutsResult:
     """See `diagnoser.plan` for what it raises."""
     from heuristics.layouts.choose import find_layouts
 
-    given = given_from(asked.about or {})
-    settings, name, caveat, is_file, problems = _model(asked, given)
+    given = given_from(request.about or {})
+    settings, name, caveat, is_file, problems = _model(request, given)
     for flag, size, most in (
-        ("--gpus", asked.gpus, MOST_RANKS),
-        ("--seq-length", asked.seq_length, _TOKENS),
-        ("--global-batch", asked.global_batch, _TOKENS),
+        ("--gpus", request.gpus, MOST_RANKS),
+        ("--seq-length", request.seq_length, _TOKENS),
+        ("--global-batch", request.global_batch, _TOKENS),
     ):
         if size is not None:
             size_of(flag, size, most)
-    sizes = {"seq_length": asked.seq_length, GLOBAL_BATCH: asked.global_batch}
-    told = {knob: one for knob, one in sizes.items() if one is not None}
-    settings = settings.changed(told, "option")
-    wanted = _wanted(asked, given, settings, is_file)
-    asked.progress("holding layouts against memory", None)
-    found = find_layouts(wanted)
-    if isinstance(found, Missing):
-        raise UsageError(f"{name}: {found.reason}. {found.cure[:1].upper()}{found.cure[1:]}.")
-    if not found.counted.divide:
-        raise UsageError(_nothing_divides(found, wanted))
+    sizes = {"seq_length": request.seq_length, GLOBAL_BATCH: request.global_batch}
+    given_sizes = {knob: count for knob, count in sizes.items() if count is not None}
+    settings = settings.changed(given_sizes, "option")
+    wanted = _wanted(request, given, settings, is_file)
+    request.progress("holding layouts against memory", None)
+    layouts = find_layouts(wanted)
+    if isinstance(layouts, Missing):
+        raise UsageError(f"{name}: {layouts.reason}. {layouts.cure[:1].upper()}{layouts.cure[1:]}.")
+    if not layouts.counted.divide:
+        raise UsageError(_nothing_divides(layouts, wanted))
     from heuristics.layouts.published import model_of, weight_of
     from heuristics.result.layouts import Layouts
     from heuristics.result.tool import SCHEMA_VERSION, Tool
 
-    weight, known, files = weight_of(found.model), model_of(found.model), [Path(asked.model)]
+    weight, known, files = weight_of(layouts.model), model_of(layouts.model), [Path(request.model)]
     result = copied(
         Layouts,
-        found,
+        layouts,
         wanted,
         schema_version=SCHEMA_VERSION,
         tool=Tool("moe-diag", VERSION, wanted.given.guidance),
         kind="layouts",
-        warnings=(*problems, *found.warnings),
+        warnings=(*problems, *layouts.warnings),
         missing=(),
-        redacted=asked.redact,
-        command=made_again("plan", files, asked),
+        redacted=request.redact,
+        command=made_again("plan", files, request),
         about=name,
         model=known.name if known else "",
-        global_batch=int(str(found.settings.value(GLOBAL_BATCH))),
-        seq_length=found.model.seq_length,
+        global_batch=int(str(layouts.settings.value(GLOBAL_BATCH))),
+        seq_length=layouts.model.seq_length,
         parameters_count=weight.total,
         active_count=weight.active,
-        unknown=(*filter(None, (caveat,)), *found.unknown),
+        unknown=(*filter(None, (caveat,)), *layouts.unknown),
     )
-    return LayoutsResult(with_whole_names(result, asked.redact, files))
+    return LayoutsResult(with_whole_names(result, request.redact, files))
 
 
-def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, Texts]:
+def _model(request: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, Texts]:
     """Settings, the name that is shown, what its sizes leave out, and what of a file was not
     read.
     """
     from traces.settings.model_names import model_named
 
-    path = Path(asked.model)
+    path = Path(request.model)
     if path.exists():
         from diagnoser.running.configuration import read_configured
 
-        configured = read_configured(path, None, given, asked.progress)
+        configured = read_configured(path, None, given, request.progress)
         count = len(configured.problems)
         unread = (
             (f"{counted(count, 'line')} of {told_path(path)} not read as they stand",)
@@ -103,17 +103,17 @@ def _model(asked: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, T
             else ()
         )
         return configured.files, told_path(path), "", True, unread
-    named = model_named(asked.model)
-    return named.settings, named.name, named.caveat, False, ()
+    model = model_named(request.model)
+    return model.settings, model.name, model.caveat, False, ()
 
 
-def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) -> Wanted:
+def _wanted(request: LayoutPlan, given: Given, settings: Settings, is_file: bool) -> Wanted:
     from heuristics.layouts.choose import Wanted
     from heuristics.run.run import Run
     from traces.names.gpus import product_named, products
 
     config = Run(given=given, settings=settings).config
-    gpu, gpus = config.gpu, asked.gpus or config.world
+    gpu, gpus = config.gpu, request.gpus or config.world
     product = product_named(gpu) if gpu else None
     if product is None:
         raise UsageError(
@@ -136,21 +136,21 @@ def _wanted(asked: LayoutPlan, given: Given, settings: Settings, is_file: bool) 
     )
 
 
-def _nothing_divides(found: Found, wanted: Wanted) -> str:
+def _nothing_divides(layouts: Found, wanted: Wanted) -> str:
     """That no layout divides, and the numbers of GPUs next to it that do."""
     from heuristics.layouts.candidates import Asked, candidates
 
-    batch = int(str(found.settings.value(GLOBAL_BATCH)))
+    batch = int(str(layouts.settings.value(GLOBAL_BATCH)))
 
     def divides(gpus: int) -> bool:
-        return gpus > 0 and any(True for _ in candidates(Asked(found.model, gpus, batch)))
+        return gpus > 0 and any(True for _ in candidates(Asked(layouts.model, gpus, batch)))
 
     lower = next(filter(divides, range(wanted.gpus - 1, wanted.gpus - _AROUND - 1, -1)), 0)
     upper = next(filter(divides, range(wanted.gpus + 1, wanted.gpus + _AROUND + 1)), 0)
-    there = " or ".join(map(str, filter(None, (lower, upper))))
+    numbers = " or ".join(map(str, filter(None, (lower, upper))))
     cure = (
-        f"Give --gpus {there}, or another --global-batch."
-        if there
+        f"Give --gpus {numbers}, or another --global-batch."
+        if numbers
         else "Give another --global-batch."
     )
     return (

@@ -85,7 +85,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
         redacted=True,
         warnings=(*warnings, *witnessed.warnings),
         missing=(),
-        traces=tuple(names[one] for one in judged.measured.together.indices),
+        traces=tuple(names[index] for index in judged.measured.together.indices),
         run=run,
         hang=UNSET if witnessed.hang is None else witnessed.hang,
         witness=witnessed.witness,
@@ -123,7 +123,9 @@ def check_folder(folder: Path, traces: Sequence[Path], force: bool) -> None:
             )
 
 
-def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], force: bool) -> None:
+def keep_summaries(
+    folder: Path, summaries: Sequence[tuple[Path, RankSummary]], force: bool
+) -> None:
     """Write the summary of each rank with the trace that it came from; each file is whole or not
     there.
 
@@ -131,18 +133,18 @@ def keep_summaries(folder: Path, found: Sequence[tuple[Path, RankSummary]], forc
     that is told in part may be that of another recording too: it goes by the rank.
     """
     by_name = dict[str, list[RankSummary]]()
-    for trace, summary in found:
+    for trace, summary in summaries:
         by_name.setdefault(base_name(trace), []).append(summary)
-    named = {}
-    for base, several in by_name.items():
-        for index, one in enumerate(several):
-            number = f"_{index}" if len(several) > 1 else ""
-            if WITHHELD in base and one.identity.rank is not None:
-                number = f"_rank{one.identity.rank}"
-            named[f"{base}{number}{SUFFIX}"] = one
+    by_file = {}
+    for base, of_one_name in by_name.items():
+        for index, kept in enumerate(of_one_name):
+            number = f"_{index}" if len(of_one_name) > 1 else ""
+            if WITHHELD in base and kept.identity.rank is not None:
+                number = f"_rank{kept.identity.rank}"
+            by_file[f"{base}{number}{SUFFIX}"] = kept
     with writing(folder, "--summary"):
         folder.mkdir(exist_ok=True)
         with open_folder(folder, follow=False) as place:
-            for name, summary in named.items():
+            for name, summary in by_file.items():
                 with writing(folder / name, "--summary"):
                     write_whole_in(place, name, summary_bytes(summary), force)

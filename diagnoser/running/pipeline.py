@@ -56,21 +56,23 @@ if TYPE_CHECKING:
     from traces.sections.run import Run
 
 
-def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
+def diagnose(request: Analysis, command: str | None = None) -> Diagnosis:
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
 
     `command`: the line that makes the result again, None for that of `analyze`.
     """
-    several, progress = asked.paths, asked.progress
-    named = [*map(Path, [several] if isinstance(several, str | PathLike) else several)]
-    given, config = given_from(asked.about or {}), path_of(asked.config)
-    configured = read_configured(config, path_of(asked.log), given, progress)
-    chosen = parse_selection(asked.steps, asked.nvtx, asked.start, asked.end, asked.rank, asked.gpu)
-    paths = traces_named(named)
-    rows = read_rank_map(path_of(asked.ranks), paths)
+    paths_given, progress = request.paths, request.progress
+    inputs = [*map(Path, [paths_given] if isinstance(paths_given, str | PathLike) else paths_given)]
+    given, config = given_from(request.about or {}), path_of(request.config)
+    configured = read_configured(config, path_of(request.log), given, progress)
+    chosen = parse_selection(
+        request.steps, request.nvtx, request.start, request.end, request.rank, request.gpu
+    )
+    paths = traces_named(inputs)
+    rows = read_rank_map(path_of(request.ranks), paths)
     alone = only_data_parallel(given, configured.files)
-    folder = None if asked.scheduler is None else Path.cwd()
-    how = reading_of(asked)
+    folder = None if request.scheduler is None else Path.cwd()
+    how = reading_of(request)
     names = told_paths(paths)
     tasks = {
         str(path): TraceTask(
@@ -78,23 +80,25 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         )
         for path in paths
     }
-    with workers_of(asked.jobs, asked.scheduler, progress) as workers:
+    with workers_of(request.jobs, request.scheduler, progress) as workers:
         read = measure_all(workers, tasks)
         measured, skipped, warnings = chosen_of(paths, read, chosen)
         world = configured_world(given, configured)
-        size, snapshot = mapped_world(rows) or world, read_snapshots(asked.memory_snapshot)
-        every = with_peak([*chain.from_iterable(each(measured, "ranks"))], snapshot)
-        found = [replace(rank, summary=with_world_size(rank.summary, size)) for rank in every]
-        ranks, together, order = _together(found)
-        ask = asker(asked.ask_megatron and configured.has_files)
+        size, snapshot = mapped_world(rows) or world, read_snapshots(request.memory_snapshot)
+        all_ranks = with_peak([*chain.from_iterable(each(measured, "ranks"))], snapshot)
+        ranks_found = [
+            replace(rank, summary=with_world_size(rank.summary, size)) for rank in all_ranks
+        ]
+        ranks, together, order = _together(ranks_found)
+        ask = asker(request.ask_megatron and configured.has_files)
         judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
-    witnessed = read_all(asked.witness, each(ranks, "rank"))
+    witnessed = read_all(request.witness, each(ranks, "rank"))
     sources, missing, traces = list[Path](), list[Missing](), list[ReadTrace]()
     for index, trace in enumerate(measured):
         sources += [trace.path] * len(trace.ranks)
         missing += recording_gaps(index, trace)
-        path = None if asked.redact else path_words(trace.path, redact=False)
+        path = None if request.redact else path_words(trace.path, redact=False)
         traces.append(ReadTrace(trace.info, _launched_frac(trace.ranks), trace.messages, path))
     result = result_of_run(
         VERSION,
@@ -104,38 +108,41 @@ def diagnose(asked: Analysis, command: str | None = None) -> Diagnosis:
         run=together or UNSET,
         warnings=[*warnings, *window_warnings(ranks), *left_out(together), *witnessed.warnings],
         missing=missing,
-        redact=asked.redact,
-        command=command or made_again("analyze", named, asked),
+        redact=request.redact,
+        command=command or made_again("analyze", inputs, request),
         hang=witnessed.hang,
         witness=witnessed.witness,
         memory_snapshot=snapshot,
     )
     skipped += witnessed.skipped
-    result = with_whole_names(result, asked.redact, [*paths, config, path_of(asked.log)])
-    return Diagnosis(result, skipped, tuple(zip(sources, each(found, "summary"), strict=True)))
+    result = with_whole_names(result, request.redact, [*paths, config, path_of(request.log)])
+    return Diagnosis(
+        result, skipped, tuple(zip(sources, each(ranks_found, "summary"), strict=True))
+    )
 
 
 def _together(
-    found: Sequence[RankMeasurements],
+    measured: Sequence[RankMeasurements],
 ) -> tuple[Sequence[RankMeasurements], Run | None, Sequence[int] | None]:
     """The ranks used, what they show together, and their places among those found.
 
     None of one rank, which needs none of that code.
     """
-    if len(found) < 2:
-        return found, None, None
+    if len(measured) < 2:
+        return measured, None, None
     from heuristics.late.run import judge, run_of
     from heuristics.run.repairs import repaired
     from traces.ranks.one_run.mixed import refuse_mixed
     from traces.unlike import refuse_unlike
 
-    refuse_unlike(found)
-    tables, names = judge(each(found, "summary")), each(found, "trace")
+    refuse_unlike(measured)
+    tables, names = judge(each(measured, "summary")), each(measured, "trace")
     refuse_mixed(tables.measured.together, names, "analyze")
     run = repaired(run_of(tables, names))
     order = tables.measured.together.indices
     ranks = [
-        replace(found[index], rank=one.rank) for index, one in zip(order, run.ranks, strict=True)
+        replace(measured[index], rank=in_run.rank)
+        for index, in_run in zip(order, run.ranks, strict=True)
     ]
     return ranks, run, order
 
@@ -147,7 +154,7 @@ def _launched_frac(ranks: Sequence[RankMeasurements]) -> float | None:
     return None
 
 
-def examined(trace: Path, asked: Analysis) -> Page:
+def examined(trace: Path, request: Analysis) -> Page:
     """What is in a recording, how it went wrong, and what it is good enough for; of several each in
     a line.
 
@@ -155,25 +162,25 @@ def examined(trace: Path, asked: Analysis) -> Page:
     """
     from reports.content.doctor import page_of_several
 
-    found: list[tuple[str, Page | str]] = []
+    examined_files: list[tuple[str, Page | str]] = []
     paths = traces_named([trace])
     if len(paths) == 1:
-        return _examined(paths[0], asked)
+        return _examined(paths[0], request)
     for path in paths:
         try:
-            found.append((told_path(path), _examined(path, replace(asked, paths=path))))
+            examined_files.append((told_path(path), _examined(path, replace(request, paths=path))))
         except InputError as error:
-            found.append((told_path(path), str(error).replace(str(path), told_path(path))))
-    return page_of_several(told_path(trace) or ".", found)
+            examined_files.append((told_path(path), str(error).replace(str(path), told_path(path))))
+    return page_of_several(told_path(trace) or ".", examined_files)
 
 
-def _examined(trace: Path, asked: Analysis) -> Page:
+def _examined(trace: Path, request: Analysis) -> Page:
     from reports.content.doctor import page
 
-    columns, traps = read_and_examine(trace, reading_of(asked), asked.progress)
+    columns, traps = read_and_examine(trace, reading_of(request), request.progress)
     capture = measure_capture(columns, build(columns))
     try:
-        found = diagnose(asked).result
+        result = diagnose(request).result
     except (InputError, NothingToDiagnose):
-        found = None
-    return page(columns.info, capture, traps, found)
+        result = None
+    return page(columns.info, capture, traps, result)

@@ -51,17 +51,17 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
     facts = facts_near(Path.cwd()) if wanted else None
     if facts is None:
         return asked
-    typed, about, files, named = asked.keywords, dict[str, object](), dict[str, Path](), []
+    typed, about, files, fact_names = asked.keywords, dict[str, object](), dict[str, Path](), []
     for name, value in facts.about.items():
         if name not in typed["about"] and (OPTIONS[name].is_of_place or not of_place):
             about[name] = value
-            named.append(option_of(name)[2:])
+            fact_names.append(option_of(name)[2:])
     for name, path in facts.files.items():
         if not of_place and typed.get(name) is None:
             files[name] = path
-            named.append(name)
-    if named:
-        say(f"facts from {facts.file.name}: {', '.join(named)}")
+            fact_names.append(name)
+    if fact_names:
+        say(f"facts from {facts.file.name}: {', '.join(fact_names)}")
     return partial(asked.func, **{**typed, **files, "about": {**about, **typed["about"]}})
 
 
@@ -87,8 +87,8 @@ def _folders(folder: Path) -> list[Path]:
     alone.
     """
     above = [folder, *folder.parents]
-    for place, one in enumerate(above):
-        if (one / ".git").exists():
+    for place, above_folder in enumerate(above):
+        if (above_folder / ".git").exists():
             return above[: place + 1]
     return [folder]
 
@@ -140,7 +140,7 @@ def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
 
 
 def _value(path: Path, key: str, kind: type, value: object) -> object:
-    if kind is str and isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if kind is str and isinstance(value, list) and all(isinstance(text, str) for text in value):
         return ",".join(value)
     if kind is list and isinstance(value, dict):
         return [f"{name}={text}" for name, text in value.items()]

@@ -55,24 +55,24 @@ def files_named(
     Raises `UsageError` for a file that is named twice itself, `TraceNotFound` for what has no
     files, of a folder with the words of `nothing`.
     """
-    found = {}
-    named = dict[str, Path]()
+    by_real_path = {}
+    typed = dict[str, Path]()
     for path in given:
         if path.is_dir():
             home = real_path(path)  # of thousands of files, none is looked up again
-            for one in _of_folder(path, inside, nothing):
-                found[f"{home}/{one.name}"] = one
+            for file in _of_folder(path, inside, nothing):
+                by_real_path[f"{home}/{file.name}"] = file
             continue
-        several = _matching(path, inside)
-        if several is None:
-            if (first := named.setdefault(real_path(path), path)) is not path:
+        matching = _matching(path, inside)
+        if matching is None:
+            if (first := typed.setdefault(real_path(path), path)) is not path:
                 raise UsageError(
                     f"{path} is given twice (also as {first}), and would count twice. Name it once."
                 )
-            several = [path]
-        for one in several:
-            found.setdefault(real_path(one), one)
-    return list(found.values())
+            matching = [path]
+        for file in matching:
+            by_real_path.setdefault(real_path(file), file)
+    return list(by_real_path.values())
 
 
 def entries_in(folder: Path, *endings: str) -> list[Path]:
@@ -83,14 +83,16 @@ def entries_in(folder: Path, *endings: str) -> list[Path]:
     """
     with os.scandir(folder) as listed:  # which knows links without a look at each
         entries = [
-            one for one in listed if one.name.endswith(endings) and not one.name.startswith(".")
+            entry
+            for entry in listed
+            if entry.name.endswith(endings) and not entry.name.startswith(".")
         ]
-    entries.sort(key=lambda one: one.name)
-    for one in entries:
-        if one.is_symlink() and not is_within(Path(one.path), folder):
-            pattern = folder / f"*{next(filter(one.name.endswith, endings))}"
+    entries.sort(key=lambda entry: entry.name)
+    for linked in entries:
+        if linked.is_symlink() and not is_within(Path(linked.path), folder):
+            pattern = folder / f"*{next(filter(linked.name.endswith, endings))}"
             raise TraceNotFound(
-                f"{one.path} is a link out of its folder, which is not followed there. If it is "
+                f"{linked.path} is a link out of its folder, which is not followed there. If it is "
                 f"yours, name the files themselves: {shlex.quote(str(pattern))}"
             )
     return [*map(folder.joinpath, each(entries, "name"))]
@@ -118,20 +120,20 @@ def recordings_in(folder: Path) -> list[Path]:
             if not _is_kineto(path):
                 left_out.add(path)
         elif path.name.endswith(EXPORTS) and (report := reports.get(_stem(path))):
-            left_out.add(min(report, path, key=lambda one: one.stat().st_mtime_ns))
-    return [one for one in files if one not in left_out]
+            left_out.add(min(report, path, key=lambda recording: recording.stat().st_mtime_ns))
+    return [file for file in files if file not in left_out]
 
 
 def _of_folder(folder: Path, inside: Inside, nothing: Callable[[Path], str]) -> list[Path]:
     try:
-        found = inside(folder)
+        entries = inside(folder)
     except OSError as error:
         raise TraceNotFound(
             f"{folder} cannot be read ({error.strerror}). Check its permissions."
         ) from None
-    if not found:
+    if not entries:
         raise TraceNotFound(nothing(folder))
-    return found
+    return entries
 
 
 def _matching(path: Path, inside: Inside) -> list[Path] | None:
@@ -149,7 +151,7 @@ def _matching(path: Path, inside: Inside) -> list[Path] | None:
 
 def _no_recordings(folder: Path) -> str:
     kinds = ", ".join((*REPORTS, *EXPORTS))
-    deeper = any(one.is_dir() and recordings_in(one) for one in sorted(folder.iterdir()))
+    deeper = any(entry.is_dir() and recordings_in(entry) for entry in sorted(folder.iterdir()))
     cure = (
         f"Type moe-diag analyze '{folder}/*'"
         if deeper
@@ -172,4 +174,4 @@ def _is_kineto(path: Path) -> bool:
             head = (gzip.GzipFile(fileobj=file) if packed else file).read(_HEAD)
     except (OSError, EOFError, zlib.error):
         return True  # named later, with the reason
-    return _OURS not in head and any(one in head for one in _OF_KINETO)
+    return _OURS not in head and any(mark in head for mark in _OF_KINETO)

@@ -53,7 +53,7 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
     """
     if path is None:
         return {}
-    found = dict[Path, list[Row]]()
+    by_trace = dict[Path, list[Row]]()
     ranks = dict[int, str]()
     by_path, by_name = dict[str, Path](), dict[str, list[Path]]()
     for trace in traces:
@@ -64,13 +64,13 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
             raise UsageError(
                 f"{row.place}: rank {row.rank} is in {first} already. Give each rank once."
             )
-        found.setdefault(_named(row, path, by_path, by_name), []).append(row)
-    rows = list(chain.from_iterable(found.values()))
+        by_trace.setdefault(_named(row, path, by_path, by_name), []).append(row)
+    rows = list(chain.from_iterable(by_trace.values()))
     sizes = {row.world_size: row.place for row in rows if row.world_size}
     if len(sizes) > 1:
-        (one, _), (other, place), *_ = sizes.items()
+        (first_size, _), (other_size, place), *_ = sizes.items()
         raise UsageError(
-            f"{place}: world_size {other}, and {one} before. Give the size of one run."
+            f"{place}: world_size {other_size}, and {first_size} before. Give the size of one run."
         )
     for size in sizes:
         for row in rows:
@@ -78,7 +78,7 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
                 raise UsageError(
                     f"{row.place}: rank {row.rank} of {size} ranks. Ranks count from 0."
                 )
-    return {trace: tuple(several) for trace, several in found.items()}
+    return {trace: tuple(rows_of_trace) for trace, rows_of_trace in by_trace.items()}
 
 
 def _rows(path: Path) -> list[Row]:
@@ -91,12 +91,12 @@ def _rows(path: Path) -> list[Row]:
     known = f"It has file,rank and may have {','.join(_MAY)}."
     try:
         reader.fieldnames = names = [name.strip().lower() for name in reader.fieldnames or ()]
-        for one in _MUST:
-            if one not in names:
-                raise UsageError(f"{path.name}:1: no column {one}. {known}")
-        for one in names:
-            if one not in (*_MUST, *_MAY):
-                raise UsageError(f"{path.name}:1: the column {one!r} is not known. {known}")
+        for column in _MUST:
+            if column not in names:
+                raise UsageError(f"{path.name}:1: no column {column}. {known}")
+        for column in names:
+            if column not in (*_MUST, *_MAY):
+                raise UsageError(f"{path.name}:1: the column {column!r} is not known. {known}")
         rows = []
         for line in reader:
             if any(line.values()):
@@ -206,13 +206,13 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
     if row is None:
         return []
     pairs = (("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size))
-    said = []
+    differences = []
     for what, recorded, given in pairs:
         if None not in (recorded, given) and recorded != given:
-            said.append(
+            differences.append(
                 f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
             )
-    return said
+    return differences
 
 
 def configured_world(given: Given, configured: Configured) -> WorldSize | None:
@@ -228,12 +228,12 @@ def configured_world(given: Given, configured: Configured) -> WorldSize | None:
     return WorldSize(size, config.written.said("world_size") or "the configuration")
 
 
-def other_world(given: WorldSize | None, found: Run) -> list[str]:
+def other_world(given: WorldSize | None, run: Run) -> list[str]:
     """What to warn of where a run has another number of ranks than is said of it."""
-    size = known(found.world_size)
+    size = known(run.world_size)
     if given is None or given.ranks == size:
         return []
     if size is not None:
-        had = f"{size} ranks by {found.world_size_from or 'its recordings'}"
+        had = f"{size} ranks by {run.world_size_from or 'its recordings'}"
         return [f"the run has {had}; {given.said} has {given.ranks}, which is not used"]
     return [f"{given.said} has {given.ranks} ranks, fewer than were recorded; it is not used"]

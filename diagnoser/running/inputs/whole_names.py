@@ -23,15 +23,15 @@ def with_whole_names(result: R, redact: bool, files: Iterable[Path | None]) -> R
     Where two files are told alike, their paths alone tell them apart.
     """
     told_as = told_paths(filter(None, files))
-    whole = {told: path_words(Path(path.name), redact=False) for path, told in told_as.items()}
+    whole = {shown: path_words(Path(path.name), redact=False) for path, shown in told_as.items()}
     count = Counter(whole.values())
-    names = {told: name for told, name in whole.items() if told != name and count[name] == 1}
+    names = {shown: name for shown, name in whole.items() if shown != name and count[name] == 1}
     if redact or not names:
         return result
 
     def named(kind: TextKind, text: Any) -> Any:
-        for told, name in names.items():
-            text = text.replace(told, name) if isinstance(text, str) else text
+        for shown, name in names.items():
+            text = text.replace(shown, name) if isinstance(text, str) else text
         return text
 
     return changed(result, named)

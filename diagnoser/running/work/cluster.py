@@ -147,14 +147,14 @@ class Cluster(Engine):
 
         So where one is ended by what it reads, nothing else is suspected.
         """
-        gathered, left = Gathered(len(jobs)), deque(enumerate(jobs))
+        gathered, waiting = Gathered(len(jobs)), deque(enumerate(jobs))
         running = dict[int, Any]()
         ended = SimpleQueue[int]()
         asked_s = seen_s = time.monotonic()
         threads = self._threads()
         while not gathered.is_whole:
-            while left and left[0][0] < gathered.end and len(running) < threads:
-                place, job = left.popleft()
+            while waiting and waiting[0][0] < gathered.end and len(running) < threads:
+                place, job = waiting.popleft()
                 running[place] = self._submitted(job)
                 running[place].add_done_callback(lambda _, place=place: ended.put(place))
             done = len(gathered.results)
@@ -228,7 +228,9 @@ class Cluster(Engine):
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except (OSError, ValueError):  # ValueError: the client has noticed before
             raise self._scheduler_ended() from None
-        return sum(one["nthreads"] for one in workers.values() if one["status"] == "running")
+        return sum(
+            worker["nthreads"] for worker in workers.values() if worker["status"] == "running"
+        )
 
     def _scheduler_ended(self) -> ClusterUnavailable:
         return ClusterUnavailable(

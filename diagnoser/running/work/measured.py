@@ -115,18 +115,18 @@ def measure_all(engine: Engine, tasks: Mapping[str, TraceTask]) -> list[Measured
     """Measure several traces; the error of one that cannot be used, or that no process could
     read.
     """
-    found = [*engine.map(measure_trace, tasks)]
+    traces = [*engine.map(measure_trace, tasks)]
     for place, task in enumerate(tasks.values()):
         if (
             task.folder
-            and isinstance(found[place], errors.TraceNotFound)
+            and isinstance(traces[place], errors.TraceNotFound)
             and os.access(task.path, os.R_OK)
         ):
-            found[place] = errors.NotShared(
+            traces[place] = errors.NotShared(
                 f"{task.path} is here, but a worker of the cluster cannot read it. "
                 "Put it where all workers see it, under the same path."
             )
-    return found
+    return traces
 
 
 def replay_at(
@@ -141,36 +141,36 @@ def replay_at(
         if isinstance(trace, MeasuredTrace):
             homes += zip(repeat(at), range(len(trace.ranks)))
     if order is not None:
-        homes = [homes[one] for one in order]
+        homes = [homes[place] for place in order]
 
-    def replay(asked: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
+    def replay(pairs: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
         questions = dict[int, dict[int, tuple[int, Sequence[Kinds]]]]()
-        for at, (rank, kinds) in enumerate(asked):
+        for at, (rank, kinds) in enumerate(pairs):
             if kinds:
                 trace, number = homes[rank.place]
                 questions.setdefault(trace, {})[at] = (number, kinds)
         answers = engine.ask(
             {trace: partial(joints, several) for trace, several in questions.items()}
         )
-        found = ChainMap(*answers)
-        return [found.get(at, ()) for at in range(len(asked))]
+        by_place = ChainMap(*answers)
+        return [by_place.get(at, ()) for at in range(len(pairs))]
 
     return replay
 
 
 def joints(
-    asked: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrace
+    questions: Mapping[int, tuple[int, Sequence[Kinds]]], trace: MeasuredTrace
 ) -> dict[int, list[Joint]]:
     """What kinds of change save that are made as one, each by the place of its rank in the
     trace.
     """
-    found = {}
-    for at, (number, several) in asked.items():
+    saved = {}
+    for at, (number, changes) in questions.items():
         costs = trace.ranks[number].costs
         assert not isinstance(costs, Missing)
         assert isinstance(costs.together, Together)
-        found[at] = [*map(costs.together.joint, several)]
-    return found
+        saved[at] = [*map(costs.together.joint, changes)]
+    return saved
 
 
 def measure_trace(task: TraceTask) -> MeasuredTrace | InputError:
@@ -245,15 +245,15 @@ def _measured(
     done, missed, warnings = [], [], list[str]()
     for rank in ranks:
         try:
-            one = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
+            own = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
         except EmptySelection as error:
             missed.append((rank.process, rank.device, EmptySelection(str(error))))  # holds no frame
             continue
-        row, recorded = row_of(task.rows, rank), one.summary.identity
+        row, recorded = row_of(task.rows, rank), own.summary.identity
         warnings += contradictions(recorded, row)
         identity = identified(recorded, row)
         done.append(
-            replace(one, rank=identity.rank, summary=replace(one.summary, identity=identity))
+            replace(own, rank=identity.rank, summary=replace(own.summary, identity=identity))
         )
     return tuple(done), tuple(missed), tuple(warnings)
 
@@ -269,7 +269,7 @@ def _number(rank: RankTimeline, task: TraceTask) -> int | None:
 
 
 def chosen_of(
-    paths: Sequence[Path], found: Sequence[MeasuredTrace | InputError], selection: Selection
+    paths: Sequence[Path], traces: Sequence[MeasuredTrace | InputError], selection: Selection
 ) -> tuple[list[MeasuredTrace], Texts, list[str]]:
     """The traces with chosen ranks, why others were skipped, and warnings.
 
@@ -279,16 +279,16 @@ def chosen_of(
     warnings = list[str]()
     read = list[MeasuredTrace]()
     failed = list[InputError | errors.NothingToDiagnose]()
-    for path, one in zip(paths, found, strict=True):
-        if isinstance(one, MeasuredTrace) and one.devices:
-            read.append(one)
-            for warning in one.warnings:
+    for path, outcome in zip(paths, traces, strict=True):
+        if isinstance(outcome, MeasuredTrace) and outcome.devices:
+            read.append(outcome)
+            for warning in outcome.warnings:
                 warnings.append(f"{told_path(path)}: {warning}")
         else:
-            if isinstance(one, MeasuredTrace):
-                failed.append(errors.NothingToDiagnose(_what_to_record(one)))
+            if isinstance(outcome, MeasuredTrace):
+                failed.append(errors.NothingToDiagnose(_what_to_record(outcome)))
             else:
-                failed.append(one)
+                failed.append(outcome)
             warnings.append(f"{told_path(path)} was skipped: {why_skipped(failed[-1])}")
     if not read:
         raise failed[0]
@@ -317,10 +317,10 @@ def _what_to_record(trace: MeasuredTrace) -> str:
 
 def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
     gpus, numbers = _listed(traces, "devices"), _listed(traces, "recorded_ranks")
-    named = f"recorded ranks are {numbers}" if numbers else "no rank is recorded in the trace"
-    asked = (("--rank", selection.rank), ("--gpu", selection.gpu))
-    given = " ".join(f"{option} {value}" for option, value in asked if value is not None)
-    return f"{given} matches nothing: kernels ran on GPU {gpus}, and {named}. Choose one of these."
+    known = f"recorded ranks are {numbers}" if numbers else "no rank is recorded in the trace"
+    options = (("--rank", selection.rank), ("--gpu", selection.gpu))
+    given = " ".join(f"{option} {value}" for option, value in options if value is not None)
+    return f"{given} matches nothing: kernels ran on GPU {gpus}, and {known}. Choose one of these."
 
 
 def _listed(traces: Sequence[MeasuredTrace], field: str) -> str:

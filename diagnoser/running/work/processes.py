@@ -95,7 +95,7 @@ class Gathered:
     def in_order(self) -> list[Any]:
         if self.failed:
             raise self.failed[self.end]
-        return [self.results[one] for one in range(self.count)]
+        return [self.results[place] for place in range(self.count)]
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -133,12 +133,12 @@ class Engine(AbstractContextManager["Engine"]):
         return all_of(self._run(jobs))
 
 
-def all_of(found: Sequence[R | ProcessEnded]) -> list[R]:
+def all_of(results: Sequence[R | ProcessEnded]) -> list[R]:
     """Results; raises the first `ProcessEnded` among them."""
-    for one in found:
-        if isinstance(one, ProcessEnded):
-            raise one
-    return list(cast("Sequence[R]", found))
+    for result in results:
+        if isinstance(result, ProcessEnded):
+            raise result
+    return list(cast("Sequence[R]", results))
 
 
 @frozen
