@@ -115,12 +115,12 @@ def load(path: "Place", redact: bool = True) -> Diagnosis | ComparisonResult | F
     """
     from diagnoser.output.results import saved_result
     from heuristics.result.result import Result
-    from reports.formats import Kind, kind_of
+    from reports.formats import ResultKind, kind_of
 
     result = saved_result(Path(path), redact)
     if isinstance(result, Result):
         return Diagnosis(result)
-    made = ComparisonResult if kind_of(result) is Kind.COMPARISON else FilesResult
+    made = ComparisonResult if kind_of(result) is ResultKind.COMPARISON else FilesResult
     return made(result)  # type: ignore[arg-type]
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _TIMES: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns")
 
 
-class Shown:
+class FinishedResult:
     """What every finished result answers: as text, in a notebook, and as a file of any format."""
 
     __slots__ = ()
@@ -84,7 +84,7 @@ class Shown:
 
 
 @frozen
-class Diagnosis(Shown):
+class Diagnosis(FinishedResult):
     """A finished diagnosis. Its tables are pandas frames: times in ns, <NA> where a value is not
     known.
     """
@@ -152,7 +152,7 @@ class Diagnosis(Shown):
         return frames.frame("parts", frames.parts(self.result))
 
 
-class _Compared(Shown):
+class _Compared(FinishedResult):
     """What a finished comparison of either kind answers."""
 
     __slots__ = ()
@@ -209,7 +209,7 @@ class FilesResult(_Compared):
 
 
 @frozen
-class LayoutsResult(Shown):
+class LayoutsResult(FinishedResult):
     """Layouts of a model on some GPUs."""
 
     result: Layouts

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FigureForm = Literal["png", "svg", "pdf"]
 
 
-class Kind(StrEnum):
+class ResultKind(StrEnum):
     """What a result is of, as its document says."""
 
     ANALYSIS = "analysis"
@@ -40,24 +40,24 @@ class Kind(StrEnum):
     RUN = "run"
 
 
-def kind_of(result: Whole) -> Kind:
+def kind_of(result: Whole) -> ResultKind:
     """What a document names itself; the result of one run has no name."""
     if (kind_name := getattr(result, "kind", None)) is not None:
-        return Kind(kind_name)
+        return ResultKind(kind_name)
     from msgspec import UNSET
 
     run = _run(result)
     if run.about is UNSET or run.traces:
-        return Kind.ANALYSIS
-    return Kind.CONFIGURATION
+        return ResultKind.ANALYSIS
+    return ResultKind.CONFIGURATION
 
 
 def _of_two(result: Whole) -> TypeIs[Compared]:
-    return kind_of(result) is Kind.COMPARISON
+    return kind_of(result) is ResultKind.COMPARISON
 
 
 def _of_ranks(result: Whole) -> TypeIs[Merged]:
-    return kind_of(result) is Kind.RUN
+    return kind_of(result) is ResultKind.RUN
 
 
 def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
@@ -66,7 +66,7 @@ def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
         from reports.content.analysis.run import page as merged
 
         return merged(result)
-    if (kind := kind_of(result)) is Kind.ANALYSIS:
+    if (kind := kind_of(result)) is ResultKind.ANALYSIS:
         from reports.content.analysis import page as analysed
         from reports.content.page import SCREEN
 
@@ -75,11 +75,11 @@ def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
     return page
 
 
-_PAGES: Final[Mapping[Kind, str]] = {
-    Kind.COMPARISON: "reports.content.comparison",
-    Kind.FILES: "reports.content.comparison",
-    Kind.LAYOUTS: "reports.content.layouts",
-    Kind.CONFIGURATION: "reports.content.analysis.check",
+_PAGES: Final[Mapping[ResultKind, str]] = {
+    ResultKind.COMPARISON: "reports.content.comparison",
+    ResultKind.FILES: "reports.content.comparison",
+    ResultKind.LAYOUTS: "reports.content.layouts",
+    ResultKind.CONFIGURATION: "reports.content.analysis.check",
 }
 """The module whose `page` shows a result."""
 
@@ -110,7 +110,7 @@ def _html(result: Whole, request: Asked) -> str:
 
     if _of_ranks(result):
         return write_run_html(result, request.view, request.head)
-    if kind_of(result) is Kind.ANALYSIS:
+    if kind_of(result) is ResultKind.ANALYSIS:
         return write_analysis_html(_run(result), request.view, request.head)
     return write_html(request.head.over(page_of(result, Detail.FULL)), request.view)
 
@@ -179,14 +179,14 @@ class Format:
 
     write: Callable[[Whole, Asked], str | bytes]
     extension: str
-    kinds: frozenset[Kind] = frozenset({Kind.ANALYSIS, Kind.COMPARISON})
+    kinds: frozenset[ResultKind] = frozenset({ResultKind.ANALYSIS, ResultKind.COMPARISON})
     binary: bool = False
     headed: bool = True
 
 
-_EVERY: Final = frozenset(Kind)
-_DRAWN: Final = frozenset({Kind.ANALYSIS, Kind.COMPARISON, Kind.RUN})
-_PLANNED: Final = frozenset({Kind.ANALYSIS, Kind.CONFIGURATION})
+_EVERY: Final = frozenset(ResultKind)
+_DRAWN: Final = frozenset({ResultKind.ANALYSIS, ResultKind.COMPARISON, ResultKind.RUN})
+_PLANNED: Final = frozenset({ResultKind.ANALYSIS, ResultKind.CONFIGURATION})
 
 _REPORTS: Final = {
     "text": Format(_text, "txt", _EVERY),
@@ -209,7 +209,7 @@ FRAMEWORKS: Final = tuple(_PATCHES)
 """What a plan's first step is written for as a patch, asked for by `--emit-config`."""
 
 
-def named(kind: Kind) -> tuple[str, ...]:
+def named(kind: ResultKind) -> tuple[str, ...]:
     """The formats of a kind of results that a command line may name."""
     return tuple(
         name for name, report in _REPORTS.items() if kind in report.kinds and name != "jira"

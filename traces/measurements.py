@@ -18,7 +18,7 @@ from traces.host_clock import ClockFix
 from traces.intervals import Spans
 from traces.measure.a2a import measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
-from traces.measure.budget import Budget, measure_budget, measure_totals
+from traces.measure.budget import WindowBudget, measure_budget, measure_totals
 from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect
 from traces.measure.host_copies import offload_places, resident_places
@@ -88,7 +88,7 @@ class RankMeasurements:
     unseen: Missing | None
     totals: OrMissing[Totals]
     steps: Steps
-    budget: Budget
+    budget: WindowBudget
     clock_offset_ns: int | None
     clock: ClockFix | None
     account: Account | Missing

@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 
 @frozen
-class Problem:
+class OperatorProblem:
     """An operator with its arguments: shape, type and, of what is no tensor, value of each as
     recorded.
 
@@ -31,4 +31,4 @@ class Problems:
     """
 
     of_range: NDArray[np.signedinteger[Any]]
-    distinct: tuple[Problem, ...]
+    distinct: tuple[OperatorProblem, ...]

@@ -26,7 +26,7 @@ from bench.simulate.host_program import (
 from bench.simulate.knobs import Knobs, draw_knobs
 from bench.simulate.run import run
 from bench.simulate.step import program_of
-from traces.replay.changes.change import Together
+from traces.replay.changes.change import ChangesTogether
 from traces.replay.changes.dispatcher import LEAST, MOST
 
 NEAR: Final = 0.01
@@ -263,7 +263,7 @@ def tried_together(names: Sequence[str], seed: int, **also: object) -> Held | No
     found = changes_of_run(before, FULL)
     kinds = {trial.kind for trial in all_}
     together = found.costs.together
-    if not kinds <= {*found.changes} or not isinstance(together, Together):
+    if not kinds <= {*found.changes} or not isinstance(together, ChangesTogether):
         return None
     made = {key: value for trial in all_ for key, value in trial.knobs(knobs).items()}
     program = program_of(replace(knobs, **made))  # type: ignore[arg-type]

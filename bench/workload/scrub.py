@@ -23,7 +23,7 @@ from traces.formats.kineto_collectives import (
     text_of,
 )
 from traces.formats.kineto_json import GZIP_MAGIC, Event, parsed
-from traces.formats.kineto_rows import Numbers, Row, whole
+from traces.formats.kineto_rows import EventRow, Numbers, whole
 from traces.formats.kineto_schema import FRAMES
 from traces.patterns import compiled
 
@@ -98,7 +98,7 @@ def scrub(recorded: Path, out: Path) -> int:
 
 
 def _table_of(event: Event) -> str | None:
-    return Row(ph=event.get("ph"), cat=event.get("cat"), name=event.get("name")).table
+    return EventRow(ph=event.get("ph"), cat=event.get("cat"), name=event.get("name")).table
 
 
 def _header(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:

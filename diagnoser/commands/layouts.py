@@ -10,10 +10,10 @@ from diagnoser.output import say
 from diagnoser.output.progress import progress_display
 from diagnoser.output.results import Output, plan_results, write_results
 from heuristics.result.exits import Exit
-from reports.formats import Kind
+from reports.formats import ResultKind
 
 
-@command(of=Kind.LAYOUTS, lacks=("flavor", "ticket", "title", "note", "brief", "emit_config"))
+@command(of=ResultKind.LAYOUTS, lacks=("flavor", "ticket", "title", "note", "brief", "emit_config"))
 def plan(
     model: str,
     asked: partial[LayoutPlan],
@@ -38,7 +38,7 @@ def plan(
     from diagnoser.running.inputs.facts import with_facts
 
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
-    results = plan_results(Kind.LAYOUTS, want, [Path(model)])
+    results = plan_results(ResultKind.LAYOUTS, want, [Path(model)])
     with progress_display() as progress:
         layouts = diagnoser.plan(model, **asked.keywords, progress=progress)
     write_results(layouts.result, results, want)

@@ -13,7 +13,7 @@ from diagnoser.output import say_skipped, show_page
 from diagnoser.output.results import Output, plan_results, saved_result, write_results
 from heuristics.config.about import NEWEST, Guidance
 from heuristics.result.exits import Exit
-from reports.formats import Kind, kind_of
+from reports.formats import ResultKind, kind_of
 from traces.errors import NotAResult
 
 _NEWEST: Final = Edition(NEWEST)
@@ -52,7 +52,9 @@ def report(result: Path, wanted: partial[Output], redact: bool = True) -> int:
     return Exit.DONE
 
 
-@command(of=Kind.RUN, lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config"))
+@command(
+    of=ResultKind.RUN, lacks=("flavor", "ticket", "title", "note", "full", "keys", "emit_config")
+)
 def merge(
     wanted: partial[Output], summaries: list[Path] | None = None, witness: Sequence[Any] = ()
 ) -> None:
@@ -78,7 +80,7 @@ def merge(
     from diagnoser.running.merging import merge_summaries
 
     want, inputs = wanted(), [*(summaries or ()), *witness]
-    plan = plan_results(Kind.RUN, want, inputs or [Path("run")])
+    plan = plan_results(ResultKind.RUN, want, inputs or [Path("run")])
     run = merge_summaries(summaries or (), witness)
     write_results(run.result, plan, want)
     say_skipped(run.skipped)

@@ -23,7 +23,7 @@ from diagnoser.output.progress import progress_display
 from diagnoser.output.results import Output, plan_results, write_results
 from diagnoser.running.inputs.named import result_base, traces_named
 from heuristics.result.exits import Exit
-from reports.formats import Kind
+from reports.formats import ResultKind
 from traces.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def analyze(
     want, asked = wanted(), with_facts(asked, facts)
     files = traces_named(traces)
     beside = [asked.keywords[option] for option in ("config", "log", "ranks")]
-    plan = plan_results(Kind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
+    plan = plan_results(ResultKind.ANALYSIS, want, [result_base(traces[0]), *files], beside)
     if summary:
         from diagnoser.running.merging import check_folder, keep_summaries
 
@@ -103,7 +103,7 @@ def demo(
         return Exit.DONE
     want = wanted()
     base = Path(scenario if scenario in SEVERAL else f"{scenario}.sqlite")
-    plan = plan_results(Kind.ANALYSIS, want, [keep or base])
+    plan = plan_results(ResultKind.ANALYSIS, want, [keep or base])
     with tempfile.TemporaryDirectory(prefix="moe-diag-") as folder:
         path = keep or Path(folder) / base
         unpack(path, scenario)
@@ -115,7 +115,7 @@ def demo(
     return Exit.DONE
 
 
-@command(of=Kind.CONFIGURATION, lacks=("flavor", "ticket", "title", "note", "brief"))
+@command(of=ResultKind.CONFIGURATION, lacks=("flavor", "ticket", "title", "note", "brief"))
 def check_config(
     config: Path,
     asked: partial[Check],
@@ -141,7 +141,7 @@ def check_config(
 
     want, asked = wanted(), with_facts(asked, facts, of_place=True)
     beside = [asked.keywords[option] for option in ("log", "symptoms")]
-    plan = plan_results(Kind.CONFIGURATION, want, [config], beside)
+    plan = plan_results(ResultKind.CONFIGURATION, want, [config], beside)
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
     write_results(diagnosis.result, plan, want)
@@ -198,7 +198,7 @@ def compare(
     beside = first.files()
     for side in more:
         beside += side.files()
-    plan = plan_results(Kind.COMPARISON, want, [result_base(after), *second.files()], beside)
+    plan = plan_results(ResultKind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
     write_results(result.result, plan, want)
@@ -209,7 +209,7 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
     from diagnoser.running.files_compared import compare_files
 
     given = map(path_of, (asked.new, asked.new_log, asked.base, asked.base_log))
-    plan = plan_results(Kind.FILES, want, [*filter(None, given)])
+    plan = plan_results(ResultKind.FILES, want, [*filter(None, given)])
     with progress_display() as progress:
         result = compare_files(replace(asked, progress=progress))
     write_results(result.result, plan, want)

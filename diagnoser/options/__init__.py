@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
-from reports.formats import FRAMEWORKS, Kind, named
+from reports.formats import FRAMEWORKS, ResultKind, named
 from traces.formats.readers import Reader
 from traces.patterns import compiled
 from traces.texts import Texts
@@ -37,7 +37,7 @@ _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 """As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
+class OptionRow(Struct, frozen=True, forbid_unknown_fields=True):
     """An option or an argument."""
 
     help: str
@@ -53,11 +53,11 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, OptionRow]:
     """By parameter, or `command.parameter` where it is that command's alone, in the order of the
     help.
     """
-    rows_by_name = dict[str, Row]()
+    rows_by_name = dict[str, OptionRow]()
     for title, rows_of_title in by_title().items():
         for name, row in rows_of_title.items():
             rows_by_name[name] = replace(row, title=title)
@@ -65,11 +65,11 @@ def rows() -> Mapping[str, Row]:
 
 
 @cache
-def by_title() -> Mapping[str, Mapping[str, Row]]:
-    return read_table("diagnoser.options", "options.toml", dict[str, dict[str, Row]])
+def by_title() -> Mapping[str, Mapping[str, OptionRow]]:
+    return read_table("diagnoser.options", "options.toml", dict[str, dict[str, OptionRow]])
 
 
-def typed_as(row: Row, of: Kind) -> tuple[Any, Any]:
+def typed_as(row: OptionRow, of: ResultKind) -> tuple[Any, Any]:
     """What the parser makes of a row whose kind is not what the API takes, and its default."""
     forms: Any = StrEnum("Form", [*map(str.upper, named(of))])  # type: ignore[misc]
     kinds: Mapping[str, tuple[Any, Any]] = {

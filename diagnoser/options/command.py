@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 import typer
 
-from diagnoser.options import ARGUMENTS, COMPLETED, Row, rows, typed_as
+from diagnoser.options import ARGUMENTS, COMPLETED, OptionRow, rows, typed_as
 from diagnoser.options.given import SYNONYMS
 from diagnoser.options.help import ABOUT, Group, HelpAll
 from heuristics.config.about import OPTIONS, option_of
-from reports.formats import Kind
+from reports.formats import ResultKind
 from reports.rows import each
 
 MOST: Final = 6
@@ -35,7 +35,7 @@ def commands_of(name: str | None = None) -> typer.Typer:
 
 
 def command(
-    *, of: Kind = Kind.ANALYSIS, lacks: Collection[str] = ()
+    *, of: ResultKind = ResultKind.ANALYSIS, lacks: Collection[str] = ()
 ) -> Callable[[Command], Command]:
     """Let a function be read by the parser of the command line. `of`: what its formats are of.
 
@@ -102,7 +102,7 @@ def _parameter(name: str, default: object, annotation: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _typed(parameter: Parameter, row: Row, of: Kind) -> Parameter:
+def _typed(parameter: Parameter, row: OptionRow, of: ResultKind) -> Parameter:
     kind, default = parameter.annotation, parameter.default
     if row.kind:
         kind, default = typed_as(row, of)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from diagnoser.options import ARGUMENTS, Row, by_title, rows
+from diagnoser.options import ARGUMENTS, OptionRow, by_title, rows
 from reports.rows import each, those
 from traces.patterns import compiled
 
@@ -124,7 +124,7 @@ def _is_first(name: Any) -> bool:
 
 
 @cache
-def _options() -> Mapping[str, Row]:
+def _options() -> Mapping[str, OptionRow]:
     """Options by their names, whichever command they are of."""
     return {key.rpartition(".")[2]: row for key, row in rows().items() if row.title != ARGUMENTS}
 

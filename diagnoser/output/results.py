@@ -14,7 +14,7 @@ from diagnoser.options import Flavor
 from diagnoser.output import Target, base_name, plan_targets, say, screen, show, write
 from reports.content.blocks import Headline
 from reports.content.page import Asked, Detail, Head, View
-from reports.formats import FORMATS, FRAMEWORKS, Kind, form_of_file, named, page_of
+from reports.formats import FORMATS, FRAMEWORKS, ResultKind, form_of_file, named, page_of
 from reports.measures import words_of
 from reports.redaction import public
 from reports.result.fill.told import has_withheld
@@ -106,17 +106,17 @@ class Output:
 
 
 @frozen
-class Plan:
+class OutputPlan:
     """Where every result goes; nothing is in the way."""
 
-    kind: Kind
+    kind: ResultKind
     targets: Sequence[Target]
     ticket: Ticket | None
 
 
 def plan_results(
-    kind: Kind, output: Output, runs: Sequence[Path], beside: Sequence[Path | None] = ()
-) -> Plan:
+    kind: ResultKind, output: Output, runs: Sequence[Path], beside: Sequence[Path | None] = ()
+) -> OutputPlan:
     """Where everything goes. `runs`: what the results are of, the one that names them first.
 
     `beside`: other inputs, which are never replaced either. Raises `UsageError` for a format that
@@ -126,27 +126,27 @@ def plan_results(
         if kind not in FORMATS[form].kinds:
             forms = ", ".join(sorted(named(kind)))
             raise UsageError(f"{words_of('kind')[kind]} has no {form}. Give one of {forms}.")
-    if output.brief and kind in (Kind.COMPARISON, Kind.FILES, Kind.LAYOUTS):
-        what = "a list of layouts" if kind is Kind.LAYOUTS else "two"
+    if output.brief and kind in (ResultKind.COMPARISON, ResultKind.FILES, ResultKind.LAYOUTS):
+        what = "a list of layouts" if kind is ResultKind.LAYOUTS else "two"
         raise UsageError(f"--brief is of one run, not of {what}. Type the same line without it")
     inputs = [*runs, *filter(None, beside)]
     ending = words_of("ending").get(kind, "_moe-diag")
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
-        return Plan(kind, targets, None)
-    if kind in (Kind.CONFIGURATION, Kind.FILES, Kind.LAYOUTS, Kind.RUN):
+        return OutputPlan(kind, targets, None)
+    if kind in (ResultKind.CONFIGURATION, ResultKind.FILES, ResultKind.LAYOUTS, ResultKind.RUN):
         raise UsageError(
             "a ticket is of a trace or of two. Give what moe-diag analyze or compare made."
         )
     from diagnoser.output.ticket import plan_ticket
 
-    base = base_name(runs[0]) + (ending if kind is Kind.COMPARISON else "")
-    return Plan(
+    base = base_name(runs[0]) + (ending if kind is ResultKind.COMPARISON else "")
+    return OutputPlan(
         kind, targets, plan_ticket(output.ticket, base, output.page, output.force_overwrite)
     )
 
 
-def write_results(result: Whole, plan: Plan, output: Output) -> None:
+def write_results(result: Whole, plan: OutputPlan, output: Output) -> None:
     """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
     head = _head(output, result.redacted)
     if (ticket := plan.ticket) is not None:
@@ -181,7 +181,7 @@ def write_results(result: Whole, plan: Plan, output: Output) -> None:
         show("\n  ".join(lines) + "\n")
 
 
-def _tell(result: Whole, plan: Plan) -> None:
+def _tell(result: Whole, plan: OutputPlan) -> None:
     """Which files were written, and the answer in them: on stdout unless that is data."""
     files = [*filter(None, each(plan.targets, "path"))]
     if not files:

@@ -22,9 +22,9 @@ from traces.progress import Progress, silent
 
 if TYPE_CHECKING:
     from heuristics.config.about import Given
-    from heuristics.judging.judgement import Configured
+    from heuristics.judging.judgement import FilesRead
     from heuristics.plan.allowed import Ask
-    from traces.settings.settings import Problem
+    from traces.settings.settings import FileProblem
     from traces.training_log.log import TrainingLog
 
 
@@ -34,24 +34,24 @@ def read_configured(
     given: Given,
     progress: Progress = silent,
     has_more: bool = False,
-) -> Configured:
+) -> FilesRead:
     """Read both; a path that is None was not given.
 
     A text of no kind that we know stops nothing where the other one, or `has_more` beside them,
     tells of the run: it is a problem of the file then. Raises `InputError` for a file that is
     missing, too large or binary, or of no kind that we know and all there is.
     """
-    from heuristics.judging.judgement import Configured
+    from heuristics.judging.judgement import FilesRead
 
     for path in filter(None, (config, log)):
         _check(path)
     logged, problems = _read_log(log, progress, is_all=config is None) if log else (None, ())
     if config is None:
-        return Configured(log=logged, problems=problems)
+        return FilesRead(log=logged, problems=problems)
 
     from heuristics.run.run import Run
     from traces.settings.read import read_configuration
-    from traces.settings.settings import NotAConfiguration, Problem
+    from traces.settings.settings import FileProblem, NotAConfiguration
 
     core = Run(given=given).config.core_text or (logged.versions.get("core") if logged else None)
     try:
@@ -60,8 +60,8 @@ def read_configured(
         if logged is None and not has_more:
             raise
         reason = f"not read as a configuration ({error}); everything else is judged"
-        return Configured(log=logged, problems=(*problems, Problem(told_path(config), reason)))
-    return Configured(read.settings, logged, (*read.problems, *problems), read.versions)
+        return FilesRead(log=logged, problems=(*problems, FileProblem(told_path(config), reason)))
+    return FilesRead(read.settings, logged, (*read.problems, *problems), read.versions)
 
 
 def _check(path: Path) -> None:
@@ -79,13 +79,13 @@ def _check(path: Path) -> None:
 
 def _read_log(
     path: Path, progress: Progress, is_all: bool
-) -> tuple[TrainingLog | None, tuple[Problem, ...]]:
+) -> tuple[TrainingLog | None, tuple[FileProblem, ...]]:
     """The log; a problem in its place where no line is one that a training run prints.
 
     Raises `InputError` then where the log `is_all` there is.
     """
     from heuristics.rules.rules import known_lines
-    from traces.settings.settings import Problem
+    from traces.settings.settings import FileProblem
     from traces.training_log.read import read_log
 
     log = read_log(path, known_lines(), progress)
@@ -105,7 +105,9 @@ def _read_log(
         reason = f"{told_path(path)} holds no line that we know of a training run."
         if is_all:
             raise InputError(f"{reason} Give the text that the run printed, or leave the log out.")
-        return None, (Problem(told_path(path), f"{reason.rstrip('.')}; everything else is judged"),)
+        return None, (
+            FileProblem(told_path(path), f"{reason.rstrip('.')}; everything else is judged"),
+        )
     return log, ()
 
 

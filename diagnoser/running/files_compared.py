@@ -31,7 +31,7 @@ from traces.settings.settings import NotAConfiguration
 if TYPE_CHECKING:
     from heuristics.comparison.files.side import FileSide
     from heuristics.config.about import Given
-    from heuristics.judging.judgement import Configured
+    from heuristics.judging.judgement import FilesRead
 
 _ENDINGS: Final = frozenset(
     {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
@@ -155,7 +155,7 @@ def _side(name: str, request: FilesComparison, given: Given) -> FileSide:
 
 def _read(
     config: Path | None, log: Path | None, request: FilesComparison, given: Given
-) -> tuple[Path | None, Path | None, Configured]:
+) -> tuple[Path | None, Path | None, FilesRead]:
     """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
     if config is not None and log is None and config.suffix.lower() in (".log", ".out"):
         return None, config, read_configured(None, config, given, request.progress)

@@ -138,12 +138,12 @@ def _wanted(request: LayoutPlan, given: Given, settings: Settings, is_file: bool
 
 def _nothing_divides(layouts: Found, wanted: Wanted) -> str:
     """That no layout divides, and the numbers of GPUs next to it that do."""
-    from heuristics.layouts.candidates import Asked, candidates
+    from heuristics.layouts.candidates import LayoutRequest, candidates
 
     batch = int(str(layouts.settings.value(GLOBAL_BATCH)))
 
     def divides(gpus: int) -> bool:
-        return gpus > 0 and any(True for _ in candidates(Asked(layouts.model, gpus, batch)))
+        return gpus > 0 and any(True for _ in candidates(LayoutRequest(layouts.model, gpus, batch)))
 
     lower = next(filter(divides, range(wanted.gpus - 1, wanted.gpus - _AROUND - 1, -1)), 0)
     upper = next(filter(divides, range(wanted.gpus + 1, wanted.gpus + _AROUND + 1)), 0)

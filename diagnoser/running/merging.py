@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from diagnoser.diagnosis import Shown
+from diagnoser.diagnosis import FinishedResult
 from diagnoser.output import base_name, check_place, writing
 from diagnoser.running.inputs.named import entries_in, files_named
 from diagnoser.running.inputs.skipped import why_skipped
@@ -36,7 +36,7 @@ from traces.unlike import refuse_unlike_summaries
 
 
 @frozen
-class MergedRun(Shown):
+class MergedRun(FinishedResult):
     """A run that was put together; `skipped`: why files were left out, one line each."""
 
     result: Merged

@@ -45,14 +45,14 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: State = "with_differences"
 
 
-class Recorded(Rule, frozen=True, kw_only=True):
+class RecordedRule(Rule, frozen=True, kw_only=True):
     """What both sides show."""
 
     shows: str
     when: Condition | None = None
 
 
-class Configured(Rule, frozen=True, kw_only=True):
+class ConfiguredRule(Rule, frozen=True, kw_only=True):
     """What is configured of both sides."""
 
     fields: Texts = ()
@@ -87,8 +87,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     it.
     """
 
-    configured: tuple[Configured, ...]
-    recorded: tuple[Recorded, ...]
+    configured: tuple[ConfiguredRule, ...]
+    recorded: tuple[RecordedRule, ...]
     texts: Mapping[str, str]
 
 
@@ -106,7 +106,7 @@ def _difference(rule: Rule, values: Words, state: State, because: str) -> Differ
 
 
 def held_to(
-    rule: Configured, values: Words, alike: set[str], *, is_asked: bool = False
+    rule: ConfiguredRule, values: Words, alike: set[str], *, is_asked: bool = False
 ) -> Difference:
     """A configured thing that both sides have otherwise. `is_asked`: what it does is the very
     question.
@@ -151,7 +151,9 @@ def _recorded(sides: Sides) -> Iterator[Difference]:
             yield _difference(rule, (str(base), str(new)), rule.state, because)
 
 
-def _configured_differences(base: Subject, new: Subject) -> Iterator[tuple[Configured, Difference]]:
+def _configured_differences(
+    base: Subject, new: Subject
+) -> Iterator[tuple[ConfiguredRule, Difference]]:
     """What both configure, and otherwise; where they do not, what their traces show to differ."""
     base_values, new_values = _configured(base), _configured(new)
     differ, alike = held_together(base_values, new_values)
@@ -206,7 +208,7 @@ def _forced(side: Subject, configured: Values) -> bool | None:
     return None
 
 
-def values_of(rule: Configured, keys: Sequence[str], base: Values, new: Values) -> Words | None:
+def values_of(rule: ConfiguredRule, keys: Sequence[str], base: Values, new: Values) -> Words | None:
     """What each side has where it differs; by name where a rule has several names."""
     if not keys:
         return None
@@ -225,7 +227,7 @@ def _listed(side: Values, keys: Sequence[str], named: bool) -> str:
 
 
 def _alone(
-    rule: Configured, sides: Sequence[Subject], configured: Sequence[Values]
+    rule: ConfiguredRule, sides: Sequence[Subject], configured: Sequence[Values]
 ) -> Words | None:
     """What one side sets where both have a configuration and the other's leaves it out or empty."""
     if not rule.alone:
@@ -241,7 +243,7 @@ def _alone(
     return spelled(base), spelled(new)
 
 
-def _observed(rule: Configured, base: Subject, new: Subject) -> Words | None:
+def _observed(rule: ConfiguredRule, base: Subject, new: Subject) -> Words | None:
     """What the traces show where both do and it is not the same, shares by half a wall."""
     one, other = trace_facts(base.rank).get(rule.observed), trace_facts(new.rank).get(rule.observed)
     if not one or not other or not one.differs(other):

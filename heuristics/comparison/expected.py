@@ -5,7 +5,7 @@ away.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from heuristics.comparison.difference.changed import Observed, is_off, trace_facts, went
+from heuristics.comparison.difference.changed import TraceFact, is_off, trace_facts, went
 from heuristics.comparison.difference.matched import added, budget_rows
 from heuristics.comparison.difference.rows import NOISE, Facts, names_of
 from heuristics.comparison.difference.subject import Value, Values
@@ -274,7 +274,7 @@ def _is_set(wanted: Value, before: Value, now: Value) -> bool:
     return went(before, now) == went(before, wanted) != 0
 
 
-def _is_observed(knob: str, value: Value, observed: Mapping[str, Observed]) -> bool | None:
+def _is_observed(knob: str, value: Value, observed: Mapping[str, TraceFact]) -> bool | None:
     """Whether a trace shows what a knob asks for; None where it shows nothing of it."""
     shown = observed.get(_OBSERVED.get(knob, ""))
     if shown is None or is_off(value):

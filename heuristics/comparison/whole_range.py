@@ -22,7 +22,7 @@ _SAID: Final = 3
 
 
 @frozen
-class Part:
+class RangePart:
     """A part of one side; `count` of its steps, None where it has none."""
 
     ns: int
@@ -87,13 +87,15 @@ def _spoken(row: WholeRow) -> str:
     return say(f"comparison.whole-{part}", delta=signed(duration(row.delta_ns)))
 
 
-def _rows(before: dict[WholePart, Part], after: dict[WholePart, Part]) -> Iterator[WholeRow]:
+def _rows(
+    before: dict[WholePart, RangePart], after: dict[WholePart, RangePart]
+) -> Iterator[WholeRow]:
     for part, mine in before.items():
         theirs = after[part]
         yield WholeRow(part, mine.ns, theirs.ns, theirs.ns - mine.ns, mine.count, theirs.count)
 
 
-def _parts(rank: Rank) -> dict[WholePart, Part] | None:
+def _parts(rank: Rank) -> dict[WholePart, RangePart] | None:
     """A hiccup and a warm-up are a usual step, the median of the used ones, and what they take
     beyond.
 
@@ -110,10 +112,10 @@ def _parts(rank: Rank) -> dict[WholePart, Part] | None:
             warm.append(step.end_ns - step.start_ns)
     count = len(slow) + len(warm)
     return {
-        "steps": Part(sum(rank.lengths_ns) + usual_ns * count, len(rank.lengths_ns) + count),
-        "warm_up": Part(sum(warm) - usual_ns * len(warm), len(warm)),
-        "hiccups": Part(sum(slow) - usual_ns * len(slow), len(slow)),
-        "before": Part(max(0, steps.outside_ns.before_ns - sum(warm))),
-        "between": Part(steps.outside_ns.between_ns),
-        "after": Part(steps.outside_ns.after_ns),
+        "steps": RangePart(sum(rank.lengths_ns) + usual_ns * count, len(rank.lengths_ns) + count),
+        "warm_up": RangePart(sum(warm) - usual_ns * len(warm), len(warm)),
+        "hiccups": RangePart(sum(slow) - usual_ns * len(slow), len(slow)),
+        "before": RangePart(max(0, steps.outside_ns.before_ns - sum(warm))),
+        "between": RangePart(steps.outside_ns.between_ns),
+        "after": RangePart(steps.outside_ns.after_ns),
     }

@@ -9,7 +9,7 @@ from heuristics.config.observed import Observed
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config
 from traces.limits import Limit
-from traces.settings.settings import Problem, Settings
+from traces.settings.settings import FileProblem, Settings
 
 WHOLE: Final = Limit(
     100,
@@ -31,7 +31,7 @@ def given_and_configured(given: Given, config: Config) -> Given:
     )
 
 
-def entries_of(settings: Settings, problems: Iterable[Problem]) -> tuple[int, int]:
+def entries_of(settings: Settings, problems: Iterable[FileProblem]) -> tuple[int, int]:
     """How many entries of files were read, and how many were not."""
     read = unread = 0
     for setting in settings.by_knob.values():

@@ -22,7 +22,7 @@ from traces.toml_tables import read_table
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
 
-class Asked(Protocol):
+class FactHolder(Protocol):
     """What conditions are asked of."""
 
     @property
@@ -96,7 +96,7 @@ def read(view: type, name: str, *knobs: str, at: str = "", option: str = "") -> 
     enter(name, attrgetter(at or name), view, *knobs, option=option)
 
 
-def answer(name: str, view: Asked) -> Any:
+def answer(name: str, view: FactHolder) -> Any:
     """What a fact says of what it is asked of, which it is asked once."""
     if name not in view.told:
         view.told[name] = DICTIONARY[name].of(view)

@@ -16,7 +16,7 @@ from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.condition import Condition, Language
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
-from traces.settings.settings import Problem
+from traces.settings.settings import FileProblem
 from traces.texts import Texts
 from traces.toml_tables import read_table
 
@@ -26,7 +26,7 @@ CASES: Final = Language(Case, {Run: "run", Config: "files"})
 """Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
+class FindingRow(Struct, frozen=True, forbid_unknown_fields=True):
     """A finding as its table has it, of a case where `when` holds.
 
     Texts that it leaves out are those of its id's first row. `same`: steps of the workflow that
@@ -42,7 +42,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 TABLE: Final = read_table(
-    "heuristics.findings", "findings.toml", dict[str, tuple[Row, ...]], CASES.readers
+    "heuristics.findings", "findings.toml", dict[str, tuple[FindingRow, ...]], CASES.readers
 )
 """Rows of each id; of several the first that holds."""
 
@@ -50,7 +50,7 @@ TABLE: Final = read_table(
 def find_contradictions(
     run: Run,
     failures: Iterable[Failure] = (),
-    problems: Iterable[Problem] = (),
+    problems: Iterable[FileProblem] = (),
     perturbation_frac: float | None = None,
 ) -> tuple[ConfigFinding, ...]:
     """Where configuration, log and trace disagree: not of one run first, then what is misspelled.
@@ -66,7 +66,7 @@ def find_contradictions(
     return tuple(sorted(findings, key=lambda finding: finding.state != "counted_otherwise"))
 
 
-def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
+def _of(id: str, rows: tuple[FindingRow, ...], case: Case) -> Iterator[ConfigFinding]:
     row = next((entry for entry in rows if entry.when.holds(case)), None)
     if row is None:
         return
@@ -80,7 +80,7 @@ def _of(id: str, rows: tuple[Row, ...], case: Case) -> Iterator[ConfigFinding]:
         yield ConfigFinding(name, row.state, *sentences)
 
 
-def misspelled(problems: Iterable[Problem]) -> Iterator[ConfigFinding]:
+def misspelled(problems: Iterable[FileProblem]) -> Iterator[ConfigFinding]:
     """A finding for each problem that has a right spelling, numbered in the order of the file.
 
     An older name that the release takes is none; a flag of a later release is named by its knob, so

@@ -20,7 +20,7 @@ from traces.sizes.model import layers_of
 
 
 @frozen
-class Configured:
+class ConfiguredPasses:
     """MoE layers that a rank may hold, by stages, and microbatches of a step."""
 
     layers: tuple[int, ...]
@@ -66,7 +66,7 @@ def layer_passes(case: Case) -> Iterator[Mapping[str, object]]:
             return
 
 
-def configured(config: Config) -> Configured | None:
+def configured(config: Config) -> ConfiguredPasses | None:
     """What the configuration gives; None where anything it hangs on is not certain."""
     named = config.value("pipeline_model_parallel_layout")
     if not answer("passes_told", config) or not isinstance(named, str | None):
@@ -75,12 +75,12 @@ def configured(config: Config) -> Configured | None:
     layout = model if isinstance(model, Missing) else layout_of(config.settings, model)
     if isinstance(model, Missing) or isinstance(layout, Missing):
         return None
-    return Configured(
+    return ConfiguredPasses(
         tuple(sorted({*moe_layers_of_stages(layout, model)})), layout.microbatch_count
     )
 
 
-def difference(steps: Sequence[PassCount], expected: Configured) -> Difference | None:
+def difference(steps: Sequence[PassCount], expected: ConfiguredPasses) -> Difference | None:
     """How a rank's steps differ; None where they fit any stage, or are not alike enough to tell."""
     counts = [(step.forward, step.backward) for step in steps]
     fits = [*zip(expected.passes, expected.passes, strict=True)]
@@ -95,7 +95,7 @@ def difference(steps: Sequence[PassCount], expected: Configured) -> Difference |
     return None
 
 
-def _throughout(passes: int, expected: Configured) -> Difference:
+def _throughout(passes: int, expected: ConfiguredPasses) -> Difference:
     for count in filter(None, expected.passes):
         if passes and (passes % count == 0 or count % passes == 0):
             return Difference(passes, passes, "steps", count)

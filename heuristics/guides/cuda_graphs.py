@@ -10,9 +10,9 @@ from typing import Final, Literal, NamedTuple, cast
 from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.versions import numbers
-from heuristics.guides.table import Chosen, Refusal, Row, fire
+from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
 from heuristics.recipes import RECIPES
-from heuristics.rules.check import Asked, asked_by
+from heuristics.rules.check import RuleAfterChange, asked_by
 from heuristics.rules.rules import Rule
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -56,7 +56,7 @@ class GraphChoice(Chosen):
 def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
     """Choose for a run by an edition of the guide, its own where none is named."""
     fired = fire("cuda_graphs", run, edition, lambda row: (row.how, row.answer, row.then))
-    guide = _Asked(run, fired.row)
+    guide = _GraphRules(run, fired.row)
     graphs, refused = guide.allowed()
     then, more = guide.may_follow(graphs)
     return GraphChoice(
@@ -71,13 +71,13 @@ def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
 
 
 @frozen
-class _Asked:
+class _GraphRules:
     """A row of the guide, and the run of which the rules about graphs are asked."""
 
     run: Run
-    row: Row
+    row: GuideRow
 
-    def rules(self, graphs: Graphs) -> tuple[Asked, ...]:
+    def rules(self, graphs: Graphs) -> tuple[RuleAfterChange, ...]:
         """What the rules ask of the run with these."""
         if graphs.impl == "none":
             return ()
@@ -162,7 +162,7 @@ class _Asked:
         return sets
 
 
-def _notes(run: Run, row: Row, impl: Impl) -> Texts:
+def _notes(run: Run, row: GuideRow, impl: Impl) -> Texts:
     if impl == "none":
         return (row.reason,)
     notes = [

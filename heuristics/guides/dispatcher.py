@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
 from heuristics.guides.situation import ep_share
-from heuristics.guides.table import Chosen, Refusal, Row, fire
+from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import RUNS, Condition
@@ -116,7 +116,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     )
 
 
-def _allowed(run: Run, row: Row) -> tuple[str | None, Texts]:
+def _allowed(run: Run, row: GuideRow) -> tuple[str | None, Texts]:
     """The first candidate, None where several are left without a winner; and all that are left."""
     candidates = tuple(filterfalse(partial(refusals, run), row.answer)) or (ALLTOALL,)
     return (candidates[0] if row.winner or len(candidates) == 1 else None), candidates

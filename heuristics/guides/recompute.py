@@ -17,7 +17,7 @@ from heuristics.guides.modules import (
     meets,
     recomputed_now,
 )
-from heuristics.guides.table import Chosen, Refusal, Row, fire
+from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import HALF_A_WALL
@@ -60,7 +60,7 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
     )
 
 
-def _next(run: Run, row: Row, now: frozenset[str]) -> tuple[Texts, Texts]:
+def _next(run: Run, row: GuideRow, now: frozenset[str]) -> tuple[Texts, Texts]:
     """Labels to recompute and labels to add after; under pressure, one more than are recomputed
     now.
 

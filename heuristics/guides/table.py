@@ -23,7 +23,7 @@ ROOMS: Final = (situation,)
 EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
 
 
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GuideRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row of an edition. `answer`: what to try, in this order; `winner`: whether its first is
     the best.
 
@@ -48,14 +48,14 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @cache
-def table(name: str) -> Mapping[Guidance, tuple[Row, ...]]:
+def table(name: str) -> Mapping[Guidance, tuple[GuideRow, ...]]:
     """The rows of each edition, from the table of that name beside this file. Raises `WrongRow`."""
     package, file = "heuristics.guides", f"{name}.toml"
     document = written(package, file)
-    editions = dict[Guidance, tuple[Row, ...]]()
+    editions = dict[Guidance, tuple[GuideRow, ...]]()
     for edition in EDITIONS:
         rows = keyed(_of_edition(edition, document["row"], document["source"][edition]))
-        read = read_rows(rows, dict[str, Row], place(package, file), RUNS.readers)
+        read = read_rows(rows, dict[str, GuideRow], place(package, file), RUNS.readers)
         editions[edition] = tuple(read.values())
     return editions
 
@@ -109,7 +109,7 @@ class Chosen:
     why, and by whom.
     """
 
-    row: Row
+    row: GuideRow
     notes: Texts = ()
     then: Texts = ()
     asks: Texts = ()
@@ -126,7 +126,7 @@ class Fired(NamedTuple):
     fire.
     """
 
-    row: Row
+    row: GuideRow
     asks: Texts
 
 
@@ -134,7 +134,7 @@ def fire(
     name: str,
     run: Run,
     edition: Guidance | None = None,
-    outcome: Callable[[Row], object] = lambda row: row.id,
+    outcome: Callable[[GuideRow], object] = lambda row: row.id,
 ) -> Fired:
     """First row of a table that holds, in the run's edition where no other is named.
 
@@ -142,7 +142,7 @@ def fire(
     fact, as the next question may not be needed any more. What has no option only a trace can tell.
     `outcome` tells whether two rows say the same. The last row of a table has no conditions.
     """
-    passed = list[tuple[Row, str]]()
+    passed = list[tuple[GuideRow, str]]()
     for row in table(name)[edition or run.config.guidance]:
         holds = row.when.holds(run) if row.when else True
         if holds:

@@ -46,7 +46,7 @@ SHARED_LINES: Final = frozenset(
 STATES: Final[tuple[IncidentState, ...]] = ("seen", "met", "possible")
 
 
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class IncidentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row, under the thread that reports it.
 
     `what`: what happens and why, with its figure; `cure`: what helps, `set` the knobs that do,
@@ -138,25 +138,25 @@ def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
 
 
 @cache
-def incidents() -> Mapping[str, Row]:
+def incidents() -> Mapping[str, IncidentRow]:
     """Every row by its id. Raises `WrongRow`."""
-    by_id: dict[str, Row] = {}
+    by_id: dict[str, IncidentRow] = {}
     for subject in SUBJECTS:
         by_id |= rows(subject)
     return by_id
 
 
 @cache
-def rows(subject: str) -> Mapping[str, Row]:
+def rows(subject: str) -> Mapping[str, IncidentRow]:
     """The rows of one table, by id. Raises `WrongRow`."""
-    return read_keyed("heuristics.incidents", f"{subject}.toml", Row, RUNS.readers)
+    return read_keyed("heuristics.incidents", f"{subject}.toml", IncidentRow, RUNS.readers)
 
 
 @frozen
 class Met:
     """A row that a run meets, or may."""
 
-    row: Row
+    row: IncidentRow
     state: IncidentState
     unknown: Texts
     lines: Mapping[str, int]
@@ -189,7 +189,7 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
     return tuple(_as_incident(entry, run) for entry in sorted(kept, key=_rank))
 
 
-def _met(row: Row, run: Run) -> Met:
+def _met(row: IncidentRow, run: Run) -> Met:
     """Where only lines that several causes print are there, an open condition leaves the row one of
     them.
     """
@@ -221,7 +221,7 @@ def _as_incident(met: Met, run: Run) -> Incident:
     )
 
 
-def _sightings(row: Row, lines: Mapping[str, int], run: Run) -> Iterator[Sighting]:
+def _sightings(row: IncidentRow, lines: Mapping[str, int], run: Run) -> Iterator[Sighting]:
     """Lines of the log, versions, then settings that the condition names and somebody wrote."""
     for id, line in lines.items():
         yield Sighting("log", id, f"line {line}")

@@ -49,7 +49,7 @@ from heuristics.workflow.walk import walk
 from traces.frozen import frozen
 from traces.missing import Missing, OrMissing, known
 from traces.sections.section import copied
-from traces.settings.settings import PROGRAMS, Problem, Values
+from traces.settings.settings import PROGRAMS, FileProblem, Values
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
@@ -75,7 +75,7 @@ class FromFiles:
 
     legal: OrMissing[bool]
     answers: Mapping[str, tuple[Answer, ...]]
-    problems: tuple[Problem, ...]
+    problems: tuple[FileProblem, ...]
     findings: tuple[ConfigFinding, ...]
     defects: tuple[Defect, ...]
     incidents: tuple[Incident, ...]
@@ -96,7 +96,7 @@ class FromFiles:
 def judge_files(
     run: Run,
     evidence: RunEvidence,
-    problems: tuple[Problem, ...],
+    problems: tuple[FileProblem, ...],
     make: Callable[[Mapping[str, Rejection]], Plan],
     ask: Ask | None,
 ) -> tuple[Plan, FromFiles]:
@@ -164,7 +164,7 @@ def judge_files(
     )
 
 
-def _legal(run: Run, problems: tuple[Problem, ...], refused: bool) -> OrMissing[bool]:
+def _legal(run: Run, problems: tuple[FileProblem, ...], refused: bool) -> OrMissing[bool]:
     """That nothing refuses it is said of what was read: a Megatron's, and more of it than was
     not.
     """

@@ -32,7 +32,7 @@ from traces.names.frameworks import Framework
 from traces.names.kernels import UNNAMED
 from traces.sections import run as sections
 from traces.sections.section import copied
-from traces.settings.settings import PROGRAMS, Problem, Settings
+from traces.settings.settings import PROGRAMS, FileProblem, Settings
 from traces.training_log.iterations import perturbation_frac, steady_step
 from traces.training_log.log import TrainingLog
 
@@ -45,7 +45,7 @@ _ROOM: Final[Mapping[bool | None, MemoryRoom]] = {True: "tight", False: "enough"
 
 
 @frozen
-class Configured:
+class FilesRead:
     """What files say of a run: its configuration with its problems, and the log of its training.
 
     `versions`: of packages, by name (core, bridge, torch, te), as files tell them.
@@ -53,7 +53,7 @@ class Configured:
 
     settings: Settings = field(default_factory=Settings)
     log: TrainingLog | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -102,7 +102,7 @@ class Judgement:
 def judge(
     measurements: Sequence[RankMeasurements],
     given: Given | None = None,
-    configured: Configured | None = None,
+    configured: FilesRead | None = None,
     ask: Ask | None = None,
     together: sections.Run | None = None,
     replay: Replay = replay_here,
@@ -112,7 +112,7 @@ def judge(
     `together`: what several ranks show together; `replay`: what changes save that are made as one,
     by ranks.
     """
-    given, configured = given or Given(), configured or Configured()
+    given, configured = given or Given(), configured or FilesRead()
     log, evidence = configured.log, observe(measurements, together)
     steady = steady_step(log)
     if steady is not None and evidence.step_ns is not None:
@@ -125,14 +125,14 @@ def judge(
 def judge_observed(
     evidence: RunEvidence,
     given: Given | None = None,
-    configured: Configured | None = None,
+    configured: FilesRead | None = None,
     ask: Ask | None = None,
     replay: Replay = replay_here,
 ) -> Judgement:
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core
     itself.
     """
-    configured = configured or Configured()
+    configured = configured or FilesRead()
     run = run_of(evidence, given or Given(), configured)
     if configured.has_files:
         from heuristics.judging.checked import judge_files
@@ -155,7 +155,7 @@ def judge_observed(
     )
 
 
-def run_of(evidence: RunEvidence, given: Given, configured: Configured) -> Run:
+def run_of(evidence: RunEvidence, given: Given, configured: FilesRead) -> Run:
     """Everything opinions may rest on, in one place: options, then files, then what was
     observed.
     """
@@ -238,7 +238,7 @@ def _with_room(walls: Sequence[Wall], run: Run) -> tuple[Wall, ...]:
     )
 
 
-def _framework(evidence: RunEvidence, given: Given, configured: Configured) -> Framework:
+def _framework(evidence: RunEvidence, given: Given, configured: FilesRead) -> Framework:
     """Whose settings a plan may name; symptoms without a trace are Megatron's."""
     if configured.settings.framework in PROGRAMS:
         return "pytorch"

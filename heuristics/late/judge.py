@@ -16,7 +16,7 @@ from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, Limit
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
-from traces.ranks.replay.without import Replayed, replay_without
+from traces.ranks.replay.without import ReplayedStep, replay_without
 from traces.ranks.summaries.summary import UNKNOWN
 from traces.sections.cause import Cause
 from traces.statistics.resampled import CHANCE, drawn_again
@@ -40,7 +40,7 @@ class Tried:
     """
 
     edit: Edit
-    replayed: Replayed | None
+    replayed: ReplayedStep | None
     saved_ns: float
 
     @property
@@ -165,7 +165,7 @@ def _known(values: FloatArray) -> int:
     return int(np.count_nonzero(~np.isnan(values)))
 
 
-def _lacks_the_way(run: MeasuredRun, replayed: Replayed) -> bool:
+def _lacks_the_way(run: MeasuredRun, replayed: ReplayedStep) -> bool:
     """Whether the replay shows nothing, and collectives are missing by which the delay may go."""
     return replayed.saved_frac < COST.value and unmatched(run) >= COST.value
 

@@ -14,7 +14,7 @@ from traces.arrays import BoolArray, FloatArray, distinct
 from traces.frozen import frozen
 from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks.one_run.align import fits_of
-from traces.ranks.one_run.problems import Problem
+from traces.ranks.one_run.problems import RecordingProblem
 from traces.ranks.replay.run import MeasuredRun, measure_run
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import UNKNOWN, RankSummary
@@ -219,7 +219,7 @@ def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
     return list(map(tuple, whole.tolist()))
 
 
-def _problem(problem: Problem, names: Sequence[str]) -> RunProblem:
+def _problem(problem: RecordingProblem, names: Sequence[str]) -> RunProblem:
     traces = tuple(dict.fromkeys(names[index] for index in problem.indices))
     return RunProblem(problem.kind, traces, problem.reason, problem.left_out, problem.ranks)
 

@@ -81,7 +81,7 @@ class Sizes:
 
 
 @frozen
-class Asked:
+class LayoutRequest:
     """What layouts are asked for: a model on GPUs, with its batch."""
 
     model: ModelSize
@@ -89,7 +89,7 @@ class Asked:
     batch: int
 
 
-def candidates(request: Asked) -> Iterator[Sizes]:
+def candidates(request: LayoutRequest) -> Iterator[Sizes]:
     """All that divide, one for each set of parallel sizes and micro-batch, with its best virtual
     stages.
 
@@ -118,7 +118,9 @@ def _tensor(model: ModelSize) -> list[int]:
     return [tp for tp in divisors(model.heads, RECIPES["largest_tp"].whole) if groups % tp == 0]
 
 
-def _with_batches(request: Asked, work: Work, cut: tuple[int, int, int, int]) -> Iterator[Sizes]:
+def _with_batches(
+    request: LayoutRequest, work: Work, cut: tuple[int, int, int, int]
+) -> Iterator[Sizes]:
     tp, cp, pp, ep = cut
     replica_batch = request.batch // (request.gpus // (tp * cp * pp))
     for micro_batch in MICRO_BATCHES:

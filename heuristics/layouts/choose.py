@@ -11,7 +11,7 @@ from heuristics.comparison.files.normal import normal_throughput
 from heuristics.config.about import Given
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.dispatcher import choose_dispatcher
-from heuristics.layouts.candidates import MICRO_BATCHES, Asked, candidates
+from heuristics.layouts.candidates import MICRO_BATCHES, LayoutRequest, candidates
 from heuristics.layouts.fit import Fitted, Fitting, module_costs
 from heuristics.layouts.own import own_layout
 from heuristics.layouts.published import Machine, Published, model_of, published, weight_of
@@ -98,7 +98,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     costs, core = module_costs(model, run), run.config.core_text
     fitting = Fitting(base, model, wanted.capacity_bytes, costs, core, precision)
     batch = KnobView(base).positive(GLOBAL_BATCH) or 1
-    best, divide = _fitted(Asked(model, wanted.gpus, batch), fitting, ranking)
+    best, divide = _fitted(LayoutRequest(model, wanted.gpus, batch), fitting, ranking)
     ordered = sorted(best, key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
     listed, refused = _legal(ordered, run, ranking, typed)
@@ -171,7 +171,7 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
         yield say("layouts.precision-lines", precision=precision.upper())
 
 
-def _fitted(request: Asked, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
+def _fitted(request: LayoutRequest, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
     """The best of each set of parallel sizes that fits, and how many sets divide."""
     best = dict[tuple[int, ...], tuple[float, Fitted]]()
     seen, done = set(), set()

@@ -8,7 +8,7 @@ from msgspec import Struct
 from traces.toml_tables import read_keyed
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+class LayoutRule(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `ranking.toml`, which says what its fields are."""
 
     id: str
@@ -19,5 +19,5 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
-    return read_keyed("heuristics.layouts", "ranking.toml", Rule)
+def rules() -> Mapping[str, LayoutRule]:
+    return read_keyed("heuristics.layouts", "ranking.toml", LayoutRule)

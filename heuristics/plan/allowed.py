@@ -108,7 +108,7 @@ OWN: Final = ""
 
 
 @frozen
-class Asked:
+class CheckedPlan:
     """A plan of which nothing is rejected, and the answers by fix id; `OWN` is the configuration
     itself.
     """
@@ -117,11 +117,11 @@ class Asked:
     answers: Mapping[str, Answers] = field(default_factory=dict)
 
 
-def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) -> Asked:
+def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) -> CheckedPlan:
     """Make the plan, ask about each change set, and make it again without what is rejected."""
     plan = make({})
     if ask is None or not run.settings.by_knob:
-        return Asked(plan)
+        return CheckedPlan(plan)
     answers = _ask(ask, {OWN: run})
     rejected = dict[str, Rejection]()
     while new := [step for step in (*plan.fixes, *plan.levers) if step.fix.id not in answers]:
@@ -140,7 +140,7 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
             if why := _rejection(run, name, answers):
                 rejected[name] = why
         plan = make(rejected)
-    return Asked(plan, answers)
+    return CheckedPlan(plan, answers)
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, Answers]:

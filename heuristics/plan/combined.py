@@ -9,7 +9,7 @@ from heuristics.plan.planned import Planned, ids_of
 from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from traces.missing import Missing
-from traces.replay.changes.change import Change, Joint, Together
+from traces.replay.changes.change import Change, ChangesTogether, Joint
 
 STEPS: Final = 3
 """How many first steps of a plan are replayed as one."""
@@ -24,7 +24,7 @@ def replay_here(kinds_of_ranks: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> l
     for rank, kind_sets in kinds_of_ranks:
         together = rank.costs.together
         answers.append(
-            list(map(together.joint, kind_sets)) if isinstance(together, Together) else []
+            list(map(together.joint, kind_sets)) if isinstance(together, ChangesTogether) else []
         )
     return answers
 

@@ -29,7 +29,7 @@ OF_MACHINE: Final = frozenset(
 
 
 @frozen
-class Asked:
+class RuleAfterChange:
     """What a rule asks of a run after a change.
 
     `applies`: whether the run has what it is about; `holds`: whether it is met; None where unknown.
@@ -40,16 +40,16 @@ class Asked:
     holds: bool | None
 
 
-def asked_by(run: Run, changes: Values) -> tuple[Asked, ...]:
+def asked_by(run: Run, changes: Values) -> tuple[RuleAfterChange, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such
     a run.
     """
-    config, asked_rules = run.changed(changes).view(Trust.CHECKED), list[Asked]()
+    config, asked_rules = run.changed(changes).view(Trust.CHECKED), list[RuleAfterChange]()
     releases = releases_of(config)
     for rule in _rules_about(frozenset(changes)):
         applies = rule.asked(config)
         if applies is not False and rule.applies(releases) is not False:
-            asked_rules.append(Asked(rule, applies, negated(rule.verdict(config))))
+            asked_rules.append(RuleAfterChange(rule, applies, negated(rule.verdict(config))))
     return tuple(asked_rules)
 
 

@@ -28,7 +28,7 @@ from heuristics.config.logic import negated
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
-from heuristics.facts.dictionary import DICTIONARY, Asked, Says, answer, enter, written_facts
+from heuristics.facts.dictionary import DICTIONARY, FactHolder, Says, answer, enter, written_facts
 from heuristics.recipes import RECIPES
 from heuristics.rules.terms import (
     Evaluated,
@@ -71,13 +71,13 @@ class Condition:
         )
         """Texts that it compares with."""
 
-    def holds(self, of: Asked) -> bool | None:
+    def holds(self, of: FactHolder) -> bool | None:
         """Whether it holds; None where unknown."""
         if self.text not in of.held:
             of.held[self.text] = truth(self.term.of(of))
         return of.held[self.text]
 
-    def unknown(self, of: Asked) -> tuple[Term, ...]:
+    def unknown(self, of: FactHolder) -> tuple[Term, ...]:
         """The unknown names on which it rests where it is unknown itself, in its order."""
         return once(unknown_in(self.term, of))
 

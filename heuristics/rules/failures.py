@@ -132,7 +132,7 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     line: int | None = None
 
 
-class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FailureRow(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row of `failures.toml`, which says what its fields are."""
 
     lines: Texts = ()
@@ -161,9 +161,9 @@ class Row(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @cache
-def failures() -> Mapping[str, Row]:
+def failures() -> Mapping[str, FailureRow]:
     """Every row by its id. Raises `WrongRow`."""
-    return read_keyed("heuristics.rules", "failures.toml", Row, READERS)
+    return read_keyed("heuristics.rules", "failures.toml", FailureRow, READERS)
 
 
 _STATES: Final[Mapping[str, FailureState]] = {
@@ -186,7 +186,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
         if message.id in rules_by_line():
             rule = _cause(rules_by_line()[message.id], config)
             of_rules.setdefault(rule.id, _caused(rule, config, message))
-    seen = dict[str, Row]()
+    seen = dict[str, FailureRow]()
     for row in failures().values():
         if (at := row.seen(log, config)) is not None:
             seen[row.id] = replace(row, line=at[0])
@@ -221,7 +221,7 @@ def _caused(rule: Rule, config: Config, message: Message) -> Failure:
     )
 
 
-Corrected = tuple[Rule | Row, ...]
+Corrected = tuple[Rule | FailureRow, ...]
 """What one correction mends."""
 CORRECTION: Final = compiled(r"(?:CFG|ENV|CAP)-[1-9][0-9]?")
 """What is corrected in the configuration, the environment or the recording, and is no fix."""

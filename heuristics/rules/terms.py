@@ -8,7 +8,7 @@ from typing import Any
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config
-from heuristics.facts.dictionary import Asked, Fact
+from heuristics.facts.dictionary import Fact, FactHolder
 from heuristics.rules.values import NULL, Compute
 from heuristics.words import say
 from traces.settings.settings import truth
@@ -57,7 +57,7 @@ def knobs_first(names: Iterable[str]) -> Texts:
     return tuple(dict.fromkeys(sorted(names, key=lambda name: name.startswith("--"))))
 
 
-def unknown_in(term: Term, of: Asked) -> Iterator[Term]:
+def unknown_in(term: Term, of: FactHolder) -> Iterator[Term]:
     if term.of(of) is None:
         if term.name:
             yield term

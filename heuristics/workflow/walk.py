@@ -28,7 +28,7 @@ Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 
 
-class Judged(Struct, frozen=True, forbid_unknown_fields=True):
+class JudgedRule(Struct, frozen=True, forbid_unknown_fields=True):
     """What a rule says of a run; of a row of its table: what it says where `when` holds.
 
     `because`: the reason, with its figures. `advice`: what to do, empty where nothing is. `fix`:
@@ -56,7 +56,7 @@ class WorkflowRule:
     phase: Phase
     title: str
     seed: str
-    judge: Callable[[Run], Judged]
+    judge: Callable[[Run], JudgedRule]
     guide_only: bool = True
     moe: bool = False
 
@@ -67,7 +67,7 @@ class _Row(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     title: str
     seed: str
-    says: tuple[Judged, ...]
+    says: tuple[JudgedRule, ...]
     moe: bool = False
 
 
@@ -86,35 +86,35 @@ _ROWS: Final = read_rows(
 )
 
 
-def _by_row(row: _Row, run: Run) -> Judged:
+def _by_row(row: _Row, run: Run) -> JudgedRule:
     says = next(word for word in row.says if word.when.holds(run))
     filled = partial(RUNS.filled, of=run, words=_WORDS)
     because, advice, tells = map(filled, (says.because, says.advice, says.tells))
-    return Judged(says.state, because, advice, says.fix, not_given(tells, run.given) or tells)
+    return JudgedRule(says.state, because, advice, says.fix, not_given(tells, run.given) or tells)
 
 
-def _by_rule(rule: Rule, run: Run) -> Judged:
+def _by_rule(rule: Rule, run: Run) -> JudgedRule:
     """A prerequisite of a feature that a guide lists."""
     config = run.view(Trust.CHECKED)
     releases = releases_of(config)
     if not rule.in_force(releases) or rule.applies(releases) is False:
-        return Judged("not_applicable", say("workflow.no-rule-of-these-releases"))
+        return JudgedRule("not_applicable", say("workflow.no-rule-of-these-releases"))
     is_asked, holds = rule.asked(config), rule.holds(config)
     if is_asked is False or (is_asked is None and holds is not True):
         figures = rule.feature.figures(config) if rule.feature else ""
         if is_asked is None:
             return _unknown(figures, rule, config)
-        return Judged("not_applicable", figures)
+        return JudgedRule("not_applicable", figures)
     figures = ", ".join(asks.figures(config) for asks in (rule.needs, rule.forbids) if asks)
     if holds is None:
         return _unknown(figures, rule, config)
     if holds:
-        return Judged("met", figures)
-    return Judged("violated", figures, rule.cure_of(config), rule.fix)
+        return JudgedRule("met", figures)
+    return JudgedRule("violated", figures, rule.cure_of(config), rule.fix)
 
 
-def _unknown(figures: str, rule: Rule, config: Config) -> Judged:
-    return Judged("unknown", figures, tells=", ".join(rule.asks(config)) or "the configuration")
+def _unknown(figures: str, rule: Rule, config: Config) -> JudgedRule:
+    return JudgedRule("unknown", figures, tells=", ".join(rule.asks(config)) or "the configuration")
 
 
 def _rules() -> Iterator[WorkflowRule]:
@@ -152,10 +152,10 @@ def walk(run: Run, refused: bool = False) -> tuple[WorkflowStep, ...]:
     return tuple(copied(WorkflowStep, rule, _judged(rule, run, refused)) for rule in RULES)
 
 
-def _judged(rule: WorkflowRule, run: Run, refused: bool) -> Judged:
+def _judged(rule: WorkflowRule, run: Run, refused: bool) -> JudgedRule:
     judged = rule.judge(run)
     if rule.moe and run.config.moe() is False and (rule.guide_only or judged.state != "violated"):
-        return Judged("not_applicable", say("workflow.no-experts"))
+        return JudgedRule("not_applicable", say("workflow.no-experts"))
     if refused and judged.state == "met" and rule.id in FIT_BY_RUNNING:
-        return Judged("unknown", say("workflow.refused"), tells=say("workflow.refused-tells"))
+        return JudgedRule("unknown", say("workflow.refused"), tells=say("workflow.refused-tells"))
     return judged

@@ -165,7 +165,7 @@ class Column:
 
 
 @frozen
-class Row:
+class BlockRow:
     """One row; `depth` 1 is a part of the row of depth 0 before it. `id`: what it is of, such as a
     wall.
     """
@@ -184,8 +184,8 @@ class Table:
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    total: Row | None = None
+    rows: tuple[BlockRow, ...]
+    total: BlockRow | None = None
     left_out: int = 0
     note: Words = ()
 
@@ -199,7 +199,7 @@ def row(
     numbers: Container[int] = ALL_BUT_FIRST,
     tone: Tone = Tone.PLAIN,
     id: str = "",
-) -> Row:
+) -> BlockRow:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
     cells_made = list[Cell]()
     for place, entry in enumerate(cells):
@@ -207,20 +207,20 @@ def row(
             cells_made.append(Quantity(entry))
         else:
             cells_made.append(entry if isinstance(entry, Quantity) else words(entry))
-    return Row(tuple(cells_made), tone=tone, id=id)
+    return BlockRow(tuple(cells_made), tone=tone, id=id)
 
 
 def table(
     title: str,
     heads: Sequence[str],
-    rows: Iterable[Row | Sequence[Entry]],
+    rows: Iterable[BlockRow | Sequence[Entry]],
     numbers: Container[int] = ALL_BUT_FIRST,
     note: str | Words = (),
     left_out: int = 0,
 ) -> Table:
     """A table by the heads of its columns, `numbers` of which stand to the right."""
     columns = tuple(Column(head, place in numbers) for place, head in enumerate(heads))
-    made = tuple(cells if isinstance(cells, Row) else row(cells, numbers) for cells in rows)
+    made = tuple(cells if isinstance(cells, BlockRow) else row(cells, numbers) for cells in rows)
     return Table(title, columns, made, left_out=left_out, note=words(note))
 
 

@@ -38,7 +38,7 @@ class Weight(IntEnum):
 
 
 @frozen
-class Defect:
+class DefectEntry:
     """One entry. `id`: what `explain` takes; empty where nothing more is known of it.
 
     `seen`: how it is known, with each part; `places`: only where to look, as a first screen has it.
@@ -57,7 +57,7 @@ class Defect:
 _MARKS: Final = {Weight.WARNED: "warning: ", Weight.NO_EFFECT: "no effect: "}
 
 
-def defects(result: Result) -> tuple[Defect, ...]:
+def defects(result: Result) -> tuple[DefectEntry, ...]:
     """Every defect once, heaviest first; none where no configuration was given."""
     configuration = result.configuration
     if not configuration:
@@ -67,11 +67,11 @@ def defects(result: Result) -> tuple[Defect, ...]:
         # one with a right spelling is a finding already, but for an older name
         if not problem.instead or problem.effect == "older_name":
             place = words(Code(problem.where))
-            entries.append(Defect("", Weight.UNREAD, problem.text, "", place, place))
+            entries.append(DefectEntry("", Weight.UNREAD, problem.text, "", place, place))
     return tuple(entries)
 
 
-def _entry(settings: Settings, defect: configured.Defect) -> Defect:
+def _entry(settings: Settings, defect: configured.Defect) -> DefectEntry:
     named, where = [], dict[str, None]()
     for at in those(defect.seen, source="configuration"):
         named.append(judged(at, settings))
@@ -86,7 +86,7 @@ def _entry(settings: Settings, defect: configured.Defect) -> Defect:
     more = capital(defect.cost) + optional(" ({})", ", ".join(releases))
     more += f".{optional(' The same cure meets: {}.', defect.also, '; '.join)}"
     weight, cure = Weight[defect.kind.upper()], cure_with_fix(defect)
-    return Defect(defect.id, weight, defect.what, cure, joined(seen), joined(places), more)
+    return DefectEntry(defect.id, weight, defect.what, cure, joined(seen), joined(places), more)
 
 
 def cure_with_fix(entry: configured.Defect | configured.Incident) -> str:
@@ -96,7 +96,7 @@ def cure_with_fix(entry: configured.Defect | configured.Incident) -> str:
     return entry.cure
 
 
-def defect_words(defect: Defect, detail: Detail) -> Words:
+def defect_words(defect: DefectEntry, detail: Detail) -> Words:
     start: Words = (Code(defect.id), ": ") if defect.id else ()
     text = _MARKS.get(defect.weight, "") + ended(defect.what)
     where = defect.places
@@ -106,7 +106,7 @@ def defect_words(defect: Defect, detail: Detail) -> Words:
     return words(start, text, around(" Seen: ", where, "."))
 
 
-def first_errors(result: Result) -> list[Defect]:
+def first_errors(result: Result) -> list[DefectEntry]:
     """What must be corrected before anything is tried; none without a configuration."""
     return [defect for defect in defects(result) if defect.weight <= Weight.NOT_AS_WRITTEN]
 

@@ -7,13 +7,13 @@ from typing import Final
 from heuristics.result.layouts import Layouts, PlannedLayout
 from reports.content.blocks import (
     Block,
+    BlockRow,
     Blocks,
     Code,
     CodeBlock,
     Command,
     Headline,
     Part,
-    Row,
     Table,
     Tone,
     items,
@@ -135,7 +135,7 @@ def _table(plan: Layouts, everything: bool) -> Table:
     )
 
 
-def _row(layout: PlannedLayout) -> Row:
+def _row(layout: PlannedLayout) -> BlockRow:
     recompute = {"none": "-", "full": "whole layers"}.get(layout.recompute)
     if recompute is None:  # the first module, and how many more
         recompute = layout.recompute_modules[0] + beyond(len(layout.recompute_modules), 1, " +{}")

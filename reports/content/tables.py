@@ -5,7 +5,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from reports.content.blocks import ALL_BUT_FIRST, Entry, Row, Table, table
+from reports.content.blocks import ALL_BUT_FIRST, BlockRow, Entry, Table, table
 from traces.texts import Texts
 from traces.toml_tables import read_table
 
@@ -25,7 +25,7 @@ def _shapes() -> Mapping[str, Shape]:
 
 
 def shaped(
-    name: str, rows: Iterable[Row | Sequence[Entry]], left_out: int = 0, **gaps: str
+    name: str, rows: Iterable[BlockRow | Sequence[Entry]], left_out: int = 0, **gaps: str
 ) -> Table:
     """The table of that name with these rows; `gaps`: what is filled in."""
     shape = _shapes()[name]

@@ -41,7 +41,7 @@ class Drawn:
 
 
 @frozen
-class Stretch:
+class DrawnTimeline:
     """One timeline that can be chosen: whose, which one; `words` has the texts that its columns
     point to.
     """
@@ -52,7 +52,7 @@ class Stretch:
     words: Timeline
 
 
-def lanes_of(stretch: Stretch) -> list[Drawn]:
+def lanes_of(stretch: DrawnTimeline) -> list[Drawn]:
     """Functions last: their stacks are deep, and what they launch is seen above."""
     lanes, streams, functions = list[Drawn](), list[Drawn](), list[Drawn]()
     for drawn in _host(stretch):
@@ -93,7 +93,7 @@ def longest(lane: Drawn, count: int) -> Drawn:
     return replace(lane, **columns)
 
 
-def _host(stretch: Stretch) -> Iterator[Drawn]:
+def _host(stretch: DrawnTimeline) -> Iterator[Drawn]:
     host = stretch.timeline.host
     threads = [*dict.fromkeys(each(host, "thread"))]
     for lane in sorted(
@@ -108,7 +108,7 @@ def _host(stretch: Stretch) -> Iterator[Drawn]:
         )
 
 
-def _names(stretch: Stretch, lane: HostLane | Lane) -> list[str]:
+def _names(stretch: DrawnTimeline, lane: HostLane | Lane) -> list[str]:
     return [stretch.words.names[name] if name >= 0 else "" for name in lane.name]
 
 

@@ -197,7 +197,7 @@ class Writer:
         if note := words(beyond(table.left_out, 0, "{} left out. ", "more row"), table.note):
             yield from ("", self.said(note))
 
-    def _row(self, row: blocks.Row, said: Said) -> list[str]:
+    def _row(self, row: blocks.BlockRow, said: Said) -> list[str]:
         cells = []
         for cell in row.cells:
             spans = (cell.text,) if isinstance(cell, Quantity) else cell

@@ -8,7 +8,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from reports.content.blocks import Bar, Code, Quantity, Row, Table, Term, Words
+from reports.content.blocks import Bar, BlockRow, Code, Quantity, Table, Term, Words
 from reports.content.names import name_of, when
 from reports.content.page import View
 from reports.measures import words_of
@@ -237,7 +237,7 @@ def _grid(table: Table, cells: list[Lines], width: int) -> _Grid:
     return _Grid(tuple(sizes), tuple(each(table.columns[:count], "number")), bar, width)
 
 
-def _row_lines(row: Row, cells: Lines, grid: _Grid, longest: int) -> Lines:
+def _row_lines(row: BlockRow, cells: Lines, grid: _Grid, longest: int) -> Lines:
     """One row: its figures, its bar, and the words of the last column wrapped in what is left.
 
     Where a row has words in place of figures they stand where the figures would.
@@ -264,5 +264,5 @@ def _row_lines(row: Row, cells: Lines, grid: _Grid, longest: int) -> Lines:
     return [head + parts[0], *map(plain(" " * start).__add__, parts[1:])]
 
 
-def _shares(row: Row) -> list[Quantity]:
+def _shares(row: BlockRow) -> list[Quantity]:
     return [cell for cell in row.cells if isinstance(cell, Quantity) and cell.share is not None]

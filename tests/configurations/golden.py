@@ -22,7 +22,7 @@ from heuristics.config.about import Given
 from heuristics.evidence.evidence import with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from, read_symptoms
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.judging.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import FilesRead, Judgement, judge_observed
 from heuristics.plan.planned import Planned
 from heuristics.result.judged import Knobs
 from heuristics.result.result import Result
@@ -148,7 +148,7 @@ _JUDGED: Final[dict[int, Judgement]] = {}
 def _judged(case: Case) -> Judgement:
     symptoms, given, log = symptoms_of(case), given_of(case), log_of(case)
     observed = with_fit(observed_from(symptoms, settings_of(case)), given, log)
-    return judge_observed(observed, given, Configured(settings_of(case), log))
+    return judge_observed(observed, given, FilesRead(settings_of(case), log))
 
 
 def wrongs(case: Case, judgement: Judgement) -> list[str]:

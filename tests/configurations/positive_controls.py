@@ -17,7 +17,7 @@ import yaml
 from diagnoser.running.configuration import read_configured
 from heuristics.config.about import Given
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judging.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import FilesRead, Judgement, judge_observed
 from tests.places import DATA
 
 LISTED: Final = DATA / "positive_controls.toml"
@@ -97,7 +97,7 @@ def _own_ranks(held: Mapping[str, Any]) -> int | None:
     return None if ranks is None else int(ranks)
 
 
-def configured(control: Control) -> Configured:
+def configured(control: Control) -> FilesRead:
     """What its file says, and its number of ranks."""
     read = read_configured(control.path, None, control.given)
     if control.ranks is None:
@@ -105,7 +105,7 @@ def configured(control: Control) -> Configured:
     return replace(read, settings=read.settings.changed({"world_size": control.ranks}, "ranks"))
 
 
-def judged(control: Control, read: Configured) -> Judgement:
+def judged(control: Control, read: FilesRead) -> Judgement:
     """What we make of it without any measurement."""
     return judge_observed(observed_from(Symptoms(), read.settings), control.given, read)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heuristics.config.observed import Observed
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judging.judgement import Configured, judge_observed
+from heuristics.judging.judgement import FilesRead, judge_observed
 from heuristics.result.configured import Rules
 from tests.megatron.random_runs import drawn_run
 from traces.settings.settings import Settings
@@ -39,7 +39,7 @@ def test_a_trace_adds_no_broken_rule_and_takes_none_away(
     draw = Random(seed)
     one = drawn_run(draw)
     kept = {knob: said for knob, said in one.configured.settings.by_knob.items() if draw.random() >= left_out}
-    configured = Configured(Settings(kept, one.configured.settings.framework))
+    configured = FilesRead(Settings(kept, one.configured.settings.framework))
     seen = replace(NOTHING, observed=replace(Observed(), **shown))  # type: ignore[arg-type]
     beside, alone = (judge_observed(evidence, one.given, configured) for evidence in (seen, NOTHING))
     assert beside.from_files is not None

@@ -16,7 +16,7 @@ from bench.simulate.ranks.layout import Layout
 from bench.simulate.ranks.recorded import Capture, Files, write_ranks
 from bench.simulate.recorded import PID
 from diagnoser.cli import run as cli
-from diagnoser.running.inputs.rank_map import Row, contradictions, identified, other_world, read_rank_map
+from diagnoser.running.inputs.rank_map import MapRow, contradictions, identified, other_world, read_rank_map
 from tests.doubles.result import double
 from traces.errors import InputError, UsageError
 from traces.missing import Missing
@@ -27,7 +27,7 @@ from traces.sections.run import Run
 TRACES = [Path("one/a.sqlite"), Path("two/a.sqlite"), Path("b.sqlite")]
 
 
-def rows_of(text: str, folder: Path) -> dict[Path, tuple[Row, ...]]:
+def rows_of(text: str, folder: Path) -> dict[Path, tuple[MapRow, ...]]:
     path = folder / "map.csv"
     path.write_text(text, encoding="utf-8")
     return read_rank_map(path, TRACES)
@@ -36,8 +36,8 @@ def rows_of(text: str, folder: Path) -> dict[Path, tuple[Row, ...]]:
 def test_rows_are_found_by_path_or_by_a_name_that_only_one_has(tmp_path: Path) -> None:
     found = rows_of("file,rank,host,world_size\none/a.sqlite,0,n1,4\nb.sqlite, 3 ,,\n\n", tmp_path)
     assert found == {
-        TRACES[0]: (Row("map.csv:2", "one/a.sqlite", 0, host="n1", world_size=4),),
-        TRACES[2]: (Row("map.csv:3", "b.sqlite", 3),),
+        TRACES[0]: (MapRow("map.csv:2", "one/a.sqlite", 0, host="n1", world_size=4),),
+        TRACES[2]: (MapRow("map.csv:3", "b.sqlite", 3),),
     }
     assert read_rank_map(None, TRACES) == {}
 
@@ -83,13 +83,13 @@ def test_a_map_with_zero_bytes_is_no_text(tmp_path: Path) -> None:
 
 def test_what_is_recorded_counts_more_than_the_map_and_that_is_said() -> None:
     recorded = Identity("b.sqlite", "nsys-sqlite", None, 2, 8, 0, 77, 78)
-    row = Row("map.csv:2", "b.sqlite", 3, world_size=4)
+    row = MapRow("map.csv:2", "b.sqlite", 3, world_size=4)
     assert identified(recorded, row) == recorded
     assert contradictions(recorded, row) == [
         "rank 2 is recorded; map.csv:2 has 3, which is not used",
         "world size 8 is recorded; map.csv:2 has 4, which is not used",
     ]
-    assert contradictions(recorded, Row("map.csv:2", "b.sqlite", 2)) == []
+    assert contradictions(recorded, MapRow("map.csv:2", "b.sqlite", 2)) == []
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_world_size_that_is_not_used_is_a_warning(
 def test_a_host_has_a_clock_of_its_own() -> None:
     silent = Identity("all.sqlite", "nsys-sqlite", None, None, None, 0, 77, 78)
     one, two, again = (
-        identified(silent, Row("map.csv:2", "all.sqlite", 0, host=host)) for host in ("a", "b", "a")
+        identified(silent, MapRow("map.csv:2", "all.sqlite", 0, host=host)) for host in ("a", "b", "a")
     )
     assert one.clock == again.clock != two.clock
-    assert identified(silent, Row("map.csv:2", "all.sqlite", 0)).clock == 77
+    assert identified(silent, MapRow("map.csv:2", "all.sqlite", 0)).clock == 77
 
 
 @pytest.fixture(scope="module")

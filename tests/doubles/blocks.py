@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reports.content.blocks import (
     Bar,
+    BlockRow,
     Code,
     CodeBlock,
     Column,
@@ -17,7 +18,6 @@ from reports.content.blocks import (
     Piece,
     Plan,
     Quantity,
-    Row,
     Sentence,
     Spelling,
     Step,
@@ -65,11 +65,11 @@ def a_table(foreign: str = "a name") -> Table:
         "Could be faster by",
         (Column("What"), Column("ms/step", number=True), Column("Share", number=True)),
         (
-            Row(((Code(foreign),), Quantity("30"), Quantity("30 %", 0.3, Hue.COMMUNICATION))),
-            Row(((foreign,), Quantity("10"), Quantity("10 %", 0.1)), depth=1),
-            Row((("other",), Quantity("20"), Quantity("20 %", 0.2))),
+            BlockRow(((Code(foreign),), Quantity("30"), Quantity("30 %", 0.3, Hue.COMMUNICATION))),
+            BlockRow(((foreign,), Quantity("10"), Quantity("10 %", 0.1)), depth=1),
+            BlockRow((("other",), Quantity("20"), Quantity("20 %", 0.2))),
         ),
-        total=Row((("all",), Quantity("50"), Quantity("50 %", 0.5))),
+        total=BlockRow((("all",), Quantity("50"), Quantity("50 %", 0.5))),
         left_out=1,
         note=("Per step.",),
     )

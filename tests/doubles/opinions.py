@@ -33,7 +33,7 @@ from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.limits import MOST
 from traces.measure.bounds import Bounds
-from traces.measure.budget import Budget
+from traces.measure.budget import WindowBudget
 from traces.measurements import RankMeasurements, measure_rank
 from traces.missing import Missing
 from traces.replay.changes.costs import Costs, Without
@@ -132,11 +132,11 @@ BEGUN: Final = account({"profiler": 100, "lazy_init": 100})
 """Of a window so much is start-up, twice that which is left in it."""
 
 
-def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns: int = 0) -> Budget:
+def budget(compute_ns: int = WINDOW_NS, exposed_comm_ns: int = 0, hidden_comm_ns: int = 0) -> WindowBudget:
     """A window of 1000 ns; what is neither compute nor exposed communication is idle."""
     idle_ns = WINDOW_NS - compute_ns - exposed_comm_ns
     comm = {"other_comm": exposed_comm_ns} if exposed_comm_ns else {}
-    return Budget(
+    return WindowBudget(
         WINDOW_NS, compute_ns, exposed_comm_ns, 0, idle_ns, {"gemm": compute_ns}, comm, {}, hidden_comm_ns
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from heuristics.config.about import Given, Guidance
 from heuristics.config.observed import Observed
-from heuristics.guides.table import Row, facts_of
+from heuristics.guides.table import GuideRow, facts_of
 from heuristics.run.run import Run
 
 BOTH: tuple[Guidance, Guidance] = ("seed", "main-2026-08")
@@ -25,7 +25,7 @@ def run_by(
     return Run(shown or Observed(), given, {} if costs is None else {"communication": costs}, 100)
 
 
-def run_that(row: Row, facts: Mapping[str, object]) -> Run:
+def run_that(row: GuideRow, facts: Mapping[str, object]) -> Run:
     """A run of which conditions are told some facts, and those that make a row of a table hold."""
     run = Run()
     held = {name: values[0] for name, values in facts_of(row.when)} if row.when else {}

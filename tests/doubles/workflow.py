@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.run.run import Run
-from heuristics.workflow.walk import RULES, Judged, RuleState, WorkflowRule
+from heuristics.workflow.walk import RULES, JudgedRule, RuleState, WorkflowRule
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import Iteration, LoggedMemory, Message, OutOfMemory, TrainingLog
 
@@ -79,6 +79,6 @@ class Row:
         return f"seed {self.seed}: {self.rule} is {self.state}"
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> JudgedRule:
         """What the rule says."""
         return BY_ID[self.rule].judge(self.run)

@@ -14,7 +14,7 @@ from diagnoser.demo import unpack
 from heuristics.result.texts import changed
 from reports.content.blocks import Block, Code, CodeBlock, Command, Fold, Part, Plan
 from reports.content.page import Asked, Detail, Page
-from reports.formats import FORMATS, Kind, kind_of, page_of
+from reports.formats import FORMATS, ResultKind, kind_of, page_of
 from reports.result.codec import Document
 from reports.result.read import typed
 from reports.result.voice.kept import kept
@@ -209,7 +209,7 @@ def assert_harmless(document: Document, what: str, forms: tuple[str, ...]) -> No
         return
     for form in forms:
         if kind_of(result) in FORMATS[form].kinds:
-            briefly = form == "json" and kind_of(result) in (Kind.ANALYSIS, Kind.CONFIGURATION)
+            briefly = form == "json" and kind_of(result) in (ResultKind.ANALYSIS, ResultKind.CONFIGURATION)
             for asked in (Asked(Detail.FULL), Asked(brief=briefly)):
                 written = FORMATS[form].write(result, asked)
                 content = written if isinstance(written, bytes) else written.encode("utf-8", "replace")

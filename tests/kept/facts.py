@@ -13,7 +13,7 @@ from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.measurements import measure_rank
 from traces.missing import Missing
-from traces.replay.changes.change import Together
+from traces.replay.changes.change import ChangesTogether
 from traces.replay.changes.costs import Costs
 from traces.resolve.communication import communication_of
 from traces.resolve.kinds import resolve_kinds
@@ -48,6 +48,6 @@ def _of(rank: RankTimeline) -> list[tuple[str, object]]:
 
 
 def _all_together(costs: Costs | Missing) -> object:
-    if isinstance(costs, Missing) or not isinstance(costs.together, Together):
+    if isinstance(costs, Missing) or not isinstance(costs.together, ChangesTogether):
         return None
     return costs.together.joint([change.kind for change in costs.changes])

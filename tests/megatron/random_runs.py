@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from heuristics.config.about import Given
 from heuristics.evidence.evidence import RunEvidence, with_fit
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judging.judgement import Configured, Judgement, run_of
+from heuristics.judging.judgement import FilesRead, Judgement, run_of
 from heuristics.plan.allowed import changed
 from heuristics.plan.planned import Planned
 from heuristics.plan.variants import upgraded
@@ -45,7 +45,7 @@ class RandomRun:
 
     evidence: RunEvidence = field(repr=False)
     given: Given
-    configured: Configured
+    configured: FilesRead
 
     @property
     def run(self) -> Run:
@@ -70,7 +70,7 @@ def drawn_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...] 
     given = _given(draw, core, bridge)
     settings = _whole(_drawn(draw, framework, core), framework, core)
     evidence = with_fit(observed_from(random_symptoms(draw, settings), settings), given)
-    return RandomRun(evidence, given, Configured(settings))
+    return RandomRun(evidence, given, FilesRead(settings))
 
 
 def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...] = VERSIONS) -> RandomRun:
@@ -82,7 +82,7 @@ def random_run(draw: Random, versions: tuple[tuple[str | None, str | None], ...]
     settings = _whole(said, framework, core)
     symptoms = random_symptoms(draw, settings)
     evidence = with_fit(observed_from(symptoms, settings), given)
-    return RandomRun(evidence, given, Configured(settings))
+    return RandomRun(evidence, given, FilesRead(settings))
 
 
 def planned_runs(judgement: Judgement) -> list[tuple[Planned, Run]]:
@@ -196,7 +196,7 @@ def _legal(said: dict[str, Value], given: Given, framework: Framework, core: str
     """The same with knobs reset until no rule refuses anything."""
     blank = _nothing_observed()
     for _ in range(MOST_RESETS):
-        configured = Configured(_whole(said, framework, core))
+        configured = FilesRead(_whole(said, framework, core))
         errors = [one for one in check_rules(run_of(blank, given, configured)) if one.level == "error"]
         if not errors:
             return said

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from reports.content.page import Asked, Detail
-from reports.formats import FORMATS, FigureForm, Kind
+from reports.formats import FORMATS, FigureForm, ResultKind
 from reports.result.codec import Document
 from reports.result.read import typed
 
-_OF: Final = {kind: tuple(name for name, one in FORMATS.items() if kind in one.kinds) for kind in Kind}
+_OF: Final = {kind: tuple(name for name, one in FORMATS.items() if kind in one.kinds) for kind in ResultKind}
 PICTURES: Final[tuple[str, ...]] = get_args(FigureForm)
-ANALYSIS: Final = _OF[Kind.ANALYSIS]
-COMPARISON: Final = _OF[Kind.COMPARISON]
+ANALYSIS: Final = _OF[ResultKind.ANALYSIS]
+COMPARISON: Final = _OF[ResultKind.COMPARISON]
 
 
 def rendered(document: Document, form: str, detail: Detail = Detail.FIRST) -> str | bytes:

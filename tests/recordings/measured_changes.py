@@ -16,7 +16,7 @@ from traces.replay.changes.costs import Costs
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost
-from traces.replay.run import Borders, replay
+from traces.replay.run import ReplayBorders, replay
 from traces.replay.without import without_unexplained
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
@@ -38,7 +38,7 @@ def changes(
     found = from_steps("user", "", tuple(Step(n, us(a), us(b)) for n, (a, b) in enumerate(steps)))
     graph = build_graph(rank, found.windows, find_queueing(rank))
     costs = {wall: Cost(us(most), dict.fromkeys(KINDS, us(most)), ()) for wall in ALL}
-    borders = Borders(graph.rows, [(step.start_ns, step.end_ns) for step in found.used])
+    borders = ReplayBorders(graph.rows, [(step.start_ns, step.end_ns) for step in found.used])
     subject = subject_of(rank, found, **about)  # type: ignore[arg-type]
     timings = (without_unexplained(graph.timing), graph.timing)
     bases = [(timing, int(borders.lengths_ns(replay(graph, timing)).sum())) for timing in timings]

@@ -20,7 +20,7 @@ from traces.arrays import IntArray
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.intervals import Spans, covered_ns, intersect, union
-from traces.measure.budget import Budget, measure_budget
+from traces.measure.budget import WindowBudget, measure_budget
 from traces.measure.ledger import measure_ledger
 from traces.measure.moe.ledger import measure_moe
 from traces.measure.recompute import measure_recompute
@@ -54,7 +54,7 @@ class Found:
     """What the ledgers rest on, and the ledgers."""
 
     steps: Steps
-    budget: Budget
+    budget: WindowBudget
     account: Account | Missing
     moe: Moe | Missing
     ledger: tuple[LedgerRow, ...]

@@ -16,14 +16,14 @@ from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, build_graph
 from traces.replay.run import replay
-from traces.replay.waits import Waits
+from traces.replay.waits import CallWaits
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.timeline import RankTimeline
 
 US = 1_000
 
 
-def by_call(waits: Waits) -> dict[int, list[tuple[int, int]]]:
+def by_call(waits: CallWaits) -> dict[int, list[tuple[int, int]]]:
     """What each waiting call waits for: some work, and how long after its end."""
     found: dict[int, list[tuple[int, int]]] = {}
     for call, work, after_ns in zip(waits.call, waits.work, waits.after_ns, strict=True):

@@ -15,7 +15,7 @@ from hypothesis import given as drawn
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
-from heuristics.judging.judgement import Configured, Judgement, judge_observed
+from heuristics.judging.judgement import FilesRead, Judgement, judge_observed
 from heuristics.result.result import Result
 from reports.result.codec import encode
 from reports.result.fill.result import result_of_run
@@ -53,7 +53,7 @@ def judged(seed: int, kept: float, given: float, log: TrainingLog | None) -> Jud
     known = {knob: one for knob, one in settings.by_knob.items() if draw.random() <= kept}
     known["vocab_size"] = Setting(32_000, "drawn")
     options = {name: draw.choice(values) for name, values in OPTIONS.items() if draw.random() < given}
-    configured = Configured(Settings(known, settings.framework), log)
+    configured = FilesRead(Settings(known, settings.framework), log)
     return judge_observed(one.evidence, replace(one.given, **options), configured)
 
 

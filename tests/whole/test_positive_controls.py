@@ -11,7 +11,7 @@ from heuristics.result.configured import BrokenRule
 from heuristics.run.run import WALL_IDS
 from tests.configurations.positive_controls import configured, functional_tests, judged, listed, recipes
 from traces.settings.effective import effective
-from traces.settings.settings import Problem
+from traces.settings.settings import FileProblem
 
 FORBIDDEN = ("forbidden", "rejected")
 
@@ -46,7 +46,7 @@ def test_recipes_are_read_whole_legal_and_kept_by_every_plan() -> None:
     assert forbidden == listed("recipe-forbidden", seen)
 
 
-def _of(problem: Problem) -> str:
+def _of(problem: FileProblem) -> str:
     """The name that a problem is about."""
     return problem.text.partition(" ")[0].rstrip(":")
 

@@ -29,7 +29,7 @@ from traces.account.pieces import (
     last_to_end,
     waited_for,
 )
-from traces.account.waits import Waits, with_poll_calls
+from traces.account.waits import WaitingCalls, with_poll_calls
 from traces.arrays import CODE, PLACE, IntArray, ints, order_of, row_by_row, zeros
 from traces.frozen import frozen
 from traces.groups import first_of, group_of, mask_of, sums_of
@@ -197,7 +197,7 @@ class _Accountant:
         self._begins = mask_of(first_of(group_of(self._rows.stream_id)), len(self._rows))
         polled = with_poll_calls(rank)
         self._host = Host(polled)
-        self._waits = Waits(polled, self._host)
+        self._waits = WaitingCalls(polled, self._host)
 
     def account(self) -> Account:
         gaps = self._gaps

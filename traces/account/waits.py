@@ -187,7 +187,7 @@ def token_count_reads(rank: RankTimeline) -> BoolArray:
     return small
 
 
-class Waits:
+class WaitingCalls:
     """The waiting calls of one rank."""
 
     def __init__(self, rank: RankTimeline, host: Host) -> None:

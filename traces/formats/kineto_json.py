@@ -31,7 +31,7 @@ from traces.files.beneath import opened
 from traces.files.unpacked import Unpacked
 from traces.formats import kineto_rows
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_rows import Row
+from traces.formats.kineto_rows import EventRow
 from traces.formats.tables import Table
 from traces.patterns import Match, compiled, of_bytes
 from traces.progress import Progress
@@ -50,7 +50,7 @@ _BEGIN: Final = of_bytes(
 _BETWEEN: Final = of_bytes(rb"(?s)\A(.*\})%b,%b(?=\{)" % (_SPACE, _SPACE))
 _END: Final = of_bytes(rb"(?:\}|\A)(?=%b\])" % _SPACE)
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
-_DECODER: Final = msgspec.json.Decoder(list[Row], float_hook=str)
+_DECODER: Final = msgspec.json.Decoder(list[EventRow], float_hook=str)
 
 
 _RECORD: Final = (
@@ -133,7 +133,7 @@ def _by_parts(
     )
 
 
-def _rows(part: bytes) -> list[Row] | None:
+def _rows(part: bytes) -> list[EventRow] | None:
     """Rows of whole events with a comma between them; None where the part is anything else."""
     text = b"[%b]" % part
     try:
@@ -164,8 +164,8 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
     return None
 
 
-def _added(parts: _Parts, rows: list[Row] | None) -> bool:
-    by_table: dict[str, list[Row]] = {}
+def _added(parts: _Parts, rows: list[EventRow] | None) -> bool:
+    by_table: dict[str, list[EventRow]] = {}
     for row in rows or ():
         if table := row.table:
             by_table.setdefault(table, []).append(row)

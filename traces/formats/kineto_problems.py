@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from traces.formats.tables import Texts
-from traces.problems import Problem, Problems
+from traces.problems import OperatorProblem, Problems
 
 _LARGEST: Final = 1 << 40
 """No tensor has a longer side."""
@@ -22,7 +22,7 @@ list."""
 _LETTERS: Final = 64
 """Lists of numbers and words such as `True` are shorter."""
 _ENCODER: Final = msgspec.json.Encoder()
-_DECODER: Final = msgspec.json.Decoder(Problem)
+_DECODER: Final = msgspec.json.Decoder(OperatorProblem)
 
 
 def problem_text(operator: str, dims: object, types: object, values: object) -> str | None:
@@ -32,7 +32,7 @@ def problem_text(operator: str, dims: object, types: object, values: object) -> 
     shapes = tuple(map(_shape, dims))
     if not any(shapes):
         return None
-    problem = Problem(operator, shapes, _texts(types, len(dims)), _texts(values, len(dims)))
+    problem = OperatorProblem(operator, shapes, _texts(types, len(dims)), _texts(values, len(dims)))
     return _ENCODER.encode(problem).decode()
 
 

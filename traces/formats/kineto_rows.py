@@ -159,7 +159,7 @@ Arguments: Final = msgspec.defstruct(
 """All that is read of an event's arguments."""
 
 
-class Row(msgspec.Struct, gc=False):
+class EventRow(msgspec.Struct, gc=False):
     """One event; JSON's fractions are texts, so that times stay exact."""
 
     ph: Any = None
@@ -190,7 +190,7 @@ _NO_SHAPE: Final = (NULL, NULL, NULL)
 _NS_PER_US: Final = 1000
 
 
-def table(rows: Sequence[Row], name: str) -> Table:
+def table(rows: Sequence[EventRow], name: str) -> Table:
     """Rows of one category as columns."""
     arguments = [row.args or _NO_ARGUMENTS for row in rows]
     start_ns = column(_values(rows, "ts"), _NS_PER_US)
@@ -224,7 +224,7 @@ def _values(rows: Sequence[object], field: str) -> list[object]:
     return [*map(attrgetter(field), rows)]
 
 
-def _problem(row: Row) -> str | None:
+def _problem(row: EventRow) -> str | None:
     """The operator and its arguments as one text, where it multiplies and its shapes are there."""
     if row.args is None or not isinstance(row.name, str) or row.name not in operators():
         return None
@@ -255,11 +255,11 @@ def objects(given: object) -> list[dict[str, Any]]:
     return []
 
 
-def rows_of(events: object) -> list[Row]:
+def rows_of(events: object) -> list[EventRow]:
     """Events as the standard library reads them, as rows; arguments that are no object are none."""
     rows = []
     for event in objects(events):
-        rows.append(msgspec.convert({**event, "args": _arguments(event.get("args"))}, Row))
+        rows.append(msgspec.convert({**event, "args": _arguments(event.get("args"))}, EventRow))
     return rows
 
 

@@ -23,7 +23,7 @@ from traces.arrays import BoolArray, IntArray, ints
 from traces.columns import COPY_KINDS, NULL
 from traces.frozen import frozen
 from traces.intervals import Spans, instants_in, instants_of, intersect, join, ns_in, union
-from traces.measure.budget import Budget
+from traces.measure.budget import WindowBudget
 from traces.missing import Missing
 from traces.names.gpus import largest_sm_count
 from traces.replay.edits import Subject
@@ -56,7 +56,7 @@ class Bounds:
 
 
 def measure_bounds(
-    subject: Subject, budget: Budget, account: Account | Missing, unseen_ns: int | None
+    subject: Subject, budget: WindowBudget, account: Account | Missing, unseen_ns: int | None
 ) -> Bounds:
     """Bound the costs of one rank. `unseen_ns`: the most of recompute that is not seen, None if
     unbounded.

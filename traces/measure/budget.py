@@ -36,7 +36,7 @@ from traces.timeline import KEYS, Activities, Bucket
 
 
 @frozen
-class Budget:
+class WindowBudget:
     """The partition of a window. `window_ns` = compute + exposed_comm + exposed_copy + idle,
     exactly.
 
@@ -57,7 +57,7 @@ class Budget:
     hidden_comm_by_kind_ns: Mapping[str, int] = field(default_factory=dict)
 
 
-def measure_budget(activities: Activities, windows: Spans) -> Budget:
+def measure_budget(activities: Activities, windows: Spans) -> WindowBudget:
     """Partition the windows of one rank. `activities` in the order of `Activities`."""
     compute_rows = activities.take(activities.is_compute)
     copy_rows = activities.take(activities.is_copy)
@@ -66,7 +66,7 @@ def measure_budget(activities: Activities, windows: Spans) -> Budget:
 
     comm_by_kind, free, hidden = _communication(activities, windows, not_compute)
     copies = instants_in(free, copy_rows)
-    return Budget(
+    return WindowBudget(
         window_ns=windows.total_ns,
         compute_ns=compute.total_ns,
         exposed_comm_ns=not_compute.total_ns - free.total_ns,

@@ -18,7 +18,7 @@ from traces.arrays import IntArray, Lasting, distinct, ints, listed, row_by_row
 from traces.frozen import frozen
 from traces.groups import sums_of
 from traces.intervals import Spans, instants_in, instants_of, ns_in, spans, subtract
-from traces.measure.budget import Budget, measure_budget, sums_by_name
+from traces.measure.budget import WindowBudget, measure_budget, sums_by_name
 from traces.missing import Missing, OrMissing, known
 from traces.sections.rank import Moe
 from traces.sections.tables import Group, LedgerRow
@@ -28,7 +28,7 @@ from traces.timeline import KEYS, Activities, Bucket
 
 
 @frozen
-class Borders(Lasting):
+class LedgerBorders(Lasting):
     """Disjoint stretches in order, shape (k,): the used steps, which may touch, else the
     windows.
     """
@@ -47,14 +47,14 @@ class Cut(Lasting):
     end_ns: IntArray
 
 
-def borders_of(steps: Steps) -> Borders:
+def borders_of(steps: Steps) -> LedgerBorders:
     """The used steps; where there are none, the one window."""
     if steps.used:
-        return Borders(*steps.borders_ns)
-    return Borders(steps.windows.start_ns, steps.windows.end_ns)
+        return LedgerBorders(*steps.borders_ns)
+    return LedgerBorders(steps.windows.start_ns, steps.windows.end_ns)
 
 
-def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
+def cut_at(start_ns: IntArray, end_ns: IntArray, borders: LedgerBorders) -> Cut:
     """Cut intervals [start, end), shape (n,), at the borders; what lies outside of all steps is
     left out.
     """
@@ -67,7 +67,7 @@ def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Borders) -> Cut:
     return Cut(of, step, start, np.minimum(end_ns[of], borders.end_ns[step]))
 
 
-def per_step_ns(held: Spans, borders: Borders) -> IntArray:
+def per_step_ns(held: Spans, borders: LedgerBorders) -> IntArray:
     """How much of a set of instants each step holds, shape (k,)."""
     pieces = cut_at(held.start_ns, held.end_ns, borders)
     return sums_of(pieces.length_ns, pieces.step, len(borders))
@@ -129,7 +129,7 @@ def _budget_rows(
         yield from _stretches(f"idle.{reason}", "budget", within, borders)
 
 
-def _budgets(rows: Activities, borders: Borders) -> Iterator[Budget]:
+def _budgets(rows: Activities, borders: LedgerBorders) -> Iterator[WindowBudget]:
     latest = np.maximum.accumulate(rows.end_ns)
     for start, end in row_by_row(borders.start_ns, borders.end_ns):
         low = np.searchsorted(latest, start)
@@ -145,7 +145,7 @@ _PREFIX: Final = {
 _NAMES: Final = keys_named(_PREFIX)
 
 
-def _parts_ns(budget: Budget) -> dict[str, int]:
+def _parts_ns(budget: WindowBudget) -> dict[str, int]:
     maps = (
         budget.compute_by_class_ns,
         budget.exposed_comm_by_kind_ns,
@@ -163,7 +163,9 @@ def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans
         yield REASONS[reason], instants_in(within, absent, absent.reason == reason)
 
 
-def _stretches(name: str, group: Group, within: Spans, borders: Borders) -> Iterator[LedgerRow]:
+def _stretches(
+    name: str, group: Group, within: Spans, borders: LedgerBorders
+) -> Iterator[LedgerRow]:
     """A row of stretches of time, each of which is its own work; none where there are no
     stretches.
     """

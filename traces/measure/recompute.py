@@ -13,8 +13,8 @@ from traces.groups import mask_of, places_of_each
 from traces.intervals import Spans, instants_in
 from traces.limits import MOST, NEARLY_ALL
 from traces.measure.recompute_extent import (
-    Launched,
     Stretches,
+    StretchLimits,
     as_forward,
     pair_units,
     recompute_at_most_ns,
@@ -256,9 +256,9 @@ def _extent(
     )
 
 
-def _launched(rank: RankTimeline) -> Launched:
+def _launched(rank: RankTimeline) -> StretchLimits:
     """What names tell; every GEMM is doubted."""
-    return Launched(
+    return StretchLimits(
         backward=rank.of_phase("bwd"),
         doubted=rank.of_class("gemm"),
         silent=rank.named(lambda name, kernel: role(name, kernel) is Role.SILENT)

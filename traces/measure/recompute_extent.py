@@ -93,7 +93,7 @@ class _Run:
 
 
 @frozen
-class Launched:
+class StretchLimits:
     """What stretches are judged by, masks of shape (n,).
 
     `backward`: kernels whose names say so. `doubted`: those that backward launches under the same
@@ -118,7 +118,7 @@ class Stretches:
 
 
 def stretches(
-    rows: Activities, recomputed: IntArray, original: IntArray, launched: Launched
+    rows: Activities, recomputed: IntArray, original: IntArray, launched: StretchLimits
 ) -> Stretches:
     """Find the activities in the stretches around recomputed passes.
 

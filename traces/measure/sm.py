@@ -28,7 +28,7 @@ from traces.groups import group_of, sorted_within
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in
 from traces.launches import grid_numbers
 from traces.limits import FEWEST, LATENCY, MOST, Limit
-from traces.measure.sm_launches import NONE_SEEN, Launches, measure_launches
+from traces.measure.sm_launches import NONE_SEEN, ComputeLaunches, measure_launches
 from traces.missing import Missing, OrMissing, gap
 from traces.names.gpus import capability_at_least
 from traces.sections.rank import LaunchUse, Measured, Sm, Stretch
@@ -232,7 +232,7 @@ def measure_sm(
     missing = None
     if isinstance(launches, Missing):
         missing, use = launches, LaunchUse(**dict.fromkeys(LaunchUse.__struct_fields__, launches))
-        launches = Launches(use, {}, None)
+        launches = ComputeLaunches(use, {}, None)
     blocks, blocks_mean = measure_comm_blocks(
         kernels, shapes.blocks[shape], windows, rank.columns.info.kind
     )

@@ -112,7 +112,7 @@ NONE_SEEN: Final = gap("no kernel in the window shows it", "choose a longer wind
 
 
 @frozen
-class Launches:
+class ComputeLaunches:
     """Use of the SMs by all compute kernels, whose work is `work_ns` (None where launches do not
     tell), and by each class of them.
     """
@@ -124,7 +124,7 @@ class Launches:
 
 def measure_launches(
     rank: RankTimeline, kernels: Activities, windows: Spans, gpu: Gpu | None
-) -> Launches | Missing:
+) -> ComputeLaunches | Missing:
     """All compute kernels and each class of them; or why nothing of them could be told.
 
     Fractions are weighted by work. Persistent kernels and those of no launch shape, or of one that
@@ -148,7 +148,7 @@ def measure_launches(
         KEYS[Bucket.COMPUTE][key]: judged.use(compute & (kernels.key == key), no_occupancy, no_fill)
         for key in distinct(kernels.key[compute])
     }
-    return Launches(use, by_class, summed(judged.work_ns[compute]))
+    return ComputeLaunches(use, by_class, summed(judged.work_ns[compute]))
 
 
 def _reason(share: float | Missing | None) -> Missing:

@@ -18,7 +18,7 @@ from traces.groups import passing, places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
-from traces.measure.ledger import KEY_BASE, Borders, Cut, cut_at, keys_named
+from traces.measure.ledger import KEY_BASE, Cut, LedgerBorders, cut_at, keys_named
 from traces.missing import Missing, gap, or_gap
 from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
@@ -28,7 +28,7 @@ from traces.steps.sample import STEPS
 from traces.timeline import Activities, RankTimeline
 
 
-class Texts:
+class NumberedTexts:
     """Texts that columns point to, in the order in which they were first met."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def host_lanes(
     rank: RankTimeline,
     kinds: Sequence[HostKind],
     within_ns: tuple[int, int],
-    names: Texts,
+    names: NumberedTexts,
     most: int | None,
 ) -> tuple[tuple[HostLane, ...], int]:
     """The launching threads within a stretch, `most` rows of each kind where given; names go into
@@ -147,7 +147,7 @@ def _rows(
 
 
 def _host_lanes(
-    kind: HostKind, thread: int, places: IntArray, within_ns: tuple[int, int], names: Texts
+    kind: HostKind, thread: int, places: IntArray, within_ns: tuple[int, int], names: NumberedTexts
 ) -> Iterator[HostLane]:
     rows, (first_ns, last_ns) = kind.rows, within_ns
     mine = places[rows.thread_gid[places] == thread]
@@ -199,7 +199,7 @@ def measure_timelines(
     Other steps have their longest rows, and neither `keys` nor `names`: their columns point to
     those of the first.
     """
-    drawn = _Drawn(rank, absent, host_kinds(rank.columns), Texts(), Texts())
+    drawn = _Drawn(rank, absent, host_kinds(rank.columns), NumberedTexts(), NumberedTexts())
     chosen = typical_step(steps)
     shown = drawn.in_full(chosen.index if chosen else None, *stretch_of(steps, chosen))
     others = _others(steps, chosen)
@@ -250,8 +250,8 @@ class _Drawn:
     rank: RankTimeline
     absent: AbsentPieces | Missing
     kinds: tuple[HostKind, ...]
-    keys: Texts
-    names: Texts
+    keys: NumberedTexts
+    names: NumberedTexts
 
     def in_full(self, index: int | None, start_ns: int, end_ns: int) -> Timeline:
         """Every activity, up to the instant where they become too many."""
@@ -329,7 +329,7 @@ class _Drawn:
 
 def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cut:
     window = spans(within_ns)
-    return cut_at(start_ns, end_ns, Borders(window.start_ns, window.end_ns))
+    return cut_at(start_ns, end_ns, LedgerBorders(window.start_ns, window.end_ns))
 
 
 def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None) -> ReasonLane:
@@ -337,7 +337,7 @@ def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None)
     length_ns = cut.length_ns
     order = order_of(cut.start_ns)
     kept = order if most is None else order[longest(length_ns[order], most)]
-    seen = Texts()
+    seen = NumberedTexts()
     reason = seen.places(absent.reason[cut.of][kept], REASONS.__getitem__)
     return ReasonLane(
         at_ns=listed(cut.start_ns[kept] - within_ns[0]),

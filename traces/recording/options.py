@@ -37,7 +37,7 @@ class Section(StrEnum):
     EXPORT = "export"
 
 
-class Asked(TableRow, frozen=True):
+class RecordingRow(TableRow, frozen=True):
     """One question: how many steps it takes (0: no range of steps), of which ranks, what to type
     afterwards.
 
@@ -77,9 +77,9 @@ START: Final = 10
 
 
 @cache
-def asked(question: Question) -> Asked:
+def asked(question: Question) -> RecordingRow:
     """The row of a question."""
-    return read_table("traces.recording", "questions.toml", dict[Question, Asked])[question]
+    return read_table("traces.recording", "questions.toml", dict[Question, RecordingRow])[question]
 
 
 def options(whose: Section | TrainedWith, question: Question, variable: str) -> tuple[Option, ...]:

@@ -27,7 +27,7 @@ from traces.launches import of_call
 from traces.limits import LATENCY
 from traces.loops import loop
 from traces.names.ranges import HOST_RANGES
-from traces.replay.waits import Finder, Wait, Waits
+from traces.replay.waits import CallWaits, Finder, Wait
 from traces.timeline import Activities, RankTimeline
 
 _BATCH: Final = "data_pause"
@@ -125,8 +125,8 @@ class Timing:
     engine: IntArray
     pause_ns: IntArray
     own_ns: IntArray
-    waits: Waits
-    polled: Waits
+    waits: CallWaits
+    polled: CallWaits
 
 
 @frozen
@@ -233,7 +233,7 @@ def _ended_ns(rows: Activities, before: Iterable[IntArray]) -> IntArray:
     return ended_ns
 
 
-def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
+def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[CallWaits, IntArray]:
     """What begins of calls wait for, and the pause before each call, shape (m,), without that."""
     waits: dict[int, Wait] = {}
     pause_ns = calls.pause_ns.copy() if polls else calls.pause_ns
@@ -244,7 +244,7 @@ def _polled(calls: HostCalls, polls: list[Poll]) -> tuple[Waits, IntArray]:
         waits[poll.call] = min(waits.get(poll.call, wait), wait, key=lambda one: one.after_ns)
         if not poll.is_late:  # the rest is the poll's return
             pause_ns[poll.call] = min(int(pause_ns[poll.call]), poll.after_ns, usual_ns)
-    return Waits.of(waits.values()), pause_ns
+    return CallWaits.of(waits.values()), pause_ns
 
 
 def _settled(rows: Activities, place: IntArray, room: IntArray) -> IntArray:
@@ -257,7 +257,7 @@ def _settled(rows: Activities, place: IntArray, room: IntArray) -> IntArray:
 
 
 def _within_call(
-    rows: Activities, calls: HostCalls, launched_by: IntArray, waits: Waits
+    rows: Activities, calls: HostCalls, launched_by: IntArray, waits: CallWaits
 ) -> IntArray:
     """How far into its launch call each activity started, shape (n,); -1 where after its return.
 
@@ -335,7 +335,7 @@ def _order_ns(
     calls: HostCalls,
     launches: tuple[IntArray, IntArray],
     producers: Sequence[IntArray],
-    waits: Waits,
+    waits: CallWaits,
 ) -> IntArray:
     """When each activity takes its place in the order of events, shape (n,): its start, on the
     host's clock.

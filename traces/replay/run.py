@@ -28,14 +28,14 @@ REPLAYS: Final = Limit(
 
 
 @frozen
-class Replayed:
+class ReplayedTimes:
     """When each activity started and ended, shape (n,), in ns."""
 
     start_ns: IntArray
     end_ns: IntArray
 
 
-def replay(graph: Graph, timing: Timing) -> Replayed:
+def replay(graph: Graph, timing: Timing) -> ReplayedTimes:
     """Everything as early as its constraints allow. The graph's own timing gives back the
     recording.
     """
@@ -70,7 +70,7 @@ def replay(graph: Graph, timing: Timing) -> Replayed:
         polled.work,
         polled.after_ns,
     )
-    return Replayed(start_ns, end_ns)
+    return ReplayedTimes(start_ns, end_ns)
 
 
 @loop("start", "end")
@@ -135,7 +135,7 @@ def happen(
             back[place] = at
 
 
-class Borders:
+class ReplayBorders:
     """The borders of a recording's steps, or windows, shape (k, 2), and its work as recorded.
 
     A replay has reached a border when all work is done that had ended by then, and of the work that
@@ -171,7 +171,7 @@ class Borders:
         ]
         self._rows = rows
 
-    def lengths_ns(self, done: Replayed) -> IntArray:
+    def lengths_ns(self, done: ReplayedTimes) -> IntArray:
         """From the first to the second border of each pair, shape (k,), for all that it stands
         for.
         """

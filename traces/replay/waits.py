@@ -52,7 +52,7 @@ class Wait(NamedTuple):
 
 
 @frozen
-class Waits(Rows):
+class CallWaits(Rows):
     """Waits, arrays of shape (w,), in order of `call`."""
 
     call: IntArray
@@ -60,19 +60,19 @@ class Waits(Rows):
     after_ns: IntArray
 
     @classmethod
-    def of(cls, waits: Iterable[Wait]) -> Waits:
+    def of(cls, waits: Iterable[Wait]) -> CallWaits:
         call, work, after_ns = ints(list(waits)).reshape(-1, 3).T
         return cls.ordered(call, work, after_ns)
 
     @classmethod
-    def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> Waits:
+    def ordered(cls, call: IntArray, work: IntArray, after_ns: IntArray) -> CallWaits:
         order = order_of(call)
         return cls(call[order].astype(PLACE), work[order].astype(PLACE), after_ns[order])
 
-    def without(self, calls: BoolArray) -> Waits:
+    def without(self, calls: BoolArray) -> CallWaits:
         return self.take(~calls[self.call])
 
-    def sooner(self, which: BoolArray, most_ns: IntArray | int) -> Waits:
+    def sooner(self, which: BoolArray, most_ns: IntArray | int) -> CallWaits:
         """These waits; in those of a mask, shape (w,), `after_ns` is `most_ns` at most."""
         return replace(
             self, after_ns=np.where(which, np.minimum(self.after_ns, most_ns), self.after_ns)
@@ -99,7 +99,7 @@ class HostWaits:
     for last.
     """
 
-    waits: Waits
+    waits: CallWaits
     own_ns: IntArray
     feeds_host: BoolArray
 
@@ -211,7 +211,7 @@ class Finder:
                 self._own[call] = min(int(length[call]), int(RETURNS.value))
                 self._of_call[call] = [Wait(call, work, back - int(rows.end_ns[work]))]
 
-    def _with_queue(self) -> Waits:
+    def _with_queue(self) -> CallWaits:
         """What was found, and every launch waits for the one so many before it: the launch queue is
         bounded.
 
@@ -240,8 +240,8 @@ class Finder:
         if len(only):
             usual_ns = int(np.median(calls.length_ns[launching]))
             self._own[only] = np.minimum(calls.length_ns[only], usual_ns)
-        of_calls = Waits.of(chain.from_iterable(self._of_call.values()))
-        return Waits.ordered(
+        of_calls = CallWaits.of(chain.from_iterable(self._of_call.values()))
+        return CallWaits.ordered(
             np.concatenate((of_calls.call, call)),
             np.concatenate((of_calls.work, work)),
             np.concatenate((of_calls.after_ns, np.where(seen, after_ns, 0))),

@@ -25,7 +25,7 @@ from traces.resolve.resolution import (
     Unresolved,
     kind_codes,
 )
-from traces.resolve.settle import Evidence, evidence_on, settle_collectives, settle_sendrecv
+from traces.resolve.settle import PurposeEvidence, evidence_on, settle_collectives, settle_sendrecv
 from traces.timeline import RankTimeline, Source
 
 ENOUGH: Final = Limit(10, "kernels", "ours: a tenth of fewer is less than one kernel")
@@ -110,7 +110,7 @@ def resolve_kinds(rank: RankTimeline, *, only_data_parallel: bool = False) -> Re
     )
 
 
-def _operations(draft: Draft, clues: Evidence) -> IntArray:
+def _operations(draft: Draft, clues: PurposeEvidence) -> IntArray:
     """What each activity does: by its name; a SendRecv's direction by its range, else its
     neighbours.
     """
@@ -155,7 +155,7 @@ def _kinds(comm: Communication, draft: Draft, operation: IntArray) -> IntArray:
 
 
 def _still_open(
-    clues: Evidence, which: BoolArray, kind: str, why: Callable[[BoolArray], tuple[str, str]]
+    clues: PurposeEvidence, which: BoolArray, kind: str, why: Callable[[BoolArray], tuple[str, str]]
 ) -> tuple[Unresolved, ...]:
     """What stays open, by stream, longest first; `why`: the reason, and what would settle it."""
     result, of_row = [], clues.streams.of_row
@@ -167,7 +167,7 @@ def _still_open(
     return tuple(sorted(result, key=lambda unresolved: (-unresolved.work_ns, unresolved.stream_id)))
 
 
-def _reason(clues: Evidence, mine: BoolArray) -> tuple[str, str]:
+def _reason(clues: PurposeEvidence, mine: BoolArray) -> tuple[str, str]:
     reason, how = "its NCCL groups fit more than one use", _CURE_OF_SHAPE
     if clues.all_to_all[mine].any():
         reason = "its name shows how it exchanges, not what for"

@@ -28,7 +28,7 @@ from traces.timeline import Source
 
 
 @frozen
-class Evidence:
+class PurposeEvidence:
     """All evidence on the communication activities of a rank.
 
     `sendrecv` masks the exchanges, `all_to_all` those whose name says that they are one, shape (m,)
@@ -70,14 +70,14 @@ class Evidence:
         return result
 
 
-def evidence_on(comm: Communication) -> Evidence:
+def evidence_on(comm: Communication) -> PurposeEvidence:
     """Ask every kind of evidence."""
     groups, processes = groups_of(comm), process_groups_of(comm)
     # a process group stands for its communicators; no trace has both
     communicator = np.where(groups.communicator == UNTOLD, processes.group, groups.communicator)
     copies = comm.rows.source == Source.COPY  # NCCL's copy engines: an all-to-all without a kernel
     all_to_all = comm.of_subclass("all_to_all")
-    return Evidence(
+    return PurposeEvidence(
         comm=comm,
         sendrecv=comm.of_subclass("sendrecv")
         | all_to_all
@@ -92,7 +92,7 @@ def evidence_on(comm: Communication) -> Evidence:
     )
 
 
-def settle_by_communicator(draft: Draft, clues: Evidence, among: BoolArray) -> None:
+def settle_by_communicator(draft: Draft, clues: PurposeEvidence, among: BoolArray) -> None:
     """Settle what is still open of the mask as the others of its communicator are settled, if these
     agree.
     """
@@ -108,7 +108,7 @@ PER_PERMUTE: Final = Limit(
 )
 
 
-def settle_sendrecv(draft: Draft, clues: Evidence) -> None:
+def settle_sendrecv(draft: Draft, clues: PurposeEvidence) -> None:
     """Settle the purpose of the SendRecv, as far as evidence goes."""
     which, ranges, near, streams = clues.sendrecv, clues.ranges, clues.near, clues.streams
     bracketed = which & near.bracketed()
@@ -154,7 +154,7 @@ def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, strea
     draft.settle(which & tokens & amid, "ep", "neighbours", "low")
 
 
-def _agreed_shape(clues: Evidence, bracketed: BoolArray) -> IntArray:
+def _agreed_shape(clues: PurposeEvidence, bracketed: BoolArray) -> IntArray:
     """Shape of each exchange, once its communicator, its stream and its ranges had their say.
 
     The name of a collective, or of its kernel, is exact. By its calls a group of an all-to-all can
@@ -197,7 +197,7 @@ def _settle_by_shape(
 _FORWARD: Final = PHASES.index("fwd")
 
 
-def settle_collectives(draft: Draft, clues: Evidence, *, only_data_parallel: bool) -> None:
+def settle_collectives(draft: Draft, clues: PurposeEvidence, *, only_data_parallel: bool) -> None:
     """Settle the purpose of collectives, once that of SendRecv is settled, as far as evidence goes.
 
     `only_data_parallel`: the configuration leaves gathers and scatters no other use.
@@ -221,7 +221,7 @@ def settle_collectives(draft: Draft, clues: Evidence, *, only_data_parallel: boo
     _settle_gather_dispatcher(draft, comm, clues.near, clues.streams)
 
 
-def _settle_data_parallel(draft: Draft, clues: Evidence) -> None:
+def _settle_data_parallel(draft: Draft, clues: PurposeEvidence) -> None:
     """Gathers and scatters beside the optimizer, and the others of the same communicator or kind of
     stream.
 

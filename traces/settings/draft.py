@@ -7,9 +7,9 @@ from traces.limits import Limit
 from traces.settings.knobs import Release
 from traces.settings.settings import (
     Configuration,
+    FileProblem,
     Framework,
     KnobView,
-    Problem,
     ProblemEffect,
     Setting,
     Settings,
@@ -31,7 +31,7 @@ class Draft:
     name: str
     framework: Framework | None = None
     by_knob: dict[str, Setting] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
     is_strict: bool = False
@@ -97,11 +97,11 @@ class Draft:
         if self.is_full:
             return
         effect = "unread" if effect == "stops" and not (self.is_strict or always) else effect
-        problem = Problem(self.where(line), text, instead, effect, newer)
+        problem = FileProblem(self.where(line), text, instead, effect, newer)
         if problem in self.problems:
             return
         if len(self.problems) == MOST_PROBLEMS.value:
-            problem = Problem(
+            problem = FileProblem(
                 self.where(line), "more problems from here on", "correct those before it first"
             )
         self.problems.append(problem)

@@ -19,7 +19,7 @@ from traces.texts import Texts
 from traces.toml_tables import read_table
 
 
-class Change(NamedTuple):
+class ImposedValue(NamedTuple):
     """A knob that a framework sets to another value. `why`: what makes it, and where."""
 
     knob: str
@@ -27,10 +27,10 @@ class Change(NamedTuple):
     why: str
 
 
-Changes = Iterator[Change]
+Changes = Iterator[ImposedValue]
 
 
-class Facts(KnobView):
+class RuleFacts(KnobView):
     """Settings as a rule asks them, and the release of Megatron-Core."""
 
     def __init__(self, settings: Settings, core: Release) -> None:
@@ -41,7 +41,7 @@ class Facts(KnobView):
         return self.settings.said(knob) == "default"
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
+class ImposedRow(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of `effective.toml`, which says what its fields are."""
 
     why: str
@@ -54,7 +54,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     sets: Values = {}
     copies: dict[str, str] = {}
 
-    def __call__(self, facts: Facts) -> Changes:
+    def __call__(self, facts: RuleFacts) -> Changes:
         holds = (
             facts.core >= self.since
             and all(facts.value(knob) in values for knob, values in self.when.items())
@@ -66,19 +66,19 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
         if not holds:
             return
         for knob, value in self.sets.items():
-            yield Change(knob, value, self.why)
+            yield ImposedValue(knob, value, self.why)
         for knob, source in self.copies.items():
             if (value := facts.value(source)) is not None:
-                yield Change(knob, value, self.why)
+                yield ImposedValue(knob, value, self.why)
 
 
-Rule = Callable[[Facts], Changes]
+Rule = Callable[[RuleFacts], Changes]
 
 
 @cache
 def _rules(name: str) -> tuple[Rule, ...]:
     table = read_table(
-        "traces.settings", "effective.toml", dict[str, tuple[Row, ...]], {Release: release}
+        "traces.settings", "effective.toml", dict[str, tuple[ImposedRow, ...]], {Release: release}
     )
     return (*_COMPUTED.get(name, ()), *table[name])
 
@@ -102,19 +102,19 @@ def _applied(names: Iterable[str], settings: Settings, core_version: str | None)
     core = release(core_version) or MAIN
     for name in names:
         for rule in _rules(name):
-            for knob, value, why in rule(Facts(settings, core)):
+            for knob, value, why in rule(RuleFacts(settings, core)):
                 if knob not in settings or settings.value(knob) != value:
                     settings = settings.changed({knob: value}, why)
     return settings
 
 
-def _feed_forward(facts: Facts) -> Changes:
+def _feed_forward(facts: RuleFacts) -> Changes:
     """A gated layer is two thirds as wide, in steps of 64."""
     hidden = facts.count("hidden_size")
     is_gated = facts.value("gated_linear_unit") is True and facts.value("activation_func") == "silu"
     if hidden and is_gated and facts.null("ffn_hidden_size"):
         size = int((4 * hidden * 2 / 3) / 64) * 64
-        yield Change(
+        yield ImposedValue(
             "ffn_hidden_size", size, "hidden_size with --swiglu, by Megatron-LM, validate_args"
         )
 
@@ -122,18 +122,18 @@ def _feed_forward(facts: Facts) -> Changes:
 _RENAMED: Final = "Megatron-Core, TransformerConfig.__post_init__"
 
 
-def _graph_of_all(facts: Facts) -> Changes:
+def _graph_of_all(facts: RuleFacts) -> Changes:
     """`full_iteration` is an implementation since 0.18."""
     modules = facts.value("cuda_graph_modules")
     why = "cuda_graph_modules, by Megatron-Core, cuda_graph_config.py"
     if isinstance(modules, tuple) and "full_iteration" in modules and facts.core >= (0, 18, 0):
-        yield Change("cuda_graph_impl", "full_iteration", why)
-        yield Change(
+        yield ImposedValue("cuda_graph_impl", "full_iteration", why)
+        yield ImposedValue(
             "cuda_graph_modules", tuple(part for part in modules if part != "full_iteration"), why
         )
 
 
-def _layer_recompute(facts: Facts) -> Changes:
+def _layer_recompute(facts: RuleFacts) -> Changes:
     """The switch that recompute_modules replaced."""
     granularity, listed = "recompute_granularity", "recompute_modules"
     # what its script leaves out is the default
@@ -146,17 +146,17 @@ def _layer_recompute(facts: Facts) -> Changes:
     ):
         before = facts.names(listed) or ()
         why = f"moe_layer_recompute, by {_RENAMED}"
-        yield Change(granularity, "selective", why)
-        yield Change(listed, tuple(dict.fromkeys((*before, "moe"))), why)
+        yield ImposedValue(granularity, "selective", why)
+        yield ImposedValue(listed, tuple(dict.fromkeys((*before, "moe"))), why)
 
 
-def _sizes(facts: Facts) -> Changes:
+def _sizes(facts: RuleFacts) -> Changes:
     """Sizes that follow from others where they are said to be null."""
     hidden, heads = facts.count("hidden_size"), facts.count("num_attention_heads")
     if hidden and heads and hidden % heads == 0 and facts.null("kv_channels"):
-        yield Change("kv_channels", hidden // heads, f"hidden_size and heads, by {_RENAMED}")
+        yield ImposedValue("kv_channels", hidden // heads, f"hidden_size and heads, by {_RENAMED}")
     if hidden and facts.null("ffn_hidden_size"):
-        yield Change("ffn_hidden_size", 4 * hidden, f"hidden_size, by {_RENAMED}")
+        yield ImposedValue("ffn_hidden_size", 4 * hidden, f"hidden_size, by {_RENAMED}")
 
 
 _OVERLAP: Final = "comm_overlap, by Megatron-Bridge, CommOverlapConfig.setup"
@@ -201,45 +201,47 @@ def of_precision(said: Settings) -> Values:
     return written
 
 
-def _precision(facts: Facts) -> Changes:
+def _precision(facts: RuleFacts) -> Changes:
     for knob, value in of_precision(facts.settings).items():
-        yield Change(knob, value, "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup")
+        yield ImposedValue(
+            knob, value, "mixed_precision, by Megatron-Bridge, MixedPrecisionConfig.setup"
+        )
 
 
-def _has_overlap(facts: Facts) -> bool:
+def _has_overlap(facts: RuleFacts) -> bool:
     return bool(facts.group("comm_overlap."))
 
 
-def _is_told(facts: Facts, name: str) -> bool:
+def _is_told(facts: RuleFacts, name: str) -> bool:
     """Whether the file says the knob in either place; else a recipe we do not see may say it."""
     return _has_overlap(facts) and (facts.known(f"comm_overlap.{name}") or facts.known(name))
 
 
-def _tensor_parallel(facts: Facts) -> Changes:
+def _tensor_parallel(facts: RuleFacts) -> Changes:
     """Asked of comm_overlap, and dropped without tensor or sequence parallelism."""
     if not _is_told(facts, "tp_comm_overlap"):
         return
     size = facts.count(TP)
     if facts.value("comm_overlap.tp_comm_overlap") is not True:
-        yield Change("tp_comm_overlap", False, _OVERLAP)
+        yield ImposedValue("tp_comm_overlap", False, _OVERLAP)
     elif size is not None and size < 2:
-        yield Change(
+        yield ImposedValue(
             "tp_comm_overlap", False, f"tensor_model_parallel_size below 2: dropped; {_OVERLAP}"
         )
     elif facts.value("sequence_parallel") is False:
-        yield Change("tp_comm_overlap", False, f"sequence_parallel off: dropped; {_OVERLAP}")
+        yield ImposedValue("tp_comm_overlap", False, f"sequence_parallel off: dropped; {_OVERLAP}")
     elif size is not None and facts.value("sequence_parallel") is True:
-        yield Change("tp_comm_overlap", True, _OVERLAP)
+        yield ImposedValue("tp_comm_overlap", True, _OVERLAP)
 
 
-def _expert_parallel(facts: Facts) -> Changes:
+def _expert_parallel(facts: RuleFacts) -> Changes:
     """comm_overlap's values, False where it has none, are written over the model's."""
     for name in OFF_UNLESS_SAID:
         if _is_told(facts, name):
-            yield Change(name, facts.value(f"comm_overlap.{name}") is True, _OVERLAP)
+            yield ImposedValue(name, facts.value(f"comm_overlap.{name}") is True, _OVERLAP)
 
 
-def _pipeline(facts: Facts) -> Changes:
+def _pipeline(facts: RuleFacts) -> Changes:
     """Between stages: overlapped with virtual stages, batched without."""
     stages = facts.count(PP)
     if (
@@ -251,10 +253,10 @@ def _pipeline(facts: Facts) -> Changes:
     is_virtual = (facts.count(VIRTUAL_STAGES) or 1) > 1
     for name, is_way in (("overlap_p2p_comm", is_virtual), ("batch_p2p_comm", not is_virtual)):
         own = facts.value(f"comm_overlap.{name}")
-        yield Change(name, stages > 1 and is_way if own is None else own, _OVERLAP)
+        yield ImposedValue(name, stages > 1 and is_way if own is None else own, _OVERLAP)
 
 
-def _data_parallel(facts: Facts) -> Changes:
+def _data_parallel(facts: RuleFacts) -> Changes:
     """With the distributed optimizer: on where data-parallel ranks are more than one."""
     if not _has_overlap(facts) or facts.value("ddp.use_distributed_optimizer") is not True:
         return
@@ -264,13 +266,13 @@ def _data_parallel(facts: Facts) -> Changes:
     for name, value in {**ways, "bucket_size": BUCKET_ELEMENTS if is_spread else None}.items():
         own = facts.value(f"comm_overlap.{name}")
         if own is not None or ranks is not None:
-            yield Change(f"ddp.{name}", value if own is None else own, _OVERLAP)
+            yield ImposedValue(f"ddp.{name}", value if own is None else own, _OVERLAP)
 
 
-def _hierarchy(facts: Facts) -> Changes:
+def _hierarchy(facts: RuleFacts) -> Changes:
     """No recipe of Bridge sets it."""
     if "a2a+p2p" in entries_of(facts.value("cp_comm_type")) and not facts.known(_HIERARCHY):
-        yield Change(_HIERARCHY, None, "default")
+        yield ImposedValue(_HIERARCHY, None, "default")
 
 
 _COMPUTED: Final[Mapping[str, tuple[Rule, ...]]] = {

@@ -62,7 +62,7 @@ class _Batches(dict[int, float]):
     """`0.2-0.4 x 8`: by release the batch of one GPU."""
 
 
-class _Row(Struct, frozen=True, array_like=True):
+class _PresetRow(Struct, frozen=True, array_like=True):
     """Presets of the table."""
 
     gpus: _Words
@@ -76,7 +76,7 @@ class _Row(Struct, frozen=True, array_like=True):
 class _Preset(NamedTuple):
     """A row as one variant of one release has it: `batch` is of one GPU."""
 
-    row: _Row
+    row: _PresetRow
     batch: float
 
 
@@ -254,7 +254,7 @@ def _stages(draft: Draft, name: str) -> Values:
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     """The table as it stands."""
 
-    presets: dict[str, tuple[_Row, ...]]
+    presets: dict[str, tuple[_PresetRow, ...]]
     sizes: dict[str, str]
     choices: dict[str, dict[str, dict[str, Any]]]
     also: tuple[tuple[_Words, _Words, _Releases, dict[str, Any]], ...]

@@ -33,7 +33,7 @@ from traces.settings.trainers import (
     take_trainer_document,
     take_trainer_script,
 )
-from traces.settings.yaml_files import Document, is_flat, take_flat
+from traces.settings.yaml_files import YamlDocument, is_flat, take_flat
 
 LARGEST: Final = Limit(
     500_000,
@@ -153,7 +153,7 @@ def _take_log(draft: Draft, text: str) -> None:
 
 def _take_document(draft: Draft, text: str) -> None:
     # valid JSON has tabs only between its values, where YAML does not take them
-    document = Document(text.replace("\t", " "), draft.name)
+    document = YamlDocument(text.replace("\t", " "), draft.name)
     items = list(document.items())
     if items:
         draft.framework = "megatron_bridge"
@@ -177,7 +177,7 @@ def _take_document(draft: Draft, text: str) -> None:
     _take_groups(draft, document)
 
 
-def _take_groups(draft: Draft, document: Document) -> None:
+def _take_groups(draft: Draft, document: YamlDocument) -> None:
     draft.framework = "megatron_bridge"
     entries = [*document.entries(3)]
     paths = {entry.dotted for entry in entries}

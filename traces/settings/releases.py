@@ -18,7 +18,7 @@ _BRIDGE_TOO: Final = (
 models/)."""
 
 
-class Stay(NamedTuple):
+class NameLifetime(NamedTuple):
     """A name is there from `since` on, and no more in `until`; `knob`: of what."""
 
     since: Release
@@ -26,15 +26,15 @@ class Stay(NamedTuple):
     knob: str = ""
 
 
-def stay_of_flag(flag: str) -> Stay | None:
+def stay_of_flag(flag: str) -> NameLifetime | None:
     """Of a flag of Megatron-LM, by the first knob it sets; None where it is an older name."""
     for knob, _ in by_flag().get(flag, ()):
         if flag in (knob.flag, knob.off):
-            return Stay(max(knob.flag_since, knob.renamed), knob.until, knob.id)
+            return NameLifetime(max(knob.flag_since, knob.renamed), knob.until, knob.id)
     return None
 
 
-def stay_of_path(path: str) -> Stay | None:
+def stay_of_path(path: str) -> NameLifetime | None:
     """Of a field of Megatron-Core by its path in a Bridge configuration; None of all others."""
     if not path.startswith(_CORE_GROUPS) or path in _BRIDGE_TOO:
         return None
@@ -44,16 +44,16 @@ def stay_of_path(path: str) -> Stay | None:
         field = core_fields().sometimes.get(name) if path.startswith("model.") else None
         if field is None:
             return None
-        return Stay(release(field.since) or FIRST)
+        return NameLifetime(release(field.since) or FIRST)
     if path != knob.bridge or knob.source.startswith("megatron/training"):
         return None
-    return Stay(max(knob.since, knob.renamed), knob.until, knob.id)
+    return NameLifetime(max(knob.since, knob.renamed), knob.until, knob.id)
 
 
 def say_if_absent(
     draft: Draft,
     name: str,
-    stay: Stay | None,
+    stay: NameLifetime | None,
     line: int | None,
     effect: ProblemEffect = "unread",
 ) -> None:

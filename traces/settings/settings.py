@@ -231,7 +231,7 @@ class NotAConfiguration(InputError):
 
 
 @frozen
-class Problem:
+class FileProblem:
     """Something in the file that was not taken as it stands.
 
     `where`: such as `run.sh:31`; `instead`: what to write there, empty where nothing would do.
@@ -256,6 +256,6 @@ class Configuration:
     """
 
     settings: Settings
-    problems: tuple[Problem, ...]
+    problems: tuple[FileProblem, ...]
     versions: Mapping[str, str]
     name: str

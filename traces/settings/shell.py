@@ -14,7 +14,7 @@ from traces.limits import Limit
 from traces.patterns import compiled
 from traces.settings.expressions import sum_of
 from traces.settings.settings import NotAConfiguration
-from traces.settings.shell_words import Lexer, Part, Token
+from traces.settings.shell_words import Lexer, Token, WordPiece
 
 UNKNOWN: Final = "\0"
 """Stands in a word for what only a running shell could tell."""
@@ -269,17 +269,17 @@ class _Reader:
         if is_word:
             yield _joined(current, token.line)
 
-    def _entries(self, part: Part) -> Words:
+    def _entries(self, part: WordPiece) -> Words:
         if part.text in self.arrays:
             return self._counted(self.arrays[part.text])
         if pieces := self._part(part):
             return (_joined(pieces, part.line),)
         return ()
 
-    def _pieces(self, parts: Iterable[Part]) -> Pieces:
+    def _pieces(self, parts: Iterable[WordPiece]) -> Pieces:
         return tuple(chain.from_iterable(map(self._part, parts)))
 
-    def _part(self, part: Part) -> Pieces:
+    def _part(self, part: WordPiece) -> Pieces:
         if part.kind == "text":
             return self._counted((Word(part.text, part.line),))
         if part.kind == "sum":
@@ -339,7 +339,7 @@ def _unsure(words: Iterable[Word]) -> Words:
     return tuple(replace(word, sure=False) for word in words)
 
 
-def _is_bare(parts: Sequence[Part]) -> bool:
+def _is_bare(parts: Sequence[WordPiece]) -> bool:
     """Whether nothing but lists makes a word, which is none where they have no entries."""
     has_list = False
     for part in parts:

@@ -18,7 +18,7 @@ PartKind = Literal["text", "name", "all", "joined", "sum", "unknown", "arguments
 
 
 @frozen
-class Part:
+class WordPiece:
     """A piece of a word: its text, or the name of a variable, or a sum.
 
     `all`: the array's entries, each a word; `joined`: in one; `arguments`: what the script itself
@@ -38,7 +38,7 @@ class Token:
     """A word as written, or an operator such as `;`. `entries`: of `NAME=( ... )`."""
 
     line: int
-    parts: list[Part] = field(default_factory=list)
+    parts: list[WordPiece] = field(default_factory=list)
     operator: str = ""
     entries: list[Token] | None = None
     comment: str = ""
@@ -157,22 +157,22 @@ class Lexer:
             token.parts += self._parts(quoted=False)
         return token
 
-    def _parts(self, quoted: bool) -> Iterator[Part]:
+    def _parts(self, quoted: bool) -> Iterator[WordPiece]:
         """The next parts of a word; `quoted`: between double quotes."""
         line, char = self.line, self.text[self.at]
         if char == "$":
             yield self._dollar(quoted)
         elif self._eat(_BACKTICKS):
-            yield Part("unknown", "", line, quoted)
+            yield WordPiece("unknown", "", line, quoted)
         elif escaped := self._eat(_ESCAPED):
             text = escaped[1]
             # between double quotes a backslash stays before all other characters
             if quoted and text not in ("", *'"\\$`\n'):
                 text = escaped[0]
-            yield Part("text", "" if text == "\n" else text, self.line, True)
+            yield WordPiece("text", "" if text == "\n" else text, self.line, True)
         elif char == '"':
             self.at += 1
-            yield Part("text", "", line, True)
+            yield WordPiece("text", "", line, True)
             while self.at < len(self.text) and self.text[self.at] != '"':
                 yield from self._parts(quoted=True)
             self.at += 1
@@ -181,9 +181,9 @@ class Lexer:
         elif not quoted and (single := self._eat(_SINGLE)):
             yield from _quoted_text(single[1], line)
         elif text_run := self._eat(_TEXT):
-            yield Part("text", text_run[0], line, False)
+            yield WordPiece("text", text_run[0], line, False)
 
-    def _dollar(self, quoted: bool) -> Part:
+    def _dollar(self, quoted: bool) -> WordPiece:
         """A variable, a sum, or what only a running shell could tell."""
         line, opening = self.line, self.text[self.at + 1 : self.at + 2]
         if opening in ("(", "{"):
@@ -193,11 +193,11 @@ class Lexer:
             if opening == "{":
                 return _braced(inside, line, quoted)
             if inside.startswith("("):
-                return Part("sum", inside[1:-1], line, quoted)
-            return Part("unknown", "", line, quoted)
+                return WordPiece("sum", inside[1:-1], line, quoted)
+            return WordPiece("unknown", "", line, quoted)
         if not (match := self._eat(_VARIABLE)):
             self.at += 1
-            return Part("text", "$", line, quoted)
+            return WordPiece("text", "$", line, quoted)
         return _braced(match[1], line, quoted)
 
     def _closing(self, opening: str) -> int:
@@ -209,20 +209,20 @@ class Lexer:
         return len(self.text)
 
 
-def _quoted_text(text: str, line: int) -> Iterator[Part]:
+def _quoted_text(text: str, line: int) -> Iterator[WordPiece]:
     """Quoted text by lines, so that words cut out of it later know theirs."""
     for index, part in enumerate(text.split("\n")):
-        yield Part("text", f"\n{part}" if index else part, line + index, True)
+        yield WordPiece("text", f"\n{part}" if index else part, line + index, True)
 
 
-def _braced(inside: str, line: int, quoted: bool) -> Part:
+def _braced(inside: str, line: int, quoted: bool) -> WordPiece:
     """A variable by what stands in its braces; one without braces is alike."""
     if inside in ("@", "*"):
-        return Part("arguments", "", line, quoted)
+        return WordPiece("arguments", "", line, quoted)
     match = _BRACED.fullmatch(inside)
     if match is None:
-        return Part("unknown", "", line, quoted)
+        return WordPiece("unknown", "", line, quoted)
     kind: PartKind = "name"
     if match[2]:
         kind = "joined" if match[2] == "[*]" else "all"
-    return Part(kind, match[1], line, quoted, match[3])
+    return WordPiece(kind, match[1], line, quoted, match[3])

@@ -26,7 +26,7 @@ from traces.settings.model_names import model_named
 from traces.settings.settings import Framework, NotAConfiguration, Values, settings
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
 from traces.settings.values import Raw
-from traces.settings.yaml_files import DEEPEST, Document, take_argument
+from traces.settings.yaml_files import DEEPEST, YamlDocument, take_argument
 from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
@@ -73,7 +73,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @frozen
-class Said:
+class TrainerEntry:
     """A word of a configuration with its value. Not `is_told`: only a running shell could tell
     it.
     """
@@ -103,7 +103,7 @@ def take_toml(draft: Draft, text: str) -> bool:
     return True
 
 
-def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[Said]:
+def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[TrainerEntry]:
     lines = dict[str, int]()
     for match in _ASSIGNED.finditer(text):
         lines.setdefault(match[1], _line_at(text, match.end()))
@@ -111,7 +111,7 @@ def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Ite
         value: Any = document
         for step in path.split("."):
             value = value.get(step) if isinstance(value, dict) else None
-        yield Said(path, value, lines.get(path.rpartition(".")[2], 1))
+        yield TrainerEntry(path, value, lines.get(path.rpartition(".")[2], 1))
 
 
 def _line_at(text: str, place: int) -> int:
@@ -120,7 +120,10 @@ def _line_at(text: str, place: int) -> int:
 
 def take_flags_of_titan(draft: Draft, text: str) -> bool:
     """Take the flags of a script that starts torchtitan; False where it does not, or with none."""
-    flags = [Said(flag[1], flag[2], _line_at(text, flag.start())) for flag in _FLAG.finditer(text)]
+    flags = [
+        TrainerEntry(flag[1], flag[2], _line_at(text, flag.start()))
+        for flag in _FLAG.finditer(text)
+    ]
     for trainer in trainers():
         if flags and trainer.written == "toml" and trainer.module and trainer.module.search(text):
             _take_numbers(draft, trainer, flags)
@@ -128,13 +131,13 @@ def take_flags_of_titan(draft: Draft, text: str) -> bool:
     return False
 
 
-def take_trainer_document(draft: Draft, document: Document) -> bool:
+def take_trainer_document(draft: Draft, document: YamlDocument) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
     if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
         return False
-    entries = dict[str, Said]()
+    entries = dict[str, TrainerEntry]()
     for entry in document.entries(int(DEEPEST.value)):
-        entries[entry.dotted] = Said(entry.dotted, entry.raw, entry.line)
+        entries[entry.dotted] = TrainerEntry(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":
         _take_numbers(draft, trainer, entries.values())
         return True
@@ -151,7 +154,7 @@ def _trainer_of(keys: Set[str], syntax: str) -> Trainer | None:
     return None
 
 
-def _take_numbers(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> None:
+def _take_numbers(draft: Draft, trainer: Trainer, entries: Iterable[TrainerEntry]) -> None:
     draft.framework = trainer.framework
     for entry in entries:
         knob, number = trainer.own.get(entry.path), whole_number(str(entry.raw))
@@ -192,7 +195,7 @@ def _starts(command: Command, trainer: Trainer) -> bool:
     return is_program and not {*trainer.marks}.isdisjoint(names)
 
 
-def _entries_of_command(trainer: Trainer, command: Command) -> Iterator[Said]:
+def _entries_of_command(trainer: Trainer, command: Command) -> Iterator[TrainerEntry]:
     if trainer.form == "paths":
         for word in command.words:
             if (
@@ -200,11 +203,11 @@ def _entries_of_command(trainer: Trainer, command: Command) -> Iterator[Said]:
                 and match[1] != "~"
                 and match[3] is not None
             ):
-                yield Said(match[2], hydra_value(match[3]), word.line, word.is_told)
+                yield TrainerEntry(match[2], hydra_value(match[3]), word.line, word.is_told)
         return
     for flag in flags_of(command.words):
         name = flag.name if _is_megatrons(flag) else flag.name.lstrip("-").replace("-", "_")
-        yield Said(name, _value(flag), flag.line, flag.is_told)
+        yield TrainerEntry(name, _value(flag), flag.line, flag.is_told)
 
 
 def _is_megatrons(flag: Flag) -> bool:
@@ -218,13 +221,13 @@ def _value(flag: Flag) -> Raw:
     return {"true": True, "false": False}.get(str(flag.raw).lower(), flag.raw)
 
 
-def _variables(script: Script, command: Command) -> Iterator[Said]:
+def _variables(script: Script, command: Command) -> Iterator[TrainerEntry]:
     """Variables that tell how many GPUs run, as `$NAME`."""
     for name, word in {**script.exported, **command.environment}.items():
-        yield Said(f"${name}", word.text, word.line, word.is_told)
+        yield TrainerEntry(f"${name}", word.text, word.line, word.is_told)
 
 
-def _resolved(entry: Said, every: Mapping[str, Said]) -> Said:
+def _resolved(entry: TrainerEntry, every: Mapping[str, TrainerEntry]) -> TrainerEntry:
     """An entry that only names another as that; one that a resolver would have to compute is not
     told.
     """
@@ -233,10 +236,10 @@ def _resolved(entry: Said, every: Mapping[str, Said]) -> Said:
     match = _REFERENCE.fullmatch(entry.raw.strip())
     raw = every[match[1]].raw if match and match[1] in every else None
     is_told = raw is not None and not (isinstance(raw, str) and "${" in raw)
-    return Said(entry.path, raw, entry.line, is_told)
+    return TrainerEntry(entry.path, raw, entry.line, is_told)
 
 
-def _take_entries(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> None:
+def _take_entries(draft: Draft, trainer: Trainer, entries: Iterable[TrainerEntry]) -> None:
     draft.framework = trainer.framework
     every = {entry.path: entry for entry in entries}
     for said in every.values():
@@ -250,7 +253,7 @@ def _take_entries(draft: Draft, trainer: Trainer, entries: Iterable[Said]) -> No
     draft.problem(None, note)
 
 
-def _take_one(draft: Draft, trainer: Trainer, entry: Said) -> None:
+def _take_one(draft: Draft, trainer: Trainer, entry: TrainerEntry) -> None:
     if (own := trainer.own.get(entry.path)) is not None:
         take(draft, knobs()[own], entry.path.rpartition(".")[2], entry.raw, entry.line)
         return
@@ -265,7 +268,7 @@ def _take_one(draft: Draft, trainer: Trainer, entry: Said) -> None:
         take_path(draft, path, entry.raw, entry.line)
 
 
-def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, Said]) -> None:
+def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEntry]) -> None:
     sizes, line = list[int](), None
     for rank_key in trainer.ranks:
         name, _, usual = rank_key.partition("=")
@@ -280,7 +283,7 @@ def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, Said]) -> 
         draft.put("world_size", prod(sizes), line)
 
 
-def _size(entry: Said) -> int:
+def _size(entry: TrainerEntry) -> int:
     """A count; 0 where it is not told."""
     text = str(entry.raw).strip() if entry.is_told else ""
     if _SIZE.fullmatch(text):
@@ -288,7 +291,7 @@ def _size(entry: Said) -> int:
     return 0
 
 
-def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, Said]) -> None:
+def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEntry]) -> None:
     """The sizes of a model that we know by its name, where the file does not set them itself."""
     for name in trainer.model:
         entry = entries.get(name)

@@ -45,7 +45,7 @@ class Entry:
         return ".".join(self.path)
 
 
-class Document:
+class YamlDocument:
     """A parsed file. `name` is for errors."""
 
     def __init__(self, text: str, name: str) -> None:
@@ -184,7 +184,7 @@ def _is_argument(key: str) -> bool:
     return key in by_dest() or flag_named(key) in lm_flags()
 
 
-def take_flat(draft: Draft, document: Document) -> None:
+def take_flat(draft: Draft, document: YamlDocument) -> None:
     """Take such a file. Only a whole set of arguments leaves the rest at Megatron-LM's defaults."""
     draft.framework = "megatron_lm"
     groups = {*document.outermost()}

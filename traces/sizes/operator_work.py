@@ -14,7 +14,7 @@ from typing import Final
 from traces.frozen import frozen
 from traces.names.operators import DTYPES, Dtype, Rule, operators
 from traces.patterns import compiled
-from traces.problems import Problem, Shape
+from traces.problems import OperatorProblem, Shape
 
 Places = tuple[int, ...]
 """Where an operator has the arguments that its rule asks for."""
@@ -36,7 +36,7 @@ class _Unknown(Exception):
     """An argument that the rule needs is not recorded, or contradicts the others."""
 
 
-def operator_work(problem: Problem) -> OperatorWork | None:
+def operator_work(problem: OperatorProblem) -> OperatorWork | None:
     """What one operator does; None where its arguments do not say, or not all alike."""
     row = operators().get(problem.operator)
     if row is None:
@@ -49,7 +49,7 @@ def operator_work(problem: Problem) -> OperatorWork | None:
     return OperatorWork(problem.operator, dtype, flop, elements * size)
 
 
-def _dtype(problem: Problem, at: Places, rule: Rule) -> tuple[Dtype, int]:
+def _dtype(problem: OperatorProblem, at: Places, rule: Rule) -> tuple[Dtype, int]:
     """The one type of all tensors that multiply."""
     count = 3 if rule in ("attention", "attention_backward", "convolution_backward") else 2
     dtypes = {DTYPES.get(problem.types[place]) for place in at[:count]}
@@ -59,30 +59,30 @@ def _dtype(problem: Problem, at: Places, rule: Rule) -> tuple[Dtype, int]:
     return dtype
 
 
-def _shape(problem: Problem, place: int, sides: int = 0) -> Shape:
+def _shape(problem: OperatorProblem, place: int, sides: int = 0) -> Shape:
     shape = problem.shapes[place] if place < len(problem.shapes) else None
     if not shape or (sides and len(shape) != sides):
         raise _Unknown
     return shape
 
 
-def _shapes(problem: Problem, at: Places, sides: int = 0) -> list[Shape]:
+def _shapes(problem: OperatorProblem, at: Places, sides: int = 0) -> list[Shape]:
     return [_shape(problem, place, sides) for place in at]
 
 
-def _matrix(problem: Problem, at: Places) -> Work:
+def _matrix(problem: OperatorProblem, at: Places) -> Work:
     (m, k), (same, n) = _shapes(problem, at, 2)
     return _product(1, m, k, same, n)
 
 
-def _batched(problem: Problem, at: Places) -> Work:
+def _batched(problem: OperatorProblem, at: Places) -> Work:
     (count, m, k), (batch, same, n) = _shapes(problem, at, 3)
     if count != batch:
         raise _Unknown
     return _product(count, m, k, same, n)
 
 
-def _linear(problem: Problem, at: Places) -> Work:
+def _linear(problem: OperatorProblem, at: Places) -> Work:
     *rows, k = _shape(problem, at[0])
     n, same = _shape(problem, at[1], 2)
     return _product(1, prod(rows), k, same, n)
@@ -94,19 +94,19 @@ def _product(count: int, m: int, k: int, same: int, n: int) -> Work:
     return 2 * count * m * k * n, count * (m * k + k * n + m * n)
 
 
-def _attention(problem: Problem, at: Places) -> Work:
+def _attention(problem: OperatorProblem, at: Places) -> Work:
     pairs, width, elements = _scores(problem, at)
     return 2 * pairs * width, elements
 
 
-def _attention_backward(problem: Problem, at: Places) -> Work:
+def _attention_backward(problem: OperatorProblem, at: Places) -> Work:
     """Scores again, and the gradients of scores, query, key and value: five products for two."""
     query, value = _shape(problem, at[0], 4), _shape(problem, at[2], 4)
     pairs, _, elements = _scores(problem, at)
     return 2 * pairs * (3 * query[3] + 2 * value[3]), 2 * elements
 
 
-def _scores(problem: Problem, at: Places) -> tuple[int, int, int]:
+def _scores(problem: OperatorProblem, at: Places) -> tuple[int, int, int]:
     """Pairs of a query and a key, over which sizes they are added up, elements of all four tensors.
 
     With a causal mask the pairs under it alone, where queries and keys are as many: else where it
@@ -122,7 +122,7 @@ def _scores(problem: Problem, at: Places) -> tuple[int, int, int]:
     return batch * heads * per_head, size + value[3], elements
 
 
-def _convolution(problem: Problem, at: Places) -> Work:
+def _convolution(problem: OperatorProblem, at: Places) -> Work:
     inputs, weight = _shapes(problem, at[:2])
     stride, padding, dilation = (_numbers(problem, place, len(weight) - 2) for place in at[2:5])
     if len(inputs) != len(weight) or 0 in stride or _is_true(problem, at[5]):
@@ -140,7 +140,7 @@ def _convolution(problem: Problem, at: Places) -> Work:
     return 2 * prod(output) * prod(weight[1:]), prod(inputs) + prod(weight) + prod(output)
 
 
-def _convolution_backward(problem: Problem, at: Places) -> Work:
+def _convolution_backward(problem: OperatorProblem, at: Places) -> Work:
     """A product as large as the forward one for each gradient that is asked for: of input, of
     weight.
     """
@@ -159,32 +159,32 @@ def _convolution_backward(problem: Problem, at: Places) -> Work:
     return count * 2 * prod(output) * prod(weight[1:]), count * moved
 
 
-def _same_channels(problem: Problem, given: Shape, weight: Shape, groups: int) -> None:
+def _same_channels(problem: OperatorProblem, given: Shape, weight: Shape, groups: int) -> None:
     if weight[1] * _number(problem, groups) != given[1]:
         raise _Unknown
 
 
-def _is_true(problem: Problem, place: int) -> bool:
+def _is_true(problem: OperatorProblem, place: int) -> bool:
     value = _value(problem, place)
     if value not in ("True", "False"):
         raise _Unknown
     return value == "True"
 
 
-def _value(problem: Problem, place: int) -> str:
+def _value(problem: OperatorProblem, place: int) -> str:
     if place < len(problem.values):
         return problem.values[place]
     return ""
 
 
-def _number(problem: Problem, place: int) -> int:
+def _number(problem: OperatorProblem, place: int) -> int:
     value = _value(problem, place)
     if not compiled(r"[1-9]\d{0,6}").fullmatch(value):
         raise _Unknown
     return int(value)
 
 
-def _numbers(problem: Problem, place: int, count: int) -> list[int]:
+def _numbers(problem: OperatorProblem, place: int, count: int) -> list[int]:
     """A list of as many numbers as there are sides, or of one that stands for all."""
     value = _value(problem, place)
     if not compiled(r"\[\d{1,7}(?:, \d{1,7})*\]").fullmatch(value):
@@ -197,7 +197,7 @@ def _numbers(problem: Problem, place: int, count: int) -> list[int]:
     return numbers
 
 
-_RULES: Final[Mapping[Rule, Callable[[Problem, Places], Work]]] = {
+_RULES: Final[Mapping[Rule, Callable[[OperatorProblem, Places], Work]]] = {
     "matrix": _matrix,
     "batched": _batched,
     "linear": _linear,

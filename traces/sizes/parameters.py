@@ -28,7 +28,7 @@ projection)."""
 
 
 @frozen
-class Cut:
+class WeightShards:
     """Ranks that share a weight: tensor parallel, expert parallel, tensor parallel inside
     experts.
     """
@@ -40,14 +40,16 @@ class Cut:
 
 def rank_counts(model: ModelSize, layout: Layout, stage: int) -> Mapping[Part, int]:
     """Parameters held by one rank of a pipeline stage, by part."""
-    cut, held = Cut(layout.tp, layout.ep, layout.etp), dict.fromkeys(_PARTS, 0)
+    cut, held = WeightShards(layout.tp, layout.ep, layout.etp), dict.fromkeys(_PARTS, 0)
     for chunk in layout.stages[stage]:
         for part, count in chunk_counts(model, chunk, cut, both_ends=layout.pp == 1).items():
             held[part] += count
     return held
 
 
-def chunk_counts(model: ModelSize, chunk: Chunk, cut: Cut, *, both_ends: bool) -> dict[Part, int]:
+def chunk_counts(
+    model: ModelSize, chunk: Chunk, cut: WeightShards, *, both_ends: bool
+) -> dict[Part, int]:
     """Parameters of one chunk on one rank. `both_ends`: embedding and output lie on the same stage.
 
     Apart from it, a tied output and multi-token prediction hold their own copy of the embedding.
@@ -90,7 +92,7 @@ def total_counts(model: ModelSize) -> Mapping[Part, int]:
     """Parameters of the whole model, by part; those of multi-token prediction are no part of it."""
     dense = model.is_moe.count(False)
     whole = Chunk(dense, len(model.is_moe) - dense, 0, embedding=True, output=True)
-    return chunk_counts(model, whole, Cut(), both_ends=True)
+    return chunk_counts(model, whole, WeightShards(), both_ends=True)
 
 
 def attention_count(model: ModelSize, tp: int) -> int:

@@ -33,7 +33,7 @@ class WrongFacts(InputError):
     """A file of facts that cannot be read, or holds what is none."""
 
 
-class Facts(NamedTuple):
+class FactsFile(NamedTuple):
     """What one file says of a run: `about` by the fields of `Given`, and files by their option."""
 
     file: Path
@@ -65,7 +65,7 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
     return partial(asked.func, **{**typed, **files, "about": {**about, **typed["about"]}})
 
 
-def facts_near(folder: Path) -> Facts | None:
+def facts_near(folder: Path) -> FactsFile | None:
     """The facts of the nearest file that has some. Raises `WrongFacts`."""
     places = _folders(folder)
     top = places[-1]
@@ -114,7 +114,7 @@ def _table(path: Path, text: str) -> dict[str, Any]:
         raise _wrong(path, f"it is no TOML ({error})") from None
 
 
-def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
+def _facts(path: Path, table: Mapping[str, object], top: Path) -> FactsFile:
     about = {}
     files = {}
     for key, value in table.items():
@@ -136,7 +136,7 @@ def _facts(path: Path, table: Mapping[str, object], top: Path) -> Facts:
         given_from(about)
     except UsageError as error:
         raise _wrong(path, str(error).rstrip(".")) from None
-    return Facts(path, about, files)
+    return FactsFile(path, about, files)
 
 
 def _value(path: Path, key: str, kind: type, value: object) -> object:

@@ -23,7 +23,7 @@ from traces.timeline import RankTimeline
 
 if TYPE_CHECKING:
     from heuristics.config.about import Given
-    from heuristics.judging.judgement import Configured
+    from heuristics.judging.judgement import FilesRead
     from traces.sections.run import Run
 
 _MUST: Final = ("file", "rank")
@@ -31,7 +31,7 @@ _MAY: Final = ("process", "device", "host", "world_size")
 
 
 @frozen
-class Row:
+class MapRow:
     """A line of the map: a rank of a recording. `place` names the line; None is what the line
     leaves open.
     """
@@ -45,7 +45,7 @@ class Row:
     world_size: int | None = None
 
 
-def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple[Row, ...]]:
+def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple[MapRow, ...]]:
     """The rows of each trace; none without a map.
 
     Raises `InputError` for a map that cannot be read, `UsageError`, with its line, for what is
@@ -53,7 +53,7 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
     """
     if path is None:
         return {}
-    by_trace = dict[Path, list[Row]]()
+    by_trace = dict[Path, list[MapRow]]()
     ranks = dict[int, str]()
     by_path, by_name = dict[str, Path](), dict[str, list[Path]]()
     for trace in traces:
@@ -81,7 +81,7 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
     return {trace: tuple(rows_of_trace) for trace, rows_of_trace in by_trace.items()}
 
 
-def _rows(path: Path) -> list[Row]:
+def _rows(path: Path) -> list[MapRow]:
     try:
         lines = read_text(path).splitlines()
     except (OSError, ValueError) as error:
@@ -106,7 +106,7 @@ def _rows(path: Path) -> list[Row]:
         raise UsageError(f"{path.name}:{reader.line_num}: no CSV ({error}).") from None
 
 
-def _row(place: str, line: Mapping[str | None, str | None]) -> Row:
+def _row(place: str, line: Mapping[str | None, str | None]) -> MapRow:
     if None in line:
         raise UsageError(f"{place}: more cells than columns. Quote a cell that holds a comma.")
     cells = {name: (text or "").strip() for name, text in line.items() if name is not None}
@@ -114,7 +114,7 @@ def _row(place: str, line: Mapping[str | None, str | None]) -> Row:
     if rank is None or not cells["file"]:
         lacking = "file" if rank is not None else "rank"
         raise UsageError(f"{place}: no {lacking}. Give both file and rank.")
-    return Row(
+    return MapRow(
         place,
         cells["file"],
         rank,
@@ -136,7 +136,7 @@ def _number(place: str, cells: Mapping[str, str], name: str, least: int) -> int 
 
 
 def _named(
-    row: Row, map_path: Path, by_path: Mapping[str, Path], by_name: Mapping[str, Sequence[Path]]
+    row: MapRow, map_path: Path, by_path: Mapping[str, Path], by_name: Mapping[str, Sequence[Path]]
 ) -> Path:
     """The trace that a row names: by its path, from here or from the map, or by its name alone."""
     for place in map(real_path, (Path(row.file), map_path.parent / row.file)):
@@ -152,19 +152,19 @@ def _named(
     return fits[0]
 
 
-def mapped_world(rows: Mapping[Path, Sequence[Row]]) -> WorldSize | None:
+def mapped_world(rows: Mapping[Path, Sequence[MapRow]]) -> WorldSize | None:
     for row in chain.from_iterable(rows.values()):
         if row.world_size:
             return WorldSize(row.world_size, row.place)
     return None
 
 
-def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
+def check_rows(rows: Sequence[MapRow], ranks: Sequence[RankTimeline]) -> list[str]:
     """Warnings of rows that are of no rank of their recording: it may have no kernels.
 
     Raises `UsageError` for a row that several ranks fit, or whose rank another row has.
     """
-    taken = dict[int, Row]()
+    taken = dict[int, MapRow]()
     warnings = []
     for row in rows:
         fits = [place for place, rank in enumerate(ranks) if _is_of(rank, row)]
@@ -180,15 +180,15 @@ def check_rows(rows: Sequence[Row], ranks: Sequence[RankTimeline]) -> list[str]:
     return warnings
 
 
-def row_of(rows: Sequence[Row], rank: RankTimeline) -> Row | None:
+def row_of(rows: Sequence[MapRow], rank: RankTimeline) -> MapRow | None:
     return next(filter(partial(_is_of, rank), rows), None)
 
 
-def _is_of(rank: RankTimeline, row: Row) -> bool:
+def _is_of(rank: RankTimeline, row: MapRow) -> bool:
     return row.process in (None, rank.process) and row.device in (None, rank.device)
 
 
-def identified(identity: Identity, row: Row | None) -> Identity:
+def identified(identity: Identity, row: MapRow | None) -> Identity:
     """Who a rank is, by its recording and then by the map. A host has a clock of its own."""
     if row is None:
         return identity
@@ -201,7 +201,7 @@ def identified(identity: Identity, row: Row | None) -> Identity:
     )
 
 
-def contradictions(identity: Identity, row: Row | None) -> list[str]:
+def contradictions(identity: Identity, row: MapRow | None) -> list[str]:
     """What a recording says otherwise than the map; the map's number is then not used."""
     if row is None:
         return []
@@ -215,7 +215,7 @@ def contradictions(identity: Identity, row: Row | None) -> list[str]:
     return differences
 
 
-def configured_world(given: Given, configured: Configured) -> WorldSize | None:
+def configured_world(given: Given, configured: FilesRead) -> WorldSize | None:
     """The world size by option, configuration or log, in this order of trust, and where it is
     from.
     """

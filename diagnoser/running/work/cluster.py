@@ -56,7 +56,7 @@ def workers_of(jobs: int | None, scheduler: str | None, progress: Progress) -> E
     return Cluster(scheduler, progress)
 
 
-class Sent:
+class SentJob:
     """A job that is done where `pickle.loads` takes its bytes, and leaves a `Kept` there."""
 
     def __init__(self, job: Job, versions: Mapping[str, str]) -> None:
@@ -185,7 +185,7 @@ class Cluster(Engine):
 
     def _submitted(self, job: Job) -> Any:
         if job.place not in self._kept:
-            sent = pickle.dumps(Sent(replace(job, question=None), versions()))
+            sent = pickle.dumps(SentJob(replace(job, question=None), versions()))
             self._kept[job.place] = self._client.submit(
                 pickle.loads, sent, key=f"moe-diag-kept-{uuid4().hex}", pure=False
             )

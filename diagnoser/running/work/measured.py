@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Final
 
-from diagnoser.running.inputs.rank_map import Row, check_rows, contradictions, identified, row_of
+from diagnoser.running.inputs.rank_map import MapRow, check_rows, contradictions, identified, row_of
 from diagnoser.running.inputs.skipped import NO_WORK, why_skipped
 from diagnoser.running.work.freed_memory import keep_freed_memory
 from diagnoser.running.work.processes import Engine
@@ -38,7 +38,7 @@ from traces.names.gpus import with_products
 from traces.progress import report
 from traces.ranks.summaries.codec import SUFFIX, is_summary
 from traces.recording.recorder import recorded_by
-from traces.replay.changes.change import Joint, Together
+from traces.replay.changes.change import ChangesTogether, Joint
 from traces.sections.trace import Messages
 from traces.spelling import duration
 from traces.steps.selection import Selection
@@ -70,7 +70,7 @@ class TraceTask:
     options: ReadOptions
     gpu: str | None
     only_data_parallel: bool
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MapRow, ...] = ()
     folder: Path | None = None
     name: str | None = None
 
@@ -168,7 +168,7 @@ def joints(
     for at, (number, changes) in questions.items():
         costs = trace.ranks[number].costs
         assert not isinstance(costs, Missing)
-        assert isinstance(costs.together, Together)
+        assert isinstance(costs.together, ChangesTogether)
         saved[at] = [*map(costs.together.joint, changes)]
     return saved
 

@@ -169,20 +169,20 @@ def _observed(base: Rank, new: Rank) -> Iterator[ComparedChange]:
 
 
 @frozen
-class Observed:
+class TraceFact:
     """One thing a trace shows; numbers within `tolerance` of each other are the same."""
 
     value: Value
     tolerance: float = 0.0
 
-    def differs(self, other: Observed) -> bool:
+    def differs(self, other: TraceFact) -> bool:
         """Whether the two are not the same; the same answer the other way round."""
         if isinstance(self.value, int | float) and isinstance(other.value, int | float):
             return abs(self.value - other.value) > self.tolerance
         return self.value != other.value
 
 
-def trace_facts(rank: Rank) -> dict[str, Observed]:
+def trace_facts(rank: Rank) -> dict[str, TraceFact]:
     """By name (`detected.dispatcher`, `steps.source`): only what this trace has, never null."""
     detected, memory = rank.detected, rank.memory
     values: dict[str, Value] = {
@@ -201,7 +201,7 @@ def trace_facts(rank: Rank) -> dict[str, Observed]:
         "steps.dropped": tuple(sorted(step.reason for step in rank.steps.dropped)),
     }
     return {
-        what: Observed(value, _TOLERANCES.get(what, 0.0))
+        what: TraceFact(value, _TOLERANCES.get(what, 0.0))
         for what, value in values.items()
         if value is not None
     }

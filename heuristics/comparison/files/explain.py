@@ -18,7 +18,7 @@ from typing import Final, Literal, get_args
 
 from msgspec.structs import replace
 
-from heuristics.comparison.files.measured import Known, Measured, known_changes, measurements
+from heuristics.comparison.files.measured import Known, MeasuredChange, known_changes, measurements
 from heuristics.config.hardware import family_named
 from heuristics.config.view import Config
 from heuristics.result.compared_files import (
@@ -103,7 +103,7 @@ class Made:
         return tuple(change.what for change in self.changed if change.what in self.known.knobs)
 
     @cached_property
-    def nearest(self) -> tuple[tuple[Here, Measured], ...]:
+    def nearest(self) -> tuple[tuple[Here, MeasuredChange], ...]:
         """Its measurements in the direction in which it is made, the nearest first."""
         placed = [
             (self._here(measured), replace(measured, is_turned=self.mirrored))
@@ -139,7 +139,7 @@ class Made:
                 return measured.memory_times
         return None
 
-    def _here(self, near: Measured) -> Here:
+    def _here(self, near: MeasuredChange) -> Here:
         """How near a measurement was made: GPU and model, one of both or the generation, or
         neither.
         """
@@ -310,7 +310,7 @@ def _longer(ratio: float) -> float:
     return exp(ratio) - 1
 
 
-def _elsewhere(here: Here, measured: Measured) -> MeasuredElsewhere:
+def _elsewhere(here: Here, measured: MeasuredChange) -> MeasuredElsewhere:
     return copied(
         MeasuredElsewhere,
         measured,

@@ -34,7 +34,7 @@ class FromGain(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["step", "rate"] = field(default="rate", name="as")
 
 
-class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MeasuredChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One measurement. `is_turned`: of the change the other way round."""
 
     of: str = ""
@@ -70,7 +70,7 @@ class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Known(Cause, frozen=True, kw_only=True):
     """One known change; its fields are described in the table."""
 
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredChange, ...]
     before: Condition | None = None
     after: Condition | None = None
     more: str = ""
@@ -97,7 +97,7 @@ def known_changes() -> dict[str, Known]:
 
 
 @cache
-def measurements(id: str) -> tuple[Measured, ...]:
+def measurements(id: str) -> tuple[MeasuredChange, ...]:
     """Those of a row. Raises `WrongRow` where a gain does not hold its figures any more."""
     complete = []
     for row in known_changes()[id].measured:
@@ -108,7 +108,7 @@ def measurements(id: str) -> tuple[Measured, ...]:
     return tuple(complete)
 
 
-def _with_gain(id: str, row: Measured) -> Measured:
+def _with_gain(id: str, row: MeasuredChange) -> MeasuredChange:
     """The row; of one that is a gain with the figures that the gain's words tell."""
     if row.gain is None:
         return row

@@ -21,7 +21,7 @@ from heuristics.comparison.difference.rows import (
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.figures import dispatcher_seen, fused_dispatcher_asked
 from heuristics.comparison.suspects.shown import VIEWED
-from heuristics.comparison.suspects.table import Movable, Rule, causes, movable
+from heuristics.comparison.suspects.table import Movable, SuspectRule, causes, movable
 from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
@@ -46,7 +46,7 @@ _FIGURE: Final = compiled(r"\{(.+?)\}")
 
 
 @frozen
-class Found:
+class FoundSuspect:
     """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
 
     `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain.
@@ -97,7 +97,7 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     return tuple(_with_control(view, found.suspect) for found in kept[: int(LISTED.value)])
 
 
-def _is_beside_noise(view: View, found: Found) -> bool:
+def _is_beside_noise(view: View, found: FoundSuspect) -> bool:
     """Whether steps vary by more than its rows moved, which are no visible part of the step: no
     cause.
     """
@@ -106,7 +106,7 @@ def _is_beside_noise(view: View, found: Found) -> bool:
     return found.gross_ns < min(noise_ns, SMALL_FRAC.value * min(sides_ns(rows)))
 
 
-def _unexplained(view: View, suspects: Sequence[Found]) -> Iterator[Found]:
+def _unexplained(view: View, suspects: Sequence[FoundSuspect]) -> Iterator[FoundSuspect]:
     """Large rows that moved and that no suspect explains, each with where to look: no cause is made
     up.
     """
@@ -125,7 +125,7 @@ def _unexplained(view: View, suspects: Sequence[Found]) -> Iterator[Found]:
                 next=next(look.next for look in causes().looks if matches(name, look.rows)),
                 source="ours: the row itself",
             )
-            yield Found(suspect, abs(row.delta_ns), ())
+            yield FoundSuspect(suspect, abs(row.delta_ns), ())
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
@@ -139,11 +139,11 @@ def _with_control(view: View, suspect: Suspect) -> Suspect:
     return structs.replace(suspect, next=say("comparison.with-control", next=suspect.next))
 
 
-def _by_rules(view: View) -> tuple[Found, ...]:
+def _by_rules(view: View) -> tuple[FoundSuspect, ...]:
     """One of each rule: that of the direction which moves more; of two alike, the one the step
     went.
     """
-    best: dict[str, Found] = {}
+    best: dict[str, FoundSuspect] = {}
     # a cause that went away is the same cause seen from the other side
     for side in (view, view.other()):
         for rule in causes().rules:
@@ -153,7 +153,7 @@ def _by_rules(view: View) -> tuple[Found, ...]:
     return tuple(best.values())
 
 
-def _by_rule(rule: Rule, view: View) -> Found | None:
+def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
     """The rule's suspect in a view, or None where its rows did not move its way or evidence is
     lacking.
     """
@@ -185,7 +185,7 @@ def _by_rule(rule: Rule, view: View) -> Found | None:
         because=(*_row_sentences(view, rows), *seen),
         seen=tuple(seen),
     )
-    return Found(
+    return FoundSuspect(
         suspect,
         gross_ns((*rows, *hidden)),
         tuple(change.what for change in changed),
@@ -200,7 +200,7 @@ def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
         yield say("comparison.hidden", moved=view.signed(delta_ns(rows)))
 
 
-def _moved_its_way(rule: Rule, view: View) -> list[ComparedRow]:
+def _moved_its_way(rule: SuspectRule, view: View) -> list[ComparedRow]:
     moved = []
     for name, row in view.rows.items():
         its_way = rule.slower if row.delta_ns > 0 else rule.faster
@@ -209,7 +209,7 @@ def _moved_its_way(rule: Rule, view: View) -> list[ComparedRow]:
     return moved
 
 
-def _signs(rule: Rule, view: View) -> Iterator[str]:
+def _signs(rule: SuspectRule, view: View) -> Iterator[str]:
     """What the trace shows: a sentence for each of several values, none where a figure is
     unknown.
     """
@@ -276,7 +276,7 @@ def _rule_places() -> Mapping[str, int]:
     return {rule.id: place for place, rule in enumerate(causes().rules)}
 
 
-def _place(view: View, found: Found) -> tuple[bool, int, bool, int, str]:
+def _place(view: View, found: FoundSuspect) -> tuple[bool, int, bool, int, str]:
     """Where a suspect stands: of two that are alike what changed goes first, then as the rules are
     listed.
     """
@@ -287,21 +287,21 @@ def _place(view: View, found: Found) -> tuple[bool, int, bool, int, str]:
     return opposed, -found.gross_ns * found.weight, not found.spoken_for, place, suspect.id
 
 
-def _without_repeats(ranked: Iterable[Found]) -> list[Found]:
+def _without_repeats(ranked: Iterable[FoundSuspect]) -> list[FoundSuspect]:
     """Without those whose rows and changes a suspect that is at least as sure has all."""
-    kept: list[Found] = []
+    kept: list[FoundSuspect] = []
     for found in ranked:
         if found.is_known or not any(_covers(earlier, found) for earlier in kept):
             kept.append(found)
     return kept
 
 
-def _covers(kept: Found, later: Found) -> bool:
+def _covers(kept: FoundSuspect, later: FoundSuspect) -> bool:
     has_rows = {*later.suspect.rows} <= {*kept.suspect.rows}
     return has_rows and {*later.spoken_for} <= {*kept.spoken_for} and kept.weight >= later.weight
 
 
-def _by_changes(view: View, by_rules: tuple[Found, ...]) -> Iterator[Found]:
+def _by_changes(view: View, by_rules: tuple[FoundSuspect, ...]) -> Iterator[FoundSuspect]:
     """A suspect for each change that can move rows which no rule explained by it."""
     rows = tuple(view.rows.values())
     for change in view.facts.changed:
@@ -317,7 +317,7 @@ def _by_changes(view: View, by_rules: tuple[Found, ...]) -> Iterator[Found]:
             yield _of_change(view, change, unspoken)
 
 
-def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:
+def _of_change(view: View, change: ComparedChange, able: Movable) -> FoundSuspect:
     changes = tuple(_change_sentences(view, (change,)))
     suspect = Suspect(
         id=f"knob.{change.what}" if change.source == "configuration" else change.what,
@@ -330,4 +330,4 @@ def _of_change(view: View, change: ComparedChange, able: Movable) -> Found:
         source=able.source,
         seen=changes,
     )
-    return Found(suspect, gross_ns(able.rows), (change.what,))
+    return FoundSuspect(suspect, gross_ns(able.rows), (change.what,))

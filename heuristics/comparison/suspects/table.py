@@ -68,7 +68,7 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
         return bool(base and new) and low <= base < border <= new < high
 
 
-class Rule(Cause, frozen=True, kw_only=True):
+class SuspectRule(Cause, frozen=True, kw_only=True):
     """A cause that two recordings show to come up on the new side.
 
     `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either.
@@ -113,7 +113,7 @@ class Causes(Struct, frozen=True):
     """
 
     movers: tuple[Mover, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[SuspectRule, ...]
     looks: tuple[Look, ...]
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from heuristics.result.result import Result
 from reports.content.analysis.late import leading
-from reports.content.blocks import Hue, Quantity, Row, Span, Table, Term, row
+from reports.content.blocks import BlockRow, Hue, Quantity, Span, Table, Term, row
 from reports.content.names import share_of
 from reports.content.tables import shaped
 from reports.measures import measures
@@ -148,7 +148,7 @@ def times_table(
     return made
 
 
-def _time_row(scale: Scale, time: Time) -> Row:
+def _time_row(scale: Scale, time: Time) -> BlockRow:
     cells = (time.name, scale.ms(time.time_ns), scale.share(time.time_ns, time.hue))
     return replace(row(cells), depth=time.depth)
 

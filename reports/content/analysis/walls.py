@@ -30,13 +30,13 @@ from reports.content.analysis.unproven import most_frac, open_walls
 from reports.content.blocks import (
     Bar,
     Block,
+    BlockRow,
     Blocks,
     Command,
     Fold,
     Hue,
     Part,
     Piece,
-    Row,
     Span,
     Table,
     Term,
@@ -187,7 +187,7 @@ def _ceiling(result: Result, wall: Wall) -> float:
     return share
 
 
-def _row(result: Result, wall: Wall) -> Row:
+def _row(result: Result, wall: Wall) -> BlockRow:
     share, name = _ceiling(result, wall), capital(name_of(wall.id))
     if share < 0:
         most = most_frac(wall)

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from heuristics.comparison.files.measured import Known, known_changes, measurements
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.incidents.incident import Row as Incident
-from heuristics.incidents.incident import incidents, release_words
-from heuristics.rules.failures import Row, corrections, failures
+from heuristics.incidents.incident import IncidentRow, incidents, release_words
+from heuristics.rules.failures import FailureRow, corrections, failures
 from heuristics.rules.rules import Rule, rules
 from heuristics.workflow.walk import RULES as WORKFLOW
 from heuristics.workflow.walk import WorkflowRule
@@ -85,13 +84,13 @@ def _step(rule: WorkflowRule) -> Blocks:
     yield from sentences(("", ended(rule.title)), ("Phase", phase), ("Source", source))
 
 
-def _failure(row: Row) -> Blocks:
+def _failure(row: FailureRow) -> Blocks:
     yield from sentences(("Likely cause", ended(row.text)), ("To confirm", ended(row.confirm)))
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
     yield from sentence(row.source, "Source")
 
 
-def _incident(row: Incident) -> Blocks:
+def _incident(row: IncidentRow) -> Blocks:
     """A published trouble: what of a run it speaks of, and its thread."""
     what, cure = _FIGURE.sub("N", row.what), _FIGURE.sub("N", row.cure)
     yield from sentences(("", ended(what)), ("Cure", ended(cure)))
@@ -104,12 +103,12 @@ def _incident(row: Incident) -> Blocks:
     yield from sentence(ended(row.source), "Source")
 
 
-def _correction(several: tuple[Rule | Row, ...]) -> Blocks:
+def _correction(several: tuple[Rule | FailureRow, ...]) -> Blocks:
     yield from items("Corrections", map(ended, dict.fromkeys(each(several, "cure"))))
     yield from items("For", map(_named, several))
 
 
-def _named(rule: Rule | Row) -> Words:
+def _named(rule: Rule | FailureRow) -> Words:
     return words(Code(rule.id), f": {ended(rule.text)}")
 
 

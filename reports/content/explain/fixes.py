@@ -17,7 +17,7 @@ from heuristics.fixes.needs import limit_place
 from heuristics.guides import dispatcher
 from heuristics.guides.modules import MODULES
 from heuristics.guides.situation import LARGE_EP, SMALL_EP
-from heuristics.guides.table import Row, facts_of, table
+from heuristics.guides.table import GuideRow, facts_of, table
 from heuristics.incidents.incident import known_issues
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
@@ -77,7 +77,7 @@ def _table(name: str, edition: Guidance) -> Blocks:
         yield from items("Modules", needs)
 
 
-def _when(row: Row) -> str:
+def _when(row: GuideRow) -> str:
     if row.when is None:
         return "otherwise"
     conditions, fact_names = [], {**words_of("guide_fact"), "small_experts": _SMALL_EXPERTS}
@@ -98,7 +98,7 @@ _SIZES: Final = {
 }
 
 
-def _answer(row: Row) -> str:
+def _answer(row: GuideRow) -> str:
     if not row.winner:
         return f"measure {' against '.join(row.answer)}"
     if row.how:
@@ -106,7 +106,7 @@ def _answer(row: Row) -> str:
     return row.answer[0] + optional(", then {}", row.answer[1:], ", ".join)
 
 
-def _row(row: Row) -> Blocks:
+def _row(row: GuideRow) -> Blocks:
     yield from sentences(
         ("", ended(row.reason)),
         ("Chooses", ended(f"{_answer(row)}, {_when(row)}")),

@@ -43,7 +43,7 @@ _LOCAL_NODE: Final = compiled(r"\$\(\(SLURM_LOCALID/\d{1,3}\)\)")
 _UNKNOWN: Final = compiled(r" (?:not known|not set|another value)\b")
 
 
-class Sentence(NamedTuple):
+class GappedSentence(NamedTuple):
     """A sentence with gaps, as the pieces between them."""
 
     pieces: tuple[str, ...]
@@ -70,7 +70,7 @@ class Book:
     def __init__(self, sentences: Iterable[str]) -> None:
         self.whole: set[str] = {*VALUES}
         self.words: set[str] = {*map(str.lower, VALUES)}
-        self._by_word: dict[str, list[Sentence]] = {}
+        self._by_word: dict[str, list[GappedSentence]] = {}
         for sentence in dict.fromkeys(sentences):
             pieces, bare = tuple(sentence.split(GAP)), sentence.replace(GAP, " ")
             words = _WORD.findall(bare)
@@ -78,7 +78,9 @@ class Book:
             if len(pieces) == 1:
                 self.whole.add(sentence)
             elif telling := [word for word in words if word.lower() not in _SMALL]:
-                self._by_word.setdefault(max(telling, key=len).lower(), []).append(Sentence(pieces))
+                self._by_word.setdefault(max(telling, key=len).lower(), []).append(
+                    GappedSentence(pieces)
+                )
 
     def says(self, text: str) -> bool:
         """Whether a text is of ours, and no name of a file is in it."""

@@ -48,7 +48,7 @@ def kept(result: R) -> R:
     in every result.
     """
     redacted: bool = result.redacted  # type: ignore[attr-defined]  # of whole results
-    checker = _Asked(redacted, *_names_in(result, redacted))
+    checker = _WordCheck(redacted, *_names_in(result, redacted))
     shown = changed(result, checker)
     if not checker.strange:
         return shown
@@ -61,11 +61,11 @@ def kept(result: R) -> R:
 def in_our_words(part: P) -> P:
     """A part of a result that somebody gives as symptoms, or several. Raises as `kept` does."""
     if isinstance(part, Struct):
-        return changed(part, _Asked(True, {}, []))
+        return changed(part, _WordCheck(True, {}, []))
     return tuple(map(in_our_words, part)) if isinstance(part, tuple) else part  # type: ignore[return-value]
 
 
-class _Asked:
+class _WordCheck:
     """What is asked of each kind of text, and how many were none of ours.
 
     `files`: names that its sentences may have, each as it may be told; `recorded`: those of kernels

@@ -7,7 +7,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from reports.content.blocks import Bar, Hue, Piece, Quantity, Row, Table
+from reports.content.blocks import Bar, BlockRow, Hue, Piece, Quantity, Table
 from reports.content.names import cell_text, plain
 from reports.measures import words_of
 from reports.write.figures.canvas import BODY, LARGE, LINE, SMALL, Area
@@ -99,7 +99,7 @@ def draw_heads(area: Area, table: Table, apart: float) -> tuple[float, float]:
     return ends
 
 
-def _saving(area: Area, row: Row, top: float, ends: tuple[float, float]) -> float:
+def _saving(area: Area, row: BlockRow, top: float, ends: tuple[float, float]) -> float:
     """Name and what it mostly is, figures to the right, the bar below; what is unknown says why.
 
     The inches that it takes beyond those of a row.

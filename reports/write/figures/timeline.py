@@ -13,7 +13,7 @@ from reports.rows import those
 from reports.write.figures.bars import draw_legend
 from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
-from reports.write.lanes import Drawn, Stretch, lanes_of
+from reports.write.lanes import Drawn, DrawnTimeline, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
 from traces.arrays import FloatArray
 from traces.columns import COPY_KINDS
@@ -69,7 +69,7 @@ def _chosen(timeline: Timeline) -> tuple[list[Drawn], int]:
     """The busiest lane of calls, lost time, the busiest streams; how many other streams there
     are.
     """
-    lanes = lanes_of(Stretch("", "", timeline, timeline))
+    lanes = lanes_of(DrawnTimeline("", "", timeline, timeline))
     streams = those(lanes, kind="stream")
     busy = _busiest(streams, _STREAMS)
     busy_streams = [lane for lane in streams if lane in busy]

@@ -24,9 +24,9 @@ from reports.content.names import cell_text, hue_of
 from reports.content.page import PLAIN, Detail, Head, View
 from reports.measures import words_of
 from reports.rows import each
-from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, Marks, assemble, shared
+from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, PageMarks, assemble, shared
 from reports.write.html.timeline import length, step_words, timelines
-from reports.write.lanes import Stretch
+from reports.write.lanes import DrawnTimeline
 from traces.frozen import frozen
 from traces.spelling import chosen, in_ms
 
@@ -42,7 +42,7 @@ _MARGIN: Final = 0.06
 
 
 @frozen
-class Bar:
+class WaterfallBar:
     """A row of the waterfall: what the table has of it, and where its bar is drawn, as SVG lengths.
 
     `before`, `after`: where the sum stood and stands, for the lines between bars; `after` ends the
@@ -65,8 +65,8 @@ class Waterfall:
     """The parts, their sum, and where zero is, which is the step of base."""
 
     title: str
-    parts: tuple[Bar, ...]
-    total: Bar
+    parts: tuple[WaterfallBar, ...]
+    total: WaterfallBar
     zero: str
 
 
@@ -120,11 +120,11 @@ def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) ->
     for name, side in sides(compared).items():
         timeline = side.timeline
         if timeline.lanes and view.timelines:
-            stretch = Stretch(name, f"{name}: {step_words(timeline)}", timeline, timeline)
+            stretch = DrawnTimeline(name, f"{name}: {step_words(timeline)}", timeline, timeline)
             figure = timelines([stretch], {}, {}, _ROOM, f"timeline-{name}")
             shown.append(replace(figure, data={**figure.data, **axis}, linked="both"))
     content = {
-        **shared(Marks(view), page),
+        **shared(PageMarks(view), page),
         "headline": headline,
         "interval": interval_of(compared),
         "waterfall": drawn,
@@ -179,7 +179,9 @@ def waterfall_of(compared: Compared, table: Table) -> Waterfall:
         base, new, change = map(cell_text, row.cells[1:])
         drawn = length(left), length(max(_LEAST, right - left)), length(at(move.from_ns))
         bars.append(
-            Bar(row.cells[0], base, new, change, move.hue.value, *drawn, length(at(move.to_ns)))
+            WaterfallBar(
+                row.cells[0], base, new, change, move.hue.value, *drawn, length(at(move.to_ns))
+            )
         )
     return Waterfall(table.title, tuple(bars[:-1]), bars[-1], length(at(0)))
 

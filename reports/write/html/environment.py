@@ -106,7 +106,7 @@ _LETTER: Final = 0.0145
 """Of a bar's width, that a letter takes where the bar is narrowest."""
 
 
-class Marks:
+class PageMarks:
     """The blocks of one page; `glossary` grows by the terms they use, in the order of their first
     use.
     """
@@ -164,7 +164,7 @@ def pieces(bar: Bar) -> list[tuple[Piece, str, str]]:
     return drawn
 
 
-def shared(marks: Marks, page: Page) -> dict[str, object]:
+def shared(marks: PageMarks, page: Page) -> dict[str, object]:
     return {
         "page": page,
         "show": marks.show,

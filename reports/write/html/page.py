@@ -33,13 +33,13 @@ from reports.write.html.environment import (
     SCRIPTS,
     STYLES,
     TIMELINE_SCRIPTS,
-    Marks,
+    PageMarks,
     assemble,
     shared,
 )
 from reports.write.html.icicle import icicle_of
 from reports.write.html.ranks import heat_of, pair_of, step_maps_of
-from reports.write.html.timeline import Shown, WallOf, grids_of, stretches, timelines
+from reports.write.html.timeline import TimelineFigure, WallOf, grids_of, stretches, timelines
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.spelling import percent, saving
@@ -78,7 +78,7 @@ Tab = tuple[str, str, list[Block]]
 
 
 def write_html(page: Page, view: View) -> str:
-    return assemble("base.html.j2", shared(Marks(view), page), SCRIPTS, STYLES)
+    return assemble("base.html.j2", shared(PageMarks(view), page), SCRIPTS, STYLES)
 
 
 def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
@@ -117,8 +117,8 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
         "icicle": icicle_of(rank),
     }
 
-    def written(timeline: Shown | None) -> str:
-        content = {**analysis, **shared(Marks(view, more_of), page), "timeline": timeline}
+    def written(timeline: TimelineFigure | None) -> str:
+        content = {**analysis, **shared(PageMarks(view, more_of), page), "timeline": timeline}
         return assemble("analysis.html.j2", content, TIMELINE_SCRIPTS, STYLES)
 
     drawn = (
@@ -128,7 +128,7 @@ def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
     )
     if not drawn:
         return written(None)
-    room = max(_LEAST, _ROOM - len(written(Shown("timeline", "", {}, ())).encode()))
+    room = max(_LEAST, _ROOM - len(written(TimelineFigure("timeline", "", {}, ())).encode()))
     return written(timelines(drawn, walls_of(result.ranks), grids_of(result.ranks), room))
 
 
@@ -144,7 +144,7 @@ def write_run_html(merged: Merged, view: View, head: Head) -> str:
         "blocks": page.of_kind(Part),
         "heat": heat_of(merged.run, name),
         "steps": step_maps_of(merged.run, name),
-        **shared(Marks(view), page),
+        **shared(PageMarks(view), page),
     }
     return assemble("run.html.j2", content, SCRIPTS, STYLES)
 

@@ -183,7 +183,7 @@ def _by_step(
 
 
 @frozen
-class Pair:
+class RankPair:
     """The figures of all ranks that can be chosen, and the places of the two that are shown
     first.
     """
@@ -200,7 +200,7 @@ class Pair:
         return {"texts": self.texts, "shares": self.shares}
 
 
-def pair_of(result: Result) -> Pair | None:
+def pair_of(result: Result) -> RankPair | None:
     run = result.run
     if not run or len(run.ranks) < 2:
         return None
@@ -226,7 +226,7 @@ def pair_of(result: Result) -> Pair | None:
     )
     chosen = (shown.index(first), shown.index(second))
     names = tuple(plain(short_name(result, rank.index)) for rank in shown)
-    return Pair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))
+    return RankPair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))
 
 
 _TIMES: Final = "kernels, times those of ranks that do the same work"

@@ -18,7 +18,7 @@ from reports.content.blocks import Table, Term
 from reports.content.names import capital, grid_words, kernel_name, optional
 from reports.content.tables import shaped
 from reports.rows import each, those
-from reports.write.lanes import Drawn, Stretch, caption, lanes_of, longest, title_of
+from reports.write.lanes import Drawn, DrawnTimeline, caption, lanes_of, longest, title_of
 from traces.frozen import frozen
 from traces.sections.rank import Rank
 from traces.sections.tables import Timeline
@@ -26,7 +26,7 @@ from traces.spelling import counted, duration, milliseconds, printable
 from traces.toml_tables import read_table
 
 
-class Look(NamedTuple):
+class KeyLook(NamedTuple):
     """A colour (class `c-NAME` of the style sheet) and a pattern (`p-NAME` of the page), `solid`
     for none.
     """
@@ -41,17 +41,17 @@ def length(share: float) -> str:
 
 
 @cache
-def _looks() -> Mapping[str, Mapping[str, Look]]:
-    return read_table("reports.write.html", "looks.toml", dict[str, dict[str, Look]])
+def _looks() -> Mapping[str, Mapping[str, KeyLook]]:
+    return read_table("reports.write.html", "looks.toml", dict[str, dict[str, KeyLook]])
 
 
-def look(key: str) -> Look:
+def look(key: str) -> KeyLook:
     """The look of a key: `compute.gemm`, `exposed_comm.ep_combine`, `launch_starved.sync`, `idle`.
 
     Of an unknown key: that of its group, or grey.
     """
     own_look = _looks()["looks"].get(key.removeprefix("idle."))
-    return own_look or _looks()["groups"].get(key.split(".")[0], Look("grey", "grid"))
+    return own_look or _looks()["groups"].get(key.split(".")[0], KeyLook("grey", "grid"))
 
 
 _NAME: Final = 120
@@ -67,7 +67,7 @@ WallOf = Mapping[str, str]
 
 
 @frozen
-class Shown:
+class TimelineFigure:
     """The timelines of one figure: what its script reads, what stands under it.
 
     Figures whose `linked` is one word zoom together.
@@ -114,13 +114,13 @@ class _Shared:
         }
 
 
-def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Stretch]:
-    firsts, others = list[Stretch](), list[Stretch]()
+def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[DrawnTimeline]:
+    firsts, others = list[DrawnTimeline](), list[DrawnTimeline]()
     for rank in ranks:
         for timeline in rank.timelines:
             if timeline.lanes:
                 (firsts if timeline is rank.timeline else others).append(
-                    Stretch(called(rank), step_words(timeline), timeline, rank.timeline)
+                    DrawnTimeline(called(rank), step_words(timeline), timeline, rank.timeline)
                 )
     return firsts + others
 
@@ -135,12 +135,12 @@ def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
 
 
 def timelines(
-    drawable: Sequence[Stretch],
+    drawable: Sequence[DrawnTimeline],
     walls: WallOf,
     grids: Mapping[str, str],
     room: int,
     id: str = "timeline",
-) -> Shown:
+) -> TimelineFigure:
     """All that fit in `room` bytes: of each rank one stretch, cut where it must be, then further
     ones whole.
 
@@ -148,7 +148,7 @@ def timelines(
     of the rest. Raises `IndexError` where there is none.
     """
     shared = _Shared(walls, grids)
-    firsts = dict[str, Stretch]()
+    firsts = dict[str, DrawnTimeline]()
     for stretch in drawable:
         firsts.setdefault(stretch.place, stretch)
     first, *others = firsts.values()
@@ -183,14 +183,16 @@ def timelines(
         are = "is" if left_out == 1 else "are"
         caption_text += f" {counted(left_out, 'other step')} {are} left out to keep the page small."
     data = {"stretches": drawn, "left_out": left_out, **shared.data()}
-    return Shown(id, caption_text, data, tuple(_tables(first)))
+    return TimelineFigure(id, caption_text, data, tuple(_tables(first)))
 
 
-def id_of(stretch: Stretch) -> tuple[str, str]:
+def id_of(stretch: DrawnTimeline) -> tuple[str, str]:
     return stretch.place, stretch.step
 
 
-def _first(stretch: Stretch, shared: _Shared, room: int, before: int = 0) -> tuple[Data, _Shared]:
+def _first(
+    stretch: DrawnTimeline, shared: _Shared, room: int, before: int = 0
+) -> tuple[Data, _Shared]:
     """The longest activities of a stretch that fit; `before`: bytes of names and looks that stand
     already.
     """
@@ -210,7 +212,7 @@ def _size(drawn: list[Data], shared: _Shared) -> int:
     return len(json.dumps([drawn, shared.data()], separators=(",", ":")))
 
 
-def _data(stretch: Stretch, lanes: Sequence[Drawn], shared: _Shared) -> Data:
+def _data(stretch: DrawnTimeline, lanes: Sequence[Drawn], shared: _Shared) -> Data:
     timeline = stretch.timeline
     left_out = sum(map(len, each(lanes_of(stretch), "at_ns"))) - sum(map(len, each(lanes, "at_ns")))
     return {
@@ -245,7 +247,7 @@ def step_words(timeline: Timeline) -> str:
     return f"{what}, {duration(timeline.end_ns - timeline.start_ns)}"
 
 
-def _tables(stretch: Stretch) -> Iterator[Table]:
+def _tables(stretch: DrawnTimeline) -> Iterator[Table]:
     lanes = lanes_of(stretch)
     for title, kind in (
         ("GPU activities, summed over streams", "stream"),

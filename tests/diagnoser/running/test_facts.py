@@ -9,7 +9,7 @@ import pytest
 
 from diagnoser.cli import run
 from diagnoser.demo import unpack
-from diagnoser.running.inputs.facts import Facts, facts_near
+from diagnoser.running.inputs.facts import FactsFile, facts_near
 from tests.places import ROOT
 
 BRIDGE = ROOT / "tests" / "data" / "settings" / "bridge.yaml"
@@ -52,7 +52,7 @@ def test_files_are_named_from_where_the_facts_stand(folder: Path) -> None:
     below = folder / "conf" / "deep"
     below.mkdir(parents=True)
     found = facts_near(below)
-    assert found == Facts(
+    assert found == FactsFile(
         folder / "pyproject.toml", {"env": ["NCCL_DEBUG=INFO"]}, {"config": folder / "conf" / "run.yaml"}
     )
 

@@ -16,7 +16,7 @@ from heuristics.run.run import Run
 from tests.configurations.sizes import tiny
 from tests.doubles.workflow import Config, log_of, run_with
 from traces.settings.knobs import CP, EP, ETP, PP, TP
-from traces.settings.settings import Problem, Value, settings
+from traces.settings.settings import FileProblem, Value, settings
 from traces.training_log.log import Iteration, TrainingLog
 
 FLEX: Config = {"moe_token_dispatcher_type": "flex"}
@@ -192,8 +192,8 @@ def test_what_agrees_or_cannot_be_told_makes_no_contradiction(run: Run) -> None:
 
 def test_what_is_misspelled_comes_first_with_its_right_name() -> None:
     problems = (
-        Problem("run.sh:3", "Megatron-LM has no such flag", "--fake-process-group"),
-        Problem("run.sh:4", "no number can be read here"),
+        FileProblem("run.sh:3", "Megatron-LM has no such flag", "--fake-process-group"),
+        FileProblem("run.sh:4", "no number can be read here"),
     )
     found = find_contradictions(seen(GRAPHS, graph_frac=0.0), problems=problems)
     assert [one.id for one in found] == ["CFG-misspelled-1", "CFG-graphs-not-replayed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heuristics.findings.contradictions import find_contradictions
-from heuristics.findings.passes import Configured, configured, difference
+from heuristics.findings.passes import ConfiguredPasses, configured, difference
 from heuristics.result.configured import ConfigFinding
 from heuristics.run.run import Run
 from tests.doubles.workflow import Config, run_with
@@ -39,7 +39,7 @@ def found(run: Run) -> list[ConfigFinding]:
     return [one for one in find_contradictions(run) if one.id == "CFG-counts-differ"]
 
 
-def expected(config: Config) -> Configured | None:
+def expected(config: Config) -> ConfiguredPasses | None:
     return configured(run_with(config).config)
 
 
@@ -60,7 +60,7 @@ def expected(config: Config) -> Configured | None:
 def test_layers_and_microbatches_are_those_of_the_stages(
     changes: Config, layers: tuple[int, ...], microbatches: int
 ) -> None:
-    assert expected({**EIGHT, **changes}) == Configured(layers, microbatches)
+    assert expected({**EIGHT, **changes}) == ConfiguredPasses(layers, microbatches)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,6 @@ def test_what_fits_or_is_unknown_is_no_difference(run: Run) -> None:
 
 
 def test_a_step_that_nothing_was_left_of_is_cut_too() -> None:
-    one = difference(steps(0, 16, 16), Configured((8,), 2))
+    one = difference(steps(0, 16, 16), ConfiguredPasses((8,), 2))
     assert one is not None
     assert (one.why, one.forward, one.which) == ("cut", 0, "the first")

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from heuristics.layouts.candidates import Asked, candidates
+from heuristics.layouts.candidates import LayoutRequest, candidates
 from heuristics.layouts.choose import Found
 from heuristics.layouts.stages import stages_of, work_of
 from tests.configurations.layouts import found, run_as_typed, without
@@ -63,7 +63,7 @@ def by_trial(model: ModelSize, gpus: int, batch: int) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize(("name", "gpus", "batch"), [("Mixtral-8x7B", 24, 96), ("Qwen3-30B-A3B", 16, 48)])
 def test_candidates_are_all_layouts_that_divide(name: str, gpus: int, batch: int) -> None:
     model = size_of(name)
-    assert {one.key for one in candidates(Asked(model, gpus, batch))} == by_trial(model, gpus, batch)
+    assert {one.key for one in candidates(LayoutRequest(model, gpus, batch))} == by_trial(model, gpus, batch)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.fixes.change import NO_LINES, Change
-from heuristics.plan.allowed import OWN, Ask, Asked, plan_asked
+from heuristics.plan.allowed import OWN, Ask, CheckedPlan, plan_asked
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned, Rejection
 from heuristics.rules.megatron.answer import Answer, Kind
@@ -61,7 +61,7 @@ def against_topk(request: Request) -> tuple[Kind, str]:
     return ("rejected", WORDS) if request.fields.get("moe_router_topk") == 4 else ("ok", "")
 
 
-def asked(run: Run, ask: Ask | None, **knobs: Change) -> Asked:
+def asked(run: Run, ask: Ask | None, **knobs: Change) -> CheckedPlan:
     made = [
         a_fix(number.replace("_", "-"), "communication", change=lambda run, one=one: one)
         for number, one in knobs.items()
@@ -73,7 +73,7 @@ def asked(run: Run, ask: Ask | None, **knobs: Change) -> Asked:
     return plan_asked(run, make, ask)
 
 
-def ids(found: Asked) -> list[str]:
+def ids(found: CheckedPlan) -> list[str]:
     return [one.fix.id for one in found.plan.fixes]
 
 

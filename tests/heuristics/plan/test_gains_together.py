@@ -13,12 +13,12 @@ from heuristics.result.judged import Combined
 from heuristics.run.run import Run
 from tests.doubles.opinions import a_fix, cost, costs
 from traces.missing import Missing
-from traces.replay.changes.change import Change, Joint, Together
+from traces.replay.changes.change import Change, ChangesTogether, Joint
 
 ACTS = {"host_overhead": ("gc",)}
 
 
-class Told(Together):
+class Told(ChangesTogether):
     """A replay whose answers are written down, by the kinds of change made together."""
 
     def __init__(self, **joints: Joint) -> None:
@@ -33,7 +33,7 @@ def planned(number: str, kind: str, low: float | None, high: float) -> Planned:
     return Planned(fix, NO_LINES, (), high, low)
 
 
-def rank(together: Together | Missing | None, *changes: Change) -> Replayed:
+def rank(together: ChangesTogether | Missing | None, *changes: Change) -> Replayed:
     return Replayed(replace(costs(), changes=changes, together=together), changes, 1_000)
 
 

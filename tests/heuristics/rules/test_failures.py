@@ -11,7 +11,7 @@ from heuristics.incidents.incident import incidents
 from heuristics.rules.failures import (
     SIGNS,
     Failure,
-    Row,
+    FailureRow,
     corrections,
     explain_failures,
     failures,
@@ -161,7 +161,7 @@ def test_a_near_miss_is_not_explained(
 
 
 @pytest.mark.parametrize("row", failures().values(), ids=lambda row: row.id)
-def test_a_row_names_what_exists(row: Row) -> None:
+def test_a_row_names_what_exists(row: FailureRow) -> None:
     assert row.fix in {*CATALOGUE, *corrections()}
     assert set(row.set) <= set(knobs())
     assert set(row.lines) <= set(known_lines().by_id)

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reports.content.blocks import Code, CodeBlock, Column, Command, Fold, Items, Row, Sentence, Table
+from reports.content.blocks import BlockRow, Code, CodeBlock, Column, Command, Fold, Items, Sentence, Table
 from reports.content.page import Page, View
 from reports.write.github import write_github
 from reports.write.jira import LENGTH, harmless, jira_size, write_jira
@@ -62,7 +62,7 @@ def test_plain_text_reads_as_itself_whatever_it_is(text: str) -> None:
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> None:
-    table = Table("", (Column("a"), Column("b")), (Row(((Code(f"c{first}"),), (second,))),))
+    table = Table("", (Column("a"), Column("b")), (BlockRow(((Code(f"c{first}"),), (second,))),))
     rows = [part for part in read(write_jira(Page(("t",), (), (table,)), View())) if part.mark == "|"]
     assert [len(row.cells) for row in rows] == [2]
 

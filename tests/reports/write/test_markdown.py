@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reports.content.blocks import CodeBlock, Column, Fold, Row, Sentence, Table
+from reports.content.blocks import BlockRow, CodeBlock, Column, Fold, Sentence, Table
 from reports.content.page import Page, View
 from reports.write.github import LENGTH, harmless, write_github
 from tests.doubles.blocks import full_page
@@ -60,7 +60,7 @@ def test_lines_to_copy_end_no_fence(text: str) -> None:
 
 @given(st.text(), st.text())
 def test_a_cell_stays_one_cell_whatever_is_in_it(first: str, second: str) -> None:
-    table = Table("", (Column("a"), Column("b")), (Row(((first,), (second,))),))
+    table = Table("", (Column("a"), Column("b")), (BlockRow(((first,), (second,))),))
     page = Page(("t",), (), (table,))
     assert [one.type for one in pieces(write_github(page, View()))].count("td_open") == 2
 

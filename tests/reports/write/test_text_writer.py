@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reports.content.blocks import (
     Bar,
     Block,
+    BlockRow,
     Code,
     CodeBlock,
     Column,
@@ -22,7 +23,6 @@ from reports.content.blocks import (
     Piece,
     Plan,
     Quantity,
-    Row,
     Sentence,
     Spelling,
     Step,
@@ -46,7 +46,7 @@ COSTS = Table(
     "Could save at most",
     (Column(""), Column("ms/step", number=True), Column("share", number=True), Column("")),
     (
-        Row(
+        BlockRow(
             (
                 words("Communication"),
                 Quantity("30.0"),
@@ -54,8 +54,8 @@ COSTS = Table(
                 words("dispatch"),
             )
         ),
-        Row((words("Memory"), Quantity(""), Quantity(""), words("unknown: nobody looked"))),
-        Row((words("Host overhead"), Quantity("1.00"), Quantity("1.0 %", 0.01, Hue.HOST), ())),
+        BlockRow((words("Memory"), Quantity(""), Quantity(""), words("unknown: nobody looked"))),
+        BlockRow((words("Host overhead"), Quantity("1.00"), Quantity("1.0 %", 0.01, Hue.HOST), ())),
     ),
 )
 
@@ -157,7 +157,7 @@ def crowded(line: str, sentences: int) -> Page:
         Headline("SLOWED BY", words("dispatch (30 %)"), Tone.BAD, (said, said)),
         Plan("DO THIS", steps),
         Items((said,), "To look at", numbered=True),
-        Table("Walls", (Column(""), Column("")), (Row((words("Memory"), said)),)),
+        Table("Walls", (Column(""), Column("")), (BlockRow((words("Memory"), said)),)),
         Sentence(said, "Late rank"),
         Command("Did it help?", LINE.replace("; while", " while")),
     )

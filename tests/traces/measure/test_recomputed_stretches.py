@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.by_hand.run import Run
-from traces.measure.recompute_extent import Launched, stretches
+from traces.measure.recompute_extent import StretchLimits, stretches
 
 ROWS = """
 xPyz xPyzb ####.   xPyz xPyw ###.   xPyb xPyb ###.   xPd xPd ##+   dxP dxP +##   xPdy xPdy ####
@@ -32,7 +32,7 @@ def test_a_stretch_reaches_as_far_as_its_thread_repeats_the_first_run(
     letters = np.array([*first + again])
     recomputed = [len(first) + place for place, letter in enumerate(again) if letter in "PQ"]
     original = [first.find(again[place - len(first)]) for place in recomputed]
-    launched = Launched(*(np.isin(letters, [*which]) for which in ("b", "d", "sho")))
+    launched = StretchLimits(*(np.isin(letters, [*which]) for which in ("b", "d", "sho")))
     result = stretches(run.rank().activities, np.array(recomputed), np.array(original), launched)
     marks = np.where(result.sure, "#", np.where(result.widest, "+", "."))[len(first) :]
     assert "".join(marks.tolist()) == found

@@ -16,9 +16,9 @@ from traces.account.device import find_queueing
 from traces.columns import NULL
 from traces.intervals import Spans, spans
 from traces.measure.kernel_table import NO_NAME, measure_kernels
-from traces.measure.ledger import Borders, measure_ledger, per_step_ns
+from traces.measure.ledger import LedgerBorders, measure_ledger, per_step_ns
 from traces.measure.sequence import measure_sequence
-from traces.measure.step_timeline import Texts, host_kinds, host_lanes, measure_timelines
+from traces.measure.step_timeline import NumberedTexts, host_kinds, host_lanes, measure_timelines
 from traces.missing import Missing, known
 from traces.names.ranges import public_call, public_range
 from traces.sections.tables import KernelsLeftOut, KernelTable, LedgerRow, Sequence
@@ -180,7 +180,7 @@ def test_a_kernel_across_a_border_counts_in_both_steps(export: Export) -> None:
 
 def test_a_set_of_instants_is_split_at_borders_that_touch() -> None:
     held: Spans = spans((0, 10), (20, 30))
-    assert per_step_ns(held, Borders(np.array([5, 25]), np.array([25, 26]))).tolist() == [10, 1]
+    assert per_step_ns(held, LedgerBorders(np.array([5, 25]), np.array([25, 26]))).tolist() == [10, 1]
 
 
 def test_without_steps_the_window_is_shown_and_without_an_account_no_reasons(export: Export) -> None:
@@ -241,7 +241,7 @@ def test_of_too_many_rows_the_longest_stay_and_the_others_are_counted(export: Ex
     for place in range(10):
         recording.call("cudaEventRecord_v3020", 3_000 + 100 * place, 3_001 + 100 * place + place)
     rank = rank_of(export(recording))
-    lanes, left_out = host_lanes(rank, host_kinds(rank.columns), (2_500, 9_000), Texts(), 4)
+    lanes, left_out = host_lanes(rank, host_kinds(rank.columns), (2_500, 9_000), NumberedTexts(), 4)
     assert sum(len(lane.at_ns) for lane in lanes) == 4
     assert [lane.length_ns for lane in lanes] == [(7, 8, 9, 10)]
     assert left_out == 6

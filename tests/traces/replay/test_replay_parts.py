@@ -20,7 +20,7 @@ from traces.replay.changes.costs import measure_costs, part_of
 from traces.replay.edits import Edits, Subject, Wide
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
-from traces.replay.run import Borders, Replayed, replay
+from traces.replay.run import ReplayBorders, ReplayedTimes, replay
 from traces.steps.found import one_window
 
 WHOLE = one_window("none", "", 0, us(10_000))
@@ -181,16 +181,16 @@ def test_compute_has_a_price_where_grids_or_formats_are_known(about: dict[str, A
 # borders
 
 
-def bordered(run: Run, *pairs: tuple[float, float], **how: Any) -> tuple[Again, Borders]:
+def bordered(run: Run, *pairs: tuple[float, float], **how: Any) -> tuple[Again, ReplayBorders]:
     found = again(run)
-    return found, Borders(found.graph.rows, [(us(a), us(b)) for a, b in pairs], **how)
+    return found, ReplayBorders(found.graph.rows, [(us(a), us(b)) for a, b in pairs], **how)
 
 
-def lasting(found: Again, borders: Borders, *lengths: float) -> list[float]:
+def lasting(found: Again, borders: ReplayBorders, *lengths: float) -> list[float]:
     """What steps last where all works take other times and follow each other from 0 on."""
     ends = np.cumsum([us(length) for length in lengths])
     starts = ends - np.array([us(length) for length in lengths])
-    return [ns / US for ns in borders.lengths_ns(Replayed(starts, ends)).tolist()]
+    return [ns / US for ns in borders.lengths_ns(ReplayedTimes(starts, ends)).tolist()]
 
 
 def chain(*lengths: float) -> Run:
@@ -223,7 +223,7 @@ def test_stretches_apart_hold_nothing_up_and_what_came_before_a_later_one_stays(
     run = chain(100, 100, 100, 100)
     found, borders = bordered(run, (0, 100), (300, 400), apart_ns=[us(250)])
     done = replay(found.graph, found.graph.timing)
-    later = Replayed(done.start_ns, done.end_ns + us(1_000) * (np.arange(4) == 1))
+    later = ReplayedTimes(done.start_ns, done.end_ns + us(1_000) * (np.arange(4) == 1))
     assert (borders.lengths_ns(later) / US).tolist() == [100, 100]
 
 
@@ -235,7 +235,7 @@ def test_a_helpers_work_makes_no_border_of_a_replay() -> None:
     done = replay(found.graph, found.graph.timing)
     ends = done.end_ns.copy()
     ends[found.rank.activities.stream_id == 30] += us(500)
-    assert (borders.lengths_ns(Replayed(done.start_ns, ends)) / US).tolist() == [100, 100]
+    assert (borders.lengths_ns(ReplayedTimes(done.start_ns, ends)) / US).tolist() == [100, 100]
 
 
 # what goes with what

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from traces.errors import MoeDiagError
 from traces.settings.read import configuration_of, read_configuration
-from traces.settings.settings import NotAConfiguration, Problem
+from traces.settings.settings import FileProblem, NotAConfiguration
 
 
-def problems(text: str, name: str, core: str | None = None) -> tuple[Problem, ...]:
+def problems(text: str, name: str, core: str | None = None) -> tuple[FileProblem, ...]:
     return configuration_of(text, name, core).problems
 
 

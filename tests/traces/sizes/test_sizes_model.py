@@ -6,12 +6,12 @@ import pytest
 
 from tests.configurations.sizes import TINY, estimated, published, sized, tiny
 from traces.missing import Missing
-from traces.problems import Problem
+from traces.problems import OperatorProblem
 from traces.settings.settings import Value, settings
 from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.operator_work import operator_work
-from traces.sizes.parameters import Cut, Part, chunk_counts, rank_counts
+from traces.sizes.parameters import Part, WeightShards, chunk_counts, rank_counts
 
 
 def laid_out(model: str, **run: Value) -> tuple[ModelSize, Layout]:
@@ -27,7 +27,7 @@ def whole_counts(model: ModelSize) -> dict[Part, int]:
     layers = Chunk(
         model.is_moe.count(False), model.is_moe.count(True), model.mtp_layers, embedding=True, output=True
     )
-    return chunk_counts(model, layers, Cut(), both_ends=True)
+    return chunk_counts(model, layers, WeightShards(), both_ends=True)
 
 
 def activated(model: ModelSize) -> int:
@@ -167,7 +167,7 @@ def flop_and_bytes(
     operator: str, shapes: Shapes, values: tuple[str, ...] = (), kind: str = BF16
 ) -> tuple[int, int] | None:
     types = tuple(kind if shape else "" for shape in shapes)
-    found = operator_work(Problem(operator, shapes, types, values or ("",) * len(shapes)))
+    found = operator_work(OperatorProblem(operator, shapes, types, values or ("",) * len(shapes)))
     return None if found is None else (found.flop, found.bytes_at_least)
 
 

@@ -13,7 +13,7 @@ from traces.frozen import frozen
 from traces.groups import begins, first_of, group_of, places_of_each, sums_of
 from traces.intervals import Spans, instants_in, intersect, join, ns_in, subtract
 from traces.limits import HALF_A_WALL, NEARLY_ALL
-from traces.measure.ledger import Borders, borders_of, cut_at, per_step_ns
+from traces.measure.ledger import LedgerBorders, borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
 from traces.measure.moe.passes import (
@@ -43,7 +43,7 @@ class Measured:
 
     rows: Activities
     windows: Spans
-    borders: Borders
+    borders: LedgerBorders
     absent: AbsentPieces | Missing
 
     def of(self, which: BoolArray | IntArray) -> Spans:

@@ -118,7 +118,7 @@ def sequences_of(end_ns: IntArray, operation: IntArray, number: IntArray, steps:
 
 
 @frozen
-class Met:
+class CoincidingEnds:
     """Ends of two ranks that coincide, by row, each with one, where those of the one are expected
     on the other's clock.
     """
@@ -131,7 +131,7 @@ class Met:
         return len(self.mine)
 
 
-def meet(own: Sequences, other: Sequences) -> Met | None:
+def meet(own: Sequences, other: Sequences) -> CoincidingEnds | None:
     """Where ends of the two coincide, of several independent sequences; None where that leaves
     doubt.
     """
@@ -182,7 +182,7 @@ def _apart(own: Sequences, other: Sequences, at_ns: int) -> tuple[IntArray, Floa
     return apart[order], weights[order]
 
 
-def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> Met:
+def _followed(own: Sequences, other: Sequences, at_ns: int, offset_ns: int) -> CoincidingEnds:
     """From where two clocks meet along the recordings, farther and farther, as they drift."""
     line = np.array([offset_ns, 0.0])
     at = (own.end_ns - at_ns).astype(np.float64)
@@ -209,7 +209,7 @@ def _line(at: FloatArray, apart: FloatArray) -> FloatArray:
 
 def _pairs(
     own: Sequences, other: Sequences, at: FloatArray, line: FloatArray, which: BoolArray
-) -> Met:
+) -> CoincidingEnds:
     """Ends of one operation that coincide, each with the nearest of the other; one has one."""
     expected_ns = own.end_ns + np.rint(line[0] + line[1] * at).astype(np.int64)
     rows = np.flatnonzero(which)
@@ -219,10 +219,10 @@ def _pairs(
     order = np.lexsort((apart_ns, near))
     order = order[begins(near[order])]
     order = order[apart_ns[order] <= MEET.value]
-    return Met(rows[order], near[order], expected_ns)
+    return CoincidingEnds(rows[order], near[order], expected_ns)
 
 
-def _independent(met: Met, own: Sequences, other: Sequences) -> bool:
+def _independent(met: CoincidingEnds, own: Sequences, other: Sequences) -> bool:
     """Whether sequences agree on it of which one comes once a step: another that comes often, or
     two more that come once a step, of several ends each.
 
@@ -268,7 +268,9 @@ def joined_clocks(
     return fits.clocks(fingerprints, base_ns)
 
 
-def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int, int, Met]]:
+def _meetings(
+    ranks: Sequence[Sequences], clock: IntArray
+) -> Iterator[tuple[int, int, CoincidingEnds]]:
     """Ranks that meet, neighbours first. Of what those 1, 2, 4 and so on apart join, such as
     stages, each two that are not one yet are held together by a few pairs; ranks in equal places of
     them are tried first.
@@ -287,7 +289,7 @@ def _meetings(ranks: Sequence[Sequences], clock: IntArray) -> Iterator[tuple[int
 
 def _between(
     ranks: Sequence[Sequences], mine: Sequence[int], theirs: Sequence[int], island: IntArray
-) -> Iterator[tuple[int, int, Met]]:
+) -> Iterator[tuple[int, int, CoincidingEnds]]:
     """Ranks of two islands that meet, which makes these one."""
     stage = min(len(mine), len(theirs))
     for first, other in sorted(

@@ -26,7 +26,7 @@ from traces.ranks.clocks.clock_fit import ClockFit, scatter_ns
 from traces.ranks.matching.gathered import (
     FARTHER,
     FINEST_NS,
-    Gathered,
+    JoinedSequences,
     Members,
     OnClock,
     best_of,
@@ -42,7 +42,7 @@ from traces.ranks.summaries.summary import (
     Instances,
     Operation,
     RankSummary,
-    Recorded,
+    RecordedCollectives,
     of_source,
 )
 
@@ -118,7 +118,7 @@ class Flat:
         return int(self.rows.group[rows[0]])
 
 
-def flat_of(summaries: Sequence[RankSummary], recorded: Recorded) -> Flat:
+def flat_of(summaries: Sequence[RankSummary], recorded: RecordedCollectives) -> Flat:
     """All rows, in the order of the summaries; a group's number is that of its key, in order of
     keys.
     """
@@ -314,7 +314,7 @@ def _gathered(flat: Flat, sequences: Sequence[IntArray], clocks: Sequence[int]) 
         if (fitted := shift_between(ends_ns[own], ends_ns[led], one_clock=one_clock)) is not None:
             fits[first, second] = fitted
     best = best_of(fits, len(sequences))
-    together = Gathered(len(sequences))
+    together = JoinedSequences(len(sequences))
     for (first, second), (residual_ns, by) in sorted(fits.items(), key=lambda fit: fit[1][0]):
         if residual_ns <= FARTHER * max(min(best[first], best[second]), FINEST_NS):
             together.join(first, second, by)

@@ -35,7 +35,7 @@ Members = list[tuple[int, int]]
 """Sequences of one group, by number, with their shifts."""
 
 
-class Gathered:
+class JoinedSequences:
     """Sequences put together pair by pair, each with its shift against the first of its group."""
 
     def __init__(self, count: int) -> None:
@@ -97,7 +97,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
             continue  # so many ends in common tell that they are apart; fewer leave it open
         may_join[first, second] = may_join[second, first] = True
     best = best_of(near, len(sequences))
-    together = Gathered(len(sequences))
+    together = JoinedSequences(len(sequences))
     states: list[tuple[float, list[Members]]] = []
     far: list[tuple[tuple[int, int], int]] = []
     for pair, (apart_ns, by) in sorted(near.items(), key=lambda fit: fit[1]):
@@ -116,7 +116,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     return chosen
 
 
-def _may_join(together: Gathered, pair: tuple[int, int], may_join: BoolArray) -> bool:
+def _may_join(together: JoinedSequences, pair: tuple[int, int], may_join: BoolArray) -> bool:
     """Whether two groups are not one yet, and each of one can be in the collectives of each of the
     other: none is in those of its own rank, so that of one group it never holds.
     """

@@ -29,7 +29,7 @@ from traces.ranks.summaries.summary import (
     GroupSource,
     Operation,
     RankSummary,
-    Recorded,
+    RecordedCollectives,
     clocks_of,
     of_source,
     recorded_of,
@@ -109,7 +109,7 @@ class Matched(Lasting):
     sequence: IntArray
     operation: IntArray
     groups: tuple[Group, ...]
-    recorded: Recorded
+    recorded: RecordedCollectives
     disagreeing: IntArray
     """Of each summary, how many of its collectives did something else than the others of the
     instance."""

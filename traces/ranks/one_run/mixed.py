@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from traces.errors import UnlikeRuns
-from traces.ranks.one_run.together import Together
+from traces.ranks.one_run.together import OneRun
 from traces.sections.cause import ProblemKind
 from traces.spelling import first_of
 
 _NAMED: Final = 3
 
 
-def refuse_mixed(together: Together, names: Sequence[str], command: str) -> None:
+def refuse_mixed(together: OneRun, names: Sequence[str], command: str) -> None:
     """Raises `UnlikeRuns` where as many recordings are of other runs as of the one that has most.
 
     `names`: of all recordings, as given; `command`: the one that is to be typed again, with one

@@ -26,7 +26,7 @@ OTHER_TIME: Final = Limit(60.0, "s", "ours: clocks of hosts in one cluster diffe
 
 
 @frozen
-class Problem:
+class RecordingProblem:
     """One of them. `indices`: of the recordings it is about, as given; `ranks`: of ranks nobody
     recorded.
 
@@ -45,15 +45,15 @@ Left = Mapping[int, RankSummary]
 """Recordings by their index as given, in the order of ranks, which does not hang on that."""
 
 
-def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Problem]:
+def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[RecordingProblem]:
     """One problem of recordings that are left out, or none without any."""
     left_out = tuple(sorted(indices))
     if left_out:
-        return [Problem(kind, left_out, reason, True)]
+        return [RecordingProblem(kind, left_out, reason, True)]
     return []
 
 
-def same_recordings(left: Left) -> list[Problem]:
+def same_recordings(left: Left) -> list[RecordingProblem]:
     """Recordings that are there already."""
     recordings: set[tuple[int, int]] = set()
     again = []
@@ -65,7 +65,7 @@ def same_recordings(left: Left) -> list[Problem]:
     return _left_out(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
-def same_ranks(left: Left) -> list[Problem]:
+def same_ranks(left: Left) -> list[RecordingProblem]:
     """Of recordings of one rank, all but the one that has communicators in common with the most
     others.
     """
@@ -96,7 +96,7 @@ def unix_ns(left: Left) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def other_sizes_and_times(left: Left) -> list[Problem]:
+def other_sizes_and_times(left: Left) -> list[RecordingProblem]:
     """Another world size than most, or another time."""
     size, unlike = _unlike({index: recorded_size(rank.identity) for index, rank in left.items()})
     reason = f"their run has another number of ranks than the {size} of most"
@@ -120,7 +120,7 @@ def _at_other_times(left: Left) -> set[int]:
     return {*spans} - max(clusters, key=len, default=set())
 
 
-def versions(left: Left) -> list[Problem]:
+def versions(left: Left) -> list[RecordingProblem]:
     """Recordings by another recorder than most."""
     _, unlike = _unlike(
         {index: (rank.identity.kind, rank.identity.version) for index, rank in left.items()}
@@ -128,7 +128,7 @@ def versions(left: Left) -> list[Problem]:
     if not unlike:
         return []
     return [
-        Problem(
+        RecordingProblem(
             ProblemKind.MIXED_VERSIONS,
             tuple(sorted(unlike)),
             "they were made by another recorder, or another version of it, than most",
@@ -169,7 +169,7 @@ def truncated(matched: Matched) -> IntArray:
     return np.flatnonzero(took < (1 - WALL.value) * could)
 
 
-def other_runs(left: Left) -> list[Problem]:
+def other_runs(left: Left) -> list[RecordingProblem]:
     """Recordings that hang together by their communicators, and hold ranks that a larger such set
     has too.
     """
@@ -195,7 +195,7 @@ def other_runs(left: Left) -> list[Problem]:
     )
 
 
-def same_processes(left: Left) -> list[Problem]:
+def same_processes(left: Left) -> list[RecordingProblem]:
     """A process on a GPU that has another recording, at another time, where no communicator joins
     the two.
 

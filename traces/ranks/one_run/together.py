@@ -21,7 +21,7 @@ from traces.ranks.one_run.align import (
 )
 from traces.ranks.one_run.problems import (
     Left,
-    Problem,
+    RecordingProblem,
     of_other_work,
     other_runs,
     other_sizes_and_times,
@@ -38,24 +38,24 @@ from traces.sections.cause import ProblemKind
 
 
 @frozen
-class Together:
+class OneRun:
     """The summaries of one run, in order of rank: `indices` are their places as given."""
 
     used: tuple[RankSummary, ...]
     indices: tuple[int, ...]
     matched: Matched
     world_size: WorldSize | None
-    problems: tuple[Problem, ...]
+    problems: tuple[RecordingProblem, ...]
 
     @property
     def all_ranks_seen(self) -> bool:
         return not self.of_kind(ProblemKind.MISSING_RANKS)
 
-    def of_kind(self, kind: ProblemKind) -> list[Problem]:
+    def of_kind(self, kind: ProblemKind) -> list[RecordingProblem]:
         return [problem for problem in self.problems if problem.kind is kind]
 
 
-def put_together(summaries: Sequence[RankSummary]) -> Together:
+def put_together(summaries: Sequence[RankSummary]) -> OneRun:
     """The largest set of summaries that are of one run, matched.
 
     Processes of one recording share its clock, unless what ends on all ranks at once contradicts
@@ -69,9 +69,9 @@ def put_together(summaries: Sequence[RankSummary]) -> Together:
     return _put({index: summary for (index, _), summary in zip(given, several, strict=True)})
 
 
-def _put(left: Left) -> Together:
+def _put(left: Left) -> OneRun:
     """`put_together` for summaries in order, by index as given."""
-    problems: list[Problem] = []
+    problems: list[RecordingProblem] = []
     for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
         problems += check(left)
         left = _without(left, problems)
@@ -94,7 +94,7 @@ def _put(left: Left) -> Together:
         problems.append(_about(ProblemKind.TRUNCATED, short, left, reason))
     size = world_size_of(used)
     problems += _missing(used, size.ranks if size else None)
-    return Together(used, tuple(left), matched, size, tuple(problems))
+    return OneRun(used, tuple(left), matched, size, tuple(problems))
 
 
 def _matched(summaries: Sequence[RankSummary]) -> Matched:
@@ -147,7 +147,7 @@ def _order_key(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
     return place, identity.trace, identity.device, identity.recording
 
 
-def _without(left: Left, problems: Sequence[Problem]) -> dict[int, RankSummary]:
+def _without(left: Left, problems: Sequence[RecordingProblem]) -> dict[int, RankSummary]:
     gone: set[int] = set()
     for problem in problems:
         if problem.left_out:
@@ -157,12 +157,12 @@ def _without(left: Left, problems: Sequence[Problem]) -> dict[int, RankSummary]:
 
 def _about(
     kind: ProblemKind, places: IntArray, left: Left, reason: str, *, left_out: bool = False
-) -> Problem:
+) -> RecordingProblem:
     about = ints([*left])[places]
-    return Problem(kind, tuple(sorted(about.tolist())), reason, left_out)
+    return RecordingProblem(kind, tuple(sorted(about.tolist())), reason, left_out)
 
 
-def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
+def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[RecordingProblem]:
     """Ranks without a collective in common with most. Nothing shows that these are of the run, so
     that they are left out; unless they are of the same recording, or alone and of a recorded size
     that is the others'.
@@ -194,7 +194,7 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Problem]:
     return problems
 
 
-def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:
+def _missing(used: Sequence[RankSummary], size: int | None) -> list[RecordingProblem]:
     seen = {summary.identity.rank for summary in used if summary.identity.rank is not None}
     if size is None:
         return _missing_in_groups(used) or _missing_between(seen)
@@ -202,22 +202,22 @@ def _missing(used: Sequence[RankSummary], size: int | None) -> list[Problem]:
         return []
     gone = _unseen(size, seen) if len(seen) == len(used) else ()
     reason = f"{len(used)} of {size} ranks were recorded; nothing is known of the others"
-    return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
+    return [RecordingProblem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
 
 
 def _unseen(count: int, seen: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({*range(count)}.difference(seen)))
 
 
-def _missing_between(seen: Set[int]) -> list[Problem]:
+def _missing_between(seen: Set[int]) -> list[RecordingProblem]:
     gone = _unseen(max(seen, default=0), seen)
     if not gone:
         return []
     reason = f"rank {max(seen)} was recorded and not all before it; nothing is known of the others"
-    return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
+    return [RecordingProblem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
 
 
-def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
+def _missing_in_groups(used: Sequence[RankSummary]) -> list[RecordingProblem]:
     """Ranks that a communicator has and no recording is of; the one that misses most tells."""
     seen: dict[int, dict[int, int | None]] = defaultdict(dict)
     recorded: Counter[int] = Counter()
@@ -238,4 +238,4 @@ def _missing_in_groups(used: Sequence[RankSummary]) -> list[Problem]:
         f"{recorded[worst]} of {size} ranks of a communicator were recorded; nothing is known of "
         f"the others"
     )
-    return [Problem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
+    return [RecordingProblem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]

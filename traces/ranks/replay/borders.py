@@ -12,7 +12,7 @@ from traces.ranks.summaries.summary import RankSummary
 from traces.ranks.waiting.side_by_side import Grid
 
 
-class Borders:
+class StepBorders:
     """The borders of each rank's steps, as work after a collective of the rank.
 
     `common`: of the steps that all ranks recorded, where there are any, and of the ranks that

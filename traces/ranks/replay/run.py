@@ -10,7 +10,7 @@ import numpy as np
 from traces.arrays import FloatArray, IntArray, ints, zeros
 from traces.frozen import frozen
 from traces.ranks.one_run.align import Aligned, agreed, align, consistent
-from traces.ranks.one_run.together import Together, put_together
+from traces.ranks.one_run.together import OneRun, put_together
 from traces.ranks.replay.chains import Chains, chains_of, roles_of
 from traces.ranks.rows import parts
 from traces.ranks.summaries.first_steps import without_warm_ups
@@ -37,7 +37,7 @@ class MeasuredRun:
     participation, shape (p,), as `roles_of`; `nodes`: a number of each rank's.
     """
 
-    together: Together
+    together: OneRun
     aligned: Aligned
     waits: Waits
     grid: Grid

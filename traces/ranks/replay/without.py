@@ -13,7 +13,7 @@ from traces.arrays import BoolArray, FloatArray, IntArray, none_of
 from traces.frozen import frozen
 from traces.limits import WALL
 from traces.ranks.replay.beneath import BESIDE, EVERY_KIND
-from traces.ranks.replay.borders import Borders, mean_step_ns
+from traces.ranks.replay.borders import StepBorders, mean_step_ns
 from traces.ranks.replay.chains import NEVER, chains_of, replayed, with_beside
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -25,7 +25,7 @@ from traces.sections.cause import Cause
 
 
 @frozen
-class Replayed:
+class ReplayedStep:
     """A mean step as recorded and without the cause, and what each step of the run saves, shape
     (steps,), NaN where it is not known.
     """
@@ -41,7 +41,7 @@ class Replayed:
         return 0.0
 
 
-def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
+def replay_without(run: MeasuredRun, edit: Edit) -> ReplayedStep | None:
     """Replay the run; None where the recorded order contradicts itself, so that the replay comes to
     no end.
 
@@ -63,14 +63,16 @@ def replay_without(run: MeasuredRun, edit: Edit) -> Replayed | None:
     return max(replays, key=lambda replay: replay.saved_frac)  # late beginners only hold up
 
 
-def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> Replayed | None:
+def _lasts(run: MeasuredRun, edit: Edit, free: BoolArray) -> ReplayedStep | None:
     """The run without the cause; None where the replay comes to no end."""
     end_ns = _goes_on_ns(run, edit.edited(run.chains), free)
     if (end_ns == NEVER).any():
         return None
-    borders = Borders(run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any()))
+    borders = StepBorders(
+        run.together.used, run.grid, run.aligned, run.chains, common=bool(free.any())
+    )
     before_ns, after_ns = borders.steps_ns(run.aligned.end_ns), borders.steps_ns(end_ns)
-    return Replayed(
+    return ReplayedStep(
         mean_step_ns(before_ns), mean_step_ns(after_ns), middles((before_ns - after_ns).T)
     )
 

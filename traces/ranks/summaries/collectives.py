@@ -42,7 +42,7 @@ _STARVED: Final = passing(lambda reason: reason.startswith("launch_starved."), R
 
 
 @frozen
-class Spent:
+class SpentInstants:
     """Instants of compute, of grouped GEMMs, of communication without compute, and of a GPU without
     either for which the host is the reason: `loader` before a step's first kernel and the copy of
     its batch, or in a range of a loader, `host` all other. None where the recording does not tell
@@ -57,7 +57,7 @@ class Spent:
     loader: Spans | None
 
 
-def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> Spent:
+def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> SpentInstants:
     """Sort the time of a rank."""
     rows = rank.activities
     computes = rows.bucket == Bucket.COMPUTE
@@ -76,7 +76,7 @@ def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -
         early = subtract(early, _after_batch(rank, ints(begins), rows.start_ns[first]))
         loader = subtract(join(early, instants_of(absent, by_data)), comm)
         host = subtract(subtract(instants_of(absent, starved), comm), loader)
-    return Spent(compute, grouped, comm, subtract(comm, compute), host, loader)
+    return SpentInstants(compute, grouped, comm, subtract(comm, compute), host, loader)
 
 
 def _after_batch(rank: RankTimeline, begin_ns: IntArray, first_ns: IntArray) -> Spans:
@@ -232,7 +232,9 @@ class Collectives:
     peers: Peers
 
 
-def collectives_of(rank: RankTimeline, steps: Steps, spent: Spent, usual: Steps) -> Collectives:
+def collectives_of(
+    rank: RankTimeline, steps: Steps, spent: SpentInstants, usual: Steps
+) -> Collectives:
     """The collectives of a rank whose activities carry the resolved kinds, in order of start.
 
     `usual`: the steps of which bytes are counted.
@@ -343,7 +345,7 @@ def _turns(group: IntArray) -> IntArray:
 
 
 def _before(
-    group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: Spent
+    group: IntArray, start_ns: IntArray, end_ns: IntArray, spent: SpentInstants
 ) -> dict[str, IntArray]:
     before = before_of(group)
     has = before >= 0

@@ -23,7 +23,7 @@ from traces.limits import MOST, Limit
 from traces.measure.moe.ledger import MoeLedger
 from traces.missing import Missing
 from traces.ranks.rows import parts
-from traces.ranks.summaries.collectives import Spent, collectives_of, spent_by
+from traces.ranks.summaries.collectives import SpentInstants, collectives_of, spent_by
 from traces.ranks.summaries.identity import fingerprint_of_columns, fingerprint_of_text
 from traces.ranks.summaries.summary import (
     UNKNOWN,
@@ -264,7 +264,7 @@ def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
     )
 
 
-def _step_parts(rank: RankTimeline, steps: Steps, spent: Spent) -> StepParts:
+def _step_parts(rank: RankTimeline, steps: Steps, spent: SpentInstants) -> StepParts:
     start_ns, end_ns = steps.borders_ns
     unknown = np.full(len(start_ns), UNKNOWN)
 

@@ -274,7 +274,7 @@ class RankSummary:
 
 
 @frozen
-class Recorded:
+class RecordedCollectives:
     """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it
     has them.
     """
@@ -310,10 +310,10 @@ def places_of(tables: Sequence[Sized]) -> IntArray:
     return np.repeat(np.arange(len(tables)), [*map(len, tables)])
 
 
-def recorded_of(summaries: Sequence[RankSummary]) -> Recorded:
+def recorded_of(summaries: Sequence[RankSummary]) -> RecordedCollectives:
     """The collectives, in the order of the summaries."""
     tables = [summary.instances for summary in summaries]
-    return Recorded(places_of(tables), Instances.joined(*tables))
+    return RecordedCollectives(places_of(tables), Instances.joined(*tables))
 
 
 def messages_beside(summaries: Sequence[RankSummary]) -> Messages:
@@ -325,7 +325,7 @@ def messages_beside(summaries: Sequence[RankSummary]) -> Messages:
     return Messages.joined(*tables)
 
 
-def in_steps(summaries: Sequence[RankSummary], recorded: Recorded) -> BoolArray:
+def in_steps(summaries: Sequence[RankSummary], recorded: RecordedCollectives) -> BoolArray:
     """Which collectives are in used steps; of a recording without steps all are."""
     has_steps = bools([len(summary.steps) for summary in summaries])
     return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

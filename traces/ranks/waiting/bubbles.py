@@ -65,7 +65,7 @@ def pipeline_of(
     waited_ns, drained_ns = _waited(matched, waits, pipelines, step, order)
     inside, head = own_step_of(matched, grid)[order] == step[order], sent.first[:-1]
     whole = parts.least(inside, sent.first)
-    cells = _Cells(matched.place[order][head], sent.step[head], sent.stage[head], whole)
+    cells = _StepCells(matched.place[order][head], sent.step[head], sent.stage[head], whole)
     stages = tuple(
         _stage(stage, sent, cells, waited_ns, drained_ns, phase, grid, pipelines)
         for stage in range(pipelines.count)
@@ -74,7 +74,7 @@ def pipeline_of(
 
 
 @frozen
-class _Cells(Rows):
+class _StepCells(Rows):
     """Each rank in each step, shape (c,). `whole`: all of its messages began in that step, as it
     recorded it.
 
@@ -201,7 +201,7 @@ def _alone_ns(matched: Matched, waits: Waits, rows: IntArray) -> IntArray:
 def _stage(
     stage: int,
     sent: Sent,
-    cells: _Cells,
+    cells: _StepCells,
     waited_ns: IntArray,
     drained_ns: IntArray,
     phase: IntArray | Missing,

@@ -41,7 +41,7 @@ _CURE: Final = "record whole steps of all ranks that exchange tokens"
 
 
 @frozen
-class _Cells(Rows):
+class _ExpertCells(Rows):
     """Work of all ranks of a group in one layer and step, shape (c,): cells that every rank
     recorded.
 
@@ -128,7 +128,9 @@ def _groups(matched: Matched, exchanges: BoolArray) -> IntArray:
     return np.where(np.append(has == kinds[0], False)[label], label, UNKNOWN)
 
 
-def _cells(tables: Sequence[ExpertWork], grid: Grid, label: IntArray, factor: FloatArray) -> _Cells:
+def _cells(
+    tables: Sequence[ExpertWork], grid: Grid, label: IntArray, factor: FloatArray
+) -> _ExpertCells:
     place, rows = places_of(tables), ExpertWork.joined(*tables)
     slow = np.where(np.isnan(factor), 1.0, factor)
     step = rows.step + grid.later[place]
@@ -143,10 +145,10 @@ def _cells(tables: Sequence[ExpertWork], grid: Grid, label: IntArray, factor: Fl
     top = place[parts.first_most(work, first)]
     size = np.append(np.bincount(label[label != UNKNOWN]), 0)
     whole = (np.diff(first) == size[group[head]]) & (mean > 0)
-    return _Cells(group[head], layer[head], step[head], most, mean, top).take(whole)
+    return _ExpertCells(group[head], layer[head], step[head], most, mean, top).take(whole)
 
 
-def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
+def _by_layer(cells: _ExpertCells, of_label: dict[int, int]) -> list[LayerOfExperts]:
     result = []
     for group, layer in np.unique(np.stack((cells.group, cells.layer)), axis=1).T.tolist():
         mine = (cells.group == group) & (cells.layer == layer)
@@ -157,7 +159,7 @@ def _by_layer(cells: _Cells, of_label: dict[int, int]) -> list[LayerOfExperts]:
     return result
 
 
-def _pattern(cells: _Cells) -> HotRank | Missing:
+def _pattern(cells: _ExpertCells) -> HotRank | Missing:
     """Whether most of what the largest are above the mean is one rank's, or one rank's in each
     layer.
     """

@@ -22,7 +22,7 @@ from traces.ranks.summaries.summary import (
     FirstStep,
     Operation,
     RankSummary,
-    Recorded,
+    RecordedCollectives,
     in_steps,
     messages_beside,
 )
@@ -67,7 +67,7 @@ def bytes_of(
     return Bytes(_given_by_rank(summaries, matched.recorded, steps), Traffic(speeds, sent))
 
 
-def _step_counts(recorded: Recorded, count: int) -> IntArray:
+def _step_counts(recorded: RecordedCollectives, count: int) -> IntArray:
     """Of how many steps each rank has collectives, at least 1: the whole window where there are no
     steps.
     """
@@ -78,7 +78,7 @@ def _step_counts(recorded: Recorded, count: int) -> IntArray:
 
 
 def _given_by_rank(
-    summaries: Sequence[RankSummary], recorded: Recorded, steps: IntArray
+    summaries: Sequence[RankSummary], recorded: RecordedCollectives, steps: IntArray
 ) -> tuple[dict[str, int], ...]:
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
     counts = (kind >= 0) & in_steps(summaries, recorded)

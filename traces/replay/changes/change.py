@@ -18,7 +18,7 @@ from traces.names.kernels import KernelClass
 from traces.progress import report
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph, Timing
-from traces.replay.run import Borders, replay
+from traces.replay.run import ReplayBorders, replay
 from traces.texts import Texts
 from traces.timeline import Activities
 
@@ -26,7 +26,7 @@ Edit = Callable[[Timing], Timing]
 
 
 @frozen
-class Draft:
+class DraftChange:
     """A change that was found in a recording, before it is replayed.
 
     `acts_on`: wall -> kinds of its cost. No gain exceeds what they cost, unless the change acts on
@@ -117,7 +117,7 @@ class Savings:
 
     graph: Graph
     bases: Sequence[Base]
-    borders: Borders
+    borders: ReplayBorders
 
     @property
     def whole_ns(self) -> int:
@@ -143,10 +143,10 @@ class Savings:
         return length_ns - summed(self.borders.lengths_ns(replay(self.graph, edited)))
 
 
-class Together:
+class ChangesTogether:
     """The changes found in one rank, to be replayed in any combination."""
 
-    def __init__(self, savings: Savings, drafts: Sequence[Draft]) -> None:
+    def __init__(self, savings: Savings, drafts: Sequence[DraftChange]) -> None:
         self._savings, self._drafts = savings, drafts
         self._alone_ns: dict[str, int] = {}
 
@@ -165,14 +165,14 @@ class Together:
         low_ns = self._savings.sure_ns([one.low for one in drafts if not isinstance(one.low, str)])
         return Joint(min(low_ns, high_ns), high_ns, max(0, high_ns - alone_ns))
 
-    def _alone(self, draft: Draft) -> int:
+    def _alone(self, draft: DraftChange) -> int:
         if draft.kind not in self._alone_ns:
             edit = _best_edit(draft)
             self._alone_ns[draft.kind] = self._savings.most_ns([edit]) if edit else 0
         return self._alone_ns[draft.kind]
 
 
-def _best_edit(draft: Draft) -> Edit | None:
+def _best_edit(draft: DraftChange) -> Edit | None:
     """The edit that gives most; None where only the cost of what it acts on is known."""
     if draft.high is None and not isinstance(draft.low, str):
         return draft.low

@@ -19,12 +19,12 @@ from traces.intervals import Spans, instants_in, intersect, union
 from traces.limits import HALF_A_WALL, WALL
 from traces.missing import Missing
 from traces.progress import report
-from traces.replay.changes.change import Change, Together
-from traces.replay.changes.measure import Measured, measure_changes
+from traces.replay.changes.change import Change, ChangesTogether
+from traces.replay.changes.measure import MeasuredChanges, measure_changes
 from traces.replay.edits import Edits, Subject
 from traces.replay.graph import Timing, build_graph, happens_in
 from traces.replay.proofs import Cost, Proofs, doubt, may_wait_ns, refusal
-from traces.replay.run import Borders, replay
+from traces.replay.run import ReplayBorders, replay
 from traces.replay.without import without_unexplained
 from traces.steps.sample import sample_of
 from traces.timeline import Activities, Bucket, Source
@@ -118,7 +118,7 @@ class Costs:
     refused: Missing | None
     at_least: Missing | None
     changes: tuple[Change, ...] = ()
-    together: Together | Missing | None = None
+    together: ChangesTogether | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
         cost: Cost | None = getattr(self, wall)
@@ -149,7 +149,7 @@ class _Pricing:
         self._subject, self._graph = subject, build_graph(subject.rank, sample.stretches, queueing)
         self._timing = without_unexplained(self._graph.timing)
         self._edits = Edits(self._subject, self._graph, self._timing)
-        self._borders = Borders(
+        self._borders = ReplayBorders(
             self._graph.rows, sample.pairs_ns, sample.stand_for_ns, sample.apart_ns
         )
         self._recorded = self._lengths_ns(self._graph.timing)
@@ -192,7 +192,7 @@ class _Pricing:
             changed.together,
         )
 
-    def _changes(self, costs: Mapping[str, Cost]) -> Measured:
+    def _changes(self, costs: Mapping[str, Cost]) -> MeasuredChanges:
         lasting_ns, kept = summed(self._lasting), self._graph.timing
         bases = [(self._timing, lasting_ns)]
         if not np.array_equal(kept.residual_ns, self._timing.residual_ns):

@@ -17,9 +17,9 @@ from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
-from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.graph import Timing
-from traces.replay.waits import Waits
+from traces.replay.waits import CallWaits
 from traces.replay.without import without_activities, without_stretch, zeroed
 from traces.texts import Texts
 from traces.timeline import Activities
@@ -101,7 +101,7 @@ MOST: Final = Limit(
 )
 
 
-def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
+def dispatcher_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`faster_dispatcher`, where NCCL's all-to-all is the dispatcher: the published factors are
     from there.
 
@@ -127,7 +127,7 @@ def dispatcher_drafts(recorded: Recorded) -> Iterator[Draft]:
         faster = replace(timing, duration_ns=np.where(expert, left, timing.duration_ns))
         return without_stretch(faster, relieved_ns, recorded.subject.stretch_frac or 0.0)
 
-    yield Draft("faster_dispatcher", {"communication": EP_KINDS}, low, high)
+    yield DraftChange("faster_dispatcher", {"communication": EP_KINDS}, low, high)
 
 
 def _moving_ns(recorded: Recorded) -> IntArray:
@@ -154,7 +154,7 @@ def _moving_ns(recorded: Recorded) -> IntArray:
     return moving
 
 
-def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
+def sync_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`token_counts_stay`: the pessimistic end keeps copies, launches and calls; only the waiting
     is gone.
     """
@@ -166,7 +166,7 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
     copies = mask_of(waits.work[reading[waits.call]], len(graph.rows)) & graph.feeds_host
 
     def low(timing: Timing) -> Timing:
-        return replace(timing, waits=timing.waits.without(reading), polled=Waits.of(()))
+        return replace(timing, waits=timing.waits.without(reading), polled=CallWaits.of(()))
 
     def high(timing: Timing) -> Timing:
         free = zeroed(low(timing), reading, "own_ns", "pause_ns")
@@ -174,7 +174,7 @@ def sync_drafts(recorded: Recorded) -> Iterator[Draft]:
         return without_activities(graph, free, copies)
 
     acts_on = {"host_overhead": ("token_count_sync", "launch", "python")}
-    yield Draft("token_counts_stay", acts_on, low, high)
+    yield DraftChange("token_counts_stay", acts_on, low, high)
 
 
 def reads_counts(recorded: Recorded) -> tuple[BoolArray, BoolArray]:

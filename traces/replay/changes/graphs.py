@@ -13,7 +13,7 @@ import numpy as np
 from traces.arrays import IntArray, bools, ints, summed
 from traces.limits import FEWEST, Limit
 from traces.names.kernels import KernelClass
-from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.changes.launches import merge, merged_draft, uninterrupted
 
 SCOPES: Final = ("attn", "moe_router", "moe_preprocess")
@@ -152,7 +152,7 @@ NODE: Final = Limit(
 )
 
 
-def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
+def graph_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """One draft for each scope that is not in a graph yet (`graph_attn` and so on), and
     `graph_scopes`.
     """
@@ -163,7 +163,7 @@ def graph_drafts(recorded: Recorded) -> Iterator[Draft]:
         yield _draft(recorded, "graph_scopes", [*chain.from_iterable(scopes.values())])
 
 
-def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> Draft:
+def _draft(recorded: Recorded, kind: str, runs: Sequence[Sequence[int]]) -> DraftChange:
     merged = merge(recorded, runs)
     call_ns = _call_ns(recorded, merged.size)
     return merged_draft(recorded, kind, merged, call_ns, np.zeros_like(call_ns))

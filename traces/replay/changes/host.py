@@ -12,11 +12,11 @@ import numpy as np
 
 from traces.account.calls import NONE
 from traces.arrays import NOWHERE, IntArray, distinct, ints, last_at
-from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.graph import Timing
 
 
-def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
+def collection_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`collection_at_edges`: each step that collected does so once, as it begins, for the longest
     time seen.
 
@@ -28,7 +28,7 @@ def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
         return
     if not gc_ns.any():
         why = "no range names a collection; long pauses without a call could be something else"
-        yield Draft("collection_at_edges", {"host_overhead": ("long_python_pauses",)}, why)
+        yield DraftChange("collection_at_edges", {"host_overhead": ("long_python_pauses",)}, why)
         return
     at_edges_ns = np.zeros_like(gc_ns)
     at_edges_ns[_edges(recorded, gc_ns)] = recorded.graph.pauses.longest_gc_ns
@@ -36,7 +36,7 @@ def collection_drafts(recorded: Recorded) -> Iterator[Draft]:
     def collecting(timing: Timing, again_ns: IntArray | int) -> Timing:
         return replace(timing, pause_ns=np.maximum(timing.pause_ns - gc_ns, 0) + again_ns)
 
-    yield Draft(
+    yield DraftChange(
         "collection_at_edges",
         {"host_overhead": ("gc",)},
         lambda timing: collecting(timing, at_edges_ns),
@@ -65,7 +65,7 @@ def _edges(recorded: Recorded, gc_ns: IntArray) -> IntArray:
 QUARTER: Final = 4
 
 
-def loading_drafts(recorded: Recorded) -> Iterator[Draft]:
+def loading_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`batches_in_time`: a quarter of each wait for a batch goes; the ceiling is no wait at all."""
     data_ns = recorded.graph.pauses.named_ns["data"]
     if not data_ns.any():
@@ -74,7 +74,7 @@ def loading_drafts(recorded: Recorded) -> Iterator[Draft]:
     def waiting(timing: Timing, part_ns: int) -> Timing:
         return replace(timing, pause_ns=(timing.pause_ns - data_ns // part_ns).clip(min=0))
 
-    yield Draft(
+    yield DraftChange(
         "batches_in_time",
         {"host_overhead": ("data",)},
         lambda timing: waiting(timing, QUARTER),

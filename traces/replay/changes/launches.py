@@ -19,7 +19,7 @@ from traces.arrays import IntArray, ints, summed
 from traces.frozen import frozen
 from traces.groups import mask_of, places_of_each
 from traces.names.kernels import KernelClass
-from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.changes.dispatcher import PAYLOAD, of_kinds
 from traces.replay.graph import Timing
 from traces.replay.without import without_waits
@@ -127,7 +127,7 @@ def back_to_back(timing: Timing, merged: Merged) -> Timing:
     return replace(timing, gap_ns=gap, arrival_ns=arrival)
 
 
-def fusion_drafts(recorded: Recorded) -> Iterator[Draft]:
+def fusion_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`fused_kernels`: of each run of kernels that a fusion exists for, only the first is launched.
 
     The fusions are Megatron-Core's of the router and of the permutation, and norm or activation
@@ -151,7 +151,7 @@ def merged_draft(
     merged: Merged,
     low_ns: IntArray | None = None,
     high_ns: IntArray | None = None,
-) -> Draft:
+) -> DraftChange:
     """Launches made one: each call takes so long at either end, and at the other one kernels have
     no gaps.
     """
@@ -162,7 +162,7 @@ def merged_draft(
     def high(timing: Timing) -> Timing:
         return back_to_back(launched_at_once(recorded, timing, merged, high_ns), merged)
 
-    return Draft(kind, LAUNCH_KINDS, low, high)
+    return DraftChange(kind, LAUNCH_KINDS, low, high)
 
 
 def _family(kind: KernelClass) -> int | None:
@@ -197,7 +197,7 @@ class _Experts:
         return sorted(self.gemms + self.quantised)
 
 
-def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
+def grouped_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`grouped_experts`: between a dispatch and its combine, GEMMs of one kernel in a row become
     one.
 
@@ -224,7 +224,7 @@ def grouped_drafts(recorded: Recorded) -> Iterator[Draft]:
         return replace(once, duration_ns=_filled(timing.duration_ns, blocks, runs, count, fixed_ns))
 
     acts_on = {"compute": ("gemm", "quantize"), **LAUNCH_KINDS}
-    yield Draft("grouped_experts", acts_on, low, high)
+    yield DraftChange("grouped_experts", acts_on, low, high)
 
 
 def _by_waves(

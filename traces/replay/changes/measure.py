@@ -12,10 +12,10 @@ from traces.replay.changes.change import (
     MOST_EVENTS,
     Base,
     Change,
-    Draft,
+    ChangesTogether,
+    DraftChange,
     Recorded,
     Savings,
-    Together,
 )
 from traces.replay.changes.dispatcher import dispatcher_drafts, sync_drafts
 from traces.replay.changes.graphs import graph_drafts
@@ -26,9 +26,9 @@ from traces.replay.changes.overlap import overlap_drafts
 from traces.replay.edits import Subject
 from traces.replay.graph import Graph
 from traces.replay.proofs import Cost
-from traces.replay.run import Borders
+from traces.replay.run import ReplayBorders
 
-_FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
+_FINDERS: Final[tuple[Callable[[Recorded], Iterator[DraftChange]], ...]] = (
     memory_drafts,  # first, so that the others see what is left of the work
     grouped_drafts,
     fusion_drafts,
@@ -43,7 +43,7 @@ _FINDERS: Final[tuple[Callable[[Recorded], Iterator[Draft]], ...]] = (
 
 
 @frozen
-class Measured:
+class MeasuredChanges:
     """The changes found in a rank; `together` replays several of them at once.
 
     It is None where there are no two of them, Missing where the recording is too large to keep for
@@ -51,17 +51,17 @@ class Measured:
     """
 
     changes: tuple[Change, ...] = ()
-    together: Together | Missing | None = None
+    together: ChangesTogether | Missing | None = None
 
 
 def measure_changes(
     subject: Subject,
     graph: Graph,
     bases: Sequence[Base],
-    borders: Borders,
+    borders: ReplayBorders,
     costs: Mapping[str, Cost],
     worth_ns: int,
-) -> Measured:
+) -> MeasuredChanges:
     """The changes found in a recording whose kinds cost at least `worth_ns`, each with what it
     would give.
 
@@ -72,7 +72,7 @@ def measure_changes(
     """
     worth_ns = max(worth_ns, 1)
     if sum(cost.ns for cost in costs.values()) < worth_ns:
-        return Measured()
+        return MeasuredChanges()
     savings, changes, drafts = Savings(graph, bases, borders), [], []
     recorded = Recorded(subject, graph)
     for draft in chain.from_iterable(find(recorded) for find in _FINDERS):
@@ -82,19 +82,21 @@ def measure_changes(
         if most_ns >= worth_ns:
             changes.append(_change(savings, draft, most_ns if len(draft.acts_on) == 1 else None))
             drafts.append(draft)
-    return Measured(tuple(changes), _together(graph, savings, drafts))
+    return MeasuredChanges(tuple(changes), _together(graph, savings, drafts))
 
 
-def _together(graph: Graph, savings: Savings, drafts: Sequence[Draft]) -> Together | Missing | None:
+def _together(
+    graph: Graph, savings: Savings, drafts: Sequence[DraftChange]
+) -> ChangesTogether | Missing | None:
     if len(drafts) < 2:
         return None
     if len(graph.events) <= MOST_EVENTS.value:
-        return Together(savings, drafts)
+        return ChangesTogether(savings, drafts)
     reason = f"a rank has {len(graph.events):,} events, too many to replay changes of it together"
     return Missing("replay", reason, "give fewer steps: --steps A:B")
 
 
-def _change(savings: Savings, draft: Draft, most_ns: int | None) -> Change:
+def _change(savings: Savings, draft: DraftChange, most_ns: int | None) -> Change:
     """What a change gives, at most `most_ns` where that is a bound."""
     high_ns = savings.whole_ns if most_ns is None else most_ns
     if draft.high is not None:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray
-from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.edits import steady_allocator_calls
 from traces.replay.graph import Timing
 from traces.replay.without import without_activities, without_allocator
@@ -16,7 +16,7 @@ CHEAP: Final = ("norm", "activation", "quantize")
 """Classes of what selective recompute runs again at little cost: norms and activations."""
 
 
-def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
+def memory_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`recompute_dropped`: none at all; `recompute_narrowed`: all but norms and activations.
     `no_retries`.
     """
@@ -31,10 +31,10 @@ def memory_drafts(recorded: Recorded) -> Iterator[Draft]:
     retried = steady_allocator_calls(subject, recorded.graph)
     if retried.any():
         gone = partial(without_allocator, calls=retried)
-        yield Draft("no_retries", {"memory": ("allocator",)}, gone)
+        yield DraftChange("no_retries", {"memory": ("allocator",)}, gone)
 
 
-def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -> Draft:
+def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -> DraftChange:
     """At least and at most what goes; it takes its launches, collectives and synchronisations
     along.
     """
@@ -48,4 +48,4 @@ def _without(kind: str, recorded: Recorded, least: BoolArray, most: BoolArray) -
         return gone
 
     gone_whole = partial(without_activities, graph, which=most)
-    return Draft(kind, {"memory": ("recompute",)}, low, gone_whole)
+    return DraftChange(kind, {"memory": ("recompute",)}, low, gone_whole)

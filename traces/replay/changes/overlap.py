@@ -13,7 +13,7 @@ import numpy as np
 from traces.account.calls import NONE
 from traces.arrays import NOWHERE, BoolArray, IntArray, ints, order_of, summed, zeros
 from traces.frozen import frozen
-from traces.replay.changes.change import Draft, Recorded
+from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.changes.dispatcher import (
     EP_KINDS,
     Exchange,
@@ -39,7 +39,7 @@ class _Pass:
     backward: bool
 
 
-def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
+def overlap_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     """`expert_overlap`: where backward of one microbatch is followed by forward of the next in the
     same step.
 
@@ -58,7 +58,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
     stretch = recorded.subject.stretch_frac
     if stretch is None or not recorded.subject.stretch_measured:
         why = "how much slower compute runs beside communication was not measured in this recording"
-        yield Draft("expert_overlap", acts_on, why, high)
+        yield DraftChange("expert_overlap", acts_on, why, high)
         return
     handed_ns = _handover_ns(recorded) * 2 * NODES
     begins = chain.from_iterable(map(_begins, chain.from_iterable(pairs)))
@@ -74,7 +74,7 @@ def overlap_drafts(recorded: Recorded) -> Iterator[Draft]:
         left = np.maximum(timing.duration_ns - hidden_ns, 0)
         return replace(timing, duration_ns=left, pause_ns=pause_ns)
 
-    yield Draft("expert_overlap", acts_on, low, high)
+    yield DraftChange("expert_overlap", acts_on, low, high)
 
 
 def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heuristics.comparison.files.measured import Measured, known_changes, measurements
+from heuristics.comparison.files.measured import MeasuredChange, known_changes, measurements
 from heuristics.comparison.suspects.find import find_suspects
 from heuristics.comparison.suspects.table import causes, fix_movers, movable
 from heuristics.comparison.suspects.view import turned
@@ -398,7 +398,7 @@ expandable_segments: 1.000 - H100 any; 1.000 - B300 q30,q30-pp2,q30-ep16
 """Step and memory as parts of the old ones, GPUs, and of which of these models it is a measurement."""
 
 
-def written(one: Measured) -> str:
+def written(one: MeasuredChange) -> str:
     figures = ("-" if times is None else f"{times:.3f}" for times in (one.times, one.memory_times))
     models = ["any"]
     if one.when is not None:

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from reports.content.blocks import Tone
-from reports.write.html.timeline import Look, look
+from reports.write.html.timeline import KeyLook, look
 from reports.write.palette import HAIR, INK, SHEET, SOFT, TONES
 from traces.names.kernels import COMM_KINDS, compute_classes
 
@@ -70,4 +70,4 @@ def test_what_looks_alike_to_a_colour_blind_reader_differs_in_its_pattern() -> N
 def test_a_wait_looks_like_what_it_waits_for_and_an_unknown_class_has_a_look() -> None:
     assert look("blocking.tp") == look("comm.tp") == look("exposed_comm.tp")
     assert look("idle.launch_starved.sync") == look("launch_starved.sync")
-    assert look("compute.of_tomorrow") == Look("grey", "rows")
+    assert look("compute.of_tomorrow") == KeyLook("grey", "rows")

@@ -12,7 +12,7 @@ from tests.recordings.ranks import US, array
 from traces.arrays import IntArray
 from traces.ranks.clocks import rendezvous
 from traces.ranks.clocks.rendezvous import (
-    Met,
+    CoincidingEnds,
     Sequences,
     _apart,
     _crowded,
@@ -62,8 +62,8 @@ def test_ends_are_crowded_where_most_lie_within_ten_us_and_each_sequence_weighs_
         assert _crowded(apart, weight) == offsets
 
 
-def met(count: int) -> Met:
-    return Met(*[np.arange(count)] * 3)
+def met(count: int) -> CoincidingEnds:
+    return CoincidingEnds(*[np.arange(count)] * 3)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_clocks_are_followed_along_a_line_farther_and_farther_while_five_ends_co
     """
     asked = []
 
-    def pairs(own: object, other: object, at: object, line: object, which: IntArray) -> Met:
+    def pairs(own: object, other: object, at: object, line: object, which: IntArray) -> CoincidingEnds:
         asked.append(int(which.sum()))
         return met(count)
 

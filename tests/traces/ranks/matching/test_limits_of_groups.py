@@ -15,7 +15,7 @@ from heuristics.late.run import _late_exposed_ns
 from tests.recordings.ranks import ALIKE, GEMM, US, Part, Work, array, summary_of, together
 from traces.missing import Missing
 from traces.names.kernels import COMM_KINDS, compute_classes
-from traces.ranks.clocks.rendezvous import Met, Sequences, _independent, sequences_of
+from traces.ranks.clocks.rendezvous import CoincidingEnds, Sequences, _independent, sequences_of
 from traces.ranks.matching.match import match
 from traces.ranks.one_run.align import Aligned, Clocks, by_sessions, fits_of, hold
 from traces.ranks.one_run.together import put_together
@@ -74,12 +74,12 @@ def test_clocks_meet_where_what_comes_once_a_step_agrees_and_what_comes_often(
     ranks = sequences(4, (Operation.ALL_REDUCE, rare), often)
     rows = [ranks.of_number[number][:count] for number, count in enumerate(met)]
     both = np.concatenate(rows)
-    assert _independent(Met(both, both, ranks.end_ns), ranks, ranks) is independent
+    assert _independent(CoincidingEnds(both, both, ranks.end_ns), ranks, ranks) is independent
     for alone in rows:
-        assert not _independent(Met(alone, alone, ranks.end_ns), ranks, ranks)
+        assert not _independent(CoincidingEnds(alone, alone, ranks.end_ns), ranks, ranks)
     more = sequences(4, (Operation.ALL_REDUCE, 7), often)  # comes too often on one of the two
-    assert not _independent(Met(both, both, ranks.end_ns), ranks, more)
-    assert not _independent(Met(both, both, more.end_ns), more, ranks)
+    assert not _independent(CoincidingEnds(both, both, ranks.end_ns), ranks, more)
+    assert not _independent(CoincidingEnds(both, both, more.end_ns), more, ranks)
 
 
 @pytest.mark.parametrize(("steps", "several", "independent"), [(3, 3, True), (2, 3, False), (3, 2, False)])
@@ -89,7 +89,7 @@ def test_clocks_meet_where_three_that_come_once_a_step_agree_in_three_steps(
     kinds = (Operation.ALL_REDUCE, SCATTER, Operation.ALL_GATHER)[:several]
     ranks = sequences(steps, *((operation, steps) for operation in kinds))
     rows = np.arange(several * steps)
-    assert _independent(Met(rows, rows, ranks.end_ns), ranks, ranks) is independent
+    assert _independent(CoincidingEnds(rows, rows, ranks.end_ns), ranks, ranks) is independent
 
 
 def test_of_what_both_recorded_ends_are_counted_by_the_clock_of_each() -> None:
@@ -98,8 +98,8 @@ def test_of_what_both_recorded_ends_are_counted_by_the_clock_of_each() -> None:
     ends = own.end_ns + 5_010_000_000
     other = sequences_of(ends, own.operation, own.number, 4)
     rows = np.concatenate((own.of_number[0], own.of_number[1][:5]))
-    assert _independent(Met(rows, rows, own.end_ns + 5_000_000_000), own, other)
-    assert not _independent(Met(rows, rows, ends), own, other)
+    assert _independent(CoincidingEnds(rows, rows, own.end_ns + 5_000_000_000), own, other)
+    assert not _independent(CoincidingEnds(rows, rows, ends), own, other)
 
 
 def test_starts_of_sessions_place_recordings_only_where_all_tell_theirs() -> None:

@@ -24,7 +24,7 @@ from traces.ranks.matching.communicators import shift_between
 from traces.ranks.matching.gathered import OnClock, by_clock
 from traces.ranks.matching.match import by_joints, match
 from traces.ranks.summaries import codec
-from traces.ranks.summaries.collectives import Spent, _before, _of_all, _sequences, _turns
+from traces.ranks.summaries.collectives import SpentInstants, _before, _of_all, _sequences, _turns
 from traces.ranks.summaries.decoding import decode
 from traces.ranks.summaries.summary import (
     UNKNOWN,
@@ -212,7 +212,7 @@ def test_what_was_done_before_a_collective_is_that_of_single_nanoseconds(
     group = array([row[2] for row in rows])
     some = spans(*((one, one + 1) for one in sorted({*busy})))
     none = spans()
-    found = _before(group, start, end, Spent(some, none, none, none, some, None))
+    found = _before(group, start, end, SpentInstants(some, none, none, none, some, None))
     for place, (begin, _, mine) in enumerate(rows):
         before = [one for one in range(place) if rows[one][2] == mine]
         since = min(int(end[before[-1]]), begin) if before else begin

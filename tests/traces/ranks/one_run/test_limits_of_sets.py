@@ -17,7 +17,7 @@ from traces.ranks.matching.match import match
 from traces.ranks.one_run import problems
 from traces.ranks.one_run import together as one_run
 from traces.ranks.one_run.align import Aligned, Clocks
-from traces.ranks.one_run.problems import Problem
+from traces.ranks.one_run.problems import RecordingProblem
 from traces.ranks.one_run.together import put_together
 from traces.ranks.summaries.first_steps import without_warm_ups
 from traces.ranks.summaries.identity import WorldSize, with_numbers, with_world_size, world_size_of
@@ -39,7 +39,7 @@ def one(number: int, *keys: int, at_s: float | None = None, **identity: Any) -> 
     return replace(made, identity=replace(made.identity, **told | {"device": 0} | identity))
 
 
-Check = Callable[[problems.Left], list[Problem]]
+Check = Callable[[problems.Left], list[RecordingProblem]]
 
 
 def gone(check: Check, *several: RankSummary) -> list[int]:

@@ -17,11 +17,11 @@ from traces.ranks.matching.match import match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.replay import without
 from traces.ranks.replay.beneath import EVERY_KIND
-from traces.ranks.replay.borders import Borders, mean_step_ns
+from traces.ranks.replay.borders import StepBorders, mean_step_ns
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import measure_run
-from traces.ranks.replay.without import Replayed, _begins_alone, _queued, replay_without
+from traces.ranks.replay.without import ReplayedStep, _begins_alone, _queued, replay_without
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, RankSummary
 from traces.ranks.waiting.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
@@ -96,7 +96,7 @@ def test_steps_are_those_of_ranks_that_recorded_what_was_before_where_there_are_
     aligned = Aligned(end_ns, end_ns, Clocks(True, 0, fits))
     chains = Chains(none, ByTime(array([0, 0, 1]), end_ns), none, none, none, none, none)
     length = grid([0, 0], [[100.0 * US] * 2] * 2, [[0.0] * 2] * 2)
-    found = Borders(several, length, aligned, chains, common=common).steps_ns(end_ns)
+    found = StepBorders(several, length, aligned, chains, common=common).steps_ns(end_ns)
     assert found.tolist() == [[100 * US] * 2] * ranks
 
 
@@ -127,7 +127,7 @@ def test_ranks_begin_alone_where_like_ones_began_over_a_tenth_of_a_step_apart_wi
     assert begun(0, 500, 0, later=False) == []
 
 
-NONE, FEW, MANY = None, Replayed(100, 90, np.zeros(0)), Replayed(100, 80, np.zeros(0))
+NONE, FEW, MANY = None, ReplayedStep(100, 90, np.zeros(0)), ReplayedStep(100, 80, np.zeros(0))
 OWN: Any = "own"
 
 
@@ -140,11 +140,11 @@ OWN: Any = "own"
 ])  # fmt: skip
 def test_a_replay_is_of_the_chains_of_its_cause_and_of_the_beginning_with_which_it_saves_most(
     monkeypatch: pytest.MonkeyPatch, cause: Cause, skipped: tuple[int, ...], chains: str,
-    alone: list[int], found: list[Replayed | None], best: Replayed | None,
+    alone: list[int], found: list[ReplayedStep | None], best: ReplayedStep | None,
 ) -> None:  # fmt: skip
     run, seen = replace(measure_run([]), chains=OWN), list[tuple[object, list[bool]]]()
 
-    def lasts(run: Any, _: Edit, free: BoolArray) -> Replayed | None:
+    def lasts(run: Any, _: Edit, free: BoolArray) -> ReplayedStep | None:
         seen.append((run.chains, free.tolist()))
         return found[len(seen) - 1]
 

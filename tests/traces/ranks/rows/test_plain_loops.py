@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.recordings.ranks import ALIKE, array
 from traces.arrays import IntArray, sums_before
 from traces.ranks.clocks.clock_fit import ClockFit, Fits, fit_clocks, scatter_ns
-from traces.ranks.matching.gathered import Gathered, best_of
+from traces.ranks.matching.gathered import JoinedSequences, best_of
 from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.waiting.side_by_side import (
@@ -205,7 +205,7 @@ def test_over_a_short_time_half_of_what_looks_like_drift_is_scatter() -> None:
 
 def test_groups_that_come_together_keep_their_shifts_against_each_other() -> None:
     """0 and 1 are two apart, 2 and 3 five; 3 is one ahead of 1, so that 2 is four behind it."""
-    gathered = Gathered(5)
+    gathered = JoinedSequences(5)
     gathered.join(0, 1, 2)
     gathered.join(2, 3, 5)
     gathered.join(1, 3, 1)

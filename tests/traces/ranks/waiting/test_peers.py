@@ -14,8 +14,8 @@ from traces.intervals import spans
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.one_run.mixed import refuse_mixed
-from traces.ranks.one_run.problems import Problem
-from traces.ranks.one_run.together import Together
+from traces.ranks.one_run.problems import RecordingProblem
+from traces.ranks.one_run.together import OneRun
 from traces.ranks.summaries.collective_rates import _of_link, measure_collectives
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, Operation, Peers, RankSummary
 from traces.sections.cause import ProblemKind
@@ -170,8 +170,8 @@ def test_as_many_recordings_of_another_run_as_of_one_are_refused(
     gone: tuple[int, ...], kind: ProblemKind, refused: bool
 ) -> None:
     untold: Any = None
-    problem = Problem(kind, gone, "recorded an hour later", True)
-    together = Together((untold,) * 2, (0, 1), untold, None, (problem,))
+    problem = RecordingProblem(kind, gone, "recorded an hour later", True)
+    together = OneRun((untold,) * 2, (0, 1), untold, None, (problem,))
     names = ["a", "b", "c", "d"]
     if not refused:
         refuse_mixed(together, names, "analyze")

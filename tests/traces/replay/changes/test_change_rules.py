@@ -16,14 +16,14 @@ from tests.recordings.measured_changes import changes, surely
 from tests.recordings.replay import US, begun, subject_of, us
 from traces.account.device import find_queueing
 from traces.replay.changes import launches
-from traces.replay.changes.change import Draft, Joint, Recorded, Savings, Together
+from traces.replay.changes.change import ChangesTogether, DraftChange, Joint, Recorded, Savings
 from traces.replay.changes.dispatcher import find_exchanges, reads_counts, running_ns
 from traces.replay.changes.graphs import _call_ns, find_scopes
 from traces.replay.changes.launches import uninterrupted
 from traces.replay.changes.measure import measure_changes
 from traces.replay.graph import build_graph
 from traces.replay.proofs import Cost
-from traces.replay.run import Borders, replay
+from traces.replay.run import ReplayBorders, replay
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
 
@@ -280,7 +280,7 @@ def test_recompute_of_norms_alone_is_not_narrowed_nor_is_that_of_none() -> None:
 # what changes give together
 
 
-def saving(*names: str, of: int = 100) -> tuple[Together, Savings]:
+def saving(*names: str, of: int = 100) -> tuple[ChangesTogether, Savings]:
     """Kernels of 100 us one behind the other; a change named after a place takes that one's time away."""
     run = begun()
     for place in range(1, 4):
@@ -288,12 +288,12 @@ def saving(*names: str, of: int = 100) -> tuple[Together, Savings]:
     rank = run.rank()
     window = from_steps("user", "", (Step(0, 0, us(300 + of)),))
     graph = build_graph(rank, window.windows, find_queueing(rank))
-    borders = Borders(graph.rows, [(0, us(300 + of))])
+    borders = ReplayBorders(graph.rows, [(0, us(300 + of))])
     base = (graph.timing, int(borders.lengths_ns(replay(graph, graph.timing)).sum()))
     savings = Savings(graph, [base], borders)
 
-    drafts = [Draft(name, {"compute": (name,)}, partial(faster, place=int(name[-1]))) for name in names]
-    return Together(savings, drafts), savings
+    drafts = [DraftChange(name, {"compute": (name,)}, partial(faster, place=int(name[-1]))) for name in names]
+    return ChangesTogether(savings, drafts), savings
 
 
 def faster(timing: Any, place: int, by: int = 100) -> Any:
@@ -326,7 +326,7 @@ def priced(most: Mapping[str, int], worth: int) -> list[str]:
     rank = run.rank()
     window = from_steps("user", "", (Step(0, 0, us(180)),))
     graph = build_graph(rank, window.windows, find_queueing(rank))
-    borders = Borders(graph.rows, [(0, us(180))])
+    borders = ReplayBorders(graph.rows, [(0, us(180))])
     costs = {wall: Cost(ns, {"recompute": ns}, ()) for wall, ns in most.items()}
     about = subject_of(rank, window, recomputed=[1, 2])
     found = measure_changes(about, graph, [(graph.timing, us(180))], borders, costs, worth)
