@@ -32,6 +32,7 @@ from reports.content.blocks import (
 )
 from reports.measures import named, words_of
 from traces.missing import Missing, OrMissing, known
+from traces.names.mangled import readable
 from traces.patterns import LETTERS, compiled
 from traces.sections.rank import Rank
 from traces.settings.knobs import knobs
@@ -140,6 +141,8 @@ _WRAPPERS: Final = compiled(
 )
 """Kernels that are named by their template argument."""
 _NAMELESS: Final = compiled(r"<unnamed>|\(anonymous namespace\)")
+_RETURNED: Final = compiled(r"^(?:std::)?enable_if(?:_t)?<.*?>(?:::type)? ")
+"""What a template returns, where that depends on its arguments."""
 _SHARED: Final = compiled(r"(?i)^(?:\w*traits|at|native|kernel|lambda)$")
 """Words of templates that say nothing of a kernel: what stands before them in their path may."""
 _FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
@@ -147,6 +150,7 @@ _FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
 searches for."""
 _PLAIN: Final = frozenset(
     {"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"}
+    | {"__half", "__nv_bfloat16"}
 )
 _WORD: Final = compiled(r"[A-Za-z_]\w+(?:::\w+)*")
 
@@ -241,10 +245,10 @@ def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names
     it.
     """
-    bare = _NAMELESS.sub("", printable(recorded, 400)).removeprefix("void ")
-    head, _, inside = bare.partition("<")
+    bare = _NAMELESS.sub("", printable(readable(recorded), 400)).removeprefix("void ")
+    head, _, inside = _RETURNED.sub("", bare).partition("<")
     base = head.partition("(")[0].rpartition("::")[2].strip()
-    if _WRAPPERS.match(base):
+    if _WRAPPERS.match(base) and "(" not in head:
         for word in _WORD.findall(inside):
             last = ""
             for part in word.split("::"):

@@ -26,7 +26,7 @@ from reports.content.analysis.times import (
     scale_of,
     written,
 )
-from reports.content.analysis.unproven import most_frac, open_walls
+from reports.content.analysis.unproven import most_frac, open_walls, own_compute, unused
 from reports.content.blocks import (
     Bar,
     Block,
@@ -41,6 +41,7 @@ from reports.content.blocks import (
     Table,
     Term,
     Tone,
+    Words,
     items,
     row,
     table,
@@ -206,9 +207,21 @@ def _row(result: Result, wall: Wall) -> BlockRow:
     elif late and REPAIRS[late.cause].wall == wall.id:
         # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
+    else:
+        mostly = _apart_from(result, wall)
     amount = milliseconds(per_step_ns(result, cost_ns))
     cells = (name, amount, share_of(share, Hue(words_of("wall_hue")[wall.id])), mostly)
     return row(cells, _FIGURES, tone, wall.id)
+
+
+def _apart_from(result: Result, wall: Wall) -> Words:
+    """Most of the time that a price leaves out: what no known change acts on."""
+    own, part = own_compute(result), unused(result)
+    if wall.id == "compute" and own is not None:
+        return words("apart from the inside of ", own.kernel)
+    if wall.id == "memory" and part is not None and part.bucket == "exposed_copy":
+        return words(f"apart from copies ({percent(part.frac)})")
+    return words()
 
 
 def alike(result: Result) -> str:

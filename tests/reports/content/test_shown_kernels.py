@@ -16,6 +16,10 @@ from reports.content.names import kernel_name
          "wgrad_indexed"),
         ("void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<tanh_kernel>>",
          "tanh_kernel"),
+        ("std::enable_if<!(false), void>::type internal::gemvx::kernel<int, __half, cublasGemvParams<T>>(T)",
+         "cublasGemvParams"),
+        ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bLi64EEEvPT0_PT_", "add_rmsnorm_quant_kernel"),
+        ("CodeGen::kernel1(CodeGen::Tensor<float>)", "kernel1"),
     ],
 )  # fmt: skip
 def test_a_shared_template_argument_stands_behind_its_function(recorded: str, shown: str) -> None:
