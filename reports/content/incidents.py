@@ -53,14 +53,12 @@ def incident_items(result: Result, detail: Detail) -> Blocks:
 
 
 def _listed(
-    result: Result, title: str, incidents: Sequence[Incident], detail: Detail, left: str = ""
+    result: Result, title: str, incidents: Sequence[Incident], detail: Detail, ending: str = ""
 ) -> Iterator[Items]:
-    """On a first screen without every place where they were seen. `left`: what the last one ends
-    with.
-    """
+    """On a first screen without every place where they were seen. `ending`: of the last entry."""
     entries = [*map(partial(_words, settings_of(result), detail), incidents)]
     if entries:
-        entries[-1] = words(entries[-1], left)
+        entries[-1] = words(entries[-1], ending)
         yield Items(tuple(entries), title, whole=True)
 
 

@@ -75,6 +75,7 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
     texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
     # with emit_nvtx nearly every range has its own
     known = {text: _meaning(text) for text in set(texts)}
+    # in the order of the fields of `Enclosing`
     silent = (UNTOLD, UNKNOWN, UNTOLD, UNTOLD, UNTOLD, UNTOLD)
     of_text = ints([*(known[text] for text in texts), silent]).T
     return Enclosing(
@@ -83,6 +84,7 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
 
 
 def _meaning(text: str) -> tuple[int, ...]:
+    """Values in the order of the fields of `Enclosing`."""
     purpose = first_found(_PURPOSES, text)
     operation = first_found(_OPERATIONS, text)
     phase = _phase(text)

@@ -22,8 +22,8 @@ S = TypeVar("S")
 
 
 def copied(kind: type[S], /, *of: Any, **other: Any) -> S:
-    """A section with the fields of what was found, the last that has one; `other`: those made
-    otherwise.
+    """A section filled by equal names: each field from the last of what was found that has one.
+    `other`: those made otherwise.
     """
     fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
     own = {name: getattr(source, name) for source in of for name in fields if hasattr(source, name)}

@@ -28,10 +28,10 @@ EXCEPTIONS: Final = Limit(
     "fraction of the steps",
     "ours: loaders of five workers hold up one step in five, which is how the run goes",
 )
-RHYTHM: Final = Limit(
+FAR: Final = Limit(
     0.2, "fraction of the median step", "measurement.md: data loaders alternate by far more"
 )
-FAR: Final = Limit(
+MANY: Final = Limit(
     0.25,
     "fraction of the steps",
     "measurement.md: what a quarter of the steps show is no exception",
@@ -129,12 +129,11 @@ def _median_without(ordered: list[int], count: int) -> int | None:
 
 
 def leave_out_warm_up(steps: list[Step], initialising_ns: IntArray) -> list[Step]:
-    """Drop the first used step where it is longer than every other by over 5 % and they do not
-    share it.
+    """Drop the first used step where it is longer than every other by over 5 % and that is its own.
 
-    They do not where at least two are alike, or where calls of initialisation, `initialising_ns` in
-    each step, make up over half of its excess. Where the others alternate it has to be far beyond
-    all of them.
+    It is where at least two others lie together, or where calls of initialisation,
+    `initialising_ns` in each step, make up over half of its excess. Where the others alternate it
+    has to be far beyond all of them.
     """
     used = [place for place, step in enumerate(steps) if step.dropped is None]
     if len(used) < 2:
@@ -174,11 +173,11 @@ def alternate(lengths_ns: list[int]) -> bool:
     A single one is an exception, of however few.
     """
     middle = median(lengths_ns)
-    far = np.abs(ints(lengths_ns) - middle) > RHYTHM.value * middle
-    return summed(far) >= max(2, FAR.value * len(far)) or _in_turn(far, int(FEWEST.value))
+    far = np.abs(ints(lengths_ns) - middle) > FAR.value * middle
+    return summed(far) >= max(2, MANY.value * len(far)) or _at_one_rhythm(far, int(FEWEST.value))
 
 
-def _in_turn(far: BoolArray, rounds: int) -> bool:
+def _at_one_rhythm(far: BoolArray, rounds: int) -> bool:
     """Whether every so many-th step of all is far off, as the slowest of five and more loaders
     makes it.
     """
@@ -203,8 +202,9 @@ def _initialising_ns(rank: RankTimeline, way: Found) -> IntArray:
 def leave_out_hiccups(steps: Steps) -> Steps:
     """Leave out used steps that are far longer than the others: counted apart, in no other figure.
 
-    Of few steps these are fewer than half, which hold more than the others (`units.py`) and are
-    longer than each of these, at no rhythm.
+    Of few steps (under `SLOW_STEPS`) these are fewer than half, longer than each that holds no more
+    than the others (`units.py`); of many the outliers of the usual rule, few enough to be
+    exceptions. What comes at a rhythm is how the run goes: then none is left out.
     """
     lengths = steps.lengths_ns()
     middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
@@ -220,7 +220,7 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     far = ints(lengths) > limit_ns
     if (
         summed(far) > most
-        or _in_turn(far, 2 if few else int(FEWEST.value))
+        or _at_one_rhythm(far, 2 if few else int(FEWEST.value))
         or (not few and alternate(lengths))
     ):
         return steps

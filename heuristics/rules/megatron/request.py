@@ -73,8 +73,8 @@ def assumed_sizes(fields: Values, run: Run) -> Values:
     heads = lcm(count(fields, TP), count(fields, "num_query_groups"))
     head_dim = count(fields, "kv_channels", RECIPES["head_size"].whole)
     stages = count(fields, PP) * count(fields, VIRTUAL_STAGES)
-    step = lcm(count(fields, EP), count(fields, "moe_router_num_groups"))
-    experts = step * -(-count(fields, "moe_router_topk", 2) // step)
+    multiple = lcm(count(fields, EP), count(fields, "moe_router_num_groups"))
+    experts = multiple * -(-count(fields, "moe_router_topk", 2) // multiple)
     sizes = {
         "num_attention_heads": heads,
         "hidden_size": count(fields, "num_attention_heads", heads) * head_dim,
@@ -195,8 +195,8 @@ def _fields_said(run: Run) -> dict[str, Value]:
 
 
 def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
-    """What the run's release does not have is off; of another release that is asked it is no
-    value.
+    """Whether a setting is off because the run's release does not have it yet: to another release
+    that says nothing.
     """
     row = knobs().get(knob)
     if row is None or core is None or (value is not None and value is not False):

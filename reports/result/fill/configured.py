@@ -7,7 +7,7 @@ import msgspec
 
 from heuristics.judging.judgement import Judgement
 from heuristics.result import configured as typed
-from heuristics.result.judged import Checked as Answered
+from heuristics.result.judged import Checked as CheckedEntry
 from reports.result.fill.plan import GIVE
 from reports.result.fill.shown import is_withheld, shown
 from reports.rows import each
@@ -47,7 +47,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
         versions=_versions(judgement.run),
         settings=tuple(listed),
         problems=msgspec.convert(checked.problems, tuple[typed.Problem, ...], from_attributes=True),
-        checked=tuple(map(partial(copied, Answered), checked.own_answers)),
+        checked=tuple(map(partial(copied, CheckedEntry), checked.own_answers)),
     )
 
 

@@ -84,12 +84,12 @@ def _given_by_rank(
     counts = (kind >= 0) & in_steps(summaries, recorded)
     shape = len(summaries), len(COMM_KINDS)
     table = np.zeros(shape, dtype=np.int64)
-    silent, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    unsized, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
     np.add.at(table.reshape(-1), place[counts] * shape[1] + kind[counts], size[counts])
     used[place[counts], kind[counts]] = True
     unsaid = counts & (size == UNKNOWN)
-    silent[place[unsaid], kind[unsaid]] = True
-    known, mean = (used & ~silent).tolist(), (table // steps[:, None]).tolist()
+    unsized[place[unsaid], kind[unsaid]] = True
+    known, mean = (used & ~unsized).tolist(), (table // steps[:, None]).tolist()
     given = []
     for row, known_kinds in zip(mean, known, strict=True):
         given.append(dict(compress(zip(COMM_KINDS, row, strict=True), known_kinds)))

@@ -27,7 +27,7 @@ Edit = Callable[[Timing], Timing]
 
 @frozen
 class DraftChange:
-    """A change that was found in a recording, before it is replayed.
+    """A change that was found in a recording, before it is replayed (`measure.py`).
 
     `acts_on`: wall -> kinds of its cost. No gain exceeds what they cost, unless the change acts on
     several walls: two overheads that hide each other cost little alone and much together. `low`:
