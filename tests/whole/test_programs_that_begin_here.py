@@ -71,6 +71,15 @@ def test_a_program_of_its_own_kernels_is_bound_by_them_and_they_are_looked_into(
     assert "Nothing in this recording calls for a change" not in text
 
 
+def test_copies_that_take_more_than_the_wall_that_is_proven_stand_beside_it() -> None:
+    run = program(kernels=20, every=100, busy=50)  # of 1,950 the host is late for 19 x 20
+    for place in range(20):
+        run.work("h2d", 150 + 100 * place, 180 + 100 * place, pageable=True)
+    text = screen(run)
+    assert "Exposed copies take 30 % of the time" in text
+    assert text.index("Copy from pinned memory") < text.index("Find what the host does")
+
+
 @pytest.mark.parametrize(
     ("name", "title"),
     [("cudaMalloc", "Take memory once"), ("cudaStreamSynchronize", "Take out calls that wait"),

@@ -143,6 +143,8 @@ def headline(result: Result) -> Headline:
         under = [*address_words(telling_rank(result)), *under]
     if slowing and (own := own_compute(result)):
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
+    if slowing and part is not None:
+        under = [part_of_time(result, part), *under]
     under += (first, *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())

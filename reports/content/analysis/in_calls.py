@@ -6,9 +6,9 @@ from collections import Counter
 
 from heuristics.result.result import Result
 from reports.content.analysis.times import telling_rank
-from reports.content.blocks import Code, Step, filled, words
+from reports.content.blocks import Code, Step, Words, filled, words
 from reports.measures import words_of
-from traces.limits import WALL
+from traces.limits import MOST, WALL
 from traces.missing import known
 from traces.patterns import compiled
 from traces.sections.addresses import Address, HostCall
@@ -17,7 +17,8 @@ from traces.spelling import percent
 
 def called_step(result: Result, acts: str, *, of_copies: bool = False) -> Step | None:
     """For the kind of call under which the GPU waits for the host for longest, or `of_copies` the
-    host for the GPU; None where none takes a tenth of the windows.
+    host for the GPU; None where none takes a tenth of the windows, and copies are not mostly of
+    pageable memory.
     """
     if not result.ranks:
         return None
@@ -32,15 +33,22 @@ def called_step(result: Result, acts: str, *, of_copies: bool = False) -> Step |
         if kind := kind_of_call(caller.name):
             times_ns[kind] += time_ns
             longest[kind] = max(longest.get(kind, (0, "")), (time_ns, caller.name))
-    if rank.work and rank.work.pageable_frac == 0:
+    pageable_frac = rank.work.pageable_frac if rank.work else None
+    if pageable_frac == 0:
         del times_ns["copy"]  # what is copied is pinned already
     for kind, time_ns in times_ns.most_common(1):
         if time_ns >= WALL.value * window_ns:
             most_ns, name = longest[kind]
             longest_in = words("Longest in ", Code(name), f": {percent(most_ns / window_ns)}.")
-            notes = filled((words_of("call_how")[kind], longest_in))
-            return Step("", words(words_of("call_title")[kind]), acts, (), notes)
+            return _step(kind, acts, longest_in)
+    if of_copies and (pageable_frac or 0.0) > MOST.value:
+        return _step("copy", acts)
     return None
+
+
+def _step(kind: str, acts: str, *notes: Words) -> Step:
+    how = filled((words_of("call_how")[kind], *notes))
+    return Step("", words(words_of("call_title")[kind]), acts, (), how)
 
 
 def kind_of_call(name: str) -> str | None:

@@ -60,15 +60,20 @@ class Unused:
 
 
 def unused(result: Result) -> Unused | None:
-    """That part, where it is a tenth or more and no wall is proven; start-up is none of it."""
+    """That part, where it is a tenth or more and no wall is proven; start-up is none of it.
+
+    Beside a wall that costs less: exposed copies, where memory is not that wall.
+    """
     startup_ns, whole_ns = result.verdict.startup_ns, all_windows_ns(result)
-    if result.verdict.wall or not whole_ns:
+    if not whole_ns:
         return None
     parts = Counter[Bucket](dict.fromkeys(_UNUSED, 0))
     parts["idle"] -= startup_ns
     for rank in result.ranks:
         for bucket in _UNUSED:
             parts[bucket] += getattr(rank.budget_ns, bucket) or 0
+    if result.verdict.wall:
+        return _copies_beside(result, parts["exposed_copy"] / whole_ns)
     ((largest, time_ns),) = parts.most_common(1)
     open_ = {wall.id: wall for wall in open_walls(result)}
     compute = open_.get("compute")
@@ -83,6 +88,14 @@ def unused(result: Result) -> Unused | None:
         return None
     wall = next(filter(None, map(open_.get, _UNUSED[largest])), None)
     return Unused(largest, time_ns / whole_ns, wall)
+
+
+def _copies_beside(result: Result, frac: float) -> Unused | None:
+    findings = those(result.walls, outcome="finding")
+    costs = [known(wall.cost_frac) or 0.0 for wall in findings]
+    if those(findings, id="memory") or frac < max(WALL.value, *costs, 0.0):
+        return None
+    return Unused("exposed_copy", frac, None)
 
 
 @frozen
@@ -234,13 +247,13 @@ def find_out(result: Result) -> Iterator[Step]:
     elif judged:
         if own := own_compute(result):
             yield _look_inside(result, own)
-        if wall:
-            yield _look(wall, result)
-        elif part is not None and part.bucket in words_of("look_of_part"):
+        if part is not None and part.bucket in words_of("look_of_part"):
             how = words_of("look_of_part")[part.bucket]
             if part.bucket == "idle" and _waits_for_unrecorded(result):
                 how = "unrecorded"
             yield _look(how, result, f"targets {percent(part.frac)}")
+        if wall:
+            yield _look(wall, result)
     if not judged and not result.verdict.startup_ns and before_work(result):
         yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
