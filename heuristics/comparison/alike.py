@@ -24,7 +24,14 @@ from heuristics.comparison.difference.subject import (
     whole_replays,
 )
 from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
-from heuristics.comparison.witnesses import Weighed, copied, output, shares_families, weigh
+from heuristics.comparison.witnesses import (
+    Weighed,
+    copied,
+    output,
+    products,
+    shares_families,
+    weigh,
+)
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from traces.limits import QUARTER
@@ -243,6 +250,12 @@ def classes_alike(sides: Sides) -> bool | None:
 def gives_back_alike(sides: Sides) -> bool:
     """As many bytes go back to the host."""
     return output(sides.base, sides.new) is True
+
+
+@fact
+def multiplies_alike(sides: Sides) -> bool:
+    """As many products of matrices of each class."""
+    return products(sides.base, sides.new) is True
 
 
 @fact

@@ -22,28 +22,39 @@ Shape = tuple[Threads, Threads | None]
 
 
 def covered_frac(base: Rank, new: Rank) -> float | None:
-    """Of kernels of one name that both launch as often, with grids that come in each step, the
-    part of the launches that covers as much; None where there are too few.
+    """Of kernels of one name that both launch as often, with grids that come in each step: the
+    part of what they cover that is as much on both sides; None where they are too few.
     """
     base_grids, new_grids = _steady_grids(base), _steady_grids(new)
-    launches = same = Fraction(0)
+    launches = whole = same = Fraction(0)
     for name in base_grids.keys() & new_grids.keys():
         mine, theirs = base_grids[name], new_grids[name]
         number = sum(mine.values())
         if same_count(float(number), float(sum(theirs.values()))):
             launches += number
+            both = _elements(mine)[1] + _elements(theirs)[1]
+            whole += both
             if _blocks(mine).isdisjoint(_blocks(theirs)) and _may_cover_as_much(mine, theirs):
-                same += number
+                same += both
             else:
-                grids = _by_grid(theirs)
-                same += sum(min(often, grids[grid]) for grid, often in _by_grid(mine).items())
+                same += _in_equal_grids(mine, theirs) + _in_equal_grids(theirs, mine)
     if launches < BODY.value:
         return None
-    return float(same) / float(launches)
+    return float(same / whole)
+
+
+def _in_equal_grids(mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]) -> Fraction:
+    """What launches cover in grids that the others have as often, in blocks of any size: what
+    strides over its data covers as much.
+    """
+    own_grids, grids, covered = _by_grid(mine), _by_grid(theirs), Fraction(0)
+    for (grid, block), number in mine.items():
+        part = min(Fraction(1), grids[grid] / own_grids[grid])
+        covered += part * _elements({(grid, block): number})[1]
+    return covered
 
 
 def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, Fraction]:
-    """Launches by grid, in blocks of any size: what strides over its data covers as much."""
     by_grid = defaultdict[Threads, Fraction](Fraction)
     for (grid, _), number in launches.items():
         by_grid[grid] += number

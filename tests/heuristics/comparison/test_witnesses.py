@@ -192,10 +192,9 @@ def shared(ns: int) -> tuple[Rank, Rank]:
     return one, other
 
 
-def in_grids(same: int, all_: int) -> tuple[Rank, Rank]:
-    """So many launches a step, each of one name, of which so many have the same grid."""
-    widths = [2 + place for place in range(all_)]
-    return grids(*widths, count=1), grids(*(one if one < 2 + same else 99 + one for one in widths), count=1)
+def in_grids(same: int, other: int, count: int = 4) -> tuple[Rank, Rank]:
+    """Two kernels, so often a step: one in as many blocks on both sides, one not."""
+    return grids(same, other - 1, count=count), grids(same, other + 1, count=count)
 
 
 def kinds(*often: int) -> Rank:
@@ -233,8 +232,8 @@ def test_a_witness_is_silent_between_its_limits() -> None:
         ("ranges", names(5, 5, often=2), None), ("ranges", names(9, 10), True),
         ("ranges", names(8, 10), None), ("ranges", names(5, 10), None), ("ranges", names(4, 10), False),
         ("ranges", (rank(), names(5, 5)[0]), None), ("names", shared(90), True), ("names", shared(25), None),
-        ("names", shared(24), False), ("grids", in_grids(7, 7), None), ("grids", in_grids(5, 10), True),
-        ("grids", in_grids(4, 10), None), ("grids", in_grids(2, 10), False), ("grids", in_grids(8, 8), True),
+        ("names", shared(24), False), ("grids", in_grids(5, 5, 3), None), ("grids", in_grids(5, 5), True),
+        ("grids", in_grids(5, 6), None), ("grids", in_grids(5, 15), None), ("grids", in_grids(5, 16), False),
         ("products", (rank(kernels=gemms(7)), rank(kernels=gemms(7))), None),
         ("products", (rank(kernels=gemms(8)), rank(kernels=gemms(8))), True),
         ("products", (rank(kernels=gemms(100)), rank(kernels=gemms(100, TF))), True),
