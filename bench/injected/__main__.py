@@ -1,4 +1,4 @@
-"""python -m bench.injected --out FOLDER: write pairs with their truth."""
+"""python -m bench.injected --out FOLDER: write pairs with their truth; --score: judge them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from zlib import crc32
 from bench.injected.handicaps import KINDS
 from bench.injected.read import recordings
 from bench.injected.scene import Unfit
+from bench.injected.score import score, table
 from bench.injected.truth import HARMLESS, Base, base_of, is_identity, write_harmless, write_pair
 
 FOLDERS: Final = ("real", "added", "added-4")
@@ -29,8 +30,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--kind", action="append", choices=[*KINDS, *HARMLESS], help="else all")
+    parser.add_argument("--score", action="store_true", help="ask the product about the pairs that are there")
     options = parser.parse_args(words)
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.score:
+        sys.stdout.write(table(score(options.out, options.kind or ())))
+        return
     folders = options.recordings or _given(parser)
     pairs: list[dict[str, Any]] = []
     for path, recording, steps in recordings(folders):

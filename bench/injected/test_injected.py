@@ -12,6 +12,7 @@ from bench.injected.graph import end
 from bench.injected.handicaps import KINDS
 from bench.injected.read import load, read, steps_of
 from bench.injected.scene import Scene, Unfit
+from bench.injected.score import can_be_decided, table
 from bench.injected.truth import (
     HARMLESS,
     Base,
@@ -168,3 +169,22 @@ def test_harmless_edits_leave_the_steps(kind: str, tmp_path: Path) -> None:
 def test_steps_are_told_by_ends_of_the_optimizer_where_no_step_is_named() -> None:
     base = Made(kernel=50, step="Optimizer.step").base()
     assert (base.steps.by, len(base.steps.rows)) == ("Optimizer.step", STEPS)
+
+
+def test_a_change_is_clear_by_its_steps() -> None:
+    assert can_be_decided({"base_steps": [100, 101, 99, 100], "new_steps": [110, 111, 109, 110]})
+    assert not can_be_decided({"base_steps": [100, 120, 80, 100], "new_steps": [110, 130, 90, 110]})
+    assert not can_be_decided({"base_steps": [100, 100, 100], "new_steps": [110, 110, 110]})
+
+
+def test_the_table_has_a_row_a_kind() -> None:
+    right = {"can": True, "decided": True, "wrong": False, "size": True, "first_row": True}
+    said = table(
+        [
+            right | {"kind": "sync", "first_suspect": False, "cost": None},
+            {"kind": "sync", "verdict": "refused"},
+            {"kind": "ids", "alarm": False},
+        ]
+    )
+    assert "| sync | 2 | 1 | 1 of 1 | 0 | 1 of 1 | 1 of 1 | 0 of 1 | 0 of 0 |" in said
+    assert "| ids | 1 | | false alarms: 0 |" in said
