@@ -114,7 +114,8 @@ def own_compute(result: Result) -> Own | None:
     that is no product of matrices, outside of training. No change is known for these. None where
     compute is the wall, or a wall costs more.
     """
-    if not result.ranks or those(open_walls(result), id="communication"):
+    may_communicate = those(open_walls(result), id="communication") and not nothing_judged(result)
+    if may_communicate or not result.ranks:
         return None
     costs = [known(wall.cost_frac) or 0.0 for wall in those(result.walls, outcome="finding")]
     rank = telling_rank(result)
@@ -254,8 +255,11 @@ def find_out(result: Result) -> Iterator[Step]:
             yield _look(how, result, f"targets {percent(part.frac)}")
         if wall:
             yield _look(wall, result)
-    if not judged and not result.verdict.startup_ns and before_work(result):
-        yield _look("before_work", result)
+    if not judged and not result.verdict.startup_ns:
+        if own := own_compute(result):
+            yield _look_inside(result, own)
+        if before_work(result):
+            yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
     for open_wall in open_walls(result):
