@@ -253,4 +253,4 @@ def _base_and_new(
     from diagnoser.running.comparison import named
 
     with named("base"):
-        return baseline_document(baseline, None), first
+        return baseline_document(baseline), first

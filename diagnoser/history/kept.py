@@ -47,12 +47,12 @@ def document_of(path: Path, asked: Analysis) -> Document:
 _NAME: Final = compiled(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
-def baseline_document(name: str, store: Path | None = None) -> Document:
-    """The document that a baseline stands for, from the file given or the usual one.
+def baseline_document(name: str) -> Document:
+    """The document that a baseline of the usual history stands for.
 
     Raises `UsageError` with the names there are, `InputError` for a file that is no history.
     """
-    history = Store(history_file(store))
+    history = Store(history_file(None))
     return history.document(baseline_row(history, name).id)
 
 

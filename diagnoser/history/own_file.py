@@ -27,6 +27,24 @@ _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 _WRITE_VERSION_AT: Final = 18
 _ROLLBACK: Final = b"\1\1"
 _TYPES: Final = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
+_TEXTS: Final = (
+    "added_at",
+    "name",
+    "tag",
+    "digest",
+    "tool_version",
+    "schema_version",
+    "gpu",
+    "wall",
+)
+TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+    "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int}
+    | {"host": str, "path": str, "document": bytes},
+    "baselines": {"name": str, "result": int, "set_at": str},
+}
+"""Columns by table, the key first; `document` is JSON under zlib."""
+UNIQUE: Final = ("results", "digest")
+"""A table and its column that has no value twice."""
 
 
 def why_not_read(path: Path) -> str | None:
@@ -75,18 +93,14 @@ def make_private(path: Path) -> None:
         os.close(file)
 
 
-def is_of_tables(
-    schema: Schema, tables: Mapping[str, Mapping[str, type]], unique: tuple[str, str]
-) -> bool:
-    """Whether a schema has these tables, the index of one column, and nothing else: no trigger, no
+def is_ours(schema: Schema) -> bool:
+    """Whether a schema has our tables, the index of one column, and nothing else: no trigger, no
     view.
-
-    `tables`: columns by table, the key first; `unique`: table and column.
     """
-    table, column = unique
+    table, column = UNIQUE
     index = f"idx_{table}_{column}"
     wanted: set[tuple[str, str, str, str | None]] = set()
-    for name, columns in tables.items():
+    for name, columns in TABLES.items():
         first, *others = (f"{field} {_TYPES[kind]}" for field, kind in columns.items())
         created = f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})"
         wanted.add(("table", name, name, _plain(created)))

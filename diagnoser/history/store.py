@@ -22,7 +22,9 @@ from msgspec import DecodeError, convert
 
 from diagnoser.history.own_file import (
     JOURNAL,
-    is_of_tables,
+    TABLES,
+    UNIQUE,
+    is_ours,
     make_private,
     why_not_opened,
     why_not_read,
@@ -49,23 +51,6 @@ _APPLICATION_ID_AT: Final = 68  # https://www.sqlite.org/fileformat.html, the da
 
 LAYOUT: Final = 1
 """Raised when the tables change; a file has its own in `user_version`."""
-_TEXTS: Final = (
-    "added_at",
-    "name",
-    "tag",
-    "digest",
-    "tool_version",
-    "schema_version",
-    "gpu",
-    "wall",
-)
-_TABLES: Final[Mapping[str, Mapping[str, type]]] = {
-    "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int}
-    | {"host": str, "path": str, "document": bytes},
-    "baselines": {"name": str, "result": int, "set_at": str},
-}
-"""Columns by table, the key first; `document` is JSON under zlib."""
-_UNIQUE: Final = ("results", "digest")
 
 LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has about 20 MB")
 _WAIT_S: Final = 60
@@ -217,9 +202,9 @@ class Store:
             database.execute("PRAGMA cache_spill = OFF")  # nothing is written before all of it is
             database.execute("BEGIN IMMEDIATE")
             if self._layout(database) != LAYOUT:
-                for name, columns in _TABLES.items():
+                for name, columns in TABLES.items():
                     database.table(name).create(dict(columns), pk=next(iter(columns)))
-                table, column = _UNIQUE
+                table, column = UNIQUE
                 database.table(table).create_index([column], unique=True)
                 database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 database.execute(f"PRAGMA user_version = {LAYOUT}")
@@ -273,7 +258,7 @@ class Store:
                 "another --store FILE."
             )
         schema = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-        if schema and not is_of_tables(schema, _TABLES, _UNIQUE):
+        if schema and not is_ours(schema):
             raise NotAHistory(
                 f"the history {self.path} holds more than moe-diag puts there, such as a trigger "
                 "or a view, which would be run. It is left as it is; give another --store FILE."

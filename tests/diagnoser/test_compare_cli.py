@@ -148,14 +148,14 @@ def test_a_baseline_of_the_history_is_the_base(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = result_of_run(tmp_path / "before.sqlite")
-    asked: list[object] = []
+    asked: list[str] = []
 
-    def baseline_document(name: str, store: Path | None) -> Json:
-        asked.append((name, store))
+    def baseline_document(name: str) -> Json:
+        asked.append(name)
         return document
 
     monkeypatch.setattr("diagnoser.history.kept.baseline_document", baseline_document)
     new = run_of(tmp_path / "after.sqlite")
     found = compared(capsys, new, "--baseline", "main")
-    assert asked == [("main", None)]
+    assert asked == ["main"]
     assert (found["base"]["name"], found["new"]["name"]) == ("before.sqlite", "after.sqlite")
