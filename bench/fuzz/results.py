@@ -68,7 +68,7 @@ def written(rng: Random, document: Any) -> tuple[str, bytes]:
 
 def check(path: Path, deep: bool) -> None:
     """It is read; the whole way it is rendered, where `report` names what it lacks, and compared."""
-    saved = saved_result(path)
+    saved = saved_result(path, redact=True)
     if deep:
         for form in ("text", "markdown", "json"):
             with suppress(*_DAMAGE):

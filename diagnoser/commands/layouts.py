@@ -41,7 +41,7 @@ def plan(
     results = plan_results(ResultKind.LAYOUTS, want, [Path(model)])
     with progress_display() as progress:
         layouts = diagnoser.plan(model, **asked.keywords, progress=progress)
-    write_results(layouts.result, results, want)
+    write_results(layouts.result, results)
     if not layouts.result.layouts:
         say("no layout fits (exit code 1)")
         return Exit.NO

@@ -45,7 +45,7 @@ def report(result: Path, wanted: partial[Output], redact: bool = True) -> int:
     want, saved = wanted(), saved_result(result, redact)
     plan = plan_results(kind_of(saved), want, [result])
     try:
-        write_results(saved, plan, want)
+        write_results(saved, plan)
     except _DAMAGE as error:
         lacks = f"it does not hold what this format shows ({type(error).__name__})"
         raise NotAResult(f"{result}: {lacks}. Make the result again") from error
@@ -82,7 +82,7 @@ def merge(
     want, inputs = wanted(), [*(summaries or ()), *witness]
     plan = plan_results(ResultKind.RUN, want, inputs or [Path("run")])
     run = merge_summaries(summaries or (), witness)
-    write_results(run.result, plan, want)
+    write_results(run.result, plan)
     say_skipped(run.skipped)
 
 

@@ -74,7 +74,7 @@ def analyze(
         diagnosis = diagnoser.analyze(traces, **asked.keywords, progress=progress)
     if summary:
         keep_summaries(summary, diagnosis.summaries, want.force_overwrite)
-    write_results(diagnosis.result, plan, want)
+    write_results(diagnosis.result, plan)
     say_skipped(diagnosis.skipped)
     return Exit.DONE
 
@@ -111,7 +111,7 @@ def demo(
         diagnosis = diagnose(
             Analysis(path, about=about), command_line("demo", [Path(scenario)], {})
         )
-    write_results(diagnosis.result, plan, want)
+    write_results(diagnosis.result, plan)
     return Exit.DONE
 
 
@@ -144,7 +144,7 @@ def check_config(
     plan = plan_results(ResultKind.CONFIGURATION, want, [config], beside)
     with progress_display() as progress:
         diagnosis = diagnoser.check_config(config, **asked.keywords, progress=progress)
-    write_results(diagnosis.result, plan, want)
+    write_results(diagnosis.result, plan)
     configuration = diagnosis.result.configuration
     if configuration and configuration.legal is False:
         return Exit.NO
@@ -201,7 +201,7 @@ def compare(
     plan = plan_results(ResultKind.COMPARISON, want, [result_base(after), *second.files()], beside)
     with progress_display() as progress:
         result = compare_sides(asked, baseline, progress)
-    write_results(result.result, plan, want)
+    write_results(result.result, plan)
     return _ended(result, asked.gate)
 
 
@@ -212,7 +212,7 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
     plan = plan_results(ResultKind.FILES, want, [*filter(None, given)])
     with progress_display() as progress:
         result = compare_files(replace(asked, progress=progress))
-    write_results(result.result, plan, want)
+    write_results(result.result, plan)
     return _ended(result, asked.gate)
 
 

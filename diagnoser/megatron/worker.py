@@ -87,7 +87,11 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
         except Exception as error:
             return raised(error)
 
-    assumed, lacking = _packages(request)
+    # what the run is known to have, and what else this host may lack of it
+    assumed = FLEX_PACKAGES if request.flex_package else ()
+    told = () if request.te_version else (TRANSFORMER_ENGINE,)
+    every = (*FLEX_PACKAGES, PYTORCH, PACKAGES, *told)
+    lacking = tuple(package for package in every if package not in assumed)
     first = tried(assumed)
     if not isinstance(first, Raised):
         return accepted(request, tier, library.version, first)
@@ -101,18 +105,6 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
         if not isinstance(tried((*assumed, *others)), Raised):
             lacking = others
     return needs(request, tier, library.version, lacking)
-
-
-def _packages(request: Request) -> tuple[Texts, Texts]:
-    """What the run is known to have, and what else this host may lack of it."""
-    known = FLEX_PACKAGES if request.flex_package else ()
-    others = (
-        *FLEX_PACKAGES,
-        PYTORCH,
-        PACKAGES,
-        *(() if request.te_version else (TRANSFORMER_ENGINE,)),
-    )
-    return known, tuple(package for package in others if package not in known)
 
 
 def _failed(request: Request, tier: Tier, version: str, by: Raised) -> Answer:

@@ -56,16 +56,17 @@ class _Display:
         if now - self._started < _PATIENCE_S:
             return
         read, took_s = (rows or 0) - self._rows_before, now - self._since
+        total = None if fraction is None else 1.0
         with suppress(OSError):  # the terminal went away
             bars = self._bars = self._bars or self._begun()
             task = bars.tasks[0]
             if fraction is None or fraction < task.completed:
                 bars.reset(task.id)
-                task.total = None if fraction is None else 1.0  # rich takes None for no change
+                task.total = total  # rich takes None for no change
             bars.update(
                 task.id,
                 description=doing,
-                total=None if fraction is None else 1.0,
+                total=total,
                 completed=fraction or 0.0,
                 rate=f"{read / took_s:,.0f} rows/s" if read > 0 and took_s > 0 else "",
             )

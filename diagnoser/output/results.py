@@ -107,9 +107,9 @@ class Output:
 
 @frozen
 class OutputPlan:
-    """Where every result goes; nothing is in the way."""
+    """Where every result goes, as `output` asks; nothing is in the way."""
 
-    kind: ResultKind
+    output: Output
     targets: Sequence[Target]
     ticket: Ticket | None
 
@@ -133,7 +133,7 @@ def plan_results(
     ending = words_of("ending").get(kind, "_moe-diag")
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
     if output.ticket is None:
-        return OutputPlan(kind, targets, None)
+        return OutputPlan(output, targets, None)
     if kind in (ResultKind.CONFIGURATION, ResultKind.FILES, ResultKind.LAYOUTS, ResultKind.RUN):
         raise UsageError(
             "a ticket is of a trace or of two. Give what moe-diag analyze or compare made."
@@ -142,13 +142,13 @@ def plan_results(
 
     base = base_name(runs[0]) + (ending if kind is ResultKind.COMPARISON else "")
     return OutputPlan(
-        kind, targets, plan_ticket(output.ticket, base, output.page, output.force_overwrite)
+        output, targets, plan_ticket(output.ticket, base, output.page, output.force_overwrite)
     )
 
 
-def write_results(result: Whole, plan: OutputPlan, output: Output) -> None:
+def write_results(result: Whole, plan: OutputPlan) -> None:
     """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
-    head = _head(output, result.redacted)
+    output, head = plan.output, _head(plan.output, result.redacted)
     if (ticket := plan.ticket) is not None:
         from diagnoser.output.ticket import write_ticket
         from heuristics.result.result import Merged
@@ -163,8 +163,11 @@ def write_results(result: Whole, plan: OutputPlan, output: Output) -> None:
     detail = Detail.FULL if output.full else Detail.FIRST
     for target in plan.targets:
         view = replace(screen() if target.path is None else View(), keys=output.keys)
-        written = FORMATS[target.form].write(result, Asked(detail, view, output.brief, head))
-        write(target, written, output.force_overwrite)
+        write(
+            target,
+            FORMATS[target.form].write(result, Asked(detail, view, output.brief, head)),
+            output.force_overwrite,
+        )
         if output.open and target.form == "html" and target.path is not None:
             import webbrowser
 
@@ -217,7 +220,7 @@ def _head(output: Output, redact: bool) -> Head:
     return Head(title, tuple(note))
 
 
-def saved_result(path: Path, redact: bool = True) -> Whole:
+def saved_result(path: Path, redact: bool) -> Whole:
     """An earlier result.
 
     Raises `TraceNotFound` for what cannot be read, `NotAResult` for what is no result of ours or of

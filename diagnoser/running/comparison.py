@@ -157,7 +157,7 @@ def compare_sides(
         redacted=request.redact,
         command=made_again("compare", files[bool(baseline) : 2], request, beside),
     )
-    return ComparisonResult(with_whole_names(result, request.redact, given))
+    return ComparisonResult(with_whole_names(result, given))
 
 
 def read_sides(request: Comparison, progress: Progress = silent) -> tuple[Result, ...]:

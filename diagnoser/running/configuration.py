@@ -165,4 +165,4 @@ def check_config(request: Check, ask: Ask | None = None) -> Diagnosis:
         command=made_again("check-config", [config], request),
         memory_snapshot=memory,
     )
-    return Diagnosis(with_whole_names(result, request.redact, [config, path_of(request.log)]))
+    return Diagnosis(with_whole_names(result, [config, path_of(request.log)]))

@@ -125,7 +125,7 @@ def compare_files(request: FilesComparison) -> FilesResult:
         command=made_again("compare", [] if alone else files, request, alone),
     )
     logs = path_of(request.base_log), path_of(request.new_log)
-    return FilesResult(with_whole_names(result, request.redact, [*configs, *logs]))
+    return FilesResult(with_whole_names(result, [*configs, *logs]))
 
 
 def _side(name: str, request: FilesComparison, given: Given) -> FileSide:

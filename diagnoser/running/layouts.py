@@ -82,7 +82,7 @@ def plan_layouts(request: LayoutPlan) -> LayoutsResult:
         active_count=weight.active,
         unknown=(*filter(None, (caveat,)), *layouts.unknown),
     )
-    return LayoutsResult(with_whole_names(result, request.redact, files))
+    return LayoutsResult(with_whole_names(result, files))
 
 
 def _model(request: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, Texts]:

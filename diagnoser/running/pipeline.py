@@ -115,7 +115,7 @@ def diagnose(request: Analysis, command: str | None = None) -> Diagnosis:
         memory_snapshot=snapshot,
     )
     skipped += witnessed.skipped
-    result = with_whole_names(result, request.redact, [*paths, config, path_of(request.log)])
+    result = with_whole_names(result, [*paths, config, path_of(request.log)])
     return Diagnosis(
         result, skipped, tuple(zip(sources, each(ranks_found, "summary"), strict=True))
     )

@@ -188,10 +188,8 @@ def _is_of(rank: RankTimeline, row: MapRow) -> bool:
     return row.process in (None, rank.process) and row.device in (None, rank.device)
 
 
-def identified(identity: Identity, row: MapRow | None) -> Identity:
+def identified(identity: Identity, row: MapRow) -> Identity:
     """Who a rank is, by its recording and then by the map. A host has a clock of its own."""
-    if row is None:
-        return identity
     return replace(
         identity,
         rank=row.rank if identity.rank is None else identity.rank,
@@ -201,10 +199,8 @@ def identified(identity: Identity, row: MapRow | None) -> Identity:
     )
 
 
-def contradictions(identity: Identity, row: MapRow | None) -> list[str]:
+def contradictions(identity: Identity, row: MapRow) -> list[str]:
     """What a recording says otherwise than the map; the map's number is then not used."""
-    if row is None:
-        return []
     pairs = (("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size))
     differences = []
     for what, recorded, given in pairs:

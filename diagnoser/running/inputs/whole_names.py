@@ -17,7 +17,7 @@ from traces.texts import TextKind
 R = TypeVar("R", bound=Struct)
 
 
-def with_whole_names(result: R, redact: bool, files: Iterable[Path | None]) -> R:
+def with_whole_names(result: R, files: Iterable[Path | None]) -> R:
     """A result that is not redacted with the base names of its files whole, wherever it has them.
 
     Where two files are told alike, their paths alone tell them apart.
@@ -26,7 +26,7 @@ def with_whole_names(result: R, redact: bool, files: Iterable[Path | None]) -> R
     whole = {shown: path_words(Path(path.name), redact=False) for path, shown in told_as.items()}
     count = Counter(whole.values())
     names = {shown: name for shown, name in whole.items() if shown != name and count[name] == 1}
-    if redact or not names:
+    if result.redacted or not names:  # type: ignore[attr-defined]  # of whole results
         return result
 
     def named(kind: TextKind, text: Any) -> Any:

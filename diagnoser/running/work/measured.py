@@ -249,12 +249,12 @@ def _measured(
         except EmptySelection as error:
             missed.append((rank.process, rank.device, EmptySelection(str(error))))  # holds no frame
             continue
-        row, recorded = row_of(task.rows, rank), own.summary.identity
-        warnings += contradictions(recorded, row)
-        identity = identified(recorded, row)
-        done.append(
-            replace(own, rank=identity.rank, summary=replace(own.summary, identity=identity))
-        )
+        if (row := row_of(task.rows, rank)) is not None:
+            recorded = own.summary.identity
+            warnings += contradictions(recorded, row)
+            identity = identified(recorded, row)
+            own = replace(own, rank=identity.rank, summary=replace(own.summary, identity=identity))
+        done.append(own)
     return tuple(done), tuple(missed), tuple(warnings)
 
 
