@@ -21,14 +21,15 @@ State = Literal["violated", "differs", "unknown", "met", "not_applicable"]
 OPEN: Final[tuple[State, ...]] = ("violated", "differs")
 """States of rules that the run does not follow."""
 _INPUTS: Final = 4
+_RULES: Final = 3
 
 
-def workflow_lines(result: Result, shown: int) -> Blocks:
+def workflow_lines(result: Result) -> Blocks:
     rules = _rules(result)
     open_ = [*chain.from_iterable(rules[state] for state in OPEN)]
-    more_rules = beyond(len(open_), shown, "{} more of these: --full")
+    more_rules = beyond(len(open_), _RULES, "{} more of these: --full")
     yield from _counts(result, rules)
-    yield from items("", (*map(step_words, open_[:shown]), more_rules))
+    yield from items("", (*map(step_words, open_[:_RULES]), more_rules))
 
 
 Rules = Mapping[State, list[WorkflowStep]]

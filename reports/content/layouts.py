@@ -38,7 +38,6 @@ _FEW: Final = 3
 """Of what is assumed and not known there."""
 _OWN: Final = " (the configuration's own)"
 _NUMBERS: Final = (1, 2, 3, 4, 5, 6, 9)
-_TONES: Final = {"room": Tone.PLAIN, "tight": Tone.PLAIN, "none": Tone.BAD}
 
 
 def page(plan: Layouts, detail: Detail) -> Page:
@@ -146,7 +145,8 @@ def _row(layout: PlannedLayout) -> BlockRow:
     sizes = (layout.tp, layout.cp, layout.pp, layout.vpp or "-", layout.ep, layout.micro_batch)
     name = f"{layout.place}{when(layout.own, ' yours')}"
     cells = (name, *map(str, sizes), recompute, layout.dispatcher, memory_text)
-    return row(cells, _NUMBERS, _TONES[layout.room], f"layout-{layout.place}")
+    tone = {"none": Tone.BAD}.get(layout.room, Tone.PLAIN)
+    return row(cells, _NUMBERS, tone, f"layout-{layout.place}")
 
 
 def _memory_words(memory: MemoryEstimate) -> str:

@@ -18,12 +18,13 @@ from reports.content.analysis.hang import hang_lines, witness_part
 from reports.content.analysis.headline import facts, headline, title
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.moe import communication, moe
-from reports.content.analysis.plan import MOST, plan, whole_plan
+from reports.content.analysis.plan import plan, whole_plan
 from reports.content.analysis.rates import rates
 from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import budget, lost_time, outside, step_blocks
 from reports.content.analysis.times import telling_rank
+from reports.content.analysis.unproven import STEPS
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Blocks, Code, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
@@ -87,7 +88,7 @@ RANKS: Final = 8
 
 
 def page(result: Result, detail: Detail, rows: int = SCREEN) -> Page:
-    rank, what_to_do = telling_rank(result), plan(result, MOST + max(0, rows - SCREEN) // _STEP)
+    rank, what_to_do = telling_rank(result), plan(result, STEPS + max(0, rows - SCREEN) // _STEP)
     if detail is Detail.FULL and (left := what_to_do.left_out):
         together = words(what_to_do.together, f" {left} more at the end: The whole plan.")
         what_to_do = replace(what_to_do, together=together, left_out=0)

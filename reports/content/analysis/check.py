@@ -34,7 +34,6 @@ from reports.rows import each, known_of, those
 from traces.missing import Missing, known
 from traces.spelling import percent
 
-_RULES: Final = 3
 _STEPS: Final = 1
 _MORE: Final = "--full: every rule and its reason, settings, memory by part"
 
@@ -66,7 +65,7 @@ def page(result: Result, detail: Detail) -> Page:
         return Page(title, facts, tuple(blocks), detail)
     for lines in (conditions, incident_items, defect_items, _judged):
         blocks += lines(result, detail)
-    blocks += (*number_lines(result), *workflow_lines(result, _RULES), *choice_line(result))
+    blocks += (*number_lines(result), *workflow_lines(result), *choice_line(result))
     if result.judged is not True:
         analyze_line = "moe-diag analyze TRACE --config FILE"
         blocks.append(Command("Nothing was measured. With a trace:", analyze_line))

@@ -116,7 +116,7 @@ def _compared(witness: Witness) -> str:
     return f"{arrives}, and the others wait {in_ms(caused)} for it"
 
 
-_MOST: Final = 64
+ROWS: Final = 64
 """Ranks that a table shows; the rest are in the JSON document."""
 
 
@@ -125,7 +125,7 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
     witness = result.witness
     if not witness or not witness.ranks:
         return
-    worst = sorted(witness.ranks, key=lambda rank: (-(rank.caused_ns or 0), rank.rank))[:_MOST]
+    worst = sorted(witness.ranks, key=lambda rank: (-(rank.caused_ns or 0), rank.rank))[:ROWS]
     rows = []
     for witnessed in sorted(worst, key=lambda rank: rank.rank):
         profiled = "yes" if witnessed.profiled else "no"

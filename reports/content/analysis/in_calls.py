@@ -15,7 +15,7 @@ from traces.sections.addresses import Address, HostCall
 from traces.spelling import percent
 
 
-def called_step(result: Result, acts: str, *, of_copies: bool = False) -> Step | None:
+def called_step(result: Result, acts: str, *, of_copies: bool) -> Step | None:
     """For the kind of call under which the GPU waits for the host for longest, or `of_copies` the
     host for the GPU; None where none takes a tenth of the windows, and copies are not mostly of
     pageable memory.

@@ -11,7 +11,14 @@ from heuristics.result.judged import Fix, Knobs, Precondition
 from heuristics.result.result import Result, late_rank
 from reports.content.analysis.alike import evidence, led, others
 from reports.content.analysis.late import leading
-from reports.content.analysis.unproven import find_out, open_walls, own_compute, unused, with_finds
+from reports.content.analysis.unproven import (
+    STEPS,
+    find_out,
+    open_walls,
+    own_compute,
+    unused,
+    with_finds,
+)
 from reports.content.blocks import (
     Block,
     Code,
@@ -47,7 +54,6 @@ from traces.settings.knobs import by_harness
 from traces.settings.spelling import harness_line
 from traces.spelling import counted, percent, saving
 
-MOST: Final = 3
 _BRIDGE: Final = ("megatron_bridge", "bridge_harness", "environment", "megatron_lm", "pytorch")
 _SCRIPTS: Final = ("bridge_harness", "environment", "megatron_bridge", "megatron_lm", "pytorch")
 _PYTORCH: Final = ("pytorch", "environment", "megatron_lm", "megatron_bridge", "bridge_harness")
@@ -63,7 +69,7 @@ _BREAKING: Final = {
 nothing."""
 
 
-def plan(result: Result, most: int | None = MOST) -> Plan:
+def plan(result: Result, most: int | None = STEPS) -> Plan:
     fixes, errors = result.fixes or result.levers, list[Step]()
     for defect in first_errors(result):
         what = words(f"Correct the configuration: {defect.what}")
@@ -76,7 +82,7 @@ def plan(result: Result, most: int | None = MOST) -> Plan:
         step = step_of(result, fix, beside=beside.get(fix.id, ()))
         if most is None or fix.id in beside:
             fix_steps.append(replace(step, saves=leaders.get(fix.id, step.saves)))
-    steps = [*errors, *with_finds(result, fix_steps, MOST)]
+    steps = [*errors, *with_finds(result, fix_steps)]
     if not steps:
         findings = tuple(find_out(result))
         return Plan("DO THIS" if findings else "WHAT TO DO", findings, words(_why_none(result)))

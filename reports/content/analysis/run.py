@@ -10,7 +10,7 @@ from typing import Final
 
 from heuristics.result.result import Merged, Result
 from reports.content.analysis.called import name_of_rank, short_name
-from reports.content.analysis.hang import hang_lines, hang_words, witness_lines, witness_part
+from reports.content.analysis.hang import ROWS, hang_lines, hang_words, witness_lines, witness_part
 from reports.content.analysis.inside import experts, routing_notes, stages, traffic
 from reports.content.analysis.late import NAMED, Names, costs_words, first_of, late_words, why_words
 from reports.content.analysis.walls import alike
@@ -57,8 +57,6 @@ _PAIR: Final = 2
 _ALL: Final = 0.995
 """Of the communication time, in groups of which every rank was recorded: they name no rank beyond
 these."""
-_ROWS: Final = 64
-"""Ranks that a table shows; the rest are in the JSON document."""
 
 
 def run_lines(result: Result) -> Iterator[Sentence]:
@@ -182,7 +180,7 @@ def late_places(run: Run) -> tuple[int, ...]:
     return ()
 
 
-def shown_ranks(run: Run, most: int = _ROWS) -> list[RankInRun]:
+def shown_ranks(run: Run, most: int = ROWS) -> list[RankInRun]:
     """The ranks that a table or a map shows: all, or of many those that others waited for the
     most.
     """
@@ -249,7 +247,7 @@ def _notes(run: Run, names: Names) -> Iterator[Words]:
     late = run.late
     if late and late.by_step:
         by_step = [
-            words("none") if place is None else names.full(place) for place in late.by_step[:_ROWS]
+            words("none") if place is None else names.full(place) for place in late.by_step[:ROWS]
         ]
         yield words("Late in each step, in order: ", joined(by_step), ".")
 

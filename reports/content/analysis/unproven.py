@@ -228,6 +228,8 @@ def _waits_for_unrecorded(result: Result) -> bool:
     return unrecorded_ns > MOST.value * idle_ns
 
 
+STEPS: Final = 3
+"""Steps of a plan on a first screen."""
 _PAUSES: Final = ("long_python_pauses", "os_wait")
 """Kinds of the host's cost that name no cause."""
 
@@ -245,20 +247,17 @@ def find_out(result: Result) -> Iterator[Step]:
     elif wall == "communication" and (late := late_rank(result)):
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
-    elif judged:
+    elif judged or not result.verdict.startup_ns:
         if own := own_compute(result):
             yield _look_inside(result, own)
-        if part is not None and part.bucket in words_of("look_of_part"):
+        if judged and part is not None and part.bucket in words_of("look_of_part"):
             how = words_of("look_of_part")[part.bucket]
             if part.bucket == "idle" and _waits_for_unrecorded(result):
                 how = "unrecorded"
             yield _look(how, result, f"targets {percent(part.frac)}")
         if wall:
             yield _look(wall, result)
-    if not judged and not result.verdict.startup_ns:
-        if own := own_compute(result):
-            yield _look_inside(result, own)
-        if before_work(result):
+        if not judged and before_work(result):
             yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
@@ -284,7 +283,7 @@ def _kind(result: Result) -> str | None:
     return next(iter(each(result.traces, "kind")), None)
 
 
-def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
+def with_finds(result: Result, steps: list[Step]) -> list[Step]:
     """Beside changes, how to find what no change is for, before what acts on less.
 
     A part of time that no wall explains; a wall that no change is planned for; long pauses of a
@@ -297,7 +296,7 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
     if (share := _launches_nothing_frac(result)) >= WALL.value:
         steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
     if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
-        steps = _placed(result, steps, most, words_of("look_of_part")[part.bucket], part.frac)
+        steps = _placed(result, steps, words_of("look_of_part")[part.bucket], part.frac)
     if own := own_compute(result):
         steps = [_look_inside(result, own), *steps]
     planned = {*each(result.fixes, "wall")}
@@ -308,9 +307,9 @@ def with_finds(result: Result, steps: list[Step], most: int) -> list[Step]:
         if wall.id == "communication" and late_rank(result):
             continue  # who the others wait for is told
         if wall.id not in planned:
-            steps = _placed(result, steps, most, wall.id, cost)
+            steps = _placed(result, steps, wall.id, cost)
         elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
-            steps = _placed(result, steps, most, "long_pauses", share)
+            steps = _placed(result, steps, "long_pauses", share)
     return steps
 
 
@@ -352,9 +351,9 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
     return 0.0
 
 
-def _placed(result: Result, steps: list[Step], most: int, how: str, frac: float) -> list[Step]:
+def _placed(result: Result, steps: list[Step], how: str, frac: float) -> list[Step]:
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
-    place = min(most - 1, len([*before]))
+    place = min(STEPS - 1, len([*before]))
     return [*steps[:place], _look(how, result, f"targets {percent(frac)}"), *steps[place:]]
 
 
@@ -365,9 +364,8 @@ def _look(how: str, result: Result, acts: str = "") -> Step:
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
-    of_copies = how == "exposed_copy"
     named = missing == "stacks" and how != "before_work"
-    if named and (called := called_step(result, acts, of_copies=of_copies)):
+    if named and (called := called_step(result, acts, of_copies=how == "exposed_copy")):
         return called
     if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
         missing = "recorded_stacks"

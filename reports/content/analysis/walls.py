@@ -75,7 +75,7 @@ _SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
     "host_overhead": ("The CPU is late for", "the late kernels wait for other work as well"),
 }
 """Walls that the bar shows: what it says of each, and why its absence may save less."""
-_BOUND: Final[Mapping[str, str]] = {
+_BOUND: Final = {
     "host_overhead": " (launch-bound)",
     "compute": " (compute-bound)",
 }
@@ -240,7 +240,7 @@ def _lengths(result: Result) -> list[float]:
 
 
 def _differ(result: Result) -> bool:
-    return len(result.ranks) > 1 and _lengths(result)[-1] > (1 + _APART) * _lengths(result)[0]
+    return _lengths(result)[-1] > (1 + _APART) * _lengths(result)[0]
 
 
 def evidence(result: Result) -> Part:

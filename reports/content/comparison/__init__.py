@@ -50,7 +50,7 @@ def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
         head, under = files.title(compared), files.facts(compared)
         found_blocks = files.found(compared, everything)
         behind, shown = files.details(compared), "difference and measurement"
-    limited = list(limits(compared, everything))
+    limited = limits(compared, everything)
     blocks: list[Block] = [headline(compared)]
     if compared.verdict == "not_comparable":
         blocks += [*limited, *found_blocks]
@@ -58,7 +58,7 @@ def page(compared: Compared | ComparedFiles, detail: Detail) -> Page:
         blocks += [*found_blocks, *limited]
     blocks += closing(compared)
     if everything:
-        return Page(head, under, (*blocks, *behind), detail, "")
+        return Page(head, under, (*blocks, *behind), detail)
     return Page(head, under, tuple(blocks), detail, f"--full: every {shown} | page: -o out.html")
 
 

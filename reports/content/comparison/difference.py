@@ -14,8 +14,6 @@ from heuristics.result.compared import (
     TwoRuns,
     exit_of,
 )
-from heuristics.result.exits import Exit
-from heuristics.result.gate import Gate
 from reports.content.analysis.times import beside_mean
 from reports.content.blocks import (
     Blocks,
@@ -77,15 +75,12 @@ def facts(compared: Compared) -> Words:
         both(_steps(base), _steps(new)),
     ]
     means = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
-    return words("; ".join((*of, f"{means}{_medians(base, new)}")))
-
-
-def _medians(base: Side, new: Side) -> str:
-    """The medians of both, where one of them is another length than the mean."""
+    # the medians of both, where one of them is another length than the mean
     base_ns = base.steps.median_ns or base.step_ns
     new_ns = new.steps.median_ns or new.step_ns
     apart = beside_mean(base.step_ns, base_ns) or beside_mean(new.step_ns, new_ns)
-    return when(apart, f", median {milliseconds(base_ns)} -> {milliseconds(new_ns)}")
+    medians = when(apart, f", median {milliseconds(base_ns)} -> {milliseconds(new_ns)}")
+    return words("; ".join((*of, means + medians)))
 
 
 def longest_ns(compared: Compared) -> int:
@@ -208,17 +203,14 @@ def _under(compared: TwoRuns) -> Iterator[str]:
                 f"explain that."
             )
     if gate := compared.gate:
-        yield _gate(gate, exit_of(compared.verdict, gate))
-
-
-def _gate(gate: Gate, code: Exit) -> str:
-    """The answer of the gate; its exit code stands beside it where it is no plain pass."""
-    ends = "" if gate.state == "passed" else f" (exit code {code})"
-    lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
-    return (
-        f"Gate of {chosen(gate.limit_frac)} {words_of('gate')[gate.state]}{lets}{ends}: "
-        f"{sentence(gate.because)}"
-    )
+        # its exit code stands beside its answer where that is no plain pass
+        code = exit_of(compared.verdict, gate)
+        ends = when(gate.state != "passed", f" (exit code {code})")
+        lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
+        yield (
+            f"Gate of {chosen(gate.limit_frac)} {words_of('gate')[gate.state]}{lets}{ends}: "
+            f"{sentence(gate.because)}"
+        )
 
 
 NOISE: Final = "noise"

@@ -1,11 +1,11 @@
 """Ranks put together on one sheet: the sentence, a map with a column a rank, what it rests on."""
 
+from functools import partial
 from typing import Final
 
 from heuristics.result.result import Merged
-from reports.content.analysis.run import merged_name, page
+from reports.content.analysis.run import merged_text, page
 from reports.content.blocks import Hue, Part
-from reports.content.names import plain
 from reports.content.page import PLAIN, Head
 from reports.write.figures.canvas import BODY, SMALL, Area
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
@@ -22,7 +22,7 @@ _TITLE, _ROW, _GAP, _TICKS, _FOOT = 0.3, 0.26, 0.06, 0.3, 0.3
 def draw_run(area: Area, merged: Merged, head: Head = PLAIN) -> None:
     shown = head.over(page(merged))
     top = draw_frame(area, shown, merged.tool.version)
-    heat = heat_of(merged.run, lambda place: plain(merged_name(merged, place)))
+    heat = heat_of(merged.run, partial(merged_text, merged))
     if heat is not None:
         top = draw_heat(area, heat, top) + APART
     sentences = [block for block in shown.blocks if not isinstance(block, Part)]

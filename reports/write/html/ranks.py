@@ -11,6 +11,7 @@ from typing import Final
 
 from heuristics.result.result import Result
 from reports.content.analysis.called import short_name
+from reports.content.analysis.late import Called
 from reports.content.analysis.run import is_late, late_places, shown_ranks
 from reports.content.blocks import Hue
 from reports.content.names import optional, plain, told
@@ -64,8 +65,6 @@ _MOST: Final = 256
 two."""
 _TICKS: Final = 16
 """Columns at most that have their number."""
-Called = Callable[[int], str]
-"""What a page calls the rank in a place of `run.ranks`."""
 
 
 def heat_of(run: Run, called: Called) -> Maps | None:

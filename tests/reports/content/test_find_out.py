@@ -31,7 +31,7 @@ def test_a_wall_that_no_change_of_the_plan_is_for_has_its_step_before_what_acts_
     result = of("memory")
     host = msgspec.structs.replace(result.fixes[0], id="HST-3", wall="host_overhead")
     result = msgspec.structs.replace(result, fixes=(host,))
-    first, second = titles(with_finds(result, [CHANGE], 3))
+    first, second = titles(with_finds(result, [CHANGE]))
     assert first == "Find the code that allocates, copies or computes again"
     assert second == "Launch as graphs"
 
@@ -51,7 +51,7 @@ def test_long_pauses_that_are_most_of_a_hosts_wall_are_to_be_found(pauses: float
         else wall
         for wall in result.walls
     )
-    steps = titles(with_finds(msgspec.structs.replace(result, walls=walls), [CHANGE], 3))
+    steps = titles(with_finds(msgspec.structs.replace(result, walls=walls), [CHANGE]))
     assert (steps[0] == "Find what the host does in its long pauses") == found
 
 
@@ -77,7 +77,7 @@ def test_who_the_others_wait_for_is_no_question_where_it_is_told(
     wall = msgspec.structs.replace(result.walls[0], id="communication", outcome="finding", cost_frac=0.2)
     late = SimpleNamespace(repair="check the GPU") if told else None
     monkeypatch.setattr(unproven, "late_rank", lambda _: late)
-    steps = titles(with_finds(msgspec.structs.replace(result, walls=(wall,)), [CHANGE], 3))
+    steps = titles(with_finds(msgspec.structs.replace(result, walls=(wall,)), [CHANGE]))
     assert ("Find which rank the others wait for" in steps) is not told
     verdict = msgspec.structs.replace(result.verdict, wall="communication")
     alone = titles([*find_out(msgspec.structs.replace(result, verdict=verdict))])
