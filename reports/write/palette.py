@@ -30,11 +30,11 @@ class Paint(NamedTuple):
 
 
 class _Palette(Struct):
-    hues: dict[str, Paint]
-    tones: dict[str, tuple[str, str]]
+    hues: Mapping[str, Paint]
+    tones: Mapping[str, tuple[str, str]]
 
 
 _FOUND: Final = read_table("reports.write", "palette.toml", _Palette)
-HUES: Final[Mapping[str, Paint]] = _FOUND.hues
-TONES: Final[Mapping[str, tuple[str, str]]] = _FOUND.tones
+HUES: Final = _FOUND.hues
+TONES: Final = _FOUND.tones
 """Ink of words, on white and on dark."""

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from heuristics.result.result import Result
-from reports.content.page import View
+from reports.content.page import PLAIN, View
 from reports.result.codec import Document, decode
 from reports.write.html.page import write_analysis_html
 
@@ -20,7 +20,7 @@ VOID = {"meta", "rect", "path", "circle", "link", "img", "br", "wbr", "input"}
 
 def page_of(document: Document) -> str:
     """The page of a result's document."""
-    return write_analysis_html(decode(document, Result), View(0))
+    return write_analysis_html(decode(document, Result), View(0), PLAIN)
 
 
 class Elements(HTMLParser):

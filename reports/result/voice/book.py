@@ -82,10 +82,6 @@ class Book:
                     GappedSentence(pieces)
                 )
 
-    def says(self, text: str) -> bool:
-        """Whether a text is of ours, and no name of a file is in it."""
-        return Reading(self).says(text)
-
     def types(self, line: str) -> bool:
         """Whether a line to type is of ours: settings, stages of a pipeline, or a line of our
         tables.
@@ -120,7 +116,7 @@ class Reading:
     `names`: of the files that the result is of.
     """
 
-    def __init__(self, book: Book, names: Collection[str] = ()) -> None:
+    def __init__(self, book: Book, names: Collection[str]) -> None:
         self._book, self._names = book, names
         self._tried = self._depth = 0
 

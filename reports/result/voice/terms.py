@@ -36,7 +36,7 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def fills(text: str, words: Collection[str], names: Collection[str] = ()) -> bool:
+def fills(text: str, words: Collection[str], names: Collection[str]) -> bool:
     """Whether a text may stand where a sentence has a gap.
 
     `words`: those of our sentences, in small letters; `names`: of the files that the result is of.

@@ -8,7 +8,7 @@ from reports.content.analysis.called import short_name
 from reports.content.analysis.times import telling_rank
 from reports.content.blocks import Bar, Plan, Sentence, Table
 from reports.content.names import plain
-from reports.content.page import PLAIN, Detail, Head
+from reports.content.page import Detail, Head
 from reports.write.figures.bars import draw_bar, draw_savings
 from reports.write.figures.canvas import Area
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
@@ -23,7 +23,7 @@ _OF_RANKS = ("First", "Repair", "Straggler", "Arrives last")
 """Labels of the lines about ranks that a sheet has."""
 
 
-def draw_analysis(area: Area, result: Result, head: Head = PLAIN) -> None:
+def draw_analysis(area: Area, result: Result, head: Head) -> None:
     """Of several ranks who makes whom wait, what to do first and a map stand where one has its
     step.
     """

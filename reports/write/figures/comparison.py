@@ -7,7 +7,7 @@ from reports.content.blocks import Block, Table
 from reports.content.comparison import page
 from reports.content.comparison.difference import longest_ns, sides
 from reports.content.names import hue_of
-from reports.content.page import PLAIN, Detail, Head
+from reports.content.page import Detail, Head
 from reports.rows import each
 from reports.write.figures.bars import draw_legend, fill
 from reports.write.figures.canvas import BODY, Area
@@ -23,7 +23,7 @@ _LENGTHS: Final = 1.1
 _COLUMNS: Final = (0.58, 0.38)
 
 
-def draw_comparison(area: Area, compared: Compared, head: Head = PLAIN) -> None:
+def draw_comparison(area: Area, compared: Compared, head: Head) -> None:
     shown = head.over(page(compared, Detail.FIRST))
     top = draw_frame(area, shown, compared.tool.version)
     tables = shown.of_kind(Table)[:1]

@@ -6,7 +6,7 @@ from typing import Final
 from heuristics.result.result import Merged
 from reports.content.analysis.run import merged_text, page
 from reports.content.blocks import Hue, Part
-from reports.content.page import PLAIN, Head
+from reports.content.page import Head
 from reports.write.figures.canvas import BODY, SMALL, Area
 from reports.write.figures.frame import APART, draw_frame, draw_sentences
 from reports.write.html.ranks import Maps, heat_of
@@ -19,7 +19,7 @@ _APART_UP_TO: Final = 64
 _TITLE, _ROW, _GAP, _TICKS, _FOOT = 0.3, 0.26, 0.06, 0.3, 0.3
 
 
-def draw_run(area: Area, merged: Merged, head: Head = PLAIN) -> None:
+def draw_run(area: Area, merged: Merged, head: Head) -> None:
     shown = head.over(page(merged))
     top = draw_frame(area, shown, merged.tool.version)
     heat = heat_of(merged.run, partial(merged_text, merged))

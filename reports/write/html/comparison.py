@@ -21,7 +21,7 @@ from reports.content.comparison.difference import (
 )
 from reports.content.comparison.moves import moves_of, reach
 from reports.content.names import cell_text, hue_of
-from reports.content.page import PLAIN, Detail, Head, View
+from reports.content.page import Detail, Head, View
 from reports.measures import words_of
 from reports.rows import each
 from reports.write.html.environment import STYLES, TIMELINE_SCRIPTS, PageMarks, assemble, shared
@@ -93,7 +93,7 @@ class Strip:
     pieces: tuple[tuple[str, str, str, str], ...]
 
 
-def write_comparison_html(compared: Compared, view: View, head: Head = PLAIN) -> str:
+def write_comparison_html(compared: Compared, view: View, head: Head) -> str:
     page = head.over(page_of(compared, Detail.FULL))
     (headline,), folds = page.of_kind(Headline), page.of_kind(Fold)
     around: list[Block] = [*changed(compared, everything=True), *closing(compared)]

@@ -26,7 +26,7 @@ from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Fold, Items, Part, Plan, Several
 from reports.content.names import optional, when
-from reports.content.page import PLAIN, Detail, Head, Page, View
+from reports.content.page import Detail, Head, Page, View
 from reports.measures import words_of
 from reports.rows import known_of, those
 from reports.write.html.environment import (
@@ -81,7 +81,7 @@ def write_html(page: Page, view: View) -> str:
     return assemble("base.html.j2", shared(PageMarks(view), page), SCRIPTS, STYLES)
 
 
-def write_analysis_html(result: Result, view: View, head: Head = PLAIN) -> str:
+def write_analysis_html(result: Result, view: View, head: Head) -> str:
     """The page of one run, with everything that there is of it.
 
     It asks for nothing, and without JavaScript only the drawing of the timeline is missing. It

@@ -10,7 +10,7 @@ import pytest
 
 from reports.result.codec import Document, encode
 from reports.result.read import typed
-from reports.result.voice.book import book
+from reports.result.voice.book import Reading, book
 from reports.result.voice.kept import NOT_OURS, kept
 from reports.result.voice.phrases import GAP, phrases
 from tests.hostile.poison import (
@@ -89,7 +89,7 @@ def test_a_sentence_with_something_added_is_none_of_ours(
 def test_words_of_ours_in_another_order_are_no_sentence_of_ours(filler: str) -> None:
     said = [text for text in phrases() if GAP in text and len(WORD.findall(text)) > 4]
     drawn = random.Random(filler).sample(said, 300)
-    assert [text for text in drawn if book().says(text.replace(GAP, filler))] == []
+    assert [text for text in drawn if Reading(book(), ()).says(text.replace(GAP, filler))] == []
 
 
 def test_a_result_of_too_many_texts_that_are_none_of_ours_is_not_read(
@@ -114,7 +114,7 @@ def test_a_result_of_too_many_texts_that_are_none_of_ours_is_not_read(
 )
 def test_a_setting_takes_no_second_word_that_a_shell_would_run(line: str) -> None:
     assert not book().types(line)
-    assert not book().says(line)
+    assert not Reading(book(), ()).says(line)
 
 
 @pytest.mark.parametrize(

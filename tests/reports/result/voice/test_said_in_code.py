@@ -14,7 +14,7 @@ from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
 from heuristics.result.result import Merged, Result
-from reports.result.voice.book import Book, book
+from reports.result.voice.book import Book, Reading, book
 from reports.result.voice.phrases import GAP
 from tests.places import ROOT, Reviewed
 from traces.texts import EXTRA
@@ -106,7 +106,7 @@ def test_a_bare_text_is_noticed() -> None:
 
 
 def test_a_sentence_is_known_with_other_figures_and_with_nothing_else() -> None:
-    said = Book([f"the step takes {GAP} in place of {GAP}", "out of memory", f"{GAP} and {GAP}"])
+    said = Reading(Book([f"the step takes {GAP} in place of {GAP}", "out of memory", f"{GAP} and {GAP}"]), ())
     assert said.says("the step takes 12 ms in place of 10 ms")
     assert said.says("the step takes the memory in place of 10 ms; out of memory")
     assert not said.says("the step takes my money in place of 10 ms")
@@ -122,7 +122,7 @@ def test_no_text_costs_more_than_its_length(pump: str) -> None:
     def seconds(length: int) -> float:
         text = (pump * length)[:length] + "!"
         begun = process_time()
-        book().says(text)
+        Reading(book(), ()).says(text)
         book().types(text)
         return process_time() - begun
 

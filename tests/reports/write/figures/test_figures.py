@@ -119,9 +119,9 @@ def _sheet(document: Document) -> Figure:
     """Within `own_style`."""
     found, area = _typed(document), new_sheet()
     if isinstance(found, Compared):
-        comparison.draw_comparison(area, found)
+        comparison.draw_comparison(area, found, PLAIN)
     else:
-        analysis.draw_analysis(area, found)
+        analysis.draw_analysis(area, found, PLAIN)
     return area.figure
 
 

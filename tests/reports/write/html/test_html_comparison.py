@@ -10,7 +10,7 @@ from heuristics.comparison.comparison import compare
 from heuristics.result.compared import Compared
 from reports.content.blocks import Table
 from reports.content.comparison.difference import waterfall
-from reports.content.page import View
+from reports.content.page import PLAIN, View
 from reports.write.html.comparison import waterfall_of, write_comparison_html
 from tests.doubles.compared import Make, compared, many_rows, typed
 from tests.doubles.comparison import rank, result, row, timeline
@@ -33,7 +33,7 @@ return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
 
 
 def written(one: Compared) -> str:
-    return write_comparison_html(one, View())
+    return write_comparison_html(one, View(), PLAIN)
 
 
 def mixed() -> Compared:
