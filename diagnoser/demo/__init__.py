@@ -5,7 +5,6 @@ Each is an export of nsys in SQLite, compressed. What made them is no part of th
 makes them again and compares.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from traces.nearest import nearest
 
 RECORDINGS: Final = words_of("demo")
 """What each run has, by its name."""
-SEVERAL: Final[Mapping[str, int]] = {"ranks": 8}
+SEVERAL: Final = {"ranks": 8}
 """Runs of several recordings, and how many ranks each has."""
 
 

@@ -280,16 +280,16 @@ def chosen_of(
     read = list[MeasuredTrace]()
     failed = list[InputError | errors.NothingToDiagnose]()
     for path, outcome in zip(paths, traces, strict=True):
-        if isinstance(outcome, MeasuredTrace) and outcome.devices:
+        if isinstance(outcome, InputError):
+            failed.append(outcome)
+        elif not outcome.devices:
+            failed.append(errors.NothingToDiagnose(_what_to_record(outcome)))
+        else:
             read.append(outcome)
             for warning in outcome.warnings:
                 warnings.append(f"{told_path(path)}: {warning}")
-        else:
-            if isinstance(outcome, MeasuredTrace):
-                failed.append(errors.NothingToDiagnose(_what_to_record(outcome)))
-            else:
-                failed.append(outcome)
-            warnings.append(f"{told_path(path)} was skipped: {why_skipped(failed[-1])}")
+            continue
+        warnings.append(f"{told_path(path)} was skipped: {why_skipped(failed[-1])}")
     if not read:
         raise failed[0]
     missed = [*chain.from_iterable(each(read, "missed"))]
@@ -300,7 +300,13 @@ def chosen_of(
         return measured, tuple(map(str, failed)), warnings
     if missed:
         raise missed[0][2]
-    raise EmptySelection(_no_such_rank(read, selection))
+    gpus, numbers = _listed(read, "devices"), _listed(read, "recorded_ranks")
+    known = f"recorded ranks are {numbers}" if numbers else "no rank is recorded in the trace"
+    options = (("--rank", selection.rank), ("--gpu", selection.gpu))
+    given = " ".join(f"{option} {value}" for option, value in options if value is not None)
+    raise EmptySelection(
+        f"{given} matches nothing: kernels ran on GPU {gpus}, and {known}. Choose one of these."
+    )
 
 
 def _what_to_record(trace: MeasuredTrace) -> str:
@@ -313,14 +319,6 @@ def _what_to_record(trace: MeasuredTrace) -> str:
     nothing = "no CUDA data, " if CALLS in trace.info.missing_tables else ""
     work = "no kernels" if "graph replays" in recorded_by(kind).never else NO_WORK
     return f"{path} has {nothing}{work}: nothing to diagnose. Record the GPU: {cure('work', kind)}"
-
-
-def _no_such_rank(traces: Sequence[MeasuredTrace], selection: Selection) -> str:
-    gpus, numbers = _listed(traces, "devices"), _listed(traces, "recorded_ranks")
-    known = f"recorded ranks are {numbers}" if numbers else "no rank is recorded in the trace"
-    options = (("--rank", selection.rank), ("--gpu", selection.gpu))
-    given = " ".join(f"{option} {value}" for option, value in options if value is not None)
-    return f"{given} matches nothing: kernels ran on GPU {gpus}, and {known}. Choose one of these."
 
 
 def _listed(traces: Sequence[MeasuredTrace], field: str) -> str:

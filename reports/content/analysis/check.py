@@ -79,9 +79,8 @@ def _judged(result: Result, detail: Detail) -> Blocks:
     wall = result.verdict.wall
     if wall and not any(known_of(those(result.walls, id=wall), "cost_frac")):
         yield statement(f"{name_of(wall)}: {ended(result.verdict.because[0])}", "Wall", Tone.NOTICE)
-    walls = sorted(result.walls, key=lambda wall: -(wall.cost_frac or 0.0))
     rows = []
-    for each_wall in walls:
+    for each_wall in sorted(result.walls, key=lambda wall: -(wall.cost_frac or 0.0)):
         cost, most = known(each_wall.cost_frac), each_wall.at_most_frac
         share = share_of(cost)
         if most and most < 1 and (cost is None or (cost == most and not each_wall.cost_by_kind_ns)):

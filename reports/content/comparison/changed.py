@@ -4,7 +4,7 @@ people.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -123,7 +123,7 @@ def reasons(dropped: Sequence[str]) -> str:
     return ", ".join(counts) or "none"
 
 
-_LISTS: Final[dict[str, Callable[[Sequence[str]], str]]] = {
+_LISTS: Final = {
     "recorder.missing_tables": _tables,
     "steps.dropped": reasons,
 }

@@ -201,8 +201,7 @@ def test_a_baseline_is_set_by_number_or_file_shown_and_read(
     assert "Baseline main is result 1" in said(capsys, "baseline", "main", "1")
     assert "Baseline next is result 2" in said(capsys, "baseline", "next", result_file(tmp_path, 50))
     assert "main is result 1" in said(capsys, "baseline", "main")
-    assert baseline_document("main") == document(40)
-    assert baseline_document("next") == document(50)
+    assert [*map(baseline_document, ("main", "next"))] == [document(40), document(50)]
     said(capsys, "baseline", "main", "2")
     assert baseline_document("main") == document(50)
     assert said(capsys, "list").splitlines()[-1].split(maxsplit=1)[1] == "main is 2, next is 2"
