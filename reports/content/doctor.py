@@ -46,8 +46,8 @@ _PASSES: Final = {
 def page(
     info: TraceInfo,
     capture: Capture,
-    traps: Collection[tuple[Trap, int]] = (),
-    result: Result | None = None,
+    traps: Collection[tuple[Trap, int]],
+    result: Result | None,
 ) -> Page:
     """The page of `moe-diag doctor TRACE`; `traps`: how it went wrong, and how many rows show that.
 

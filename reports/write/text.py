@@ -85,7 +85,7 @@ def _fitted(page: Page, view: View) -> Lines:
             titled += _titled(part, view, room)
         if len(rows) + sum(len(lines) for _, lines in titled) < view.rows:
             break
-    end = [] if room == Room() else _more(page.more, view)
+    end = [] if room == Room() else _more(page, view)
     for place, (_, lines) in enumerate(titled):
         if len(rows) + len(lines) + len(end) > view.rows:
             left = [title.lower() for title, _ in titled[place:] if title]
@@ -110,8 +110,8 @@ def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, Lines]]:
         first = []
 
 
-def _more(more: str, view: View) -> Lines:
-    return wrapped(plain(more, "dim"), view.width, _MORE)
+def _more(page: Page, view: View) -> Lines:
+    return wrapped(plain(page.more, "dim"), view.width, _MORE)
 
 
 def _lines(page: Page, view: View, room: Room) -> Lines:
@@ -124,7 +124,7 @@ def _lines(page: Page, view: View, room: Room) -> Lines:
         if room.gaps and not follows:
             lines.append(plain(""))
         if isinstance(block, blocks.Command) and page.more:
-            lines += _more(page.more, view)
+            lines += _more(page, view)
         lines += block_lines(block, view, room)
         last = block
     return lines

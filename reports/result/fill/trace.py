@@ -19,8 +19,8 @@ class ReadTrace:
 
     info: TraceInfo
     correlation_frac: float | None
-    messages: tuple[Messages, ...] | None = None
-    path: str | None = None
+    messages: tuple[Messages, ...] | None
+    path: str | None
     """As it was given; None where paths are withheld."""
 
 
