@@ -164,7 +164,7 @@ class Language:
         if number is not None:
             return Term(lambda c: number.value)
         whole, _, field = name.partition(".")
-        if name in DICTIONARY or name in knobs():
+        if name in DICTIONARY:
             whole, field = name, ""
         fact = DICTIONARY.get(whole)
         view: type = Run if name.startswith(("observed.", "run.")) else Config

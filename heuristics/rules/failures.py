@@ -132,7 +132,7 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     line: int | None = None
 
 
-class FailureRow(Failure, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FailureRow(Failure, frozen=True, forbid_unknown_fields=True):
     """A row of `failures.toml`, which says what its fields are."""
 
     lines: Texts = ()

@@ -110,7 +110,8 @@ def test_what_the_runs_release_does_not_have_is_not_passed_to_another() -> None:
 
 
 def test_latent_attention_shows_in_its_ranks_and_brings_its_fields() -> None:
-    assert asked({"kv_lora_rank": 512}).fields["multi_latent_attention"] is True
+    latent = asked({"kv_lora_rank": 512, "rotary_base": 10000}).fields
+    assert (latent["multi_latent_attention"], latent["rotary_base"]) == (True, 10000)
     assert "rotary_base" not in asked({"rotary_base": 10000, "bf16": True}).fields
 
 
@@ -177,6 +178,8 @@ def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
     assert accepted(request, "config", "0.16.1").text == (
         f"the configuration is accepted, with 2 sizes assumed{other}"
     )
+    alone = replace(PLAIN, assumed_options=("bf16",))
+    assert accepted(alone, "config", "1").text == "the configuration is accepted, with 1 option assumed"
     assert rejected(request, "config", "0.16.1", "no").text == f"no{other}"
     assert rejected(request, "config", "0.18.0", "no").text == "no"
     assert accepted(PLAIN, "layer", "0.16.1", ("fp8",)).text == "8 ranks are built, without fp8"

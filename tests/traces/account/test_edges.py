@@ -448,13 +448,16 @@ def test_work_that_may_follow_its_launches_at_once_has_clocks_apart() -> None:
     assert clock_offset_ns(behind_its_host(pause=2).rank()) == 3_000 * US
 
 
-@pytest.mark.parametrize(("prefix", "streams"), [("hip", {20}), ("cuda", set())])
-def test_on_amd_a_signal_to_another_stream_takes_longer(prefix: str, streams: set[int]) -> None:
+@pytest.mark.parametrize(
+    ("prefix", "later", "streams"),
+    [("hip", 30, {20}), ("hip", 31, set()), ("cuda", 5, {20}), ("cuda", 6, set())],
+)
+def test_on_amd_a_signal_to_another_stream_takes_longer(prefix: str, later: int, streams: set[int]) -> None:
     run = Run()
     run.work("gemm", 20, 100, launch=0)
     run.work("send_recv", 30, 300, launch=4, stream=20)
     run.call(f"{prefix}StreamWaitEvent", 6, 7)
-    run.work("norm", 320, 330, launch=8)  # 20 us after the SendRecv
+    run.work("norm", 300 + later, 340, launch=8)
     assert streams_before(run.rank(), "norm") == streams
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.by_hand.run import Run
 from traces.account.account import Account, absent_pieces
 from traces.account.calls import POLL, CallKind, HostCalls, call_kinds, host_calls, kinds_of_calls
+from traces.account.host import captures
 from traces.account.pieces import Pieces, cut, last_to_end, tile
 from traces.arrays import IntArray
 from traces.missing import Missing
@@ -182,6 +183,15 @@ def test_only_calls_of_threads_that_launch_are_the_hosts() -> None:
     assert (found.start_ns // US).tolist() == [0, 4]
     assert found.pause_ns.tolist() == [0, 2 * US]
     assert found.own_before.tolist() == [-1, -1]
+
+
+def test_a_capture_lasts_from_the_call_that_begins_it_to_the_end_of_its_threads_next() -> None:
+    run = Run()
+    run.work("gemm", 500, 600)
+    for name, at, thread in (("Begin", 10, 0), ("End", 20, 1), ("End", 30, 0), ("Begin", 40, 0)):
+        run.call(f"cudaStream{name}Capture_v10000", at, at + 5, thread=thread)
+    found = captures(run.rank().columns)
+    assert (found.start_ns.tolist(), found.end_ns.tolist()) == ([10 * US], [35 * US])
 
 
 def pieces(*some: Span) -> Pieces:

@@ -64,8 +64,8 @@ def test_payload_control_exposed_and_hidden_add_up_in_the_head(export: Export) -
 def test_what_exceeds_the_fastest_of_its_like_is_like_waiting(export: Export) -> None:
     found = measured(rank_of(export(deepep_steps([10, 14, 12]))), [(0, 100), (100, 200), (200, 300)])
     assert found.waiting_like_ns == 6_000
-    cut = measured(rank_of(export(deepep_steps([10, 14, 12]), "cut.sqlite")), [(0, 112), (200, 300)])
-    assert cut.waiting_like_ns == 2_000  # a piece is like no whole one
+    cut = measured(rank_of(export(deepep_steps([10, 14, 12]), "cut.sqlite")), [(0, 112), (200, 260)])
+    assert cut.waiting_like_ns == 2_000  # a piece is like no whole one, and one combine like no other
 
 
 def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:

@@ -84,6 +84,11 @@ def test_shapes_that_are_none_give_no_rate(tmp_path: Path, dims: object) -> None
     assert rates_of(tmp_path / "run.json", events)["matrix"] is None
 
 
+def test_shapes_of_two_to_the_62_operations_may_have_run(tmp_path: Path) -> None:
+    found = rates_of(tmp_path / "run.json", product(0, 1, 1 << 30, 1 << 30, 2))["matrix"]
+    assert found["classes"][0]["flop"] == 1 << 62
+
+
 def test_copies_that_begin_in_the_window_and_take_time_have_their_bytes_over_it_by_kind() -> None:
     run = Run()
     for kind, start, end, size in (

@@ -559,6 +559,15 @@ def test_the_phase_is_told_by_name_then_range_then_notify_then_neighbours(
     assert [row[2] for row in told(rank_of(export(laid(*parts).recording)))] == phases
 
 
+def test_of_what_autograds_thread_launches_only_what_nothing_else_tells_is_backward(export: Export) -> None:
+    line = Line()
+    for name in (DISPATCH, HYBRID):
+        line.run(name, 20, tid=1001)
+    rank = rank_of(export(line.recording))
+    rank.columns.thread_names[line.recording.global_id(1000, 1001)] = "pt_autograd_0"
+    assert [row[2] for row in told(rank)] == ["bwd", "fwd"]
+
+
 def test_ranks_of_a_communicator_are_those_that_its_own_calls_agree_on(export: Export) -> None:
     line = Line()
     line.call("ncclCommInitRank", init(7, 4, rank=2))

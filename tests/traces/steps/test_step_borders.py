@@ -140,6 +140,15 @@ def test_what_holds_nothing_is_refused_with_what_there_is(selection: dict[str, A
     assert words in str(error.value)
 
 
+def test_of_many_ranges_those_of_like_names_are_said_not_the_most_common() -> None:
+    run = three("iteration")
+    for place in range(4):
+        for name in "abc":
+            run.range(f"other {name}", 300 + place, 301 + place)
+    with pytest.raises(EmptySelection, match="The nearest there are: 'iteration'\\."):
+        run.measured(nvtx="itteration")
+
+
 def test_a_recording_without_ranges_or_steps_says_so() -> None:
     run = Run()
     run.work("gemm", 0, 10)

@@ -115,6 +115,11 @@ def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -
     assert ways._done((), 0).endswith("(none)")
 
 
+def test_a_side_without_a_ledger_is_not_recorded_as_one_that_has_none_of_its_rows() -> None:
+    for sides, alike in (({}, True), ({"base": {"ledger": None}}, False), ({"new": {"ledger": None}}, False)):
+        assert ways.seen_alike(View(facts(**sides))) is alike  # type: ignore[arg-type]
+
+
 def test_of_kernels_and_of_places_the_first_two_are_told() -> None:
     slower = "; ".join(f"kernels gemm slower {ms}>9" for ms in (1, 2, 3))
     places = place("gemm: 1 tile 1 > 1 block 2")

@@ -197,7 +197,7 @@ def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:
 @pytest.mark.parametrize(("pairs", "stages"), [
     (((0, 1), (1, 2), (2, 3), (0, 3)), [0, 1, 2, 3]),  # the last sends to the first as well
     (((0, 1), (1, 2), (2, 3), (0, 2)), None), (((0, 1), (2, 3), (3, 4)), None),  # of two lengths
-    (((0, 1), (2, 3)), [0, 1, 0, 1, UNKNOWN]),
+    (((0, 1), (2, 3)), [0, 1, 0, 1, UNKNOWN]), (((0, 1), (1, 2), (2, 0)), None),  # a ring has no first
 ])  # fmt: skip
 def test_stages_exchange_with_the_next_one_and_the_last_with_the_first(
     monkeypatch: pytest.MonkeyPatch, pairs: Sequence[tuple[int, int]], stages: list[int] | None

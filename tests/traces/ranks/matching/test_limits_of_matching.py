@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +106,16 @@ def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
     own: Sequence[float], led: Sequence[float], one_clock: bool, found: tuple[float, int] | None
 ) -> None:
     assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
+
+
+def test_of_shifts_that_contradict_each_other_those_that_fit_best_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fits = {(0, 1): (100.0, 5), (1, 2): (200.0, 5), (0, 2): (300.0, 0)}
+    monkeypatch.setattr(communicators, "shift_between", lambda own, led, **_: fits[led[0], own[0]])
+    flat: Any = SimpleNamespace(rows=SimpleNamespace(end_ns=np.arange(3)), place_of=lambda rows: 0)
+    found = communicators._gathered(flat, [*np.arange(3)[:, None]], [0])
+    assert found == [[(0, 0), (1, 5), (2, 10)]]
 
 
 @pytest.mark.parametrize("source", [GroupSource.COMMUNICATOR, GroupSource.PROCESS_GROUP])
