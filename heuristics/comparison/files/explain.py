@@ -176,8 +176,8 @@ def made_changes(base: Config, new: Config, changed: Sequence[EffectiveChange]) 
 
 def _is_made(known: Known, before: Config, after: Config) -> bool:
     """Whether the change leads from one configuration to the other, as far as that is known."""
-    for condition, has, lacks in ((known.before, before, after), (known.after, after, before)):
-        if condition and not (condition.holds(has) and condition.holds(lacks) is False):
+    for condition, side in ((known.before, before), (known.after, after)):
+        if condition and not condition.holds(side):
             return False
     if known.more:
         figure = CONFIGURED.named(known.more).of

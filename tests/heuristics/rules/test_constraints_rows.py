@@ -244,3 +244,5 @@ def test_a_recipe_is_changed_only_where_there_is_one() -> None:
     """Two halves that a cure without FP8 leaves, and a recipe would write over."""
     rule = replace(rules()["precision-two-halves"], set={"fp8": None})
     assert cure_in(run_with({"mb": True, "bf16": True, "fp16": True}), rule).set == {}
+    run = run_with({"mb": True, "mixed_precision": "bf16_with_mxfp8_mixed", "capability": "8.0"})
+    assert cure_in(run, replace(rules()["fp8-gpu"], set={"num_layers": 4})).set == {}  # which leaves FP8

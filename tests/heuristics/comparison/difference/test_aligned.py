@@ -77,6 +77,13 @@ def test_another_precision_is_matched_by_place_and_a_cast_more_is_new() -> None:
     assert [row.change for row in found.rows] == ["exchanged", "new"]
 
 
+def test_one_kernel_of_either_side_is_done_by_two_of_its_class_beside_each_other() -> None:
+    one = sequence((GEMM, 1, 4), ("both", 1, 9), (GEMM, 1, 4))
+    two = sequence((GEMM, 1, 4), ("one", 1, 5), ("other", 1, 5), (GEMM, 1, 4))
+    assert [shown(row) for row in compared(one, two).rows] == [({"both": 1}, {"one": 1, "other": 1}, 1)]
+    assert [shown(row) for row in compared(two, one).rows] == [({"one": 1, "other": 1}, {"both": 1}, -1)]
+
+
 def test_copies_are_no_kernels() -> None:
     base = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 59, 59))
     new = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 35, 35))

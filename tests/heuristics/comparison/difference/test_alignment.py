@@ -57,6 +57,11 @@ def test_no_way_scores_higher_and_every_place_is_in_one_block(
     assert _score(base, new, scores, blocks) == _best(base, new, scores)
 
 
+def test_of_two_ways_of_one_score_the_one_that_ends_with_a_pair_counts() -> None:
+    scores = np.array([[2, 2, 0], [0, 0, 3]], dtype=np.int32)  # what is worth most is paired beforehand
+    assert list(align([0], [0, 1], scores)) == [(range(0), range(1)), (range(1), range(1, 2))]
+
+
 def test_what_stands_between_pairs_stands_together() -> None:
     """Two products around an attention of three kernels, the outer ones of which are products too."""
     scores = np.array([[3, 0], [0, 0]], dtype=np.int32)

@@ -194,15 +194,16 @@ def test_stages_follow_from_who_sends_to_whom_or_from_their_ends() -> None:
     assert isinstance(_by_ends([(1, 0)], nobody), Missing)
 
 
-@pytest.mark.parametrize(("pairs", "stages"), [
-    (((0, 1), (1, 2), (2, 3), (0, 3)), [0, 1, 2, 3]),  # the last sends to the first as well
-    (((0, 1), (1, 2), (2, 3), (0, 2)), None), (((0, 1), (2, 3), (3, 4)), None),  # of two lengths
-    (((0, 1), (2, 3)), [0, 1, 0, 1, UNKNOWN]), (((0, 1), (1, 2), (2, 0)), None),  # a ring has no first
+@pytest.mark.parametrize(("pairs", "vote", "stages"), [
+    (((0, 1), (1, 2), (2, 3), (0, 3)), 1, [0, 1, 2, 3]),  # the last sends to the first as well
+    (((0, 1), (1, 2), (2, 3), (0, 2)), 1, None), (((0, 1), (2, 3), (3, 4)), 1, None),  # of two lengths
+    (((0, 1), (2, 3)), 1, [0, 1, 0, 1, UNKNOWN]), (((0, 1), (1, 2), (2, 0)), 1, None),  # a ring has no first
+    (((0, 1), (1, 2), (0, 2)), 1, [0, 1, 2]), (((0, 1), (1, 2), (0, 2)), 0, None),  # nor where nobody tells
 ])  # fmt: skip
 def test_stages_exchange_with_the_next_one_and_the_last_with_the_first(
-    monkeypatch: pytest.MonkeyPatch, pairs: Sequence[tuple[int, int]], stages: list[int] | None
+    monkeypatch: pytest.MonkeyPatch, pairs: Sequence[tuple[int, int]], vote: int, stages: list[int] | None
 ) -> None:
-    monkeypatch.setattr(pipelines, "_votes", lambda *_: dict.fromkeys(pairs, 1))
+    monkeypatch.setattr(pipelines, "_votes", lambda *_: dict.fromkeys(pairs, vote))
     named: Any = SimpleNamespace(by_order=np.zeros(1, dtype=np.bool_))
     ranks = [summary_of(rank, []) for rank in range(len(stages or range(5)))]
     found = pipelines.pipelines_of(ranks, named, np.ones(1, dtype=np.bool_))

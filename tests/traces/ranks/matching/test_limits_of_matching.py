@@ -18,7 +18,7 @@ from traces.errors import DamagedTrace
 from traces.intervals import spans
 from traces.limits import MOST_RANKS
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.clocks.clock_fit import in_time_of
+from traces.ranks.clocks.clock_fit import in_common, in_time_of
 from traces.ranks.clocks.rendezvous import Sequences, _pairs, _strides, sequences_of
 from traces.ranks.matching import communicators
 from traces.ranks.matching import match as matching
@@ -186,6 +186,7 @@ def test_ends_coincide_with_the_nearest_of_their_operation_and_one_with_one() ->
     assert (met.mine.tolist(), met.theirs.tolist()) == ([0, 3], [0, 2])
     assert _pairs(own, other, at, line, np.arange(5) > 0).mine.tolist() == [1, 3]
     assert in_time_of(ns([0, 10, 20, 30]), ns([20, 20])) == 3  # to 10 us to either side
+    assert in_common(ns([0, 10, 20, 30]), ns([20, 20])) == in_common(ns([20, 20]), ns([0, 10, 20, 30])) == 2
     assert list(_strides(4)) == [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]
 
 
