@@ -136,6 +136,8 @@ def test_profiled_steps_are_held_against_logged_ones() -> None:
         assert [one.startswith(f"the 2 and 3 profiled steps differ by {said}") for one in beside[1:]] == [
             True
         ] * bool(said)
+    same = measured(base, logged(steps(120, 120), *[100 * MS] * 8))[1].because
+    assert any("steps differ by +10.0 ms, outside" in one for one in same)
     window = logged(rank(lengths_ns=(120 * MS,), source="none"), *[105 * MS] * 8)
     for sides in ((base, window), (window, base)):
         assert not any("profiled" in one for one in measured(*sides)[1].because)
