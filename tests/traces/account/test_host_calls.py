@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from random import Random
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.by_hand.run import Run
 from traces.account.account import Account, absent_pieces
 from traces.account.calls import POLL, CallKind, HostCalls, call_kinds, host_calls, kinds_of_calls
 from traces.account.host import captures
-from traces.account.pieces import Pieces, cut, last_to_end, tile
+from traces.account.pieces import Pieces, cut, tile
 from traces.arrays import IntArray
 from traces.missing import Missing
 from traces.timeline import RankTimeline
@@ -228,42 +224,9 @@ def test_an_instant_belongs_to_the_innermost_span_that_holds_it() -> None:
         assert not said
 
 
-@pytest.mark.parametrize(
-    ("spans_ns", "labels"),
-    [([], [-1]), ([(0, 100), (20, 80), (30, 40)], [-1, 0, 1, 2, 0, 0, -1])],
-)
-def test_what_the_innermost_of_three_leaves_is_the_outermosts(
-    spans_ns: list[Span], labels: list[int]
-) -> None:
-    start, end = (array(*(one[side] for one in spans_ns)) for side in (0, 1))
-    assert cut(pieces((-10, 200)), tile(start, end, np.arange(len(spans_ns)), -1))[1].tolist() == labels
-
-
 def test_what_is_clipped_to_nothing_is_left_out() -> None:
     some = pieces((0, 10), (10, 20), (20, 30), (30, 40))
     assert told(some.clipped(array(2, 10, 30, 35), array(8, 10, 40, 40))) == [(2, 8, 10), (35, 40, 13)]
-
-
-works = st.lists(st.tuples(st.integers(0, 15), st.integers(1, 8)), max_size=6)
-
-
-@given(works, st.integers(0, 15), st.integers(0, 20), st.permutations(range(6)))
-def test_of_several_that_run_at_an_instant_the_one_counts_that_ends_last(
-    lengths: list[Span], start: int, end: int, order: list[int]
-) -> None:
-    runs = [(begin, begin + length) for begin, length in lengths]
-    rows: Any = SimpleNamespace(
-        start_ns=array(*(since for since, _ in runs)), end_ns=array(*(until for _, until in runs))
-    )
-    some = array(*(place for place in order if place < len(runs)))
-    said: dict[int, int | None] = {}
-    for since, until, place in last_to_end(rows, some, start, end):
-        assert since < until
-        said |= dict.fromkeys(range(since, until), runs[place][1] if place >= 0 else None)
-    assert said == {
-        at: max((until for since, until in runs if since <= at < until), default=None)
-        for at in range(start, end)
-    }
 
 
 def account(**about: object) -> Account:

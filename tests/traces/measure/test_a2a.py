@@ -149,8 +149,8 @@ def test_what_one_thread_launches_is_forward_work_and_a_repeat_that_nothing_foll
     assert layers_of(export(hybrid_passes(alone))) == [0, 1, 1, 0]
     order = [FORWARD] * 2 + [BACKWARD, RECOMPUTED]
     assert layers_of(export(hybrid_passes(order), "b.sqlite")) == [0, 0, 0, None]
-    order = [FORWARD] * 2 + [RECOMPUTED, BACKWARD] * 2
-    assert layers_of(export(hybrid_passes(order), "c.sqlite")) == [0, 1, 1, 1, 0, 0]
+    again = hybrid_passes([FORWARD] * 2 + [RECOMPUTED, BACKWARD] * 2)
+    assert layers_of(export(again, "c.sqlite")) == [0, 1, 1, 1, 0, 0]
 
 
 def test_passes_that_take_turns_do_not_tell_their_layer_but_ranges_do(export: Export) -> None:

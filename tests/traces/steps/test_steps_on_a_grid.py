@@ -111,8 +111,7 @@ def test_a_head_is_cut_where_what_is_left_is_most_like_a_step() -> None:
         assert _where_step_begins(head, step) == min(fits, default=(0, 0))[1]
     step = np.arange(20)  # of which a twentieth may differ
     for own, cut in ((19, 1), (18, 0)):
-        head = np.concatenate(([77], step[:own], [88] * (20 - own)))
-        assert _where_step_begins(head, step) == cut
+        assert _where_step_begins(np.concatenate(([77], step[:own], [88] * (20 - own))), step) == cut
     assert _where_step_begins(np.zeros(20, int), np.zeros(20, int)) == 0  # as long as a step: nothing before
     assert _where_step_begins(np.zeros(20, int), np.zeros(0, int)) == 0
 

@@ -434,9 +434,7 @@ def test_a_period_is_left_out_that_is_short_or_other_work_or_takes_no_time(
     assert _judged(Step(0, 5, 5 + length), count, 100, alike).dropped == why
 
 
-def test_what_would_be_left_out_does_not_tell_whether_a_period_is_a_step(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_left_out_does_not_tell_if_a_period_is_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first and last have an optimizer; of the others one is short, one other work, one takes no time."""
     host, gpu = np.array([0, 10, 20, 30, 40, 50]), np.array([0, 10, 20, 30, 30, 40])
     monkeypatch.setattr(period, "step_borders", lambda *_: (gpu[:-1], gpu[1:]))
@@ -444,8 +442,7 @@ def test_what_would_be_left_out_does_not_tell_whether_a_period_is_a_step(
     cut = period._Periods(100, "", host[:-1], host[1:], counts, alike)
     order: Any = SimpleNamespace(chosen_between=lambda role, start, end: np.isin(start, [0, 40]))
     roles: Any = SimpleNamespace(optimizer=np.ones(1, dtype=np.bool_))
-    nobody: Any = None
-    assert period._is_step(cut, order, roles, nobody, 100)
+    assert period._is_step(cut, order, roles, roles, 100)
 
 
 def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch) -> None:

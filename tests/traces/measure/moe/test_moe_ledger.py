@@ -128,18 +128,6 @@ def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
     assert moe.tax_ns == 70_000  # all but the expert, and the wait
 
 
-def test_modules_that_take_no_time_are_in_no_row_and_no_layer() -> None:
-    run = Run()
-    for step in run.steps(2, every=100):
-        for at, name in ((10, "dispatch_kernel<8, true>"), (20, "combine_kernel<8, false>"),
-            (30, "dispatch_kernel<8, false>"), (40, "combine_kernel<8, true>")):  # fmt: skip
-            step.work(f"void hybrid_ep::{name}(P)", at, at)
-        step.work("gemm", 60, 90)
-    moe = run.measured().moe
-    assert isinstance(moe, Moe)
-    assert (moe.rows, moe.layers) == ((), None)
-
-
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"
 
 

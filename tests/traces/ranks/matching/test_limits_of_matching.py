@@ -108,9 +108,7 @@ def test_a_shift_is_taken_where_ends_lie_twice_as_near_by_it(
     assert shift_between(ns(own), ns(led), one_clock=one_clock) == found
 
 
-def test_of_shifts_that_contradict_each_other_those_that_fit_best_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_shifts_that_contradict_those_that_fit_best_count(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = {(0, 1): (100.0, 5), (1, 2): (200.0, 5), (0, 2): (300.0, 0)}
     monkeypatch.setattr(communicators, "shift_between", lambda own, led, **_: fits[led[0], own[0]])
     flat: Any = SimpleNamespace(rows=SimpleNamespace(end_ns=np.arange(3)), place_of=lambda rows: 0)
@@ -157,27 +155,6 @@ def ends_of(*rows: tuple[float, Operation, int]) -> Sequences:
 REDUCE, SEND = Operation.ALL_REDUCE, Operation.EXCHANGE
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 60), st.sampled_from([REDUCE, SEND])), min_size=1, max_size=8),
-    st.lists(st.integers(-10, 70), min_size=1, max_size=5),
-)
-def test_the_nearest_end_of_an_operation_is_that_of_a_loop(
-    rows: list[tuple[int, Operation]], asked: list[int]
-) -> None:
-    several = ends_of(*((at / US, operation, 0) for at, operation in rows))
-    assert several.end_ns.tolist() == sorted(at for at, _ in rows)
-    for operation in (REDUCE, SEND):
-        mine = [end for end, what in rows if what is operation]
-        if not mine:
-            continue
-        at = array(asked)
-        found = several.nearest(np.full(len(at), int(operation)), at)
-        begin = several.end_ns[0]
-        for time, row in zip(np.maximum(at, begin).tolist(), found.tolist(), strict=True):
-            assert several.operation[row] == operation
-            assert abs(int(several.end_ns[row]) - time) == min(abs(end - time) for end in mine)
-
-
 def test_ends_coincide_with_the_nearest_of_their_operation_and_one_with_one() -> None:
     own = ends_of((100, REDUCE, 0), (105, REDUCE, 1), (200, SEND, 2), (300, REDUCE, 0), (400, REDUCE, 0))
     other = ends_of((1_102, REDUCE, 5), (1_200, REDUCE, 5), (1_310, REDUCE, 5), (1_410.001, REDUCE, 5))
@@ -185,6 +162,8 @@ def test_ends_coincide_with_the_nearest_of_their_operation_and_one_with_one() ->
     met = _pairs(own, other, at, line, np.ones(5, dtype=np.bool_))
     assert (met.mine.tolist(), met.theirs.tolist()) == ([0, 3], [0, 2])
     assert _pairs(own, other, at, line, np.arange(5) > 0).mine.tolist() == [1, 3]
+    several = ends_of(*((at / US, SEND, 0) for at in (0, 1, 3)))
+    assert several.nearest(array([int(SEND)] * 2), array([-5, 2])).tolist() == [0, 1]  # of two the earlier
     assert in_time_of(ns([0, 10, 20, 30]), ns([20, 20])) == 3  # to 10 us to either side
     assert in_common(ns([0, 10, 20, 30]), ns([20, 20])) == in_common(ns([20, 20]), ns([0, 10, 20, 30])) == 2
     assert list(_strides(4)) == [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]
