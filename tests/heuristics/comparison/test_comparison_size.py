@@ -98,6 +98,8 @@ def test_runs_that_cannot_be_compared_get_no_verdict_but_their_figures() -> None
     assert judged.verdict == "not_comparable"
     assert judged.because[0] == "routing: tokens are spread differently"
     assert "100 ms in base, 200 ms in new: +100 ms, +100 %" in judged.because[1]
+    without = rules.judge(None, NO, rules.Beside(("told",), (), "", str, ""))
+    assert without.because == ("routing: tokens are spread differently", "told")
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])
@@ -175,7 +177,7 @@ def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_de
 
 def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
     cases: list[tuple[float, float, str, str]] = [
-        (4, 6, "tripped", "the lower end of the interval, +4.0 %, is above the limit of 3 %"),
+        (3.1, 6, "tripped", "the lower end of the interval, +3.1 %, is above the limit of 3 %"),
         (3, 6, "passed", "+3.0 % to +6.0 %, holds the limit of 3 %"),
         (2, 6, "passed", "+2.0 % to +6.0 %, holds the limit of 3 %"),
         (-2, 6, "undecided", "holds"),
@@ -194,7 +196,9 @@ def test_a_gate_that_cannot_be_judged_is_undecided() -> None:
     assert gate.state == "undecided"
     assert gate.because.startswith("2 steps in base, 2 in new, where 4 a side are needed")
     many, differ = judged_steps(steps(*[100] * 8), steps(*[200] * 8), NO)
-    assert gate_of(many, differ, Asked(0.03)).state == "undecided"
+    other = gate_of(many, differ, Asked(0.03, "fail", "pass"))
+    assert (other.state, other.answer) == ("undecided", "pass")
+    assert gate_of(None, Judged("undecided", ("why", "more"), ""), Asked(0.03)).because == "why"
 
 
 S = 1_000_000_000
@@ -239,10 +243,12 @@ def test_every_second_that_was_recorded_is_in_one_row() -> None:
 
 
 def test_steps_that_got_shorter_in_a_run_that_did_not_are_said_with_where_the_time_went() -> None:
-    base, new = recorded(3, 3, 3, before_s=1), recorded(2, 2, 2, before_s=3, after_s=2)
+    """Of 4 s more before the first step, 5 between them, 3 after the last and 2 of a hiccup, the most."""
+    base = recorded(3, 3, 3, 3, before_s=1)
+    new = recorded(2, 2, 2, before_s=5, between_s=5, after_s=3, slow_s=4)
     assert said(base, new, "improvement") == (
-        "the steps alone take less; all that was recorded takes longer, 10.0 s -> 11.0 s (+1.00 s): "
-        "+2.00 s before the first step, +2.00 s after the last step"
+        "the steps alone take less; all that was recorded takes longer, 13.0 s -> 23.0 s (+10.0 s): "
+        "+5.00 s between steps, +4.00 s before the first step, +3.00 s after the last step"
     )
     assert said(new, base, "regression").startswith(
         "the steps alone take longer; all that was recorded takes"

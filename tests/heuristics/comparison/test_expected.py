@@ -121,6 +121,9 @@ def test_two_fixes_at_once_are_judged_by_the_plans_range_for_both() -> None:
     assert [(one.fixes, one.outcome) for one in found] == [(("COM-1", "COM-3"), "met"),
         (("COM-1",), "undecided"), (("COM-3",), "undecided")]  # fmt: skip
     assert found[1].together_with == ("COM-3",)
+    given = Prediction("COM-3", ns=MS)
+    assert [one.by for one in expected(before, side(13, 80, ON), given)] == ["configuration"] * 2 + ["given"]
+    assert [one.fixes for one in expected(before, side(13, 80, {OVERLAP: True, SMS: 20}))] == [("COM-1",)]
 
 
 def test_the_users_own_prediction_goes_before_the_plans() -> None:
@@ -219,6 +222,8 @@ def test_few_steps_tell_what_a_part_gained_and_not_how_surely() -> None:
 def test_what_only_a_trace_shows_to_differ_is_no_change_beside_a_fix() -> None:
     before, after = base(), side(14, 81, ON, detected={"short_kernel_frac": 0.9})
     assert only(before, after).together_with == ()
+    logged = side(14, 80, {**ON, "log_interval": 5})  # and a knob that explains no time
+    assert only(before, logged).together_with == ()
     ranks = (replace(after.ranks[0], gpu="NVIDIA A100-SXM4-80GB"),)
     assert only(before, replace(after, ranks=ranks)).together_with == ("gpu",)
 

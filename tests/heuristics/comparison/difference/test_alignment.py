@@ -67,3 +67,12 @@ def test_what_stands_between_pairs_stands_together() -> None:
     scores = np.array([[3, 0], [0, 0]], dtype=np.int32)
     found = list(align([0, 0, 1, 0, 0], [0, 1, 0], scores))
     assert found == [(range(0, 1), range(0, 1)), (range(1, 4), range(1, 2)), (range(4, 5), range(2, 3))]
+
+
+def test_a_pair_is_worth_a_stretch_before_and_one_after_it() -> None:
+    """6 less 2 is more than 1 and 2; where another pair follows, those two are more than 3 less 2."""
+    found = list(align([0, 1], [0, 1], np.array([[1, 6], [0, 2]], dtype=np.int32)))
+    assert found == [(range(0), range(1)), (range(1), range(1, 2)), (range(1, 2), range(2, 2))]
+    scores = np.array([[1, 3, 6, 0], [0, 2, 0, 0], [0, 0, 5, 7]], dtype=np.int32)
+    one_by_one = [range(place, place + 1) for place in range(3)]
+    assert list(align([0, 1, 2], [0, 1, 2], scores)) == list(zip(one_by_one, one_by_one, strict=True))

@@ -175,6 +175,7 @@ def test_what_changes_nothing_elsewhere_explains_no_step_and_no_peak_that_moved_
     assert nothing.range == (0.0, 0.0)
     (one,) = explain([nothing], size(1.001, 0.998, 1.004))
     assert (one.fit, one.explains) == ("covers", ())
+    assert explain([nothing], size(1.1, 1.05, 1.2))[0].fit == "against"
     full, fusion = made("full_recompute", gpu="H100", mirrored=True), made("router_fusion")
     for change_, memory in ((full, 0.9), (full, None), (fusion, 1.1)):  # of fusion nobody measured it
         assert "memory" not in explain([change_], Size(memory=memory))[0].explains
