@@ -259,6 +259,8 @@ def test_where_both_go_one_way_or_other_steps_were_recorded_nothing_is_said() ->
     assert said(recorded(3, 3), recorded(1, 1, after_s=1), "improvement") == "the interval"
     assert said(recorded(3, 3, after_s=2), recorded(4, 4), "regression") == "the interval"  # as long in all
     assert said(recorded(3, 3, after_s=4), recorded(2, 2, 2, 2), "regression") == "the interval"
+    assert said(recorded(3, 3), recorded(2, 2, after_s=1), "improvement") == "the interval"
+    assert said(recorded(3, 3), recorded(1, 1, 1, after_s=9), "improvement") == "the interval"
     assert said(recorded(3, 3), recorded(2, 2, after_s=4), "undecided") == "the interval"
     assert "6.00 s -> 9.00 s (+3.00 s)" in said(recorded(3, 3), recorded(2, 2, after_s=5), "undecided")
     assert "9.00 s -> 6.00 s (-3.00 s)" in said(recorded(2, 2, after_s=5), recorded(3, 3), "undecided")

@@ -71,11 +71,15 @@ OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
         ("nvjet 20x100", "nvjet 20x170 grid=64", "nvjet grid 700"),
         ("nvjet 20x100", "nvjet 20x100; tiny 2x1", "tiny new 1"),
         ("nvjet 40x100 grid=-", "nvjet 20x100; nvjet 20x100 grid=64", ""),
-        # two grids, each once a step
+        # one of a grid however seldom, and two grids, each once a step
+        ("rare 1x100", "rare 1x300 grid=64", "rare grid 100"),
+        ("few 1x100 grid=1; few 1x100 grid=2", "few 1x100 grid=3; few 1x100 grid=4", ""),
         ("gemm 2x100 grid=1; gemm 2x100 grid=2", "gemm 2x100 grid=1; gemm 2x900 grid=3", "gemm grid 800"),
         # what one side could not resolve is neither new nor gone, but for more of it
         ("nccl 20x100 key=comm.ep_dispatch; nccl 20x100 key=comm.ep_combine",
          "nccl 40x150 key=comm.sendrecv_unresolved", "nccl slower 1000"),
+        ("nccl 20x100 key=comm.ep_dispatch; nccl 20x100 key=comm.ep_combine grid=64",
+         "nccl 20x100 key=comm.ep_a2a; nccl 20x100 key=comm.ep_a2a grid=32", "nccl grid 0"),
         ("nccl 20x100 key=comm.ep_dispatch grid=-; nccl 20x100 key=comm.ep_combine",
          "nccl 40x150 key=comm.sendrecv_unresolved", "nccl slower 1000"),
         ("nccl 20x100 key=comm.dp_all_gather",

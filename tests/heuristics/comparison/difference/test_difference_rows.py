@@ -64,7 +64,7 @@ CP, GC, GAP = "exposed_comm.cp", "idle.launch_starved.gc", "idle.launch_latency.
         ("gemm 500", f"gemm 500; {CP} 70 x3 /300", f"{CP} 70 = 70 + 0 + 0"),
         ("gemm 500", f"gemm 500; {GC} 80", "launch_starved.gc 80 = 80 + 0 + 0"),
         # idle time is one row where a side has no reasons, and nobody knows its parts
-        (f"gemm 9; {GC} 30 x2; idle.trailing 20 x2", "gemm 9; idle 90 x2", "idle 40 = ?"),
+        (f"{GC} 30 x2; idle.trailing 20 x2", "idle 90 x2", "idle 40 = ?"),
         # kernels, and the graph replay that they became
         (f"gemm 500; {CP} 200", "compute.graph_replay 600", "busy -100 = ?"),
         ("compute.graph_replay 600", "compute.graph_replay 500", "compute.graph_replay -100 = 0 + -100 + 0"),
@@ -86,6 +86,8 @@ def test_a_row_has_both_sides_by_the_step_and_the_rest_is_in_noise() -> None:
     assert (noise.base_ns, noise.new_ns) == (100, 100)
     (busy, *_) = attribute(side(f"gemm 500; {CP} 200"), side("compute.graph_replay 600")).rows
     assert (busy.base_ns, busy.new_ns, busy.wall) == (700, 600, None)
+    (idle, *_) = attribute(side(f"gemm 9; {GC} 30"), side("gemm 9; idle 90")).rows
+    assert (idle.base_ns, idle.new_ns) == (30, 90)
 
 
 def test_without_a_ledger_buckets_add_up_too() -> None:

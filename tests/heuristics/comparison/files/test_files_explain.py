@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, log
 
 import pytest
@@ -121,8 +122,9 @@ def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_st
         ]
         found = [explain([one], Size(moved={"out_of_memory": side}))[0] for one in norms]
         assert ["out_of_memory" in one.explains for one in found] == [False, True]
-    beside = explain([made("mlp_recompute", gpu="H100", mirrored=True), sides[0]], out)
-    assert [one.id for one in beside] == ["full_recompute", "mlp_recompute"]
+    for moved, id_ in ((out.moved, "full_recompute"), ({}, "router_fusion")):
+        beside = replace(size(0.98, 0.975, 0.985), moved=moved)
+        assert explain([made("router_fusion"), sides[0]], beside)[0].id == id_
 
 
 @pytest.mark.parametrize(("memory", "explains"), [(0.9, True), (1.1, False), (1.0, False)])

@@ -81,7 +81,7 @@ def row(
 def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu() -> None:
     cases: list[tuple[str | None, bool, list[int]]] = [
         ("fp8_blockwise", True, [2]), ("fp8", False, [1]), ("bf16", False, [3]),
-        ("mxfp8", True, [0, 2, 5]),  # none of its precision: of its routing
+        ("mxfp8", True, [0, 2, 5, 6]),  # none of its precision: of its routing, and four at most
         (None, False, [1, 3]),
     ]  # fmt: skip
     for precision, forced, chosen in cases:
@@ -89,7 +89,7 @@ def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu() ->
             ("BF16", "natural")]  # fmt: skip
         rows = [row(place, one, how) for place, (one, how) in enumerate(kinds)]
         rows[4] = row(4, "BF16", "natural", "GB200")
-        rows.append(row(5, "BF16", "balanced"))
+        rows += [row(place, "BF16", "balanced") for place in (5, 6, 7)]
         settings = Settings({}).changed({"moe_router_force_load_balancing": forced}, "test")
         found = rules._chosen(rows, "H100", Run(given=Given(precision=precision), settings=settings))
         assert [one.tokens_per_s_per_gpu for one in found] == chosen

@@ -88,12 +88,13 @@ def test_suspects_stand_in_the_order_of_what_they_explain(said: str, expected: s
     [
         (False, True, 1), ("none", "local", 1), (("attn",), (), -1), (("attn",), ("mlp",), 0), (2, 4, 1),
         ("selective", "full", 1), ("bf16_mixed", "bf16_with_mxfp8_mixed", 1), ("local", "full_iteration", 0),
-        (None, None, 0), ("fp8", "bf16", -1), (1.0, 0.5, -1), ("fp32", "tf32", 1),
+        (None, None, 0), ("fp8", "bf16", -1), (1.0, 0.5, -1), ("fp32", "tf32", 1), ("fp8", None, -1),
     ],
 )  # fmt: skip
 def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, expected: int) -> None:
     there, back = change("knob", base, new), change("knob", new, base)  # type: ignore[arg-type]
     assert (way(there), way(back)) == (expected, -expected)
+    assert way(replace(there, withheld=True)) == 0
 
 
 def test_workers_of_a_loader_are_the_same_only_where_they_are() -> None:
