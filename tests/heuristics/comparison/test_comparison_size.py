@@ -281,4 +281,6 @@ def test_without_steps_or_in_an_earlier_result_the_whole_is_missing() -> None:
     assert isinstance(whole_range(window, recorded(1)), Missing)
     assert said(window, recorded(1), "undecided") == "the interval"
     assert isinstance(whole_range(recorded(1), window), Missing)
-    assert isinstance(whole_range(rank(lengths_ns=(5, 5)), recorded(1)), Missing)
+    for lacking in ("outside_ns", "median_ns"):
+        earlier = replace(recorded(1), steps=replace(recorded(1).steps, **{lacking: None}))
+        assert isinstance(whole_range(earlier, recorded(1)), Missing)
