@@ -105,6 +105,7 @@ def test_a_further_run_is_compared_by_the_same_rank_and_may_have_the_steps_of_an
     yes, others = Comparable("yes", ()), [side(run(90)), side(run(100), *[MS] * 8)]
     assert why_no_run(side(run(100)), others, yes) == ""
     assert "of another" in why_no_run(side(run(100), *[MS] * 8), others, yes)
+    assert "steps" in why_no_run(side(rank(lengths_ns=(900,), source="none")), others, yes)
     rows = (Difference("GPU", "a", "b", "no", ""), Difference("rank", "0", "1", "with_differences", ""))
     why = why_no_run(side(run(100)), others, Comparable("no", rows))
     assert ("GPU" in why, "rank" in why) == (True, False)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.gate import Asked
 from heuristics.comparison.ranks import compare_runs, like_groups, pair_ranks, same_size
+from heuristics.comparison.size import Judged, judge_pairs
 from heuristics.result.compared_ranks import ComparedGroup, ComparedRank, ComparedRun, LateState
 from heuristics.result.result import Result
 from reports.content.blocks import Sentence
@@ -138,7 +139,8 @@ def test_runs_are_as_large_where_as_many_ranks_were_seen_or_are_there() -> None:
     small, large = run(1, groups=()), run(2, groups=())
     assert devices(small, large) == [(0, 0, "rank")]
     assert runs(small, large).ranks == ()  # what has the same number may be another stage
-    assert runs(run(2), run(2, ranks=())).ranks == ()  # and what stands in one run alone has no figures
+    bare = run(2, ranks=())  # what stands in one run alone has no figures
+    assert runs(run(2), bare).ranks == runs(bare, run(2)).ranks == ()
 
 
 def test_groups_and_ranks_have_the_places_and_figures_of_their_own_sides() -> None:
@@ -198,6 +200,8 @@ def test_another_rank_contradicts_from_more_than_a_hundredth_of_the_shorter_step
     for new_us, verdict in ((10_100, "no_change"), (10_101, "undecided"), (9_900, "undecided")):
         other = rank(lengths_ns=(new_us * 1_000,) * 2, rank=1, device=1, ledger=None)
         assert compare(base, replace(base, ranks=(base.ranks[0], other))).verdict == verdict
+    slower, pairs = Judged("regression", (), ""), pair_ranks(base, replace(base, ranks=(other,)), None, None)
+    assert judge_pairs(slower, (pairs[0], *pairs)) == slower
     judged = compare(base, replace(base, ranks=(base.ranks[0], of(1, 1, 13, 13))), gate=Asked(0.03))
     assert "pair 2 of 2 ranks (GPU 1) differs by +3.00 ms, +30 %" in judged.because[0]
     assert judged.gate is not None

@@ -181,6 +181,8 @@ def test_loops_have_as_many_passes_as_both_sides_have_room_for() -> None:
             patch.setattr(places, "PLACES", Limit(most, "places", "a test"))
             assert len(places.places_of(loop, loop)[0]) == most
     assert [len(places.places_of(one, one)[0]) for one in (many, more)] == [2_000, 64]
+    nested = sequence((GEMM, 1, 8), (CAST, 1, 8), (NORM, 1, 8), (FLASH, 1, 8), loops=((0, 3, 2), (0, 2, 2)))
+    assert places.kinds_of(places.places_of(nested, nested)[0]) == [*[0, 1, 0, 1, 2] * 2, 3]
 
 
 def test_whole_replays_are_not_aligned_with_kernels() -> None:

@@ -236,13 +236,13 @@ def test_rows_add_up_and_agree_with_the_definition(base: Ledger, new: Ledger) ->
         exact_parts = exact.get(one.row) or exact[f"idle.{one.row}"]
         assert one.delta_ns == round(exact_parts.delta)
         exact_three = exact_parts.count, exact_parts.duration, exact_parts.overlap
-        for value, true in zip(parts(one)[1:], exact_three, strict=True):
-            assert value is not None
-            assert abs(value - true) <= 2 if true else value == 0
+        for part_ns, exact_ns in zip(parts(one)[1:], exact_three, strict=True):
+            assert part_ns is not None
+            assert abs(part_ns - exact_ns) <= 2 if exact_ns else part_ns == 0
     others = {one.row for one in named}
     of_noise = [part for name, part in exact.items() if name.removeprefix("idle.") not in others]
-    exact_ns = sum(one.count for one in of_noise), sum(one.duration for one in of_noise)
-    for value, true in zip((noise.count_ns, noise.duration_ns), exact_ns, strict=True):
+    both_ns = sum(one.count for one in of_noise), sum(one.duration for one in of_noise)
+    for value, true in zip((noise.count_ns, noise.duration_ns), both_ns, strict=True):
         assert abs((known(value) or 0) - Fraction(true)) <= 2 * len(of_noise)
     rest = step_delta(base, new) - sum(one.delta_ns for one in named)
     assert abs(noise.delta_ns - rest) <= Fraction(1, 2)

@@ -25,11 +25,8 @@ def changed(base: str, new: str, **about: str) -> dict[str, tuple[object, object
     return {one.what: (one.base, one.new, one.effect) for one in compared.changed}
 
 
-def test_a_default_that_is_written_out_is_no_difference() -> None:
+def test_a_default_that_is_written_out_is_no_difference_and_a_backend_that_nothing_reads_no_effect() -> None:
     assert changed("  moe_router_load_balancing_type: aux_loss\n", "", core_version="0.16.1") == {}
-
-
-def test_a_backend_that_no_dispatcher_reads_has_no_effect() -> None:
     kind = "  moe_token_dispatcher_type: alltoall\n  moe_flex_dispatcher_backend: "
     found = changed(f"{kind}deepep\n", f"{kind}hybridep\n")
     assert found == {"moe_flex_dispatcher_backend": ("deepep", "hybridep", "none")}

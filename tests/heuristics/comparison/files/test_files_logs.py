@@ -52,9 +52,6 @@ def test_a_log_is_said_by_its_steady_iterations() -> None:
     assert isinstance(none.median_ns, Missing)
     assert (none.steady_count, isinstance(none.low_ns, Missing)) == (0, True)
     assert isinstance(none.drift, Missing)
-
-
-def test_a_batch_that_changes_on_the_way_is_none() -> None:
     one = Iteration(1, MS, 1, global_batch_size=8)
     other = Iteration(2, MS, 2, global_batch_size=16)
     assert isinstance(section(TrainingLog("run.log", 2, (one, other))).global_batch_size, Missing)
