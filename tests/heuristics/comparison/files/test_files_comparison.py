@@ -32,6 +32,13 @@ def test_a_default_that_is_written_out_is_no_difference_and_a_backend_that_nothi
     assert found == {"moe_flex_dispatcher_backend": ("deepep", "hybridep", "none")}
 
 
+def test_that_settings_are_the_same_is_said_where_both_sides_have_them() -> None:
+    mine, none, more = said(MODEL), FileSide("none"), said(MODEL + "  moe_router_fusion: true\n")
+    found = [compare_files(*one) for one in ((mine, mine), (mine, none), (none, mine), (mine, more))]
+    assert ["another effect" in "".join(one.because) for one in found] == [True, False, False, False]
+    assert found[1].changed == found[2].changed == ()
+
+
 def test_what_differs_of_versions_and_what_other_settings_tell() -> None:
     base = FileSide("old", versions={"te": "2.9"}, given=Given(gpu="H100"))
     found = differences(base, FileSide("now", versions={"te": "2.10"}, given=Given(gpu="GB200")))

@@ -94,8 +94,8 @@ def test_rows_of_the_runs_precision_and_routing_go_before_others_of_its_gpu() ->
         found = rules._chosen(rows, "H100", Run(given=Given(precision=precision), settings=settings))
         assert [one.tokens_per_s_per_gpu for one in found] == chosen
     assert rules._preset("Qwen3-30B-A3B", "H100", "BF16", 16)
-    unknown, forced = (rules._settings_of(row(1, None, how), Run()) for how in ("unknown", "balanced"))
-    assert (len(unknown.by_knob), len(forced.by_knob)) == (0, 1)
+    unknown, balanced = (rules._settings_of(row(1, None, how), Run()) for how in ("unknown", "balanced"))
+    assert (len(unknown.by_knob), len(balanced.by_knob)) == (0, 1)
     told = row(1_000, "BF16", "balanced", gpus=16), row(1_000)
     assert [rules._published(rules._Brought(one)).partition(" on ")[2] for one in told] == [
         "16 H100, BF16, routing forced to balance: 1,000 tokens/s", "H100, precision unknown: 1,000 tokens/s"
