@@ -89,6 +89,7 @@ def test_copies_are_no_kernels() -> None:
     new = sequence((GEMM, 1, 10), ("copy.memcpy_d2d", 35, 35))
     (row,) = compared(base, new).rows
     assert (row.change, row.key, row.base_count, row.new_count) == ("fewer", "copy.memcpy_d2d", 59, 35)
+    assert len(compared(sequence(("copy.memset", 1, 1)), sequence((GEMM, 1, 10))).rows) == 2  # none for it
 
 
 def test_kernels_of_one_side_alone_and_more_of_one_are_rows_of_their_own() -> None:
