@@ -28,7 +28,6 @@ from heuristics.comparison.witnesses import (
     Weighed,
     copied,
     output,
-    products,
     shares_families,
     weigh,
 )
@@ -250,12 +249,6 @@ def classes_alike(sides: Sides) -> bool | None:
 def gives_back_alike(sides: Sides) -> bool:
     """As many bytes go back to the host."""
     return output(sides.base, sides.new) is True
-
-
-@fact
-def multiplies_alike(sides: Sides) -> bool:
-    """As many products of matrices of each class."""
-    return products(sides.base, sides.new) is True
 
 
 @fact

@@ -23,10 +23,11 @@ Shape = tuple[Threads, Threads | None]
 
 def covered_frac(base: Rank, new: Rank) -> float | None:
     """Of kernels of one name that both launch as often, with grids that come in each step: the
-    part of what they cover that is as much on both sides; None where they are too few.
+    part of the launches, or of what they cover, that is as much on both sides, whichever is less;
+    None where they are too few.
     """
     base_grids, new_grids = _steady_grids(base), _steady_grids(new)
-    launches = whole = same = Fraction(0)
+    launches = whole = same = alike = Fraction(0)
     for name in base_grids.keys() & new_grids.keys():
         mine, theirs = base_grids[name], new_grids[name]
         number = sum(mine.values())
@@ -36,11 +37,14 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
             whole += both
             if _blocks(mine).isdisjoint(_blocks(theirs)) and _may_cover_as_much(mine, theirs):
                 same += both
+                alike += number
             else:
                 same += _in_equal_grids(mine, theirs) + _in_equal_grids(theirs, mine)
+                grids = _by_grid(theirs)
+                alike += sum(min(often, grids[grid]) for grid, often in _by_grid(mine).items())
     if launches < BODY.value:
         return None
-    return float(same / whole)
+    return float(min(same / whole, alike / launches))
 
 
 def _in_equal_grids(mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]) -> Fraction:

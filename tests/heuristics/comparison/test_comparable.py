@@ -309,7 +309,6 @@ BESIDE = kernel("flash_bwd_dot_do_o_kernel", 20, count=20, key="compute.attentio
         (window(GEMM, length=100), window(GEMM, length=110), "step"),
         (window(*passes(50, 50, steps=1)), window(*passes(52, 52, steps=1)), "step!"),
         (window(*passes(50, 50, steps=1)), window(*passes(51, 51, steps=1), length=21), "step"),
-        (window(*passes(9, 9, steps=1)), window(*passes(9, 9, steps=1), ADAM, ADAM), ""),
         (rank(kernels=passes(10, 10)), window(*passes(12, 11, steps=1)), "step!"),
         (rank(kernels=passes(10, 10)), window(*passes(10, 10, steps=1)), "step"),
         (window(length=100), window(length=110), "step!"), (rank(), window(), "step!"),
