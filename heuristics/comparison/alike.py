@@ -24,13 +24,7 @@ from heuristics.comparison.difference.subject import (
     whole_replays,
 )
 from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
-from heuristics.comparison.witnesses import (
-    Weighed,
-    copied,
-    output,
-    shares_families,
-    weigh,
-)
+from heuristics.comparison.witnesses import Weighed, copied, output, shares_families, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from traces.limits import QUARTER

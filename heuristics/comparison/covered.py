@@ -33,36 +33,39 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
         number = sum(mine.values())
         if same_count(float(number), float(sum(theirs.values()))):
             launches += number
-            both = _elements(mine)[1] + _elements(theirs)[1]
-            whole += both
-            if _blocks(mine).isdisjoint(_blocks(theirs)) and _may_cover_as_much(mine, theirs):
-                same += both
-                alike += number
-            else:
-                same += _in_equal_grids(mine, theirs) + _in_equal_grids(theirs, mine)
-                grids = _by_grid(theirs)
-                alike += sum(min(often, grids[grid]) for grid, often in _by_grid(mine).items())
+            whole += _elements(mine)[1] + _elements(theirs)[1]
+            common, covered = _in_common(mine, theirs)
+            alike += common
+            same += covered
     if launches < BODY.value:
         return None
     return float(min(same / whole, alike / launches))
 
 
-def _in_equal_grids(mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]) -> Fraction:
-    """What launches cover in grids that the others have as often, in blocks of any size: what
-    strides over its data covers as much.
+def _in_common(
+    mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]
+) -> tuple[Fraction, Fraction]:
+    """Launches of a side that have their like on the other, and what both sides cover by these."""
+    if _blocks(mine).isdisjoint(_blocks(theirs)) and _may_cover_as_much(mine, theirs):
+        return sum(mine.values(), Fraction(0)), _elements(mine)[1] + _elements(theirs)[1]
+    grids, their_grids = _by_grid(mine), _by_grid(theirs)
+    launches = covered = Fraction(0)
+    for grid in grids.keys() & their_grids.keys():
+        (often, covers), (their_often, their_covers) = grids[grid], their_grids[grid]
+        common = min(often, their_often)
+        launches += common
+        covered += common * (covers / often + their_covers / their_often)
+    return launches, covered
+
+
+def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, tuple[Fraction, Fraction]]:
+    """Launches by grid, and what they cover, in blocks of any size: what strides over its data
+    covers as much.
     """
-    own_grids, grids, covered = _by_grid(mine), _by_grid(theirs), Fraction(0)
-    for (grid, block), number in mine.items():
-        part = min(Fraction(1), grids[grid] / own_grids[grid])
-        covered += part * _elements({(grid, block): number})[1]
-    return covered
-
-
-def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, Fraction]:
-    by_grid = defaultdict[Threads, Fraction](Fraction)
-    for (grid, _), number in launches.items():
-        by_grid[grid] += number
-    return by_grid
+    by_grid: dict[Threads, dict[Shape, Fraction]] = defaultdict(dict)
+    for (grid, block), number in launches.items():
+        by_grid[grid][grid, block] = number
+    return {grid: (sum(of.values(), Fraction(0)), _elements(of)[1]) for grid, of in by_grid.items()}
 
 
 def _blocks(launches: Mapping[Shape, Fraction]) -> set[Threads | None]:

@@ -254,7 +254,7 @@ def _without_arguments(name: str) -> str:
     return "".join(kept)
 
 
-def products(base: Subject, new: Subject) -> Heard:
+def _products(base: Subject, new: Subject) -> Heard:
     """Whether each class multiplies as often; attention that was fused is another class, and
     silent.
     """
@@ -351,7 +351,7 @@ HEARD: Final[Mapping[str, Callable[[Subject, Subject], Heard]]] = {
     "batch": _batch,
     "ranges": _ranges,
     "kinds": _kinds,
-    "products": products,
+    "products": _products,
     "names": _names,
     "grids": _grids,
 }

@@ -91,11 +91,16 @@ def unused(result: Result) -> Unused | None:
 
 
 def _copies_beside(result: Result, frac: float) -> Unused | None:
-    findings = those(result.walls, outcome="finding")
-    costs = [known(wall.cost_frac) or 0.0 for wall in findings]
-    if those(findings, id="memory") or frac < max(WALL.value, *costs, 0.0):
+    is_priced = those(those(result.walls, outcome="finding"), id="memory")
+    if is_priced or frac < max(WALL.value, _dearest_frac(result)):
         return None
     return Unused("exposed_copy", frac, None)
+
+
+def _dearest_frac(result: Result) -> float:
+    """What the wall that costs most costs; 0 where none is proven."""
+    findings = those(result.walls, outcome="finding")
+    return max((known(wall.cost_frac) or 0.0 for wall in findings), default=0.0)
 
 
 @frozen
@@ -117,7 +122,6 @@ def own_compute(result: Result) -> Own | None:
     may_communicate = those(open_walls(result), id="communication") and not nothing_judged(result)
     if may_communicate or not result.ranks:
         return None
-    costs = [known(wall.cost_frac) or 0.0 for wall in those(result.walls, outcome="finding")]
     rank = telling_rank(result)
     window_ns, times_ns = rank.budget_ns.window, Counter[str]()
     trains = known(rank.detected.training_step)
@@ -127,7 +131,7 @@ def own_compute(result: Result) -> Own | None:
     for name, time_ns in times_ns.most_common(1):
         frac = min(1.0, time_ns / window_ns)
         all_frac = min(1.0, max(frac, sum(each(rank.unknown_kernels, "frac"))))
-        if all_frac >= max(MOST.value, *costs, 0.0) and result.verdict.wall != "compute":
+        if all_frac >= max(MOST.value, _dearest_frac(result)) and result.verdict.wall != "compute":
             return Own(Code(name), frac, all_frac)
     return None
 

@@ -216,10 +216,9 @@ def _row(result: Result, wall: Wall) -> BlockRow:
 
 def _apart_from(result: Result, wall: Wall) -> Words:
     """Most of the time that a price leaves out: what no known change acts on."""
-    own, part = own_compute(result), unused(result)
-    if wall.id == "compute" and own is not None:
+    if wall.id == "compute" and (own := own_compute(result)):
         return words("apart from the inside of ", own.kernel)
-    if wall.id == "memory" and part is not None and part.bucket == "exposed_copy":
+    if wall.id == "memory" and (part := unused(result)) and part.bucket == "exposed_copy":
         return words(f"apart from copies ({percent(part.frac)})")
     return words()
 
