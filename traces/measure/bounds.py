@@ -112,7 +112,7 @@ def _large_copies(subject: Subject) -> BoolArray:
 
 
 def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | None:
-    if not (subject.rank.blocks > 0).any():
+    if not (subject.rank.blocks != NULL).any():
         return None
     filled = subject.filled_share(subject.sm_count or largest_sm_count())
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)

@@ -10,7 +10,6 @@ import pytest
 
 from bench.simulate.recording import Recording
 from heuristics.run.run import WALL_IDS
-from tests.doubles.document import graph_only
 from tests.doubles.opinions import GEMM, JUDGE, costs, measured, rank
 from traces.measure.bounds import Bounds
 from traces.missing import Missing, known
@@ -69,12 +68,6 @@ def test_an_unknown_number_of_sms_is_bounded_by_the_largest_gpu(export: Export) 
     found = bounds(export, recording)
     assert found.compute == pytest.approx(30 * US * 56 / 188 + 20 * US * 155 / 188, abs=2)
     assert found.memory is not None  # nothing runs backward, so nothing runs twice
-
-
-def test_graphs_recorded_whole_bound_only_the_host(export: Export) -> None:
-    found = bounds(export, graph_only())
-    assert (found.communication, found.memory, found.compute) == (None, None, None)
-    assert found.host_overhead is not None
 
 
 def bounded(ns: int | None) -> Bounds:

@@ -9,18 +9,7 @@ import pytest
 
 from bench.simulate.recording import Recording
 from tests.by_hand.run import Run
-from tests.recordings.launches import (
-    GEMM,
-    GROUPED,
-    NO_ACCOUNT,
-    NORM,
-    PERMUTE,
-    SENDRECV,
-    UNPERMUTE,
-    Line,
-    measured,
-    rank_of,
-)
+from tests.recordings.launches import GEMM, NO_ACCOUNT, NORM, measured, rank_of
 from traces.intervals import spans
 from traces.measure.a2a import measure_a2a
 from traces.missing import known
@@ -30,6 +19,7 @@ from traces.steps.found import Step, from_steps
 
 Export = Callable[..., Path]
 HYBRID = "void hybrid_ep::dispatch_kernel<8, true>(P)"
+PASS = (("permute", 10), ("send_recv", 50), ("send_recv", 5), ("grouped_gemm", 10), ("send_recv", 40))
 
 
 def deepep_steps(dispatch_us: Sequence[int]) -> Recording:
@@ -66,20 +56,20 @@ def test_what_exceeds_the_fastest_of_its_like_is_like_waiting(export: Export) ->
     assert found.waiting_like_ns == 6_000
     cut = measured(rank_of(export(deepep_steps([10, 14, 12]), "cut.sqlite")), [(0, 112), (200, 260)])
     assert cut.waiting_like_ns == 2_000  # a piece is like no whole one, and one combine like no other
+    alone = measured(rank_of(export(deepep_steps([10]), "alone.sqlite")), [(0, 100)])
+    assert known(alone.waiting_like_ns) is None
 
 
-def test_tokens_are_not_compared_with_probabilities(export: Export) -> None:
-    line = Line()
-    for _ in range(2):
-        line.all(PERMUTE)
-        line.run(SENDRECV, stream=20, length=50)
-        line.run(SENDRECV, stream=20, length=5)
-        line.all(GROUPED)
-        line.run(SENDRECV, stream=20, length=40)
-        line.all(UNPERMUTE, NORM)
-        line.now = -(-line.now // 500) * 500
-    found = measured(rank_of(export(line.recording)), [(0, 500), (500, 640)])  # the last is cut
-    assert (found.instances, found.payload_ns, found.waiting_like_ns) == (6, 170_000, 0)
+def test_tokens_are_not_compared_with_probabilities() -> None:
+    run = Run()
+    for step in run.steps(2, every=500):
+        now = 0
+        for name, length in (*PASS, ("unpermute", 10), ("norm", 10)):
+            step.work(name, now, now + length, stream=20 if name == "send_recv" else 7)
+            now += length
+    found = run.measured().a2a
+    assert isinstance(found, A2a)
+    assert (found.instances, found.payload_ns, found.waiting_like_ns) == (6, 190_000, 0)
 
 
 def test_spans_are_cut_at_the_windows_and_name_step_layer_and_phase(export: Export) -> None:

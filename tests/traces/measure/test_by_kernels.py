@@ -238,13 +238,7 @@ def test_without_a_gpu_or_a_name_nothing_tells_of_tensor_cores() -> None:
 
 @pytest.mark.parametrize("name", ["d2h", "memset", "all_reduce", "graph"])
 def test_what_is_no_kernel_of_unknown_class_is_never_held_apart(name: str) -> None:
-    run = Run()
-    for step in run.steps(3, every=100):
-        step.work("gemm", 0, 60)
-        step.wait(7, by=20, recorded=-7, waits=-5)
-        step.work(name, 60, 90, stream=20)
-        step.wait(20, by=7, recorded=53, waits=56)
-    found = run.measured().unnamed
+    found = exchanging(name=name).measured().unnamed
     assert (found.alone_ns, found.apart_ns, found.apart.size, found.kernels) == (0, 0, 0, ())
 
 

@@ -50,18 +50,21 @@ def test_all_copies_of_the_steps_are_counted_and_what_helpers_copy_by_size_the_l
             step.work("h2d", 10 * place, 10 * place + 5, size_bytes=size, thread=1, pageable=size == 7)
         step.work("d2h", 90, 95, size_bytes=4, pageable=True)
         step.work("norm", 80, 83)
+        step.range("_MultiProcessingDataLoaderIter", 0, 5)
     run.work("h2d", 300, 310, size_bytes=1_000)  # after the last step
     fed, found = run.measured().data_loading, run.measured().work
     assert (fed.input_copies, fed.input_copies_pageable) == (8, 2)
-    assert (fed.input_copies_exposed_ns, fed.waiting_steps) == (2 * 17_000, 0)
+    assert (fed.input_copies_exposed_ns, fed.waiting_steps, fed.workers) == (2 * 17_000, 0, None)
     assert (found.to_gpu, found.to_host) == (HostCopies(8, 84, 14), HostCopies(2, 8, 8))
     assert found.input_sizes == (InputCopies(30, 2), InputCopies(7, 2), InputCopies(5, 2))
     monkeypatch.setattr("traces.measure.work.ROWS", replace(ROWS, value=1))
     rank = run.rank()
     rank.columns.copies.size_bytes[0] = rank.columns.copies.memory[0] = NULL
+    rank.columns.thread_names[1] = "pt_data_worker"
     measured = measure_rank(rank, parse_selection())
     found, fed = measured.work, measured.data_loading
     assert known(fed.input_copies_pageable) is None
+    assert (fed.workers, fed.loads_apart) == (1, True)
     assert found.input_sizes == (InputCopies(30, 2),)
     assert found.to_gpu is not None
     assert (known(found.to_gpu.size_bytes), known(found.to_gpu.pageable_bytes)) == (None, None)

@@ -13,7 +13,7 @@ from tests.recordings.kineto import GEMM, Event, call, event, on_gpu, write
 from tests.recordings.launches import rank_of
 from traces.intervals import spans
 from traces.measure.rates import measure_rates
-from traces.missing import Missing
+from traces.missing import Missing, known
 from traces.ranks.summaries.collective_rates import bus_share
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
@@ -70,8 +70,11 @@ def test_the_innermost_operator_is_counted_and_kernels_without_one_are_said(tmp_
     counts, work_ns = (gemm["kernel_count"], gemm["all_kernel_count"]), (gemm["work_ns"], gemm["all_work_ns"])
     assert (counts, work_ns) == ((2, 2), (350_000, 200_000))
     assert (found["counted_frac"], found["without_shape_count"]) == (0.5, 1)
-    begun_before = measure_rates(rank_of(tmp_path / "run.json"), spans((50_000, 600_000)), None, ())
-    assert isinstance(begun_before.matrix, Missing)
+    rank = rank_of(tmp_path / "run.json")
+    assert isinstance(measure_rates(rank, spans((50_000, 600_000)), None, ()).matrix, Missing)  # has begun
+    first = known(measure_rates(rank, spans((0, 400_000)), None, ()).matrix)
+    assert first is not None
+    assert (first.counted_frac, first.without_shape_count) == (1.0, 0)
 
 
 WIDE = 1_518_500_249  # of two such sides there are fewer operations than may be, and more bytes

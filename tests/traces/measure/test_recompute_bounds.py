@@ -57,7 +57,7 @@ def trained(
 @pytest.mark.parametrize(
     ("again", "how", "kernels"),
     [
-        *((LAYER, {}, 3), (LAYER, {"reduces": True}, 3), ((), {}, 0)),
+        *((LAYER, {}, 3), ((GEMM, COLLECT, GEMM), {}, 3), (LAYER, {"reduces": True}, 3), ((), {}, 0)),
         (UNNAMED, {"text": "CheckpointFunctionBackward"}, 3),
         (UNNAMED, {"text": "autograd::engine::evaluate_function: CheckpointFunctionBackward"}, 3),
         (UNNAMED, {"text": "torch/utils/checkpoint.py(1111): unpack_hook"}, 3),
@@ -98,10 +98,6 @@ def test_what_another_thread_launches_as_forward_did_may_run_again(export: Expor
     assert found.at_most_ns == 3 * 10_000
 
 
-def test_what_backward_alone_launches_is_no_forward(export: Export) -> None:
-    assert by_threads(export, (MAIN, (PLAIN, SHORT)), (AUTOGRAD, (GEMM, GEMM)), named=False).at_most_ns == 0
-
-
 def most_ns(run: Run, more: bool = False) -> int | None:
     rank = run.rank()
     inside = np.ones(len(rank.activities), dtype=np.bool_)
@@ -115,6 +111,7 @@ def most_ns(run: Run, more: bool = False) -> int | None:
         (["void at::native::copy(int)", *["spin_kernel"] * 3], 0, 0),  # backward has threads of its own
         (["void at::native::copy(int)", *["spin_kernel"] * 3], 1, None),
         (["norm", *["spin_kernel"] * 3], 1, None),
+        (["gemm", "norm_backward", "gemm", "norm_backward", "gemm"], 0, 10_000),  # within backward
         ([*["norm"] * 28, *["spin_kernel"] * 3], 1, 0),  # less than a tenth is unknown
         ([*["norm"] * 27, *["spin_kernel"] * 3], 1, None),
     ],
@@ -128,6 +125,15 @@ def test_unknown_kernels_may_run_again_unless_they_are_few_or_one_thread_of_pyto
         own = thread if place == len(names) - 1 else 0
         run.work(name, 10 * place, 10 * place + 10, launch=10 * place - 10, thread=own)
     assert most_ns(run) == at_most_ns
+
+
+def test_a_program_that_begins_here_and_multiplies_nothing_runs_nothing_again() -> None:
+    for name, at_most_ns in (("norm", 0), ("gemm", None)):
+        run = Run()
+        run.call("malloc", -40, -30)
+        for place, kernel in enumerate((name, "spin_kernel")):
+            run.work(kernel, 10 * place, 10 * place + 10)
+        assert most_ns(run) == at_most_ns
 
 
 @pytest.mark.parametrize(
@@ -161,6 +167,11 @@ def test_attention_that_runs_once_proves_nothing_of_more_products_than_gradients
     assert (found.recompute_ns == 0) == (at_most_ns is None)
 
 
+def test_more_products_than_gradients_may_run_again_where_norms_alone_are_judged(export: Export) -> None:
+    forward, backward = (*[PLAIN] * 4, COLLECT), (PLAIN, NORM_BACKWARD, *[GEMM] * 8)
+    assert by_threads(export, (MAIN, forward), (AUTOGRAD, backward)).at_most_ns == 10_000
+
+
 def test_of_what_another_thread_launches_as_forward_did_the_longest_may_run_again_but_no_norms() -> None:
     """The first to be launched tells forward's thread, whichever runs first."""
     for name, at_most_ns in (("gemm", 50_000), ("norm", 0)):
@@ -175,7 +186,7 @@ def test_of_what_another_thread_launches_as_forward_did_the_longest_may_run_agai
     ("names", "said"),
     [
         ("graph", "graph replays were recorded whole"),
-        *(("gemm", "no name of a kernel, thread or range shows what runs backward"), ("attention", "")),
+        *(("gemm", "no name of a kernel, thread or range shows what runs backward"), ("attention gemm", "")),
         ("norm_backward", "no kernel in the window has forward and backward names that differ"),
         ("norm norm_backward", "only norm could be judged, which is not recomputed"),
         ("attention attention attention attention_backward", "attention: 3 forward and 1 backward passes"),
@@ -191,14 +202,15 @@ def test_what_no_pass_tells_is_unknown_unless_nothing_runs_backward(names: str, 
 
 
 @pytest.mark.parametrize(
-    ("name", "whole_steps", "again"), [("attention", False, 0), ("attention", True, None), ("norm", True, 0)]
+    ("name", "how", "again"),
+    [("attention", {}, 0), ("attention", {"whole_steps": True}, None), ("norm", {"whole_steps": True}, 0)],
 )
 def test_of_ten_passes_one_without_backward_is_cut_off_unless_steps_are_whole_and_it_has_one_each_way(
-    name: str, whole_steps: bool, again: int | None
+    name: str, how: dict[str, bool], again: int | None
 ) -> None:
     run = Run()
     for place, pass_ in enumerate([name] * 10 + [f"{name}_backward"] * 9):
         run.work(pass_, 10 * place, 10 * place + 10)
-    found = measure_recompute(run.rank(), spans((0, 190_000)), whole_steps=whole_steps).modules
+    found = measure_recompute(run.rank(), spans((0, 190_000)), **how).modules
     assert not isinstance(found, Missing)
     assert known(found[name].recomputed_count) == again

@@ -84,7 +84,7 @@ def test_what_has_no_whole_launch_shape_is_not_judged(export: Export) -> None:
     some = recording()
     kernel(some, 0, 100, blocks=200)
     some.kernel(PLAIN, 100 * US, 200 * US, grid=(200, 1, 1), block=(0, 1, 1))
-    some.kernel(PLAIN, 200 * US, 300 * US, grid=(200, 1, 1), block=(2048, 1, 1))  # more than an SM holds
+    some.kernel(PLAIN, 200 * US, 300 * US, grid=(200, 1, 1), dynamic_shared_bytes=228 << 10)  # all and 1 KiB
     lacking = ("gridZ", "blockY", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
     for place, column in enumerate(lacking):
         kernel(some, 300 + 100 * place, 100, blocks=200)
@@ -194,17 +194,6 @@ def test_stretch_needs_enough_of_both_sides(export: Export, alone: int, beside: 
     """And alike; the first two and last two of the stream count on neither side."""
     use = measured(export(beside_and_alone(alone, beside, shortest)))
     assert isinstance(use.stretch, Missing)
-
-
-def test_without_a_gpu_table_or_metrics_nothing_is_guessed_or_measured(export: Export) -> None:
-    some = Recording()
-    kernel(some, 0, 100, blocks=132, name="nvjet_sm90_tst_256x160_64x4_2x1_h_bz_coopA_TNT")
-    use = measured(export(some))
-    assert isinstance(use.sm_count, Missing)
-    assert use.sm_count.reason.startswith("the trace does not")
-    assert (use.fill_frac, use.capability_at_least) == (use.sm_count, "9.0")
-    assert isinstance(use.measured, Missing)
-    assert "moe-diag capture --for metrics" in use.measured.cure
 
 
 @pytest.mark.parametrize("schema", ["none", "3.16.1"])

@@ -34,12 +34,14 @@ def test_launches_are_not_judged_without_the_limits_of_the_gpu(gpu: Gpu | None, 
     assert (sm.tail_ns, sm.by_class) == (sm.fill_frac, {})
     assert (known(sm.sm_count) == 132) is bool(gpu and gpu.sm_count)
     assert sm.capability_at_least == (None if gpu and gpu.capability else "9.0")
+    assert isinstance(sm.measured, Missing)
+    assert "moe-diag capture --for metrics" in sm.measured.cure
 
 
 def test_samples_count_for_as_long_as_a_kernel_ran_in_them_where_they_have_the_metric() -> None:
-    """A GEMM in the first ten us, a norm from 15 to 20, an all-reduce from 18 to 25; samples of 10 us."""
+    """A GEMM in the first ten us, a norm from 15 to 20, an all-reduce from 19.999 to 25; samples of 10 us."""
     run = Run()
-    for name, start, end in (("gemm", 0, 10), ("norm", 15, 20), ("all_reduce", 18, 25)):
+    for name, start, end in (("gemm", 0, 10), ("norm", 15, 20), ("all_reduce", 19.999, 25)):
         run.work(name, start, end, stream=20 if name == "all_reduce" else 7)
     rows, start_ns, nan = run.rank().activities, np.arange(4) * 10 * US, float("nan")
     active, issue = np.array([nan, 0.4, 0.6, 0.9]), np.array([0.2, 0.8, 0.5, 0.9])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.by_hand.run import US, Run
+from traces.measure.bounds import Bounds
 from traces.measure.rates import _precision
 from traces.missing import Missing, known
 from traces.names.operators import Dtype
@@ -118,7 +121,17 @@ def test_a_small_kernel_that_the_window_cuts_counts_with_what_lies_within() -> N
     run.work("gemm", 0, 100)
     run.work("gemm", 100, 200, blocks=66)
     assert run.measured(window=(0, 150)).bounds.compute == 25 * US
-    assert run.measured(window=(150, 200)).bounds.compute == 25 * US
+    assert run.measured(window=(199.998, 200)).bounds.compute == 1  # of 2 ns
+
+
+def test_compute_is_bounded_by_its_grid_in_a_faster_format_and_without_a_grid_not_at_all() -> None:
+    """Half of the SMs, and FP32 at half the rate of TF32: a quarter of 100 us is left."""
+    run = Run(sm_count=None)
+    run.recording.gpu("NVIDIA RTX A6000", 84, (8, 6))
+    run.work("ampere_sgemm_128x64_tn", 0, 100, blocks=42)
+    assert run.measured().bounds.compute == 75 * US
+    run.recording.rows["CUPTI_ACTIVITY_KIND_KERNEL"][0]["gridX"] = None
+    assert run.measured().bounds.compute is None
 
 
 def test_graphs_hide_communication_but_what_is_seen_is_bounded() -> None:
@@ -127,7 +140,8 @@ def test_graphs_hide_communication_but_what_is_seen_is_bounded() -> None:
     run.work("all_reduce", 100, 120, stream=20)
     run.work("graph", 120, 220)
     bounds = run.measured().bounds
-    assert (bounds.communication, bounds.communication_seen) == (None, 20 * US)
+    assert replace(bounds, host_overhead=0) == Bounds(None, 0, None, None, 20 * US)
+    assert bounds.host_overhead is not None
 
 
 def test_graphs_of_one_process_that_show_no_work_hide_nothing_of_another() -> None:

@@ -11,8 +11,9 @@ import pytest
 from tests.by_hand.run import Run
 from traces.measure.moe.layers import _counted, _numbers, _with_recomputed
 from traces.measure.moe.modules import Membership, members_of
-from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, _part, _phase_named, passes_of
+from traces.measure.moe.passes import Evidence, Lanes, Part, Passes, _part, _phase_named, lanes_of, passes_of
 from traces.names.kernels import KernelClass
+from traces.resolve.kinds import resolve_kinds
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
 
 LETTERS = {
@@ -119,6 +120,15 @@ def test_what_nothing_parts_is_parted_where_it_begins_to_run_again_or_backward()
         _, members = told(line, marks)
         assert said(line, members.module, "rpPdeacus") == modules
         assert said(line, members.kind, "frb") == kinds
+
+
+def test_threads_part_lanes_where_more_than_half_of_the_launches_are_known() -> None:
+    for launches, lanes in ((2, [0, 0, 0, 0]), (3, [0, 1, 1, 2])):
+        run = Run()
+        for place in range(4):
+            run.work("gemm", 10 * place, 10 * place + 10, launched=place < launches, thread=place % 2)
+        rank = run.rank()
+        assert lanes_of(rank, resolve_kinds(rank)).lane.tolist() == lanes
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from tests.by_hand.run import Run
-from tests.recordings.launches import GEMM, NORM, PERMUTE, ROUTER, SENDRECV, Line, rank_of
+from tests.recordings.launches import GATHER, GEMM, PERMUTE, ROUTER, SENDRECV, rank_of
 from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows
 from traces.arrays import NOWHERE
 from traces.measure.moe.ledger import _unclear, _untold_recompute
@@ -28,26 +28,8 @@ from traces.steps.selection import Selection
 
 Export = Callable[..., Path]
 SMALL = Knobs(step_count=2, layer_count=3, microbatch_count=2, shared_expert=True)
+EXCHANGED = ("dispatch", "grouped_gemm", "combine", "unpermute")
 NAMED, BARE = View(ranges="layers"), View(ranges="none")
-
-
-def told(knobs: Knobs, view: View, folder: Path) -> Moe:
-    """The ledger of a run whose rows are as the simulator ran them, and layers where there are any."""
-    simulated = run(knobs)
-    found = measured(simulated, view, folder)
-    assert isinstance(found.moe, Moe)
-    truth = true_rows(simulated, found.steps.windows)
-    rows: dict[tuple[str, str], Figures] = {
-        (row.module, row.pass_): (row.count, row.work_ns, row.wall_ns) for row in found.moe.rows
-    }
-    assert rows == over_layers(truth)
-    if not isinstance(found.moe.layers, Missing):
-        by_layer = {
-            (row.layer, row.module, row.pass_): (row.count, row.work_ns, row.wall_ns)
-            for row in found.moe.by_layer
-        }
-        assert by_layer == truth
-    return found.moe
 
 
 @pytest.mark.parametrize("recompute", ["none", "moe", "full"])
@@ -56,10 +38,21 @@ def told(knobs: Knobs, view: View, folder: Path) -> Moe:
 def test_every_module_of_every_pass_and_layer_is_as_it_ran(
     dispatcher: str, view: View, recompute: str, tmp_path: Path
 ) -> None:
-    found = told(replace(SMALL, dispatcher=dispatcher, recompute=recompute), view, tmp_path)
-    assert found.layers == 3
-    assert ("dispatch", "recompute") in {(row.module, row.pass_) for row in found.rows} or recompute == "none"
-    assert not isinstance(found.tax_ns, Missing)
+    simulated = run(replace(SMALL, dispatcher=dispatcher, recompute=recompute))
+    found = measured(simulated, view, tmp_path)
+    assert isinstance(found.moe, Moe)
+    truth = true_rows(simulated, found.steps.windows)
+    rows: dict[tuple[str, str], Figures] = {
+        (row.module, row.pass_): (row.count, row.work_ns, row.wall_ns) for row in found.moe.rows
+    }
+    assert rows == over_layers(truth)
+    assert truth == {
+        (row.layer, row.module, row.pass_): (row.count, row.work_ns, row.wall_ns)
+        for row in found.moe.by_layer
+    }
+    assert found.moe.layers == 3
+    assert ("dispatch", "recompute") in rows or recompute == "none"
+    assert not isinstance(found.moe.tax_ns, Missing)
 
 
 @pytest.mark.parametrize(
@@ -79,24 +72,6 @@ def test_a_ledger_that_cannot_be_told_says_why(
     assert said in found.reason
 
 
-def test_gathers_that_nothing_names_leave_the_tax_open(tmp_path: Path) -> None:
-    found = measured(run(replace(SMALL, dispatcher="allgather")), BARE, tmp_path).moe
-    assert isinstance(found, Moe)
-    assert isinstance(found.tax_ns, Missing)
-    assert "gathers and scatters of unknown purpose" in found.tax_ns.reason
-    assert isinstance(found.layers, Missing)
-
-
-def test_an_exchange_that_may_be_of_experts_leaves_the_tax_open(export: Export) -> None:
-    line = Line()
-    line.all(NORM, ROUTER, PERMUTE, GEMM)
-    line.run(SENDRECV, stream=20)
-    line.all(GEMM)
-    tax = ledger_of(export(line.recording)).tax_ns
-    assert isinstance(tax, Missing)
-    assert "some SendRecv could be expert traffic" in tax.reason
-
-
 def ledger_of(path: Path) -> Moe:
     found = measure_rank(rank_of(path), Selection()).moe
     assert isinstance(found, Moe)
@@ -109,7 +84,7 @@ def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
     run.work("router", 0, 10)
     run.work("d2h", 10, 20, launch=2, size_bytes=256)
     run.call("sync", 5, 26)
-    for place, name in enumerate(("permute", "dispatch", "grouped_gemm", "combine", "unpermute")):
+    for place, name in enumerate(("permute", *EXCHANGED)):
         run.work(name, 40 + 10 * place, 50 + 10 * place, launch=30 + 2 * place)
     moe = run.measured(window=(0, 90)).moe
     assert isinstance(moe, Moe)
@@ -126,6 +101,21 @@ def test_a_read_of_token_counts_is_tax_with_what_the_host_then_loses() -> None:
         "unpermute": (10, 0, 0, 0),
     }
     assert moe.tax_ns == 70_000  # all but the expert, and the wait
+
+
+def test_what_ran_before_the_steps_is_in_no_layer_and_experts_count_in_their_step() -> None:
+    """Router and permute run in the step before their pass. Of 10 us of a dispatch 2 pass till its launch."""
+    run = Run()
+    for step in run.steps(4, every=100):
+        step.range("layer_5f", -12, 25)
+        for place, name in enumerate((*EXCHANGED, "norm", "router", "permute")):
+            step.work(name, 10 * place, 10 * place + 10)
+    found, whole = run.measured(steps="1:3"), run.measured().moe
+    assert isinstance(found.moe, Moe)
+    assert isinstance(whole, Moe)
+    assert [row.count for row in found.moe.by_layer] == [1, 1, 2, 2, 2, 2]
+    assert [row.blocking_ns for row in whole.rows] == [0, 0, 4 * 8_000, 0, 4 * 8_000, 0]
+    assert found.summary.experts.work_ns.tolist() == [10_000, 10_000]
 
 
 DISPATCH = "void deep_ep::intranode::dispatch<(int)8>(int4 *)"
@@ -145,9 +135,13 @@ def test_where_no_launch_is_known_times_stand_and_what_waited_is_missing(export:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [(DISPATCH, "permutation"), ("mega_moe_impl", "run in one kernel")]
+    ("name", "said"),
+    [
+        *((DISPATCH, "permutation"), ("mega_moe_impl", "run in one kernel")),
+        *((SENDRECV, "some SendRecv could be"), (GATHER, "gathers and scatters of unknown purpose")),
+    ],
 )
-def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export, name: str, said: str) -> None:
+def test_where_names_tell_too_little_the_tax_is_open(export: Export, name: str, said: str) -> None:
     recording = Recording()
     for place, kernel in enumerate((ROUTER, name, GEMM)):
         recording.kernel(kernel, place * 10_000, place * 10_000 + 9_000, launch_ns=place * 10_000)
@@ -155,6 +149,7 @@ def test_where_no_name_tells_a_permute_the_tax_is_open(export: Export, name: str
     assert isinstance(found.tax_ns, Missing)
     assert said in found.tax_ns.reason
     assert found.tax_frac == found.tax_ns
+    assert isinstance(found.layers, Missing)
 
 
 def passes_said(text: str) -> Passes:
