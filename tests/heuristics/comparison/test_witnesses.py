@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from heuristics.comparison import witnesses
+from heuristics.comparison.covered import covered_frac
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from tests.doubles.comparison import kernel, rank, result, trace
@@ -126,6 +127,26 @@ def test_blocks_of_another_size_cover_as_much_where_the_last_of_them_may_be_part
     assert heard("grids", blocks(4, 256), blocks(17, 64)) is False  # 1,025 to 1,088
     assert heard("grids", blocks(4, 256), blocks(15, None)) is False
     assert heard("grids", blocks(4, 256), blocks(4, 64)) is True  # it strides over its data
+
+
+def norms(block: int | None, *launches: tuple[tuple[int, int, int], int]) -> Rank:
+    """One norm in several grids, each so often a step; two steps."""
+    threads = (block, block, 1) if block else None
+    return rank(kernels=tuple(
+        kernel("norm", 10, count=2 * often, grid=grid, key="compute.norm", block=threads)
+        for grid, often in launches
+    ))  # fmt: skip
+
+
+def test_grids_of_both_sides_are_a_part_of_the_launches_and_of_the_size_whichever_is_less() -> None:
+    """Six times 2 blocks and twice 30 are 72; in another grid as many blocks are none of them."""
+    base = norms(None, ((2, 1, 1), 6), ((30, 1, 1), 2))
+    cases = [(((2, 1, 1), 6), ((1, 30, 1), 2), 1 / 6), (((1, 2, 1), 6), ((30, 1, 1), 2), 1 / 4),
+        (((2, 1, 1), 2), ((30, 1, 1), 6), 1 / 2)]  # fmt: skip
+    for small, large, part in cases:
+        assert covered_frac(base, norms(None, small, large)) == part
+    rows = [norms(4, (grid, 8)) for grid in ((2, 2, 1), (3, 1, 1))]  # 25 to 64 elements, and 36 to 48
+    assert covered_frac(*rows) == 0  # in blocks of one size
 
 
 def test_a_kernel_in_pieces_has_as_many_threads() -> None:

@@ -14,6 +14,7 @@ from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from tests.configurations.pairs import PAIRS, said, sides, truth
 from traces.missing import known
+from traces.settings.settings import settings
 from traces.training_log.log import TrainingLog
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
@@ -38,11 +39,35 @@ def test_that_settings_are_the_same_is_said_where_both_sides_have_them() -> None
     assert ["another effect" in "".join(one.because) for one in found] == [True, False, False, False]
 
 
+def test_a_setting_of_one_side_alone_differs_where_it_is_on_and_what_is_null_is_off() -> None:
+    """Of fields whose defaults nobody knows."""
+    cases = [("cpu_offloading: true", "", True), ("cpu_offloading: false", "", False),
+        ("fp8_wgrad: null", "fp8_wgrad: false", False), ("fp8_wgrad: null", "fp8_wgrad: true", True),
+        ("params_dtype: bf16", "params_dtype: fp32", False)]  # fmt: skip
+    for *pair, differ in cases:
+        base, new = (f"  {one}\n" for one in pair)
+        assert (pair, bool(changed(base, new)), bool(changed(new, base))) == (pair, differ, differ)
+    mine, none = said(MODEL), FileSide("none")
+    assert differences(mine, none) == differences(none, mine) == ()
+    assert "container" not in rules.said_of(mine)
+
+
+def test_a_side_is_what_its_log_prints_under_its_configuration_and_legal_where_no_rule_refuses_that() -> None:
+    printed = settings({"num_layers": 2, "hidden_size": 4}, "a.log")
+    one = FileSide(
+        "one", settings=settings({"num_layers": 8}, "a.yaml"), log=TrainingLog("a.log", 1, settings=printed)
+    )
+    assert [one.files.value(knob) for knob in ("num_layers", "hidden_size")] == [8, 4]
+    odd = said(MODEL.replace("parallel_size: 4", "parallel_size: 3"))  # eight experts on three ranks
+    assert [side.legal for side in (said(MODEL), odd, FileSide("none"))] == [True, False, None]
+    assert compare_files(one, odd).base.problems_count == 0
+
+
 def test_what_differs_of_versions_and_what_other_settings_tell() -> None:
     base = FileSide("old", versions={"te": "2.9"}, given=Given(gpu="H100"))
     found = differences(base, FileSide("now", versions={"te": "2.10"}, given=Given(gpu="GB200")))
-    assert [(one.what, one.base, one.new, one.base_said, one.new_said) for one in found] == [
-        ("version.te", "2.9", "2.10", "old", "now"), ("gpu", "H100", "GB200", "old", "now")
+    assert [(one.what, one.base, one.new, one.base_said, one.new_said, one.withheld) for one in found] == [
+        ("version.te", "2.9", "2.10", "old", "now", False), ("gpu", "H100", "GB200", "old", "now", False)
     ]  # fmt: skip
     logged = {"te": "2.8", "nccl": "2.28", "cuda": "12.9", "container": "25.09", "odd": "1"}
     sides = [replace(base, log=TrainingLog("a.log", 1, versions=logged), given=one)
