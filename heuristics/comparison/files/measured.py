@@ -34,7 +34,7 @@ class FromGain(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["step", "rate"] = field(default="rate", name="as")
 
 
-class MeasuredChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MeasuredChange(Struct, frozen=True, forbid_unknown_fields=True):
     """One measurement. `is_turned`: of the change the other way round."""
 
     of: str = ""

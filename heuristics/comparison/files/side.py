@@ -110,4 +110,4 @@ def _defaults(side: FileSide, left_out: Iterable[str]) -> Iterator[tuple[str, Se
         elif knob is not None and (whole or (knob.is_core and not knob.off)):
             there = core is None or knob.is_known_in(core)
             if there and (default := knob.default_in(core)) is not None:
-                yield name, Setting(default[0], DEFAULT)
+                yield name, Setting(*default, DEFAULT)

@@ -82,8 +82,6 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
     suspects, mirrored. Empty where nothing we know explains what moved.
     """
     view = View(facts)
-    if not view.moved_ns:
-        return ()
     by_rules = _by_rules(view)
     place = partial(_place, view)
     ranked = sorted((*by_rules, *_by_changes(view, by_rules)), key=place)

@@ -14,7 +14,7 @@ from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from tests.configurations.pairs import PAIRS, said, sides, truth
 from traces.missing import known
-from traces.settings.settings import settings
+from traces.settings.settings import Framework, settings
 from traces.training_log.log import TrainingLog
 
 MODEL = "model:\n  num_layers: 8\n  hidden_size: 64\n  num_moe_experts: 8\n  expert_model_parallel_size: 4\n"
@@ -43,13 +43,20 @@ def test_a_setting_of_one_side_alone_differs_where_it_is_on_and_what_is_null_is_
     """Of fields whose defaults nobody knows."""
     cases = [("cpu_offloading: true", "", True), ("cpu_offloading: false", "", False),
         ("fp8_wgrad: null", "fp8_wgrad: false", False), ("fp8_wgrad: null", "fp8_wgrad: true", True),
-        ("params_dtype: bf16", "params_dtype: fp32", False)]  # fmt: skip
+        ("params_dtype: bf16", "params_dtype: fp32", False),
+        ("recompute_modules: [mlp, moe]", "recompute_modules: [moe, mlp]", False)]  # fmt: skip
     for *pair, differ in cases:
         base, new = (f"  {one}\n" for one in pair)
         assert (pair, bool(changed(base, new)), bool(changed(new, base))) == (pair, differ, differ)
     mine, none = said(MODEL), FileSide("none")
     assert differences(mine, none) == differences(none, mine) == ()
     assert "container" not in rules.said_of(mine)
+    one, other = (said(MODEL + f"  recompute_modules: [{name}]\n") for name in ("mlp", "moe"))
+    hiding = replace(one, shown=lambda knob, value: None)
+    found = [differences(*sides)[0] for sides in ((one, other), (hiding, other), (other, hiding))]
+    assert [(change.base, change.new, change.withheld) for change in found] == [
+        (["mlp"], ["moe"], False), (None, ["moe"], True), (["moe"], None, True)
+    ]  # fmt: skip
 
 
 def test_a_side_is_what_its_log_prints_under_its_configuration_and_legal_where_no_rule_refuses_that() -> None:
@@ -61,6 +68,24 @@ def test_a_side_is_what_its_log_prints_under_its_configuration_and_legal_where_n
     odd = said(MODEL.replace("parallel_size: 4", "parallel_size: 3"))  # eight experts on three ranks
     assert [side.legal for side in (said(MODEL), odd, FileSide("none"))] == [True, False, None]
     assert compare_files(one, odd).base.problems_count == 0
+
+
+def test_what_the_other_side_names_has_the_default_of_the_release_where_a_side_leaves_it_out() -> None:
+    """A bias has a flag that only switches it off, a padding is no field of the model's."""
+    named = ["moe_router_topk", "batch_invariant_mode", "add_bias_linear"]
+    named += ["make_vocab_size_divisible_by", "no_knob"]
+    other = FileSide("other", settings=settings(dict.fromkeys(named, 1), "b.yaml"))
+    whole: Framework = "megatron_lm"
+    for framework, core, filled in ((None, "0.15", 1), (None, "0.16", 2), (whole, "0.16", 4)):
+        own = settings({"num_layers": 8}, "a.yaml", framework)
+        found = FileSide("own", settings=own, given=Given(core_version=core)).against(other).settings
+        assert [found.said(name) == "default" for name in named] == [place < filled for place in range(5)]
+        assert found.value("moe_router_topk") == 2
+    assert FileSide("none").against(other).settings.by_knob == {}
+    overlap = "overlap_moe_expert_parallel_comm"
+    for name, there in (("num_layers", True), (f"comm_overlap.{overlap}", False)):
+        own = settings({name: 1}, "a.yaml")
+        assert (overlap in FileSide("own", settings=own).against(other).settings) is there
 
 
 def test_what_differs_of_versions_and_what_other_settings_tell() -> None:

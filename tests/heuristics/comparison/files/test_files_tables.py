@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from heuristics.comparison.files import measured
 from heuristics.comparison.files.differences import differences
+from heuristics.comparison.files.measured import Known, MeasuredChange, measurements
 from heuristics.comparison.files.side import FileSide
+from tests.doubles.result import double
 from traces.settings.settings import settings
+from traces.toml_tables import WrongRow
 
 BF16, FP8 = {"fp8": None, "fp4": None, "bf16": True}, {"fp8": "e4m3", "bf16": True}
 SELECTIVE = {"recompute_granularity": "selective"}
@@ -56,3 +60,24 @@ def test_a_setting_that_only_another_one_puts_into_effect(
 ) -> None:
     assert effect_of(knob, values, without, without) == "none"
     assert effect_of(knob, values, without, having) == effect_of(knob, values, having, having) == "may"
+
+
+ASIDE = """
+checkpoint.save logger.log_interval profiling.nvtx_ranges optimizer.lr optimizer.min_lr train.train_iters
+scheduler.max_steps launcher.recipe validation.eval_micro_batch_size
+"""
+
+
+def test_what_no_step_reads_has_no_effect() -> None:
+    assert {effect_of(knob, (1, 2), {}, {}) for knob in ASIDE.split()} == {"none"}
+
+
+def test_a_measurement_without_its_shape_its_source_or_its_figures_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = {"of": "a model", "source": "a page", "step": (1.0, 2.0)}
+    for lacking in told:
+        row = MeasuredChange(**{**told, lacking: None})  # type: ignore[arg-type]
+        monkeypatch.setattr(measured, "known_changes", {"one": double(Known, measured=(row,))}.copy)
+        with pytest.raises(WrongRow, match="lacks its shape, source or figures"):
+            measurements("one")

@@ -51,7 +51,7 @@ def test_audit_62_alltoall_is_the_control_arm_where_a_flex_backend_got_slower() 
         ("gemm 40", ""),
         # what moved most first, what is proven before a little more, and the other way than the step last
         ("gc 0>9; tp 50>45", "gc_pauses comm_slower.tp"), ("gc 0>5; tp 50>59", "comm_slower.tp gc_pauses"),
-        ("gc 0>9; trailing 0>10", "gc_pauses row.trailing"),
+        ("gc 0>9; trailing 0>17", "gc_pauses row.trailing"),
         ("gc 0>9; trailing 0>20", "row.trailing gc_pauses"),
         # two hundredths of what moved, and a wall without a cause
         ("trailing 0>99; gc 0>1", "row.trailing"), ("trailing 0>98; gc 0>2", "row.trailing gc_pauses"),
