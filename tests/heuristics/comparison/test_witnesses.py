@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from heuristics.comparison import witnesses
-from heuristics.comparison.covered import covered_frac
+from heuristics.comparison.covered import Threads, covered_frac
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from tests.doubles.comparison import kernel, rank, result, trace
@@ -107,17 +107,16 @@ def grids(*widths: int, count: int = 10) -> Rank:
     )
 
 
-def test_kernels_of_one_name_cover_as_much_unless_the_batch_or_the_model_is_another() -> None:
-    assert heard("grids", grids(64, 128, 256), grids(64, 128, 256)) is True
-    assert heard("grids", grids(64, 128, 256), grids(128, 256, 512)) is False
-    assert heard("grids", grids(64, 128, 256), grids(128, 256, 512, count=20)) is None  # other microbatches
+def norms(block: Threads | None, *launches: tuple[Threads, int]) -> Rank:
+    """One norm in several grids, each so often a step; two steps."""
+    rows = [kernel("norm", 10, count=2 * often, grid=grid, key="compute.norm", block=block)
+        for grid, often in launches]  # fmt: skip
+    return rank(kernels=(*rows,))
 
 
 def blocks(width: int, block: int | None, count: int = 20) -> Rank:
-    """One norm over some rows, so many threads a block; two steps."""
-    threads = (block, 1, 1) if block else None
-    made = kernel("norm", 10, count=count, grid=(width, 1, 1), key="compute.norm", block=threads)
-    return rank(kernels=(made,))
+    """One norm over some rows, so many threads a block."""
+    return norms((block, 1, 1) if block else None, ((width, 1, 1), count // 2))
 
 
 def test_blocks_of_another_size_cover_as_much_where_the_last_of_them_may_be_part_full() -> None:
@@ -129,15 +128,6 @@ def test_blocks_of_another_size_cover_as_much_where_the_last_of_them_may_be_part
     assert heard("grids", blocks(4, 256), blocks(4, 64)) is True  # it strides over its data
 
 
-def norms(block: int | None, *launches: tuple[tuple[int, int, int], int]) -> Rank:
-    """One norm in several grids, each so often a step; two steps."""
-    threads = (block, block, 1) if block else None
-    return rank(kernels=tuple(
-        kernel("norm", 10, count=2 * often, grid=grid, key="compute.norm", block=threads)
-        for grid, often in launches
-    ))  # fmt: skip
-
-
 def test_grids_of_both_sides_are_a_part_of_the_launches_and_of_the_size_whichever_is_less() -> None:
     """Six times 2 blocks and twice 30 are 72; in another grid as many blocks are none of them."""
     base = norms(None, ((2, 1, 1), 6), ((30, 1, 1), 2))
@@ -145,7 +135,8 @@ def test_grids_of_both_sides_are_a_part_of_the_launches_and_of_the_size_whicheve
         (((2, 1, 1), 2), ((30, 1, 1), 6), 1 / 2)]  # fmt: skip
     for small, large, part in cases:
         assert covered_frac(base, norms(None, small, large)) == part
-    rows = [norms(4, (grid, 8)) for grid in ((2, 2, 1), (3, 1, 1))]  # 25 to 64 elements, and 36 to 48
+    assert covered_frac(base, norms(None, ((2, 1, 1), 12), ((30, 1, 1), 4))) is None  # other microbatches
+    rows = [norms((4, 4, 1), (grid, 8)) for grid in ((2, 2, 1), (3, 1, 1))]  # 25 to 64 elements, and 36 to 48
     assert covered_frac(*rows) == 0  # in blocks of one size
 
 

@@ -130,21 +130,15 @@ def test_memory_that_ran_out_is_explained_by_what_needs_more_of_it_before_the_st
 def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:
     off, on, untold = config(moe_router_fusion=False), config(moe_router_fusion=True), config()
     said = [change("moe_router_fusion", False, True)]
-    assert [(one.known.id, one.mirrored) for one in made_changes(off, on, said)] == [("router_fusion", False)]
-    assert [(one.known.id, one.mirrored) for one in made_changes(on, off, said)] == [("router_fusion", True)]
-    for base, new in ((off, off), (on, on), (untold, untold)):
-        assert made_changes(base, new, said) == []
-    assert made_changes(off, on, [change("moe_router_fusion", False, True, "none")]) == []
-    assert made_changes(off, on, [change("moe_permute_fusion", False, True)]) == []
     more, less = (config(tensor_model_parallel_size=size) for size in (4, 2))
     sizes = [change("tensor_model_parallel_size", 2, 4)]
-    assert [(one.known.id, one.mirrored) for one in made_changes(less, more, sizes)] == [
-        ("tensor_parallel", False)
-    ]
-    assert [(one.known.id, one.mirrored) for one in made_changes(more, less, sizes)] == [
-        ("tensor_parallel", True)
-    ]
-    assert made_changes(more, untold, sizes) == []
+    cases = [(off, on, said, [("router_fusion", False)]), (on, off, said, [("router_fusion", True)]),
+        (less, more, sizes, [("tensor_parallel", False)]), (more, less, sizes, [("tensor_parallel", True)]),
+        *((one, one, said, []) for one in (off, on, untold)), (more, untold, sizes, [])]  # fmt: skip
+    for base, new, changes, found in cases:
+        assert [(one.known.id, one.mirrored) for one in made_changes(base, new, changes)] == found
+    assert made_changes(off, on, [change("moe_router_fusion", False, True, "none")]) == []
+    assert made_changes(off, on, [change("moe_permute_fusion", False, True)]) == []
 
 
 def test_the_gpu_and_the_model_of_either_side_tell_how_near_a_measurement_is() -> None:
