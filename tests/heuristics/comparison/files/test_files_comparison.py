@@ -108,7 +108,9 @@ def test_what_differs_of_versions_and_what_other_settings_tell() -> None:
 
 def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path) -> None:
     other = MODEL.replace("num_layers: 8", "num_layers: 12")
-    assert compare_files(said(MODEL), said(other)).verdict == "not_comparable"
+    compared = compare_files(said(MODEL), said(other))
+    model = compared.comparable.differences[0]
+    assert (compared.verdict, model.base, model.new) == ("not_comparable", "num_layers 8", "num_layers 12")
     more = MODEL + "  mtp_num_layers: 1\n"
     compared = compare_files(said(MODEL, core_version="0.16.1"), said(more, core_version="0.16.1"))
     assert compared.comparable.state != "no"

@@ -134,7 +134,8 @@ def test_a_change_is_made_where_each_side_holds_its_own_condition() -> None:
     sizes = [change("tensor_model_parallel_size", 2, 4)]
     cases = [(off, on, said, [("router_fusion", False)]), (on, off, said, [("router_fusion", True)]),
         (less, more, sizes, [("tensor_parallel", False)]), (more, less, sizes, [("tensor_parallel", True)]),
-        *((one, one, said, []) for one in (off, on, untold)), (more, untold, sizes, [])]  # fmt: skip
+        *((one, one, said, []) for one in (off, on, untold)), (less, less, sizes, []),
+        (more, untold, sizes, [])]  # fmt: skip
     for base, new, changes, found in cases:
         assert [(one.known.id, one.mirrored) for one in made_changes(base, new, changes)] == found
     assert made_changes(off, on, [change("moe_router_fusion", False, True, "none")]) == []
