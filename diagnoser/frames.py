@@ -81,7 +81,7 @@ def steps(result: Result) -> Rows:
                 "step": step.index,
                 "start_ns": step.start_ns,
                 "end_ns": step.end_ns,
-                "length_ns": step.end_ns - step.start_ns,
+                "length_ns": step.length_ns,
                 "used": step.index not in left_out,
                 "left_out_because": left_out.get(step.index),
             }

@@ -33,6 +33,7 @@ from diagnoser.running.pipeline import diagnose
 from diagnoser.running.work.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
+from heuristics.comparison.difference.left_out import left_out_alike
 from heuristics.comparison.expected import Prediction
 from heuristics.comparison.gate import Asked
 from heuristics.config.about import OPTIONS, Guidance
@@ -183,13 +184,17 @@ def _alike(
     sides: Sequence[Side], results: Sequence[Result], request: Comparison
 ) -> Iterator[Result]:
     """Base and new. Where one alone has steps, found by a period, all that was recorded of it: what
-    repeats on one side is no step of the other.
+    repeats on one side is no step of the other. Where both have, both leave out as many.
     """
-    whole = replace(request, steps="none")
-    sources = [result.ranks[0].steps.source for result in results]
-    for side, result, source in zip(sides, results, sources, strict=True):
-        if source == "period" and "none" in sources and _is_trace(side):
-            yield _read((side, whole))
+    steps = [result.ranks[0].steps for result in results]
+    is_alone = all(map(_is_trace, sides)) and {len(result.ranks) for result in results} == {1}
+    for side, result, found, left_out in zip(
+        sides, results, steps, left_out_alike(*steps), strict=True
+    ):
+        if found.source == "period" and not all(each.found for each in steps) and _is_trace(side):
+            yield _read((side, replace(request, steps="none")))
+        elif is_alone and request.steps is None and left_out != frozenset(found.slow):
+            yield _read((side, request), left_out)
         else:
             yield result
 
@@ -202,14 +207,14 @@ def _files(side: Side) -> tuple[str | None, ...]:
     return tuple(map(partial(of_known, real_path), (side.path, side.config, side.log)))
 
 
-def _read(task: tuple[Side, Comparison]) -> Result:
+def _read(task: tuple[Side, Comparison], left_out_steps: frozenset[int] | None = None) -> Result:
     (side, request), tell = task, listener()
 
     def shown(doing: str, fraction: float | None = None, rows: int | None = None) -> None:
         tell(f"{side.name}: {doing}", fraction, rows)
 
     with named(side.name):
-        result = _diagnosed(side, request, shown) or _from_earlier(
+        result = _diagnosed(side, request, shown, left_out_steps) or _from_earlier(
             _earlier(side.source), side, request, shown
         )
         if not result.ranks:
@@ -231,7 +236,9 @@ def _earlier(source: Held) -> Result:
         raise NotAResult(f"{str(error).rstrip('.')}, or give a trace") from None
 
 
-def _diagnosed(side: Side, request: Comparison, progress: Progress) -> Result | None:
+def _diagnosed(
+    side: Side, request: Comparison, progress: Progress, left_out_steps: frozenset[int] | None
+) -> Result | None:
     """What is found in traces; None for what may be an earlier result."""
     path = side.path
     if path is None or (path.is_file() and is_result(path)):
@@ -241,7 +248,7 @@ def _diagnosed(side: Side, request: Comparison, progress: Progress) -> Result | 
         Analysis, request, side, paths=[path], jobs=jobs, ask_megatron=False, progress=progress
     )
     try:
-        return diagnose(own).result
+        return diagnose(own, left_out_steps=left_out_steps).result
     except NotATrace:
         if path.is_file() and path.name.endswith((".json", ".json.gz")):
             return None  # a result whose keys were sorted

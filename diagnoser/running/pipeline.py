@@ -56,10 +56,13 @@ if TYPE_CHECKING:
     from traces.sections.run import Run
 
 
-def diagnose(request: Analysis, command: str | None = None) -> Diagnosis:
+def diagnose(
+    request: Analysis, command: str | None = None, left_out_steps: frozenset[int] | None = None
+) -> Diagnosis:
     """Diagnose traces of one run; see `diagnoser.analyze` for what it raises.
 
     `command`: the line that makes the result again, None for that of `analyze`.
+    `left_out_steps`: see `Selection`.
     """
     paths_given, progress = request.paths, request.progress
     inputs = [*map(Path, [paths_given] if isinstance(paths_given, str | PathLike) else paths_given)]
@@ -68,6 +71,7 @@ def diagnose(request: Analysis, command: str | None = None) -> Diagnosis:
     chosen = parse_selection(
         request.steps, request.nvtx, request.start, request.end, request.rank, request.gpu
     )
+    chosen = replace(chosen, left_out_steps=left_out_steps)
     paths = traces_named(inputs)
     rows = read_rank_map(path_of(request.ranks), paths)
     alone = only_data_parallel(given, configured.files)

@@ -104,12 +104,8 @@ def _parts(rank: Rank) -> dict[WholePart, RangePart] | None:
     steps, usual_ns = rank.steps, known(rank.steps.median_ns)
     if steps.outside_ns is None or usual_ns is None:
         return None
-    slow, warm = [], []
-    for step in steps.dropped:
-        if step.index in steps.slow:
-            slow.append(step.end_ns - step.start_ns)
-        if step.index in steps.warm_up:
-            warm.append(step.end_ns - step.start_ns)
+    slow = [step.length_ns for step in steps.dropped if step.index in steps.slow]
+    warm = [step.length_ns for step in steps.dropped if step.index in steps.warm_up]
     count = len(slow) + len(warm)
     return {
         "steps": RangePart(sum(rank.lengths_ns) + usual_ns * count, len(rank.lengths_ns) + count),

@@ -96,9 +96,9 @@ def test_one_file_is_read_once_and_its_gpus_are_compared(
 ) -> None:
     path, read = run_of(tmp_path / "run.sqlite", gpus=2, steps=1), []
 
-    def counted(asked: Analysis) -> Diagnosis:
+    def counted(asked: Analysis, **more: Any) -> Diagnosis:
         read.append(asked.paths)
-        return diagnose(asked)
+        return diagnose(asked, **more)
 
     monkeypatch.setattr("diagnoser.running.comparison.diagnose", counted)
     words = ["--base-gpu", "0", "--new-gpu", "1"]

@@ -50,3 +50,13 @@ def test_further_recordings_of_base_are_read_named_and_widen_the_interval(tmp_pa
     told = found.size.between_runs
     assert told is not None
     assert [one.name for one in told.runs] == ["base.sqlite", "more.sqlite", "third.sqlite"]
+
+
+def test_a_long_step_of_both_runs_that_one_alone_takes_for_a_hiccup_is_left_out_of_both(
+    tmp_path: Path,
+) -> None:
+    """One runs evenly, the other in steps of 26, 30 and 34 ms: 40 ms is odd in the first alone."""
+    even, uneven = [30_000] * 12, [26_000, 30_000, 34_000] * 4
+    even[7] = uneven[7] = 40_000
+    size = compared(recorded(tmp_path / "a.sqlite", even), recorded(tmp_path / "b.sqlite", uneven)).size
+    assert (size.base_count, size.new_count, size.delta_ns) == (11, 11, 0)

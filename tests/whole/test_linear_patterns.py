@@ -18,7 +18,7 @@ from functools import _lru_cache_wrapper, cache
 from math import inf
 from time import process_time
 from types import FrameType, ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -156,26 +156,6 @@ def every() -> Mapping[str, list[AnyPattern]]:
     apart = (*patterns._OF_BYTES.values(), *patterns._AT_PLACES.values())
     left = {*patterns._COMPILED.values(), *apart} - known
     return {**found, IN_NO_MODULE: [*left]}  # type: ignore[list-item]
-
-
-def hints(kind: type[Struct]) -> dict[str, Any]:
-    return get_type_hints(kind, vars(importlib.import_module(kind.__module__)))
-
-
-def kinds(kind: type[Struct] = Struct) -> Iterator[type[Struct]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from kinds(one)
-
-
-def test_every_table_with_patterns_is_read_here() -> None:
-    names = {module.__name__ for module in modules()}
-    with_patterns = {
-        one for one in kinds() if one.__module__ in names and "Pattern" in str([*hints(one).values()])
-    }
-    read = {type(one) for value in tables() for one in held(value, set()) if isinstance(one, Struct)}
-    assert len(with_patterns) > 6
-    assert with_patterns - read == set()
 
 
 @contextmanager

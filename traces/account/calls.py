@@ -94,8 +94,7 @@ _WAITS: Final = (CallKind.SYNC, CallKind.COPY)
 
 def kinds_of_calls(rank: RankTimeline) -> IntArray:
     """The `CallKind` of every call of a rank's columns; one that initialises once is `INIT`."""
-    calls = rank.columns.calls
-    kinds = call_kinds(rank.columns.call_names)[calls.name]
+    kinds = call_kinds(rank.columns.call_names)[rank.columns.calls.name]
     return np.where(_one_time(rank, kinds), kinds.dtype.type(CallKind.INIT), kinds)
 
 

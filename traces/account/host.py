@@ -382,8 +382,7 @@ def ranges_of_cause(columns: Columns, cause: str) -> Ranges:
 
 def spans_of_cause(columns: Columns, cause: str) -> HostSpans:
     """The ranges of a cause, and the frames of Python that name it."""
-    ranges = ranges_of_cause(columns, cause)
-    times = [_times(ranges)]
+    times = [_times(ranges_of_cause(columns, cause))]
     if (frames := columns.frames) is not None:
         named = passing(lambda text: cause_of_frame(text) == cause, frames.names)
         times.append(_times(frames)[:, named[frames.name]])

@@ -121,8 +121,7 @@ def _host_pieces(
     pieces = pieces.take(inside >= 0)
     by_host = (pieces.blocks == 0) | (pieces.end_ns <= ready_ns(rows, pieces.kernel))
     host, device = pieces.take(by_host), pieces.take(~by_host)
-    names = _at_launch(rank, device.work, by_kind)
-    device = replace(device, **names)
+    device = replace(device, **_at_launch(rank, device.work, by_kind))
     launched_by = rows.launch_thread[device.work]
     parts = _on_threads(rank, host, by_kind)
     parts += [(gid, device.take(launched_by == gid)) for gid in distinct(launched_by).tolist()]

@@ -119,8 +119,7 @@ def _folded_once(tree: _Tree, level: _Level) -> _Level | None:
         if stretches := list(_repeated(token, period)):
             kept, folded = ~none_of(len(token)), token.copy()
             for first, times in stretches:
-                body = listed(token[first : first + period])
-                folded[first] = tree.loop(times, body)
+                folded[first] = tree.loop(times, listed(token[first : first + period]))
                 kept[first + 1 : first + times * period] = False
             return _Level(folded[kept])
     return None

@@ -36,8 +36,7 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
     recorded, as they ran.
     """
     step = typical_step(steps)
-    borders = spans(stretch_of(steps, step))
-    work_ns = ns_in(rank.activities, borders)
+    work_ns = ns_in(rank.activities, spans(stretch_of(steps, step)))
     mine = np.flatnonzero(work_ns > 0)
     mine = mine[_order(rank.activities, mine)]
     phase = _phases(rank, mine)

@@ -14,6 +14,10 @@ class Step(Section, frozen=True):
     start_ns: int
     end_ns: int
 
+    @property
+    def length_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
 
 class Dropped(Step, frozen=True):
     """One recorded step that is not used, and why."""

@@ -19,7 +19,12 @@ from traces.steps.found import Found, Steps, drop, from_steps, one_window
 from traces.steps.nvtx import matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps
-from traces.steps.rules import disagreement_of, leave_out_hiccups, leave_out_unusual
+from traces.steps.rules import (
+    disagreement_of,
+    leave_out_hiccups,
+    leave_out_these,
+    leave_out_unusual,
+)
 from traces.steps.selection import Selection, seconds
 from traces.steps.units import mark_units
 from traces.timeline import RankTimeline
@@ -41,6 +46,8 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
         steps = leave_out_hiccups(_given_steps(rank, selection.nvtx))
     else:
         steps = _inferred_steps(rank, roles)
+    if selection.left_out_steps is not None:
+        steps = leave_out_these(steps, selection.left_out_steps)
     if selection.steps is not None:
         steps = _sliced(steps, selection.steps)
     return replace(

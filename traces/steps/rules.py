@@ -54,8 +54,7 @@ def leave_out_capture(rank: RankTimeline, way: Found) -> list[Step]:
     """
     calls, names = rank.columns.calls, rank.columns.call_names
     begins = passing(_CAPTURES.match, names)
-    chosen = begins[calls.name] & _is_of(rank, calls)
-    at_ns = np.sort(calls.start_ns[chosen])
+    at_ns = np.sort(calls.start_ns[begins[calls.name] & _is_of(rank, calls)])
     counts = np.searchsorted(at_ns, way.host_end_ns) - np.searchsorted(at_ns, way.host_start_ns)
     return [
         drop(step, "graph capture: cudaStreamBeginCapture was called in it") if count > 0 else step
@@ -193,10 +192,8 @@ def _initialising_ns(rank: RankTimeline, way: Found) -> IntArray:
     host.
     """
     calls = rank.columns.calls
-    of_kind = np.isin(kinds_of_calls(rank), _INITIALISING)
-    mine = of_kind & _is_of(rank, calls)
-    loading = instants_of(calls, mine)
-    return covered_ns(way.host_start_ns, way.host_end_ns, loading)
+    of_kind = np.isin(kinds_of_calls(rank), _INITIALISING) & _is_of(rank, calls)
+    return covered_ns(way.host_start_ns, way.host_end_ns, instants_of(calls, of_kind))
 
 
 def leave_out_hiccups(steps: Steps) -> Steps:
@@ -230,6 +227,16 @@ def leave_out_hiccups(steps: Steps) -> Steps:
         recorded[step.index] = drop(step, f"hiccup: {more} longer than the median")
         slow.append(step.index)
     return replace(steps.with_recorded(recorded), slow=tuple(slow))
+
+
+def leave_out_these(steps: Steps, indices: frozenset[int]) -> Steps:
+    """Leave out these of the used steps and hiccups, and no other hiccup."""
+    recorded = [*steps.recorded]
+    for index in set(steps.slow) - indices:
+        recorded[index] = replace(recorded[index], dropped=None)
+    for index in indices:
+        recorded[index] = drop(recorded[index], "as long a step of the other run is a hiccup")
+    return replace(steps.with_recorded(recorded), slow=tuple(sorted(indices)))
 
 
 def disagreement_of(ways: list[Steps]) -> str | None:

@@ -21,6 +21,7 @@ class Selection:
 
     `steps` is (first, end) of recorded steps counted from 0, end excluded, None where open.
     `start_ns` and `end_ns` are on the export's clock. `whole`: all that was recorded as one window.
+    `left_out_steps`: indices of steps to leave out in place of the hiccups.
     """
 
     steps: tuple[int, int | None] | None = None
@@ -30,6 +31,7 @@ class Selection:
     rank: int | None = None
     gpu: int | None = None
     whole: bool = False
+    left_out_steps: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         if self.by_time and (self.whole or self.steps is not None or self.nvtx is not None):

@@ -1,16 +1,41 @@
-"""Steps that one side leaves out as hiccups, and a difference that has to hold with them.
+"""Steps that are left out as hiccups, as many of both sides, and a difference that holds with them.
 
 What is a hiccup is judged by each recording alone. Batches that are late in a sixth of the steps
 are hiccups to one recording and, a few more of them, how the run goes to the next: the same run
-twice then differs by all of them. So where a side leaves out many, the interval holds that of the
-used steps and that of all steps.
+twice then differs by all of them. So both sides leave out the same part of their steps, the longest
+ones, and where that is many the interval holds that of the used steps and that of all steps.
 """
 
 from dataclasses import replace
+from fractions import Fraction
+from operator import attrgetter
 
 from traces.limits import FEWEST, WALL
 from traces.sections.rank import Rank
+from traces.sections.steps import Step, Steps
 from traces.statistics.interval import Interval, interval_of
+
+
+def left_out_alike(base: Steps, new: Steps) -> tuple[frozenset[int], frozenset[int]]:
+    """Indices of the steps that each side has to leave out beside the other."""
+    part = max(_left_out_part(base), _left_out_part(new))
+    return _longest(base, part), _longest(new, part)
+
+
+def _longest(steps: Steps, part: Fraction) -> frozenset[int]:
+    lengths = sorted((step.length_ns, step.index) for step in _whole(steps))
+    kept = round((1 - part) * len(lengths))
+    return frozenset(index for _, index in lengths[kept:])
+
+
+def _whole(steps: Steps) -> list[Step]:
+    """Used steps and hiccups, in order."""
+    hiccups = (step for step in steps.dropped if step.index in steps.slow)
+    return sorted((*steps.used, *hiccups), key=attrgetter("index"))
+
+
+def _left_out_part(steps: Steps) -> Fraction:
+    return Fraction(len(steps.slow), len(steps.used) + len(steps.slow) or 1)
 
 
 def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
@@ -22,25 +47,19 @@ def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
     whole = interval_of(_all_ns(base), _all_ns(new), interval.level)
     if whole is None:
         return interval
-    low_ns, high_ns = min(interval.low_ns, whole.low_ns), max(interval.high_ns, whole.high_ns)
     return replace(
         interval,
-        low_ns=low_ns,
-        high_ns=high_ns,
+        low_ns=min(interval.low_ns, whole.low_ns),
+        high_ns=max(interval.high_ns, whole.high_ns),
         method=f"{interval.method}; with and without the hiccups of each side",
     )
 
 
 def leaves_out_many(rank: Rank) -> bool:
     """Whether hiccups are so many that they may be how the run goes."""
-    steps = rank.steps
-    return len(steps.slow) >= FEWEST.value and len(steps.slow) > WALL.value * (
-        len(steps.used) + len(steps.slow)
-    )
+    return len(rank.steps.slow) >= FEWEST.value and _left_out_part(rank.steps) > WALL.value
 
 
 def _all_ns(rank: Rank) -> tuple[int, ...]:
     """Lengths of the used steps and of the hiccups, as recorded."""
-    hiccups = (step for step in rank.steps.dropped if step.index in rank.steps.slow)
-    steps = sorted((*rank.steps.used, *hiccups), key=lambda step: step.index)
-    return tuple(step.end_ns - step.start_ns for step in steps)
+    return tuple(step.length_ns for step in _whole(rank.steps))

@@ -195,8 +195,7 @@ def _row(result: Result, wall: Wall) -> BlockRow:
         bound_words = f"at most {percent(most)}" if most < 1 else "unknown"
         why = optional(": {}", "".join(wall.missing[:1]))
         return row((name, "", "", bound_words + why), _FIGURES, Tone.MUTED, wall.id)
-    judged_ns = all_windows_ns(result) - result.verdict.startup_ns
-    cost_ns = share * judged_ns
+    cost_ns = share * (all_windows_ns(result) - result.verdict.startup_ns)
     if share == wall.cost_frac:
         cost_ns = wall.cost_ns or cost_ns
     late, mostly, tone = late_rank(result), words(), Tone.PLAIN

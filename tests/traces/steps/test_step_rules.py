@@ -19,6 +19,7 @@ from traces.steps.rules import (
     disagreement_of,
     leave_out_hiccups,
     leave_out_partial,
+    leave_out_these,
     leave_out_warm_up,
 )
 from traces.steps.selection import Selection
@@ -426,3 +427,18 @@ def test_a_copy_belongs_to_the_step_that_launched_it_not_to_the_one_in_which_it_
         run.work("d2h", copied, copied + 10, launch=launched + 5, stream=30, size_bytes=2 << 20)
         run.work("gemm", start, end, launch=launched + 20)
     assert run.steps_found() == [(10, 50), (50, 130), (130, 180), (180, 230)]
+
+
+def test_other_steps_are_left_out_in_place_of_the_hiccups_and_partial_ones_stay_out() -> None:
+    recorded = [*named([10, 90, 10, 80, 10]).recorded]
+    for index, why in ((0, "partial"), (1, "hiccup"), (3, "hiccup")):
+        recorded[index] = drop(recorded[index], why)
+    steps = leave_out_these(replace(named([]), recorded=tuple(recorded), slow=(1, 3)), frozenset({3, 4}))
+    assert (steps.slow, steps.windows.pairs()) == ((3, 4), [[10_000, 10_090], [20_000, 20_010]])
+    assert [(step.dropped or "used")[:7] for step in steps.recorded] == [
+        "partial",
+        "used",
+        "used",
+        "hiccup",
+        "as long",
+    ]

@@ -92,8 +92,7 @@ def moe_rows(measured: Measured, members: Membership, kind_of_rest: IntArray) ->
 
 def layer_rows(measured: Measured, members: Membership, layer: IntArray) -> tuple[LayerRow, ...]:
     """Rows of each layer. `layer`: of each activity, shape (n,), `UNTOLD` where none."""
-    rows = measured.rows
-    work_ns = ns_in(rows, measured.windows)
+    work_ns = ns_in(measured.rows, measured.windows)
     mine = np.flatnonzero((members.module != UNTOLD) & (layer != UNTOLD) & (work_ns > 0))
     keys = members.kind[mine], members.module[mine], layer[mine]
     group = group_of(*keys)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
+from heuristics.comparison.difference.left_out import counted_too, leaves_out_many, left_out_alike
 from heuristics.comparison.size import _left_out
 from traces.statistics.interval import Interval, interval_of
 
 
 def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
     """A rank with these steps, of which some are left out as hiccups."""
-    steps = [SimpleNamespace(index=place, start_ns=1_000 * place, end_ns=1_000 * place + ns)
+    steps = [SimpleNamespace(index=place, length_ns=ns)
         for place, ns in enumerate(lengths_ns)]  # fmt: skip
     used = [one for one in steps if one.index not in slow]
     dropped = [one for one in steps if one.index in slow]
@@ -21,7 +21,7 @@ def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
 
 
 def found(base: Any, new: Any) -> Interval:
-    one, other = ([step.end_ns - step.start_ns for step in side.steps.used] for side in (base, new))
+    one, other = ([step.length_ns for step in side.steps.used] for side in (base, new))
     interval = interval_of(one, other)
     assert interval is not None
     return interval
@@ -60,3 +60,16 @@ def test_the_hiccups_of_both_sides_are_said_where_one_leaves_out_many_and_steps_
         ("trace", (1, 9)), ("trace", None), ("log", (1, 9)))]  # fmt: skip
     assert [said in "".join(_left_out(size, many, few)) for size in sizes] == [True, False, False]
     assert [len([*_left_out(sizes[0], *sides)]) for sides in ((few, many), (few, few))] == [1, 0]
+
+
+def test_both_sides_leave_out_the_same_part_of_their_steps_the_longest_ones() -> None:
+    even, one_late = rank([10, 11, 12, 10]), rank([10, 11, 30, 10], slow=(2,))
+    double = rank([10, 11, 12, 10, 13, 10, 14, 10])
+    for base, new, left in (
+        (one_late, even, ((2,), (2,))),
+        (one_late, double, ((2,), (4, 6))),
+        (even, rank([10] * 8 + [11, 12], slow=(9,)), ((), (9,))),  # a tenth of four steps is none
+        (even, even, ((), ())),
+    ):
+        assert [sorted(side) for side in left_out_alike(base.steps, new.steps)] == [*map(list, left)]
+        assert [sorted(side) for side in left_out_alike(new.steps, base.steps)] == [*map(list, left[::-1])]
