@@ -36,7 +36,7 @@ Words = tuple[str, str]
 """What each side has."""
 
 
-class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """One thing to be alike; its fields are described in the table."""
 
     what: str

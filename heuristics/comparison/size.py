@@ -324,8 +324,9 @@ def _means(size: ComparedSize) -> Iterator[str]:
         part=part_in_words(size.delta_ns, size.base_mean_ns),
         counts=counts_in_words(size),
     )
-    level = known(size.level_frac)
-    if size.ends_ns is not None and level is not None:
+    if size.ends_ns is not None:
+        level = known(size.level_frac)
+        assert level is not None
         low, high = ends_in_words(size, size.ends_ns)
         ends = " to ".join(map(signed_ms, size.ends_ns))
         yield say("comparison.interval", level=chosen(level), ends=ends, low=low, high=high)

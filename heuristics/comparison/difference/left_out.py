@@ -45,8 +45,7 @@ def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
     if not (leaves_out_many(base) or leaves_out_many(new)):
         return interval
     whole = interval_of(_all_ns(base), _all_ns(new), interval.level)
-    if whole is None:
-        return interval
+    assert whole is not None  # of more steps than the interval is of
     return replace(
         interval,
         low_ns=min(interval.low_ns, whole.low_ns),

@@ -81,6 +81,7 @@ def test_what_is_unknown_on_one_side_is_no_difference() -> None:
         ("MoE layers", {"kernels": (DISPATCH,), "moe": {"layers": 4}}, {"kernels": (DISPATCH,),
          "moe": {"layers": 8}}),
         ("precision", {}, {"detected": {"precision": "mxfp8"}}),
+        ("", {}, {"detected": {"precision": None}}),
         ("CUDA graph scope", {}, {"detected": {"graph_share_frac": 0.0501}}),
         ("", {}, {"detected": {"graph_share_frac": 0.05}}),
         ("", {"detected": {"graph_share_frac": 0.5}}, {"detected": {"graph_share_frac": 0.54}}),

@@ -93,6 +93,15 @@ def test_a_window_is_no_step() -> None:
     assert judged.because[-1] == "no steps were found in base: its figure is that of one window"
 
 
+def test_that_no_difference_could_have_been_certain_is_said_of_so_few_steps_alone() -> None:
+    """At best p is 2/20 of 3 and 3, and 2/40 of 1 and 39, which is five in a hundred."""
+    for counts, told in {(3, 3): True, (3, 5): False, (1, 38): True, (1, 39): False, (0, 9): False}.items():
+        sides = [logged(steps(*[1] * count) if count else rank(source="none")) for count in counts]
+        for base, new in (sides, sides[::-1]):
+            lacking = "".join(rules._lacking(measure_size(base, new), base, new))
+            assert ("could have been certain" in lacking) is told
+
+
 def test_runs_that_cannot_be_compared_get_no_verdict_but_their_figures() -> None:
     _, judged = judged_steps(steps(*[99] * 7, 107), steps(*[198] * 7, 214), NO)
     assert judged.verdict == "not_comparable"
@@ -167,6 +176,7 @@ def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_de
         assert ("from step to step" in judged.because[-1]) == (verdict in ("regression", "improvement"))
         assert judged.record.startswith(record)
         assert bool(judged.record) == bool(record)
+    assert "about 0.400 ms per step, 0.4 %" in judged_at(-0.3, 0.5).because[1]
 
 
 def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:

@@ -95,6 +95,7 @@ DIFFERENT: list[tuple[Two, list[str]]] = [
     ((result(given={"ep": 8}, configuration=configuration({EP: 8})), result(given={"ep": 16},
      configuration=configuration({EP: 16}))), [f"{EP}: 8 > 16, configuration"]),
     (given_({"nvlink_domain": 8, "ep": 8}, {"nvlink_domain": 72}), ["nvlink_domain: 8 > 72, given"]),
+    (given_({"of_another_release": 1}, {"of_another_release": 2}), ["of_another_release: 1 > 2, given"]),
     (ranks({"gpu": "NVIDIA H100"}, {"gpu": "NVIDIA H200"}), ["gpu: NVIDIA H100 > NVIDIA H200, trace"]),
     (traces(exporter_version="2025.1", schema="3.17.1", missing_tables=("NVTX_EVENTS",)),
      ["recorder.missing_tables: () > ('NVTX_EVENTS',), trace", "recorder.schema: 3.25.0 > 3.17.1, trace",

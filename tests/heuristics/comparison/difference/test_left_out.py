@@ -12,11 +12,11 @@ from traces.statistics.interval import Interval, interval_of
 
 
 def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
-    """A rank with these steps, of which some are left out as hiccups."""
+    """A rank with these steps, of which some are left out as hiccups, and a warm-up left out before them."""
     steps = [SimpleNamespace(index=place, length_ns=ns)
         for place, ns in enumerate(lengths_ns)]  # fmt: skip
     used = [one for one in steps if one.index not in slow]
-    dropped = [one for one in steps if one.index in slow]
+    dropped = [SimpleNamespace(index=-1, length_ns=999), *(one for one in steps if one.index in slow)]
     return SimpleNamespace(steps=SimpleNamespace(used=used, dropped=dropped, slow=tuple(slow)))
 
 
@@ -70,6 +70,7 @@ def test_both_sides_leave_out_the_same_part_of_their_steps_the_longest_ones() ->
         (one_late, double, ((2,), (4, 6))),
         (even, rank([10] * 8 + [11, 12], slow=(9,)), ((), (9,))),  # a tenth of four steps is none
         (even, even, ((), ())),
+        (rank([]), one_late, ((), (2,))),
     ):
         assert [sorted(side) for side in left_out_alike(base.steps, new.steps)] == [*map(list, left)]
         assert [sorted(side) for side in left_out_alike(new.steps, base.steps)] == [*map(list, left[::-1])]

@@ -117,6 +117,13 @@ def test_another_model_is_not_compared_and_mtp_is_a_known_change(tmp_path: Path)
     assert [one.id for one in compared.explanations] == ["mtp"]
 
 
+def test_what_is_configured_is_judged_where_both_sides_have_a_configuration() -> None:
+    one, other = (said(MODEL, container=name) for name in ("25.09", "26.04"))
+    none = FileSide("none", given=Given(container="25.12"))
+    for both, state in (((one, other), "with_differences"), ((one, none), "yes"), ((none, other), "yes")):
+        assert compare_files(*both).comparable.state == state
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids=[pair.name for pair in PAIRS])
 def test_the_explaining_difference_stands_first(pair: Path) -> None:
     expected, compared = truth(pair), compare_files(*sides(pair))

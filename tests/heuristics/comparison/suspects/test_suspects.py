@@ -89,6 +89,7 @@ def test_suspects_stand_in_the_order_of_what_they_explain(said: str, expected: s
         (False, True, 1), ("none", "local", 1), (("attn",), (), -1), (("attn",), ("mlp",), 0), (2, 4, 1),
         ("selective", "full", 1), ("bf16_mixed", "bf16_with_mxfp8_mixed", 1), ("local", "full_iteration", 0),
         (None, None, 0), ("fp8", "bf16", -1), (1.0, 0.5, -1), ("fp32", "tf32", 1), ("fp8", None, -1),
+        (("attn",), ("attn", "mlp"), 1),
     ],
 )  # fmt: skip
 def test_a_setting_goes_up_down_or_cannot_be_said(base: object, new: object, expected: int) -> None:
