@@ -145,8 +145,8 @@ def test_runs_are_as_large_where_as_many_ranks_were_seen_or_are_there() -> None:
 
 def test_groups_and_ranks_have_the_places_and_figures_of_their_own_sides() -> None:
     """Groups of 2 and 1 ranks in base, and of 1 and 3 in new, which stand behind one that base lacks."""
-    base = run(2, 1, caused_ms={0: 9})
-    new = run(1, 3, 1, caused_ms={1: 5}, step_ms=12, wait_ns=0, transfer_ns=0)
+    base = run(2, 1, caused_ms={2: 9})
+    new = run(1, 3, 1, caused_ms={0: 5}, step_ms=12, wait_ns=0, transfer_ns=0)
     assert isinstance(new.run, Run)
     waited = tuple(replace(one, waited_ns=4 * one.index * MS) for one in new.run.ranks)
     *first, last = new.run.groups
@@ -154,8 +154,8 @@ def test_groups_and_ranks_have_the_places_and_figures_of_their_own_sides() -> No
     assert (found.base_ranks, found.new_ranks, found.base_waiting_frac) == (3, 5, 0.3)
     assert isinstance(found.new_waiting_frac, Missing)
     assert found.groups == (ComparedGroup(0, 1, 2, 1, 2 * MS), ComparedGroup(1, 2, 1, 3, 2 * MS))
-    assert found.ranks == (ComparedRank(0, 0, 0, "group", 2 * MS, -MS, -9 * MS),
-        ComparedRank(2, 1, 1, "group", 2 * MS, 3 * MS, 5 * MS))  # fmt: skip
+    assert found.ranks == (ComparedRank(2, 1, 1, "group", 2 * MS, 3 * MS, -9 * MS),
+        ComparedRank(0, 0, 0, "group", 2 * MS, -MS, 5 * MS))  # fmt: skip
 
 
 def waiting(wait_ms: int, comm_ms: int, found: dict[str, Any]) -> Result:

@@ -156,6 +156,22 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
         assert not any("have other counts" in one for one in judged.because)
 
 
+def test_of_a_small_p_and_an_interval_that_holds_zero_unlike_scatter_is_said() -> None:
+    cases = {(0, 9): (0.05, 1), (-9, 0): (0.05, 1), (1, 9): (0.05, 0), (-9, -1): (0.05, 0)}
+    cases |= {(-9, 9): (0.075, 0), (-8, 8): (1.0, 0)}
+    for ends, (p, told) in cases.items():
+        first, *more = rules._by_chance(replace(sized(-1, 1), p_frac=p), ends)
+        assert first.endswith({0.05: " = 1/20 (5.0 %)", 0.075: " = 7.5 %", 1.0: " = 100 %"}[p])
+        assert len(more) == told
+
+
+def test_of_the_shorter_step_a_hundredth_is_to_be_told() -> None:
+    """Of 50 ms half a ms, from 2 ms around zero: of ten steps 4 x 4 times as many."""
+    size = sized(-2, 2)
+    for shorter in (replace(size, new_mean_ns=50 * MS), replace(size, base_mean_ns=50 * MS)):
+        assert rules._needed(shorter, (-2 * MS, 2 * MS)) == 160
+
+
 def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide() -> None:
     cases: list[tuple[float, float, str, str, str]] = [
         (0.01, 6, "regression", "the whole interval is above zero", ""),
