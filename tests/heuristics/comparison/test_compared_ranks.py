@@ -221,8 +221,3 @@ def test_a_window_is_told_without_steps_and_a_gpu_that_is_chosen_is_compared() -
     assert [one.new.device for one in pair_ranks(two, two, None, 1)] == [1]
     with pytest.raises(EmptySelection, match=r"new has no GPU 7; it has 0, 1. Give --new-gpu 0"):
         pair_ranks(two, two, 0, 7)
-
-
-def test_ranks_without_numbers_or_groups_are_paired_in_their_order() -> None:
-    two = replace(result(), ranks=(of(None, 3, 10, 10), of(None, 4, 20, 20)))
-    assert devices(two, two) == [(3, 3, "order"), (4, 4, "order")]

@@ -94,7 +94,6 @@ def test_a_window_is_no_step() -> None:
 
 
 def test_that_no_difference_could_have_been_certain_is_said_of_so_few_steps_alone() -> None:
-    """At best p is 2/20 of 3 and 3, and 2/40 of 1 and 39, which is five in a hundred."""
     for counts, told in {(3, 3): True, (3, 5): False, (1, 38): True, (1, 39): False, (0, 9): False}.items():
         sides = [logged(steps(*[1] * count) if count else rank(source="none")) for count in counts]
         for base, new in (sides, sides[::-1]):
@@ -141,6 +140,8 @@ def test_profiled_steps_are_held_against_logged_ones() -> None:
         ] * bool(said)
     same = measured(base, logged(steps(120, 120), *[100 * MS] * 8))[1].because
     assert any("steps differ by +10.0 ms, outside" in one for one in same)
+    first, *_ = rules._traces_beside_logs(replace(sized(1, 3), source="log"), steps(55), steps(51))
+    assert "+10 % in base, 0 % in new" in first  # by the medians, 50 and 51 ms
     window = logged(rank(lengths_ns=(120 * MS,), source="none"), *[105 * MS] * 8)
     for sides in ((base, window), (window, base)):
         assert not any("profiled" in one for one in measured(*sides)[1].because)
@@ -151,9 +152,6 @@ def test_a_few_steps_against_many_say_where_only_their_own_scatter_forbids_a_ver
     size, judged = judged_steps(steps(*many), steps(101, 103, 109, 122))
     assert (judged.verdict, size.p_frac) == ("undecided", 2 / 557_845)
     assert judged.because[2].startswith("the sides have other counts, and by the scatter of each side's own")
-    for new in ((101, 102, 103, 104), (201, 202, 203, 204)):  # one that chance gives, and one that is clear
-        _, judged = judged_steps(steps(100, 101, 102, 103), steps(*new))
-        assert not any("have other counts" in one for one in judged.because)
 
 
 def test_of_a_small_p_and_an_interval_that_holds_zero_unlike_scatter_is_said() -> None:
@@ -161,15 +159,8 @@ def test_of_a_small_p_and_an_interval_that_holds_zero_unlike_scatter_is_said() -
     cases |= {(-9, 9): (0.075, 0), (-8, 8): (1.0, 0)}
     for ends, (p, told) in cases.items():
         first, *more = rules._by_chance(replace(sized(-1, 1), p_frac=p), ends)
-        assert first.endswith({0.05: " = 1/20 (5.0 %)", 0.075: " = 7.5 %", 1.0: " = 100 %"}[p])
-        assert len(more) == told
-
-
-def test_of_the_shorter_step_a_hundredth_is_to_be_told() -> None:
-    """Of 50 ms half a ms, from 2 ms around zero: of ten steps 4 x 4 times as many."""
-    size = sized(-2, 2)
-    for shorter in (replace(size, new_mean_ns=50 * MS), replace(size, base_mean_ns=50 * MS)):
-        assert rules._needed(shorter, (-2 * MS, 2 * MS)) == 160
+        spelled = {0.05: "1/20 (5.0 %)", 0.075: "7.5 %", 1.0: "100 %"}[p]
+        assert (first.rpartition(" = ")[2], len(more)) == (spelled, told)
 
 
 def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_decide() -> None:
@@ -193,6 +184,8 @@ def test_the_verdict_is_where_the_interval_lies_and_says_how_many_steps_would_de
         assert judged.record.startswith(record)
         assert bool(judged.record) == bool(record)
     assert "about 0.400 ms per step, 0.4 %" in judged_at(-0.3, 0.5).because[1]
+    for shorter in ("base_mean_ns", "new_mean_ns"):  # of 50 ms half a ms: of ten steps 4 x 4 times as many
+        assert rules._needed(replace(sized(-2, 2), **{shorter: 50 * MS}), (-2 * MS, 2 * MS)) == 160
 
 
 def test_the_gate_trips_where_even_the_lower_end_is_above_the_limit() -> None:
@@ -288,7 +281,6 @@ def test_where_both_go_one_way_or_other_steps_were_recorded_nothing_is_said() ->
 
 def test_hiccups_are_said_where_the_steps_show_no_change() -> None:
     assert said(recorded(100, 100), recorded(100, slow_s=102), "no_change") == "the interval"
-    assert rules._hiccups(recorded(1, 1, slow_s=4)) == "1 of 3"
     base, new = recorded(10, 10), recorded(10, slow_s=12)
     assert (
         said(base, new, "no_change")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from msgspec import structs
 
 from heuristics.comparison import witnesses
+from heuristics.comparison.alike import Sides
 from heuristics.comparison.covered import Threads, covered_frac
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
-from tests.doubles.comparison import kernel, rank, result, trace
+from heuristics.result.result import Result
+from tests.doubles.comparison import kernel, rank, result, row, trace
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
 from traces.sections.work import HostCopies, InputCopies, Work
@@ -166,6 +169,28 @@ def test_what_goes_back_to_the_host_is_as_many_bytes_in_as_many_copies_or_more()
     back = HostCopies(2, 12_000, 0)
     fed = [rank(work=Work((InputCopies(size, 2),), {}, back, back)) for size in (5_000, 6_000)]
     assert heard("output", *fed) is None  # other input
+
+
+def test_the_table_of_what_differs_is_told_of_both_sides_what_it_asks() -> None:
+    replay, lacks = "compute.graph_replay", {"stack_unknown": "routing mode, PP, container"}
+    image, larger, gemm, whole, ours, theirs = map(result, (
+        gives_back(2, 12_000), gives_back(2, 12_002), rank(row("compute.gemm", 9), kernels=(kernel("a", 9),)),
+        rank(row(replay, 9), kernels=(kernel("1", 9, key=replay),), source="none"),
+        rank(gpu="H100", kernels=(kernel("a", 9),)), rank(gpu="H200", kernels=(kernel("b", 9),)),
+    ))  # fmt: skip
+    kineto = structs.replace(theirs, traces=(trace(kind="kineto", exporter_version=None, schema=""),))
+    others = {"base.gpu": "H100", "new.gpu": "H200", "base.step": "by nvtx", "base.unrecorded": "nothing"}
+    cases: list[tuple[Result, Result, Mapping[str, object]]] = [
+        (image, image, {"gives_back_alike": True}), (image, larger, {"gives_back_alike": False}),
+        (gemm, gemm, {"classes_alike": True, "new.ledger": "known", "new.release": "2026.2"}),
+        (gemm, whole, {"classes_alike": None, "new.step": "one window"}),
+        (ours, theirs, {**others, "other_programs": True}),
+        (ours, kineto, {"other_programs": False, "new.release": None, "new.schema": None}),
+        (result(given={"pp": 1}), image, lacks), (image, result(given={"pp": 1}), lacks),
+    ]  # fmt: skip
+    for base, new, told in cases:
+        sides = Sides(Subject(base, base.ranks[0]), Subject(new, new.ranks[0]), False, ())
+        assert {name: sides.tells(name) for name in told} == told
 
 
 def test_grids_that_follow_the_data_tell_nothing() -> None:

@@ -83,7 +83,7 @@ def test_a_row_moves_by_count_duration_and_overlap(base: str, new: str, row: str
 def test_a_row_has_both_sides_by_the_step_and_the_rest_is_in_noise() -> None:
     one, noise = attribute(side("gemm 400; norm 100"), side("gemm 500 x6; norm 100")).rows
     assert (one.base_ns, one.new_ns, one.base_count, one.new_count, one.wall) == (400, 500, 2, 3, "compute")
-    assert (noise.base_ns, noise.new_ns) == (100, 100)
+    assert (noise.base_ns, noise.new_ns, one.share_frac, noise.share_frac) == (100, 100, 1, 0)
     (busy, *_) = attribute(side(f"gemm 500; {CP} 200"), side("compute.graph_replay 600")).rows
     assert (busy.base_ns, busy.new_ns, busy.wall) == (700, 600, None)
     (idle, *_) = attribute(side(f"gemm 9; {GC} 30"), side("gemm 9; idle 90")).rows
@@ -102,6 +102,7 @@ def test_without_a_ledger_buckets_add_up_too() -> None:
     assert (found.reasons, found.modules) == ((), ())
     gated, plain = side("gemm 9; moe.experts 5"), side("gemm 9")
     assert [attribute(*sides).modules for sides in ((gated, plain), (plain, gated))] == [(), ()]
+    assert deltas(attribute(gated, side("gemm 9; moe.experts 7")).modules) == {"moe.experts": 2}
 
 
 def test_noise_that_is_a_quarter_of_the_difference_is_named() -> None:
@@ -109,6 +110,8 @@ def test_noise_that_is_a_quarter_of_the_difference_is_named() -> None:
     for gemm, named in ((100_300, {"compute.norm": 100}), (100_301, {})):
         assert deltas(attribute(base, side(f"gemm {gemm}; norm 200,400")).scattered) == named
     assert attribute(base, base).scattered == ()
+    near = (side(f"gemm 1985; norm {times}") for times in ("0,20", "10,30"))  # a half of a hundredth of 2,000
+    assert deltas(attribute(*near).rows) == {"compute.norm": 10, "noise": 0}
     for one, other, few in ((4, 4, False), (3, 4, True), (4, 3, True)):
         sides = (doubles.rank(doubles.row("compute.gemm", *[100] * count)) for count in (one, other))
         assert (attribute(*sides).rows[-1].ci95_ns is FEW) is few
