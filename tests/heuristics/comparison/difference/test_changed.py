@@ -111,7 +111,7 @@ DIFFERENT: list[tuple[Two, list[str]]] = [
     (detected({"graph_share_frac": 0.0}, {"graph_share_frac": 0.01}), []),
     (detected(formats(bf16=0.25), formats(bf16=0.25, mxfp8=0.5)),
      ["detected.precision: bf16 > bf16+mxfp8, trace"]),
-    (detected(formats(bf16=0.25), formats("bf16", bf16=1.0)), []),
+    (detected(formats(bf16=0.25), formats("bf16")), []),
     (detected(formats(bf16=0.25), formats(bf16=0.25, mxfp8=0.01)), []),
     (detected(again(norm=0, router=0), again(norm=4, router=0)),
      ["detected.recompute: () > ('norm',), trace"]),
