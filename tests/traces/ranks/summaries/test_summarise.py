@@ -86,15 +86,17 @@ def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -
     line.exchange(3, communicator=6)
     line.call("ncclAllGather", collective(6, 500), GATHER)
     line.exchange(1, communicator=5)  # after the step
+    line.call("ncclAllGather", collective(5, 0), GATHER)
     summary = summary_of(written(tmp_path, line), (0, 160))
     rows, peers = summary.instances, summary.peers
-    groups = [summary.groups[group] for group in rows.group.tolist()[:7]]
-    assert [one.size for one in groups] == [4, 2, 2, 2, 2, 2, None]
-    assert [one.own for one in groups] == [1, 0, 1, 0, 0, None, None]
-    assert [(one.source.name, one.peer) for one in groups[5:]] == [("PEER", 3), ("COMMUNICATOR", None)]
+    groups = [summary.groups[group] for group in rows.group.tolist()]
+    assert [one.size for one in groups] == [4, 2, 2, 2, 2, 2, None, 2, 4]
+    assert [one.own for one in groups] == [1, 0, 1, 0, 0, None, None, 0, 0]
+    assert [(one.source.name, one.peer) for one in groups[5:7]] == [("PEER", 3), ("COMMUNICATOR", None)]
     assert rows.group[1] == rows.group[3] != rows.group[2]
-    assert rows.sequence.tolist() == [0, 0, 0, 1, 0, 0, 0, 1]
-    assert (rows.step.tolist(), rows.size_bytes.tolist()[:2]) == ([0] * 7 + [UNKNOWN], [4_000, 1_000])
+    assert rows.sequence.tolist() == [0, 0, 0, 1, 0, 0, 0, 1, 0]
+    assert rows.step.tolist() == [0] * 7 + [UNKNOWN] * 2
+    assert rows.size_bytes.tolist() == [4_000, *[1_000] * 5, 500, 1_000, 0]
     assert (peers.kind == rows.kind[[4, 5, 0, 0, 0, 0]]).all()
     columns = peers.communicator, peers.own, peers.peer, peers.sent_bytes, peers.received_bytes
     assert np.stack(columns).T.tolist() == [
