@@ -86,19 +86,11 @@ def test_sections_of_bridge_win_over_the_model(said: dict[str, Value], field: st
 
 
 def test_virtual_stages_are_counted_from_the_layers_in_each() -> None:
-    said: dict[str, Value] = {"num_layers": 16, "pipeline_model_parallel_size": 4}
-    assert (
-        asked(said | {"num_layers_per_virtual_pipeline_stage": 2}).fields[
-            "virtual_pipeline_model_parallel_size"
-        ]
-        == 2
-    )
-    assert (
-        asked(said | {"num_layers_per_virtual_pipeline_stage": 4}).fields[
-            "virtual_pipeline_model_parallel_size"
-        ]
-        is None
-    )
+    stages, layers_of_each = "virtual_pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage"
+    for count, virtual in ((2, 2), (4, None)):
+        said = {"num_layers": 16, "pipeline_model_parallel_size": 4, layers_of_each: count}
+        assert asked(said).fields[stages] == virtual
+    assert stages not in asked({"bf16": True, layers_of_each: 2}).fields
 
 
 def test_what_the_runs_release_does_not_have_is_not_passed_to_another() -> None:

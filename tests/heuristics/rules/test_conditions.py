@@ -10,7 +10,7 @@ import pytest
 
 from heuristics.config.view import Config, Trust
 from heuristics.facts.dictionary import read
-from heuristics.rules.condition import condition
+from heuristics.rules.condition import CONFIGURED, condition
 from heuristics.rules.rules import rules
 from heuristics.run.run import Run
 from heuristics.words import sentences
@@ -109,6 +109,13 @@ def test_its_figures_are_said_by_name_and_no_text_that_nobody_knows() -> None:
         ("moe_layer_freq == '([1]*3)'", "moe_layer_freq ([1]*3)"),
     ):
         assert condition(text).figures(config) == said
+
+
+def test_a_text_has_the_values_of_limits_and_conditions_in_its_braces() -> None:
+    """A word of the text's own may have braces itself."""
+    text = "{WALL}, {FEWEST}, {FEWEST * 2}, {num_moe_experts}, {recompute_modules}, {te}, {own}"
+    said = CONFIGURED.filled(text, run_with(RUN).view(Trust.CHECKED), {"own": "of {FEWEST}"})
+    assert said == "10 %, 3, 6, 64, moe_act, layernorm, ?, of 3"
 
 
 def test_facts_that_rules_name_are_called_something_in_words() -> None:

@@ -245,7 +245,7 @@ FAR, GROUPED = 1 << 61, GroupSource.COMMUNICATOR
 @pytest.mark.parametrize(
     ("table", "column", "sound", "wrong"),
     [
-        ("instances", "operation", (0, len(Operation) - 1), (-1, len(Operation))),
+        ("instances", "operation", tuple(Operation), (-1, len(Operation))),
         ("instances", "kind", (-1, len(COMM_KINDS) - 1), (-2, len(COMM_KINDS))),
         *(("instances", "group", (0,), (-1, 1)), ("instances", "step", (-1, 1), (-2, 2))),
         ("instances", "end_ns", (10_000, FAR), (9_999, FAR + 1)),
