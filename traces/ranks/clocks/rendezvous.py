@@ -98,7 +98,7 @@ class Sequences:
         any.
         """
         key = operation * _SPAN + np.maximum(times_ns - self.end_ns[0], 0)
-        after = np.clip(np.searchsorted(self.key, key), 1, max(1, len(self.key) - 1))
+        after = np.maximum(np.searchsorted(self.key, key), 1)
         before = after - 1
         after = np.minimum(after, len(self.key) - 1)
         return self.by_operation[
