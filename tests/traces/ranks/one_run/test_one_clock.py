@@ -151,3 +151,14 @@ def test_a_clock_that_few_ends_leave_unknown_by_much_is_none_though_most_ends_ag
         parts = [[Part(0, number, end - 90, end) for number, end in enumerate(each)] for each in ends]
         ranks = [summary_of(rank, each) for rank, each in enumerate(parts)]
         assert align(ranks, match(ranks)).clocks.aligned is aligned
+
+
+@pytest.mark.parametrize(("ppm", "aligned"), [(190, True), (-190, True), (210, False), (-210, False)])
+def test_clocks_that_drift_apart_faster_than_clocks_do_are_none_and_those_since_1970_are_exact(
+    ppm: float, aligned: bool
+) -> None:
+    first, second = together([[Work(compute=1_000)] * 40] * 2, per_step=10)
+    ranks = [shifted(first, 1_700_000_000 * S), shifted(second, 1_700_000_000 * S, ppm)]
+    found = align(ranks, match(ranks))
+    assert found.clocks.aligned is aligned
+    assert (int(np.ptp(found.end_ns.reshape(-1, 2), axis=1).max()) <= 2) is aligned

@@ -89,6 +89,7 @@ def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -
     line.call("ncclAllGather", collective(5, 0), GATHER)
     summary = summary_of(written(tmp_path, line), (0, 160))
     rows, peers = summary.instances, summary.peers
+    assert (summary.identity.kind, summary.identity.version) == ("nsys-sqlite", "3.25.0")
     groups = [summary.groups[group] for group in rows.group.tolist()]
     assert [one.size for one in groups] == [4, 2, 2, 2, 2, 2, None, 2, 4]
     assert [one.own for one in groups] == [1, 0, 1, 0, 0, None, None, 0, 0]
