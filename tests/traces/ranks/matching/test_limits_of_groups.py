@@ -120,13 +120,17 @@ def test_sessions_are_believed_where_what_ends_at_once_does_so_by_them_and_joins
     """Of three ranks, each begins to record 7 ms later, and the session of one is off."""
     ranks = []
     for rank in range(3):
-        ends = [7_000 * rank + end + off_us * (rank == 1) for end in (300, 600, 900)]
+        ends = [7_000 * rank + end + off_us * (rank == 1) for end in (300, 600, 900, 1_200)]
         parts = [Part(0, at, end - 50, end) for at, end in enumerate(ends)]
         one = summary_of(rank, parts, [Group(GroupSource.ORDER, 9)])
         start_ns = -7_000_000 * rank
         ranks.append(replace(one, identity=replace(one.identity, clock=rank, session_start_ns=start_ns)))
     matched, sessions = match(ranks, by_sessions(ranks)), by_sessions(ranks)
     assert hold(ranks, matched, sessions) is holds
+    alone = summary_of(3, [Part(0, 0, 10, 20)], [Group(GroupSource.COMMUNICATOR, 5)])  # which meets nobody
+    several = [*ranks, replace(alone, identity=replace(alone.identity, clock=3, session_start_ns=0))]
+    sessions = by_sessions(several)
+    assert not hold(several, match(several, sessions), sessions)
 
 
 def kernels(*rows: tuple[int, float, int], key: int = GEMM) -> KernelTimes:
