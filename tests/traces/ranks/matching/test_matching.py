@@ -16,7 +16,7 @@ from traces.names.kernels import COMM_KINDS
 from traces.ranks.clocks.clock_fit import ClockFit
 from traces.ranks.matching import communicators
 from traces.ranks.matching.gathered import OnClock
-from traces.ranks.matching.match import Matched, match
+from traces.ranks.matching.match import Matched, match, together
 from traces.ranks.matching.messages import Exchanges
 from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary, recorded_of
 
@@ -78,6 +78,16 @@ def test_a_number_that_comes_twice_counts_once() -> None:
     twice = summary_of(0, [Part(0, 1, 0, 10), Part(0, 1, 20, 30)])
     matched = match([twice, summary_of(1, [Part(0, 1, 0, 10)])])
     assert found(matched) == [(1, [0, 1])]
+
+
+def test_who_took_part_together_is_told_of_instances_and_of_groups() -> None:
+    """Two pairs, which meet twice each."""
+    part = [Part(0, 0, 10, 20), Part(0, 1, 30, 40)]
+    pairs = [[Group(GroupSource.COMMUNICATOR, key, 2)] for key in (7, 7, 8, 8)]
+    matched = match([summary_of(rank, part, group) for rank, group in enumerate(pairs)])
+    assert [one.tolist() for one in matched.members()] == [[0, 1, 2, 3], [0, 2, 4]]
+    for which, number in (([1, 1, 1, 1], [0, 0, 2, 2]), ([0, 1, 0, 0], [0, 0, 2, 3])):
+        assert together(matched, array(which) > 0).tolist() == number
 
 
 def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_more_turns(
