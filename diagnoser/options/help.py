@@ -53,10 +53,10 @@ class Group(TyperGroup):
     def get_help(self, ctx: Any) -> str:
         if _ALL not in ctx.meta:
             return super().get_help(ctx)
-        texts = []
-        for name, command in self.commands.items():
-            texts.append(type(ctx)(command, parent=ctx, info_name=name).get_help())
-        return "\n\n".join(texts)
+        return "\n\n".join(
+            type(ctx)(command, parent=ctx, info_name=name).get_help()
+            for name, command in self.commands.items()
+        )
 
 
 class GroupedCommand(TyperCommand):

@@ -71,6 +71,27 @@ def test_a_program_of_its_own_kernels_is_bound_by_them_and_they_are_looked_into(
     assert "Nothing in this recording calls for a change" not in text
 
 
+def test_work_that_is_launched_and_begins_late_is_held_back_on_the_gpu() -> None:
+    """The host waits for each kernel, which begins 80 ms after its launch though nothing runs."""
+    run = program(kernels=0)
+    for place in range(20):
+        begin = 100 + 100 * place
+        run.work("solve(float *)", begin + 80, begin + 99, launch=begin)
+        run.call("cudaStreamSynchronize", begin + 1, begin + 99.5)
+    text = screen(run)
+    assert "Find what holds launched work back on the GPU" in text
+    assert "what the host does while" not in text
+
+
+def test_own_kernels_of_few_blocks_want_more_of_them_first() -> None:
+    run = program(kernels=0)
+    for place in range(20):
+        run.work("solve(float *)", 100 + 100 * place, 199 + 100 * place, blocks=1)
+        run.call("cudaStreamSynchronize", 101 + 100 * place, 199 + 100 * place)
+    text = screen(run)
+    assert text.index("Launch own kernels in more blocks") < text.index("Profile the main kernels")
+
+
 def test_copies_that_take_more_than_the_wall_that_is_proven_stand_beside_it() -> None:
     run = program(kernels=20, every=100, busy=50)  # of 1,950 the host is late for 19 x 20
     for place in range(20):

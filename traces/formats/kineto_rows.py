@@ -257,10 +257,10 @@ def objects(given: object) -> list[dict[str, Any]]:
 
 def rows_of(events: object) -> list[EventRow]:
     """Events as the standard library reads them, as rows; arguments that are no object are none."""
-    rows = []
-    for event in objects(events):
-        rows.append(msgspec.convert({**event, "args": _arguments(event.get("args"))}, EventRow))
-    return rows
+    return [
+        msgspec.convert({**event, "args": _arguments(event.get("args"))}, EventRow)
+        for event in objects(events)
+    ]
 
 
 def _arguments(recorded: object) -> object:

@@ -121,7 +121,7 @@ def headline(result: Result) -> Headline:
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result):
-        label, said = "NOT JUDGED", f"{_unjudged(result)} {before_work(result)}"
+        label, said = "NOT JUDGED", _unjudged(result)
     elif likely and open_comm and (part is None or likely[1] > part.frac):
         (wall,) = open_comm
         label, cost = "MAY BE SLOWED BY", f" The cost is not proven{at_most(wall)}."
@@ -145,7 +145,7 @@ def headline(result: Result) -> Headline:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
     if slowing and part is not None:
         under = [part_of_time(result, part), *under]
-    under += (first, *_under(result))
+    under += (first, before_work(result), *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
     return Headline(label, said, tone, filled(under))

@@ -99,8 +99,8 @@ def _copies_beside(result: Result, frac: float) -> Unused | None:
 
 def _dearest_frac(result: Result) -> float:
     """What the wall that costs most costs; 0 where none is proven."""
-    findings = those(result.walls, outcome="finding")
-    return max((known(wall.cost_frac) or 0.0 for wall in findings), default=0.0)
+    costs = (known(wall.cost_frac) or 0.0 for wall in those(result.walls, outcome="finding"))
+    return max(costs, default=0.0)
 
 
 @frozen
@@ -123,13 +123,12 @@ def own_compute(result: Result) -> Own | None:
     if may_communicate or not result.ranks:
         return None
     rank = telling_rank(result)
-    window_ns, times_ns = rank.budget_ns.window, Counter[str]()
-    trains = known(rank.detected.training_step)
+    trains, times_ns = known(rank.detected.training_step), Counter[str]()
     for row in rank.kernel_table.rows:
         if row.key.startswith("compute.") and not (trains or row.key in _PRODUCTS):
             times_ns[kernel_name(row.name)] += row.work_ns
     for name, time_ns in times_ns.most_common(1):
-        frac = min(1.0, time_ns / window_ns)
+        frac = min(1.0, time_ns / rank.budget_ns.window)
         all_frac = min(1.0, max(frac, sum(each(rank.unknown_kernels, "frac"))))
         if all_frac >= max(MOST.value, _dearest_frac(result)) and result.verdict.wall != "compute":
             return Own(Code(name), frac, all_frac)
@@ -139,8 +138,8 @@ def own_compute(result: Result) -> Own | None:
 def before_work(result: Result) -> str:
     """That a program without steps takes longer up to its first work on the GPU than from there."""
     for rank in result.ranks[:1]:
-        outside, window_ns = rank.steps.outside_ns, rank.budget_ns.window
-        if outside and not rank.steps.used and outside.before_ns > window_ns:
+        outside = rank.steps.outside_ns
+        if outside and not rank.steps.used and outside.before_ns > rank.budget_ns.window:
             return (
                 f"Up to its first work on the GPU the program takes {duration(outside.before_ns)}."
             )
@@ -197,8 +196,8 @@ def likely_communication(result: Result) -> tuple[Words, float] | None:
             "are probably communication: they run on streams of their own, and compute "
             "waits for them."
         )
-    likely_words = f"{beyond(len(names), 1)} ({percent(share)} of the time) {probably}"
-    return words(Code(kernel_name(first)), likely_words), share
+    likely = f"{beyond(len(names), 1)} ({percent(share)} of the time) {probably}"
+    return words(Code(kernel_name(first)), likely), share
 
 
 def part_of_time(result: Result, part: Unused) -> str:
@@ -213,7 +212,7 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     compute.
     """
     if bucket == "idle" and (
-        _waits_for_unrecorded(result)
+        _held_by(result) == "unrecorded"
         or any(isinstance(rank.absent_ns, Missing) for rank in result.ranks)
     ):
         return "nothing recorded"
@@ -222,14 +221,24 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     return name_of(bucket)
 
 
-def _waits_for_unrecorded(result: Result) -> bool:
-    """Whether the GPU is idle for most of it because its work was launched before the recording."""
-    unrecorded_ns = 0
+def _held_by(result: Result) -> str:
+    """What most of the idle time is where the host has launched: `unrecorded`, it waits for work
+    from before the recording; `stalled`, the work does not begin; else nothing.
+    """
+    held_ns = Counter[str]()
     for rank in result.ranks:
-        absent = rank.absent_ns
-        unrecorded_ns += absent.blocking.get("unrecorded", 0) if absent else 0
-    idle_ns: int = sum(each(result.ranks, "budget_ns.idle"))
-    return unrecorded_ns > MOST.value * idle_ns
+        if absent := rank.absent_ns:
+            held_ns["unrecorded"] += absent.blocking.get("unrecorded", 0)
+            held_ns["stalled"] += absent.dependency_stalled
+    for held, time_ns in held_ns.items():
+        if time_ns > MOST.value * sum(each(result.ranks, "budget_ns.idle")):
+            return held
+    return ""
+
+
+def _look_of(result: Result, part: Unused) -> str | None:
+    held = _held_by(result) if part.bucket == "idle" else ""
+    return held or words_of("look_of_part").get(part.bucket)
 
 
 STEPS: Final = 3
@@ -254,10 +263,7 @@ def find_out(result: Result) -> Iterator[Step]:
     elif judged or not result.verdict.startup_ns:
         if own := own_compute(result):
             yield _look_inside(result, own)
-        if judged and part is not None and part.bucket in words_of("look_of_part"):
-            how = words_of("look_of_part")[part.bucket]
-            if part.bucket == "idle" and _waits_for_unrecorded(result):
-                how = "unrecorded"
+        if judged and part is not None and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
         if wall:
             yield _look(wall, result)
@@ -299,8 +305,8 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
         return [_look("startup", result), *steps]
     if (share := _launches_nothing_frac(result)) >= WALL.value:
         steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
-    if (part := unused(result)) is not None and part.bucket in words_of("look_of_part"):
-        steps = _placed(result, steps, words_of("look_of_part")[part.bucket], part.frac)
+    if (part := unused(result)) is not None and (how := _look_of(result, part)):
+        steps = _placed(result, steps, how, part.frac)
     if own := own_compute(result):
         steps = [_look_inside(result, own), *steps]
     planned = {*each(result.fixes, "wall")}
@@ -356,9 +362,12 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
 
 
 def _placed(result: Result, steps: list[Step], how: str, frac: float) -> list[Step]:
+    look = _look(how, result, f"targets {percent(frac)}")
+    if look.title in each(steps, "title"):
+        return steps
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
     place = min(STEPS - 1, len([*before]))
-    return [*steps[:place], _look(how, result, f"targets {percent(frac)}"), *steps[place:]]
+    return [*steps[:place], look, *steps[place:]]
 
 
 def _look(how: str, result: Result, acts: str = "") -> Step:

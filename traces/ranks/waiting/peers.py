@@ -90,10 +90,10 @@ def _given_by_rank(
     unsaid = counts & (size == UNKNOWN)
     unsized[place[unsaid], kind[unsaid]] = True
     known, mean = (used & ~unsized).tolist(), (table // steps[:, None]).tolist()
-    given = []
-    for row, known_kinds in zip(mean, known, strict=True):
-        given.append(dict(compress(zip(COMM_KINDS, row, strict=True), known_kinds)))
-    return tuple(given)
+    return tuple(
+        dict(compress(zip(COMM_KINDS, row, strict=True), known_kinds))
+        for row, known_kinds in zip(mean, known, strict=True)
+    )
 
 
 def _speeds(
