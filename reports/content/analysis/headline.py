@@ -141,7 +141,7 @@ def headline(result: Result) -> Headline:
     under: list[str | Words] = [likely[0]] if likely else []
     if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
         under = [*address_words(telling_rank(result)), *under]
-    if slowing and (own := own_compute(result)):
+    if (slowing or nothing_judged(result)) and (own := own_compute(result)):
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
     if slowing and part is not None:
         under = [part_of_time(result, part), *under]
