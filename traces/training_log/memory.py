@@ -256,10 +256,11 @@ def most_unallocated(log: TrainingLog) -> Unallocated | None:
     """The report or error with the largest part of its reserved memory not allocated; None without
     one.
     """
-    holdings = []
-    for report, reserved, allocated in _held_memory(log):
-        if reserved and allocated is not None and allocated >= 0:
-            holdings.append(Unallocated(report.line, report.rank, reserved, allocated))
+    holdings = (
+        Unallocated(report.line, report.rank, reserved, allocated)
+        for report, reserved, allocated in _held_memory(log)
+        if reserved and allocated is not None and allocated >= 0
+    )
     return max(holdings, key=lambda holding: holding.unallocated_frac, default=None)
 
 

@@ -50,10 +50,10 @@ from traces.ranks.summaries.summary import (
 def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:
     """The groups of each summary, with pairs known on both sides where that can be told."""
     own = _own_places(summaries)
-    by_summary = []
-    for place, summary in enumerate(summaries):
-        by_summary.append(tuple(_paired(group, place, own) for group in summary.groups))
-    return by_summary
+    return [
+        tuple(_paired(group, place, own) for group in summary.groups)
+        for place, summary in enumerate(summaries)
+    ]
 
 
 def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Group:
