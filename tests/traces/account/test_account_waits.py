@@ -455,3 +455,14 @@ def test_a_streams_first_work_waits_with_its_host_for_what_was_not_recorded(
         run.call("sync", *call)
     run.work("gemm", 990, 1_090, launch=launch, stream=stream)
     assert run.account().get("blocking.unrecorded", 0) == unrecorded
+
+
+@pytest.mark.parametrize(("stream", "held"), [(20, 140), (7, 0)])
+def test_a_call_that_names_the_stream_of_an_exchange_is_held_by_it(stream: int, held: int) -> None:
+    """It is on stream 20, from 60 to 200, and so is the call; compute follows later."""
+    run = Run()
+    run.work("gemm", 0, 50)
+    run.work("send_recv", 60, 200, launch=20, stream=20)
+    run.call("sync", 55, 200, stream=stream)
+    run.work("gemm", 230, 300, launch=220)
+    assert run.account().get("blocking.sendrecv_unresolved", 0) == held
