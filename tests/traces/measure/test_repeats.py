@@ -12,6 +12,7 @@ from traces.measure.repeats import repeated_rows
 
 LAYOUTS = ("nchwToNhwcKernel", "nchwToNhwcKernel", "sm80_xmma_fprop_implicit_gemm", "nhwcToNchwKernel")
 FORWARD = ("conv_a", "gemm", "conv_b", "pointwise_c")
+NAMED = ("conv_a", "norm_backward", "gemm", "conv_b")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,7 @@ FORWARD = ("conv_a", "gemm", "conv_b", "pointwise_c")
         (FORWARD[::-1], 0),
         (LAYOUTS, 0),  # one convolution, as backward of a transposed one launches it too
         ((*LAYOUTS, "gemm"), 4),
+        (NAMED, 0),  # one of them is backward by name, whoever launches it
         (("gemm",) * 6, 0),  # alike, in forward's last row
         (("pointwise_c", "pointwise_d") * 2, 0),  # neither a product nor forward by name
     ],
@@ -34,7 +36,7 @@ def test_four_kernels_in_forwards_order_on_backwards_thread_run_again(
 ) -> None:
     run, at = Run(), 0
     for thread, names in (
-        (0, (*FORWARD, *("gemm",) * 4, *("pointwise_c", "pointwise_d") * 2, *LAYOUTS, "gemm")),
+        (0, (*FORWARD, *("gemm",) * 4, *("pointwise_c", "pointwise_d") * 2, *LAYOUTS, "gemm", *NAMED)),
         (1, backward),
     ):
         for name in names:
