@@ -78,10 +78,11 @@ class GroupedCommand(TyperCommand):
         short, params = self._is_short(ctx), self.get_params(ctx)
         for title in by_title():
             is_whole = not short or title == ARGUMENTS
-            records = []
-            for param in params:
-                if _title(param) == title and (is_whole or _is_first(param.name)):
-                    records.append(_record(ctx, param, short))
+            records = [
+                _record(ctx, param, short)
+                for param in params
+                if _title(param) == title and (is_whole or _is_first(param.name))
+            ]
             if records:
                 if is_whole:
                     formatter.write_paragraph()

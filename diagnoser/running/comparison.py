@@ -183,17 +183,20 @@ def read_sides(request: Comparison, progress: Progress = silent) -> tuple[Result
 def _alike(
     sides: Sequence[Side], results: Sequence[Result], request: Comparison
 ) -> Iterator[Result]:
-    """Base and new. Where one alone has steps, found by a period, all that was recorded of it: what
-    repeats on one side is no step of the other. Where both have, both leave out as many.
+    """Base and new, unless steps were chosen. Where one alone has steps, all that was recorded of
+    it: what the other does not show is not compared. Where both have, both leave out as many.
     """
     steps = [result.ranks[0].steps for result in results]
+    is_free = request.steps is None and request.nvtx is None
     is_alone = all(map(_is_trace, sides)) and {len(result.ranks) for result in results} == {1}
     for side, result, found, left_out in zip(
         sides, results, steps, left_out_alike(*steps), strict=True
     ):
-        if found.source == "period" and not all(each.found for each in steps) and _is_trace(side):
+        if not is_free or not _is_trace(side):
+            yield result
+        elif found.found and not all(each.found for each in steps):
             yield _read((side, replace(request, steps="none")))
-        elif is_alone and request.steps is None and left_out != frozenset(found.slow):
+        elif is_alone and left_out != frozenset(found.slow):
             yield _read((side, request), left_out)
         else:
             yield result

@@ -157,10 +157,11 @@ def copied(rank: Rank) -> dict[int, int]:
     """
     if isinstance(rank.work, UnsetType):
         return {}
-    often = {}
-    for copy in rank.work.input_sizes:
-        if number := round(copy.count / len(rank.lengths_ns)):
-            often[copy.size_bytes] = number
+    often = {
+        copy.size_bytes: number
+        for copy in rank.work.input_sizes
+        if (number := round(copy.count / len(rank.lengths_ns)))
+    }
     return often
 
 
@@ -180,10 +181,11 @@ def _often(
     mine: Mapping[str, float], theirs: Mapping[str, float]
 ) -> dict[str, tuple[float, float]]:
     """How often each side has the families that both have, of which one has some a step."""
-    often = {}
-    for name in mine.keys() & theirs.keys():
-        if max(mine[name], theirs[name]) >= FEWEST.value:
-            often[name] = mine[name], theirs[name]
+    often = {
+        name: (mine[name], theirs[name])
+        for name in mine.keys() & theirs.keys()
+        if max(mine[name], theirs[name]) >= FEWEST.value
+    }
     return often
 
 

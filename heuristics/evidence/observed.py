@@ -139,10 +139,11 @@ def _hides(ranks: Ranks, kinds: Collection[str]) -> bool | None:
     it.
     """
     hidden_ns, exposed_ns = _added(ranks, "hidden_by_kind_ns"), _added(ranks, "exposed_by_kind_ns")
-    shares = []
-    for kind in kinds:
-        if whole_ns := hidden_ns[kind] + exposed_ns[kind]:
-            shares.append(hidden_ns[kind] / whole_ns)
+    shares = [
+        hidden_ns[kind] / whole_ns
+        for kind in kinds
+        if (whole_ns := hidden_ns[kind] + exposed_ns[kind])
+    ]
     if shares and min(shares) >= OVERLAPPED.value:
         return True
     return None

@@ -215,8 +215,9 @@ def _topology(run: Run) -> Texts:
 
 def refusals(run: Run, backend: str) -> list[Refusal]:
     """Every reason why a backend must not be chosen."""
-    reasons = []
-    for rule in limits(backend):
-        if past_limit(rule, run.config):
-            reasons.append(Refusal(backend, rule.text, rule.source))
+    reasons = [
+        Refusal(backend, rule.text, rule.source)
+        for rule in limits(backend)
+        if past_limit(rule, run.config)
+    ]
     return reasons

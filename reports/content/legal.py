@@ -60,9 +60,10 @@ def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
 def _only_if(result: Result) -> str:
     if refused_by_default(result):
         return "THE RECIPE SETS WHAT THE FILE LEAVES OUT"
-    waits = set[str]()
-    for fact in chain.from_iterable(each(_undecided(result), "waits_for")):
-        waits.add(_FACTS.get(fact, "the GPU"))
+    waits = {
+        _FACTS.get(fact, "the GPU")
+        for fact in chain.from_iterable(each(_undecided(result), "waits_for"))
+    }
     versions = [key for key in PACKAGE_NAMES.values() if key in waits]
     facts = sorted(waits - {*versions}, reverse=True)
     facts += versions if len(versions) < 2 else ["the versions"]

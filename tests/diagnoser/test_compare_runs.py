@@ -12,14 +12,14 @@ from heuristics.result.compared import Compared
 from tests.doubles.sides import GEMM, US
 
 
-def recorded(path: Path, lengths_us: Sequence[int]) -> Path:
+def recorded(path: Path, lengths_us: Sequence[int], text: str = "iteration") -> Path:
     """Steps of these lengths, one GEMM in each."""
     recording = Recording()
     recording.gpu()
     start = 0
     for step, length_us in enumerate(lengths_us):
         end = start + length_us * US
-        recording.range(f"iteration {step}", start, end - 10 * US, pid=1000)
+        recording.range(f"{text} {step}", start, end - 10 * US, pid=1000)
         recording.kernel(GEMM, start + 100 * US, end - 50 * US, launch_ns=start + 50 * US, device=0, pid=1000)
         start = end
     write_export(path, recording)
@@ -60,3 +60,14 @@ def test_a_long_step_of_both_runs_that_one_alone_takes_for_a_hiccup_is_left_out_
     even[7] = uneven[7] = 40_000
     size = compared(recorded(tmp_path / "a.sqlite", even), recorded(tmp_path / "b.sqlite", uneven)).size
     assert (size.base_count, size.new_count, size.delta_ns) == (11, 11, 0)
+
+
+def test_where_one_side_shows_no_steps_both_are_compared_whole_unless_steps_were_chosen(
+    tmp_path: Path,
+) -> None:
+    named = recorded(tmp_path / "a.sqlite", [30_000] * 6)
+    bare = recorded(tmp_path / "b.sqlite", [30_000] * 6, "layer")
+    size = compared(named, bare).size
+    assert (size.base_count, size.new_count, size.delta_ns) == (0, 0, 0)
+    chosen = diagnoser.compare(named, bare, nvtx=r"(iteration|layer) \d").result.size
+    assert (chosen.base_count, chosen.new_count) == (6, 6)

@@ -150,11 +150,7 @@ def _is_at(folder: Folder, name: str, file: _File | None) -> bool:
 
 def _files(folder: Folder, names: Sequence[str]) -> dict[str, _File]:
     """Those of these names that are files of a folder."""
-    files = {}
-    for name in names:
-        if file := _file(folder.found(name)):
-            files[name] = file
-    return files
+    return {name: file for name in names if (file := _file(folder.found(name)))}
 
 
 def _file(status: os.stat_result | None) -> _File | None:

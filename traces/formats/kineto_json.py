@@ -176,10 +176,10 @@ def _added(parts: _Parts, rows: list[EventRow] | None) -> bool:
 
 def _tables(parts: _Parts) -> dict[str, Table]:
     """Each table whole; empty where nothing was added."""
-    tables = {}
-    for name in schema.TABLES:
-        tables[name] = kineto_rows.joined(parts.pop(name, []) or [kineto_rows.table((), name)])
-    return tables
+    return {
+        name: kineto_rows.joined(parts.pop(name, []) or [kineto_rows.table((), name)])
+        for name in schema.TABLES
+    }
 
 
 _STRING_OR_WORD: Final = compiled(

@@ -23,6 +23,8 @@ _STEP_NAMES: Final = (
     r"execute_(?:\d+_)?(?:context|new|model)\S*",
     # SGLang, model_executor: step[DECODE bs=16]; TensorRT-LLM, py_executor: _forward_step 12: ...
     rf"(?:\[\w+\][{BLANKS}]*)?{_BEFORE}steps?(?:{_NUMBERED})?(?:\[[^\]]*\]|:\s.*)",
+    # passes that a benchmark times; those that it does before, to warm up, are none
+    rf"(?:(?:train(?:ing)?|timed|measured|benchmark)[\s_-])?(?:pass|trial){_NUMBERED}",
     # loops that generate one token after another
     rf"(?:(?:next|new|generate|generation|decode|sample)[\s_-]*)?token{_NUMBERED}(?:_(?:generation|processing))?",
 )
@@ -30,7 +32,7 @@ _STEP_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_STEP_NAMES) + r")\s*$")
 _OPTIMIZER_NAMES: Final = (
     # torch.optim profiles each step so; its zero_grad is no end of a step
     r"Optimizer\.step#[\w.]+",
-    rf"(?:[{LETTERS}_]+[_.])?optimi[sz]er[\s_.-]?step(?:{_NUMBERED})?",
+    rf"(?:[{LETTERS}_]+[_.])?optimi[sz]er(?:[\s_.-]?step)?(?:{_NUMBERED})?",
     r"## optimizer ##",
 )
 _OPTIMIZER_NAME: Final = compiled(r"(?i)^\s*(?:" + "|".join(_OPTIMIZER_NAMES) + r")\s*$")

@@ -306,12 +306,10 @@ def _is_step(
     backward in it, it is no single layer, nor with layers that repeat in it.
     """
     start_ns, end_ns = step_borders(order, periods.host_start_ns, periods.host_end_ns)
-    used = (
-        (periods.counts >= _LEAST_FRAC * lag)
-        & (periods.alike >= NEARLY_ALL.value)
-        & (end_ns > start_ns)
-    )
-    if lag < ENOUGH.value or not used.any():
+    whole = (periods.counts >= _LEAST_FRAC * lag) & (end_ns > start_ns)
+    used = whole & (periods.alike >= NEARLY_ALL.value)
+    # what most of them are not like is how nothing goes
+    if lag < ENOUGH.value or summed(used) <= MOST.value * summed(whole):
         return False
 
     def everywhere(role: BoolArray) -> bool:

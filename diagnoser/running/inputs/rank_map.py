@@ -97,11 +97,9 @@ def _rows(path: Path) -> list[MapRow]:
         for column in names:
             if column not in (*_MUST, *_MAY):
                 raise UsageError(f"{path.name}:1: the column {column!r} is not known. {known}")
-        rows = []
-        for line in reader:
-            if any(line.values()):
-                rows.append(_row(f"{path.name}:{reader.line_num}", line))
-        return rows
+        return [
+            _row(f"{path.name}:{reader.line_num}", line) for line in reader if any(line.values())
+        ]
     except csv.Error as error:
         raise UsageError(f"{path.name}:{reader.line_num}: no CSV ({error}).") from None
 
@@ -202,13 +200,11 @@ def identified(identity: Identity, row: MapRow) -> Identity:
 def contradictions(identity: Identity, row: MapRow) -> list[str]:
     """What a recording says otherwise than the map; the map's number is then not used."""
     pairs = (("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size))
-    differences = []
-    for what, recorded, given in pairs:
-        if None not in (recorded, given) and recorded != given:
-            differences.append(
-                f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
-            )
-    return differences
+    return [
+        f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
+        for what, recorded, given in pairs
+        if None not in (recorded, given) and recorded != given
+    ]
 
 
 def configured_world(given: Given, configured: FilesRead) -> WorldSize | None:

@@ -204,10 +204,7 @@ def _measured_trace(task: TraceTask) -> MeasuredTrace | InputError:
         )
     unknown = check_rows(task.rows, timeline.ranks)
     ranks, missed, warnings = _measured(chosen, task)
-    numbers = []
-    for rank in timeline.ranks:
-        if (number := _number(rank, task)) is not None:
-            numbers.append(number)
+    numbers = [number for rank in timeline.ranks if (number := _number(rank, task)) is not None]
     return MeasuredTrace(
         task.path,
         columns.info,

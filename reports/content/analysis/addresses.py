@@ -77,9 +77,10 @@ def address_blocks(rank: Rank) -> Blocks:
         times = (scale.ms(address.starved_ns), scale.ms(address.blocking_ns))
         rows.append((*_named(address), *times, scale.share(address.total_ns, Hue.HOST)))
     yield shaped("hosts", rows, addresses.hosts_left_out.rows, unit=scale.unit)
-    calls = []
-    for call in addresses.calls or ():
-        calls.append((Code(call.name), f"{call.count:,}", scale.ms(call.took_ns)))
+    calls = [
+        (Code(call.name), f"{call.count:,}", scale.ms(call.took_ns))
+        for call in addresses.calls or ()
+    ]
     if calls:
         yield shaped("host_calls", calls, unit=scale.unit)
     if isinstance(why := addresses.by_function_frac, Missing):

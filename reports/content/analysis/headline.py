@@ -345,9 +345,10 @@ def _gpus(result: Result, model: str | None) -> str:
     """How many GPUs, of which model, and how many processes share them; just these where none can
     tell.
     """
-    used = set()
-    for rank in result.ranks:
-        used.add((rank.trace, rank.device if rank.physical_gpu is UNSET else rank.physical_gpu))
+    used = {
+        (rank.trace, rank.device if rank.physical_gpu is UNSET else rank.physical_gpu)
+        for rank in result.ranks
+    }
     count, processes = len(used), len(result.ranks)
     of = "model not known" if model is None else gpu_model(model)
     if count == processes:

@@ -6,6 +6,7 @@ Steps are also for a wall that no change is known for. Of compute the part is wh
 from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
+from math import prod
 from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
@@ -29,8 +30,8 @@ from traces.cures import cure
 from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.missing import Missing, known
-from traces.sections.tables import WallId
-from traces.spelling import duration, percent
+from traces.sections.tables import Kernel, WallId
+from traces.spelling import counted, duration, percent
 
 _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
     "exposed_comm": ("communication",),
@@ -105,13 +106,14 @@ def _dearest_frac(result: Result) -> float:
 
 @frozen
 class Own:
-    """The kernel of the program's own that takes longest, its part of the windows, and that of all
-    such kernels.
+    """The kernel of the program's own that takes longest, its part of the windows, that of all such
+    kernels, and how many threads its largest launches have, None where that is unknown.
     """
 
     kernel: Code
     frac: float
     all_frac: float
+    threads: int | None
 
 
 def own_compute(result: Result) -> Own | None:
@@ -124,15 +126,23 @@ def own_compute(result: Result) -> Own | None:
         return None
     rank = telling_rank(result)
     trains, times_ns = known(rank.detected.training_step), Counter[str]()
+    threads = dict[str, int | None]()
     for row in rank.kernel_table.rows:
         if row.key.startswith("compute.") and not (trains or row.key in _PRODUCTS):
-            times_ns[kernel_name(row.name)] += row.work_ns
+            name = kernel_name(row.name)
+            times_ns[name] += row.work_ns
+            threads.setdefault(name, _threads(row))
     for name, time_ns in times_ns.most_common(1):
         frac = min(1.0, time_ns / rank.budget_ns.window)
         all_frac = min(1.0, max(frac, sum(each(rank.unknown_kernels, "frac"))))
         if all_frac >= max(MOST.value, _dearest_frac(result)) and result.verdict.wall != "compute":
-            return Own(Code(name), frac, all_frac)
+            return Own(Code(name), frac, all_frac, threads[name])
     return None
+
+
+def _threads(kernel: Kernel) -> int | None:
+    grid, block = known(kernel.grid), known(kernel.block)
+    return prod((*grid, *block)) if grid and block else None
 
 
 def before_work(result: Result) -> str:
@@ -285,7 +295,10 @@ def find_out(result: Result) -> Iterator[Step]:
 
 def _look_inside(result: Result, own: Own) -> Step:
     look = words(words_of("look")["own_compute"], " ", own.kernel)
-    inside = words(sentence(cure("own_kernel", _kind(result))))
+    inside = words(
+        when(own.threads, f"A launch of it has {counted(own.threads or 0, 'thread')}. "),
+        sentence(cure("own_kernel", _kind(result))),
+    )
     return Step("", look, f"targets {percent(own.frac)}", (), (inside,))
 
 

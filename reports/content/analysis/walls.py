@@ -94,10 +94,11 @@ def step_bar(result: Result, rank: Rank) -> Bar:
     small = [name for name, (time_ns, _) in parts.items() if time_ns < _SMALL * window_ns]
     if len(small) > 1:
         parts["rest"] = (sum(parts.pop(name)[0] for name in small), Hue.IDLE)
-    pieces = []
-    for name, (time_ns, hue) in parts.items():
-        if time_ns:
-            pieces.append(Piece(name, time_ns / window_ns, scale.ms(time_ns), hue))
+    pieces = [
+        Piece(name, time_ns / window_ns, scale.ms(time_ns), hue)
+        for name, (time_ns, hue) in parts.items()
+        if time_ns
+    ]
     note = _beside(scale)
     if len(result.ranks) > 1:
         late = late_rank(result)
@@ -266,10 +267,11 @@ def _verdict(result: Result) -> Blocks:
 def _wall(result: Result, wall: Wall) -> Fold:
     cost = optional(", at most {}", wall.cost_frac, percent)
     blocks = list[Block]()
-    costs = []
-    for kind, ns in Counter(wall.cost_by_kind_ns or {}).most_common():
-        if ns:
-            costs.append((Term(kind), milliseconds(per_step_ns(result, ns))))
+    costs = [
+        (Term(kind), milliseconds(per_step_ns(result, ns)))
+        for kind, ns in Counter(wall.cost_by_kind_ns or {}).most_common()
+        if ns
+    ]
     if costs:
         blocks.append(shaped("kinds_of_cost", costs, unit=scale_of(result.ranks[0]).unit))
     if wall.evidence:

@@ -71,15 +71,14 @@ def about_clocks(result: Result) -> Args:
     if not (run := result.run):
         return {}
     source = "".join(each(run.clocks.by_rank[:1], "source")) or "own"
-    fits = []
-    for clock in run.clocks.by_rank:
-        fits.append(
-            {
-                "ranks": [*clock.ranks],
-                "offset_ns": str(clock.offset_ns),
-                "drift_ppm": clock.drift_ppm,
-            }
-        )
+    fits = [
+        {
+            "ranks": [*clock.ranks],
+            "offset_ns": str(clock.offset_ns),
+            "drift_ppm": clock.drift_ppm,
+        }
+        for clock in run.clocks.by_rank
+    ]
     return {"clock": source, "clock_residual_ns": known(run.clocks.residual_ns), "clock_fits": fits}
 
 

@@ -139,11 +139,12 @@ STEPS = (
     *("iteration 17", "Iteration: 3", "train_step_12", "ProfilerStep#4", "step 9", "global_step=100", "step"),
     *("iter_5", "execute_context_1(888_788544)_generation_0(0)", "execute_16_context_0(sq0)_gen_1"),
     *("step[DECODE bs=16]", "[Executor] _forward_step 12: 3 ctx reqs, 16 gen reqs", "token_12"),
-    *("token_3_generation", "decode_step"),
+    *("token_3_generation", "decode_step", "pass 9", "training_pass_3", "benchmark trial 2"),
 )
 NO_STEPS = (
     *("aten::step", "stepper 3", "forward", "layer_12", "optimizer.step#Adam.step", "3", "execute_kernel"),
     *("num_tokens=512", "tokens 512", "layer_3_token_5", "token_3_forward", "optimizer step: 3"),
+    *("warmup pass 3", "forward pass 3", "pass", "bypass 3"),
 )
 
 

@@ -334,6 +334,7 @@ def test_what_repeats_is_a_step_where_three_quarters_of_it_copy_an_input(inputs:
         ("optimizer_step", True),
         ("megatron.optimizer_step 3", True),
         ("## optimizer ##", True),
+        *(("optimizer", True), ("my.Optimiser", True), ("optimizer init", False), ("the optimizer", False)),
         ("Optimizer.zero_grad#AdamW.zero_grad", False),
         ("optimizer_step_pre_hook", False),
         ("iteration 3", False),
@@ -452,3 +453,13 @@ def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch)
         train.step(optimizers=("mystery_update",) * 5)
     found = train.steps()
     assert (found.source, len(found.used)) == ("period", 3)
+
+
+@pytest.mark.parametrize(("pieces", "used"), [(7, 4), (8, 0)])
+def test_what_half_of_the_pieces_are_not_like_is_no_step(pieces: int, used: int) -> None:
+    """From one piece of 30 kernels to the next one layer is exchanged: four are like the first."""
+    train = Train()
+    for piece in range(pieces):
+        for place in range(10):
+            train.run("gemm", "norm", f"layer{place}{'_new' * (place < piece)}")
+    assert len(train.steps().used) == used

@@ -47,6 +47,8 @@ loader_workers: data 3>30; + dataset.num_workers 8>2;
 loader_workers: python 4>20; gemm 40; loads workers=4 > workers=1
 data_loader: data 3>30; loads workers=1
   => workers of the data loader: 1 on both sides | steps that wait for their batch: 1 of 1 -> 1 of 1
+data_loader: data 3>30; loads waiting_steps=0 > waiting_steps=1
+data_loader: data 3>30; loads waiting_steps=1 > waiting_steps=0
 token_count_syncs: token_count_sync 1>9; gemm 40
 host_syncs: sync 1>9; gemm 40 => stretches of it a step: 100 -> 100
 lazy_init: lazy_init 1>9; gemm 40
@@ -197,6 +199,7 @@ kernels_grid.gemm: gemm 40>44 count 100>150; norm 9; kernels gemm grid 10>11
 ep_overlap_host: sync 1>9; ep_a2a 18>10 overlap; + overlap_moe_expert_parallel_comm false>true
 gc_pauses: trailing 1>9; gemm 40
 data_loader: trailing 1>9; gemm 40
+data_loader: data 3>30; loads waiting_steps=0
 token_count_syncs: trailing 1>9; gemm 40
 host_syncs: trailing 1>9; gemm 40
 lazy_init: trailing 1>9; gemm 40
