@@ -119,6 +119,11 @@ def test_versions_come_from_what_was_given_then_from_the_log_and_are_numbers() -
     assert asked({"bf16": True}, about=Given(te_version="no number")).te_version is None
 
 
+def test_a_package_for_flex_is_there_only_where_that_is_given() -> None:
+    for given, is_there in ((True, True), (False, False), (None, False)):
+        assert asked({"bf16": True}, about=Given(flex_package=given)).flex_package is is_there
+
+
 @pytest.mark.parametrize(
     ("said", "named"),
     [
@@ -151,7 +156,7 @@ def test_words_are_one_short_line_without_paths() -> None:
 
 
 def test_odd_values_of_the_configuration_are_not_repeated() -> None:
-    fields: dict[str, Value] = {"recompute_modules": ("mla", "sk-Live0123456789")}
+    fields: dict[str, Value] = {"num_layers": 2, "recompute_modules": ("mla", "sk-Live0123456789")}
     for said in (refusal("AssertionError", ODD, "", fields), failure("KeyError", ODD, "", fields)):
         assert "Invalid choices: {'mla', '<recompute_modules>'}" in said
         assert "sk-Live" not in said
@@ -174,6 +179,11 @@ def test_an_answer_says_what_was_assumed_and_which_version_was_asked() -> None:
     assert rejected(request, "config", "0.16.1", "no").text == f"no{other}"
     assert rejected(request, "config", "0.18.0", "no").text == "no"
     assert accepted(PLAIN, "layer", "0.16.1", ("fp8",)).text == "8 ranks are built, without fp8"
+    of_experts = replace(PLAIN, fields={"num_moe_experts": 4}, te_version="2.9")
+    assert accepted(of_experts, "layer", "1").text == "8 ranks and an MoE layer are built"
+    assert accepted(of_experts, "config", "1").text == (
+        "the configuration is accepted, with Transformer Engine 2.9 taken as given"
+    )
     assert needs(PLAIN, "config", "1", ["PyTorch", "Transformer Engine"]).text == (
         "accepted where there is PyTorch and Transformer Engine, new enough: give --te-version"
     )

@@ -32,12 +32,13 @@ def test_fragments_are_a_quarter_of_what_is_reserved_or_what_was_asked_for(
     ) is found
 
 
-def test_fragments_of_what_nobody_counted_are_no_part_of_it() -> None:
-    report = LoggedMemory(1, 0, inactive_bytes=GB)
-    assert (
-        in_pieces(TrainingLog("a.log", 10, memory=(report,), out_of_memory=(OutOfMemory(9, "unknown"),)))
-        is None
-    )
+@pytest.mark.parametrize(("peak", "found"), [(None, False), (4, True), (5, False)])
+def test_fragments_are_a_quarter_of_the_most_that_was_reserved_where_only_that_is_told(
+    peak: int | None, found: bool
+) -> None:
+    report = LoggedMemory(1, 0, inactive_bytes=GB, peak_reserved_bytes=peak and peak * GB)
+    log = TrainingLog("a.log", 10, memory=(report,), out_of_memory=(OutOfMemory(9, "unknown"),))
+    assert (in_pieces(log) is report) is found
 
 
 def error(line: int, asked: int, allocated: int | None = None, **about: object) -> OutOfMemory:
