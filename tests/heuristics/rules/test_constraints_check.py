@@ -70,21 +70,30 @@ def test_an_unset_knob_is_a_change_as_well() -> None:
     assert run.changed({"virtual_pipeline_model_parallel_size": None}).config.vpp == 1
 
 
+PP8: dict[str, object] = {OVERLAP: True, "pipeline_model_parallel_size": 8}
+HYBRIDEP = {"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}
+
+
 @pytest.mark.parametrize(
-    ("knobs", "refused"),
+    ("rule", "knobs", "refused", "waits_for"),
     [
-        (
-            {OVERLAP: True, "pipeline_model_parallel_size": 8},
-            True,
-        ),  # and no virtual stages, if nothing sets them
-        ({OVERLAP: True}, False),  # nor pipeline stages
+        ("ep-overlap-virtual-stages", PP8, True, ()),  # and no virtual stages, if nothing sets them
+        ("ep-overlap-virtual-stages", {OVERLAP: True}, False, ()),  # nor pipeline stages
+        ("ep-overlap-virtual-stages", {**PP8, "launcher.recipe": "a"}, False, ()),  # which may set them
+        ("ep-overlap-precision", PP8, True, ()),  # neither bf16 nor fp16
+        ("ep-overlap-expert-parallel", PP8, False, ()),  # of 1 rank by default, which is not off
+        ("ep-overlap-mtp-one", PP8, False, ()),  # met without MTP, in any release
+        ("ep-overlap-torch", PP8, False, ("--torch-version",)),
+        ("ep-overlap-max-connections", PP8, False, ()),  # a warning refuses nothing
+        ("hybridep-rack", HYBRIDEP, False, ("--nvlink-domain or --gpu-model",)),  # and not for EP's size
+        ("mxfp8-gpu", {"fp8": "hybrid"}, False, ()),  # whether it is MXFP8 is unknown
     ],
 )
 def test_a_rule_that_lacks_an_input_is_judged_by_defaults_that_are_off(
-    knobs: dict[str, object], refused: bool
+    rule: str, knobs: dict[str, object], refused: bool, waits_for: tuple[str, ...]
 ) -> None:
-    found = {one.id: one for one in undecided(run_with({"mb": True, **knobs}))}["ep-overlap-virtual-stages"]
-    assert found.broken_by_default is refused
+    found = {one.id: one for one in undecided(run_with({"mb": True, **knobs}))}[rule]
+    assert (found.broken_by_default, found.waits_for) == (refused, waits_for)
 
 
 def test_what_only_a_guide_asks_for_is_never_undecided() -> None:

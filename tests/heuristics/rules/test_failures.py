@@ -183,6 +183,10 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     assert [(one.id, one.line) for one in found] == [("flex-router-dtype", 1), ("graphs-graph-register", 2)]
 
 
+def test_a_run_without_a_log_has_no_failure() -> None:
+    assert explain_failures(Run()) == ()
+
+
 def test_a_log_that_stops_before_its_first_step_names_no_line() -> None:
     log = TrainingLog("a.log", 9, versions={"torch": "2.5.1"}, stopped=True)
     assert explained(log, **OVERLAP)["hang-overlap-torch"].line is None
