@@ -40,8 +40,9 @@ def asked(
 
 
 def test_only_fields_of_core_are_asked() -> None:
-    request = asked({"bf16": True, "seq_length": 4096, "ddp.bucket_size": 1, "env.NCCL_DEBUG": "INFO"})
-    assert {"seq_length", "ddp.bucket_size", "env.NCCL_DEBUG"} & set(request.fields) == set()
+    others: dict[str, Value] = {"seq_length": 4096, "ddp.bucket_size": 1, "env.NCCL_DEBUG": "INFO"}
+    request = asked({"mixed_precision": "bf16_mixed", **others})
+    assert {*others, "ddp.grad_reduce_in_fp32"} & set(request.fields) == set()
     assert request.fields["bf16"] is True
 
 
@@ -57,7 +58,9 @@ def test_sizes_nobody_said_are_legal_and_named() -> None:
     assert sizes == {"num_attention_heads": 4, "hidden_size": 512, "num_layers": 6, "num_moe_experts": 16}
     assert request.world_size == 16  # TP4 beside ETP1 x EP8: 8 ranks, on 2 stages
     assert "world_size" in request.assumed_sizes
-    assert "world_size" not in asked({"bf16": True, "world_size": 8}).assumed_sizes
+    said = asked({"bf16": True, "world_size": 8})
+    assert said.world_size == 8
+    assert "world_size" not in said.assumed_sizes
 
 
 def test_options_are_assumed_only_where_a_file_may_leave_them_out() -> None:
