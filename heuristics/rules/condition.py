@@ -239,7 +239,7 @@ class Language:
                 first = self._listed(left) if isinstance(right, ast.Set) else self._compiled(left)
                 is_list = isinstance(op, ast.In | ast.NotIn)
                 second = self._listed(right) if is_list else self._compiled(right)
-                return both(first, second, comparison(type(op), isinstance(right, ast.Set)))
+                return both(first, second, comparison(type(op)))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
                 return both(self._listed(left), self._listed(right), meet)
             case ast.BinOp(left=left, op=op, right=right):

@@ -46,13 +46,11 @@ ARITHMETIC: Final[Mapping[type[ast.operator], Compute]] = {
 }
 
 
-def comparison(op: type[ast.cmpop], is_set: bool) -> Compute:
+def comparison(op: type[ast.cmpop]) -> Compute:
     if op in _COMPARISONS:
         return lambda left, right: _COMPARISONS[op](
             left, Version(str(right)) if isinstance(left, Version) else right
         )
-    if is_set:
-        return lambda left, right: _ORDERS[op](as_set(left), right)
     return partial(_ordered, _ORDERS[op])
 
 
