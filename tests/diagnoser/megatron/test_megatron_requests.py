@@ -88,6 +88,11 @@ def test_sections_of_bridge_win_over_the_model(said: dict[str, Value], field: st
     assert asked(said, "megatron_bridge").fields[field] == value
 
 
+def test_a_list_that_is_written_as_one_text_is_asked_by_its_names() -> None:
+    for text in ("moe_act layernorm", "moe_act,layernorm"):
+        assert asked({"recompute_modules": text}).fields["recompute_modules"] == ("moe_act", "layernorm")
+
+
 def test_virtual_stages_are_counted_from_the_layers_in_each() -> None:
     stages, layers_of_each = "virtual_pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage"
     for count, virtual in ((2, 2), (4, None)):
@@ -136,6 +141,7 @@ def test_a_package_for_flex_is_there_only_where_that_is_given() -> None:
         ({"pipeline_model_parallel_size": 0}, "pipeline_model_parallel_size"),
         ({"context_parallel_size": None}, "context_parallel_size"),
         ({"bf16": True, "world_size": -8}, "world_size"),
+        ({"num_moe_experts": -1}, "num_moe_experts"),
         ({"pipeline_model_parallel_layout": "Et|tL"}, "num_layers"),
     ],
 )
@@ -143,6 +149,11 @@ def test_what_cannot_be_laid_out_is_not_asked(said: dict[str, Value], named: str
     refused = request_of(Run(settings=settings(said, "test")))
     assert isinstance(refused, NotAsked)
     assert refused.cure == named
+
+
+def test_a_size_that_may_be_null_or_nothing_is_asked_so() -> None:
+    said: dict[str, Value] = {"kv_channels": None, "num_moe_experts": 0, "cpu_offloading_num_layers": 0}
+    assert said.items() <= asked(said).fields.items()
 
 
 def test_words_are_one_short_line_without_paths() -> None:
