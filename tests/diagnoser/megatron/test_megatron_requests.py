@@ -98,6 +98,7 @@ def test_virtual_stages_are_counted_from_the_layers_in_each() -> None:
     for count, virtual in ((2, 2), (4, None)):
         said = {"num_layers": 16, "pipeline_model_parallel_size": 4, layers_of_each: count}
         assert asked(said).fields[stages] == virtual
+        assert asked({**said, stages: 3}).fields[stages] == 3
     assert stages not in asked({"bf16": True, layers_of_each: 2}).fields
 
 
@@ -115,21 +116,17 @@ def test_latent_attention_shows_in_its_ranks_and_brings_its_fields() -> None:
     assert "rotary_base" not in asked({"rotary_base": 10000, "bf16": True}).fields
 
 
-def test_versions_come_from_what_was_given_then_from_the_log_and_are_numbers() -> None:
+def test_packages_are_those_that_were_given_then_of_the_log_and_their_versions_are_numbers() -> None:
     log = TrainingLog("log", 1, versions={"te": "2.9.0+abc", "core": "core_v0.16.1rc0"})
     run = Run(settings=settings({"bf16": True}, "log"), log=log)
     request = request_of(run)
     assert isinstance(request, Request)
-    assert (request.te_version, request.core_version) == ("2.9.0", "0.16.1")
-    given = request_of(replace(run, given=Given(te_version="2.12", bridge_version="0.4.1")))
+    assert (request.te_version, request.core_version, request.flex_package) == ("2.9.0", "0.16.1", False)
+    about = Given(te_version="2.12", bridge_version="0.4.1", flex_package=True)
+    given = request_of(replace(run, given=about))
     assert isinstance(given, Request)
-    assert (given.te_version, given.core_version) == ("2.12.0", "0.17.0")
+    assert (given.te_version, given.core_version, given.flex_package) == ("2.12.0", "0.17.0", True)
     assert asked({"bf16": True}, about=Given(te_version="no number")).te_version is None
-
-
-def test_a_package_for_flex_is_there_only_where_that_is_given() -> None:
-    for given, is_there in ((True, True), (False, False), (None, False)):
-        assert asked({"bf16": True}, about=Given(flex_package=given)).flex_package is is_there
 
 
 @pytest.mark.parametrize(
@@ -141,7 +138,6 @@ def test_a_package_for_flex_is_there_only_where_that_is_given() -> None:
         ({"pipeline_model_parallel_size": 0}, "pipeline_model_parallel_size"),
         ({"context_parallel_size": None}, "context_parallel_size"),
         ({"bf16": True, "world_size": -8}, "world_size"),
-        ({"num_moe_experts": -1}, "num_moe_experts"),
         ({"pipeline_model_parallel_layout": "Et|tL"}, "num_layers"),
     ],
 )

@@ -8,15 +8,18 @@ from typing import get_args, get_origin
 
 import pytest
 
+from heuristics.config.about import Given
 from heuristics.config.view import Config, Trust
 from heuristics.facts.dictionary import read
 from heuristics.rules.condition import CONFIGURED, condition
 from heuristics.rules.rules import rules
+from heuristics.rules.terms import tells
 from heuristics.run.run import Run
 from heuristics.words import sentences
 from tests.configurations.constraints import run_with
 from tests.megatron.random_runs import drawn_run
 from tests.read_back.source import all_facts
+from traces.settings.settings import Value, settings
 
 RUN = {
     "core": "0.16.1",
@@ -84,6 +87,18 @@ def test_only_what_would_decide_is_asked_for() -> None:
     assert condition("te < '2.8.0' and fp16").asks(config) == ("fp16", "--te-version")
     assert condition("bf16 or fp16").asks(config) == ()
     assert condition("low_precision").asks(config) == ("fp8", "fp4", "mixed_precision", "--precision")
+
+
+@pytest.mark.parametrize(("name", "said", "given", "asked"), [
+    ("te", {}, Given(), ("--te-version",)), ("te", {}, Given(te_version="2.9"), ("--te-version",)),
+    ("low_precision", {}, Given(precision="fp8"), ("fp8", "fp4", "mixed_precision")),
+    ("bf16", {}, Given(), ("bf16",)), ("bf16", {"bf16": True}, Given(), ()),
+])  # fmt: skip
+def test_a_name_is_told_by_what_is_not_said_yet_else_by_its_option_again(
+    name: str, said: dict[str, Value], given: Given, asked: tuple[str, ...]
+) -> None:
+    config = Run(given=given, settings=settings(said, "test")).config
+    assert tells(CONFIGURED.named(name), config) == asked
 
 
 def test_a_condition_speaks_of_the_knobs_of_its_facts() -> None:

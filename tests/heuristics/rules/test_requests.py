@@ -96,8 +96,7 @@ def test_what_frameworks_work_out_is_worked_out(
 def test_what_is_off_in_a_release_that_has_it_not_is_not_asked(
     core: str | None, value: Value, is_asked: bool
 ) -> None:
-    # since 0.16.0, and one of which we know no release
-    said = settings({"qk_clip": value, "flash_decode": value, "num_layers": 2}, "test")
+    said = settings({"qk_clip": value, "flash_decode": value, "num_layers": 2}, "test")  # qk_clip: 0.16.0
     found = request_of(Run(given=Given(core_version=core), settings=said))
     assert isinstance(found, Request)
     assert ("qk_clip" in found.fields) is is_asked
