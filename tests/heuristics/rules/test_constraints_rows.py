@@ -16,7 +16,7 @@ from heuristics.config.view import Config, Trust
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.check import check_rules, undecided
 from heuristics.rules.condition import READERS, Condition, condition
-from heuristics.rules.cures import cure_in
+from heuristics.rules.cures import Cure, cure_in
 from heuristics.rules.failures import corrections
 from heuristics.rules.rules import By, Rule, known_lines, rules
 from tests.configurations.constraints import read, run_with
@@ -243,6 +243,6 @@ def test_a_rule_that_names_no_setting_has_no_cure_to_type() -> None:
 def test_a_recipe_is_changed_only_where_there_is_one() -> None:
     """Two halves that a cure without FP8 leaves, and a recipe would write over."""
     rule = replace(rules()["precision-two-halves"], set={"fp8": None})
-    assert cure_in(run_with({"mb": True, "bf16": True, "fp16": True}), rule).set == {}
+    assert cure_in(run_with({"mb": True, "bf16": True, "fp16": True}), rule) == Cure({}, {})
     run = run_with({"mb": True, "mixed_precision": "bf16_with_mxfp8_mixed", "capability": "8.0"})
-    assert cure_in(run, replace(rules()["fp8-gpu"], set={"num_layers": 4})).set == {}  # which leaves FP8
+    assert cure_in(run, replace(rules()["fp8-gpu"], set={"num_layers": 4})) == Cure({}, {})  # FP8 stays
