@@ -140,41 +140,43 @@ _WORD: Final = compiled(r"[A-Za-z]+|\d+|[^A-Za-z\d]")
 _MARKS: Final = frozenset(" _.:#-=()[]+")
 _WORDS: Final = frozenset(
     """
-    a2a accumulate activation adam add all alloc allocate alltoall append apply assemble async
-    attention attn augment aux awaitable b backprop backward barrier batch batches beam begin
-    benchmark bias block bn bookkeep broadcast bucket buckets buffer build bwd cache calc
-    calculate call capture check checkpoint chunk cleanup clip clipping cnn collate collect
-    collection collective combine commit communication compute computing concat context conv
-    convert copy core count counts create cross cuda cumsum current data decode decoder delay
-    dense dequantize deserialize detokenize detokenizer device dgrad diffusion dispatch dist
-    done dot download draft drain drop embed embedding embeddings encode encoded encoder end
-    engine entropy eplb epoch estimate eval evaluate evaluation event execute executor expand
-    expert experts extend extract f fc feed fetch ffn fill filter final finalize find finish
-    finished flatten flush for forward free fsdp full fused fwd gate gather gathered gelu
+    a2a accumulate activation adam add all alloc allocate allocating allocation alltoall append
+    apply assemble async attention attn augment aux awaitable b backprop backward barrier batch
+    batches beam begin benchmark benchmarking bias block bn bookkeep broadcast bucket buckets
+    buffer build building bwd cache calc calculate call capture check checkpoint chunk cleanup
+    clip clipping cnn collate collect collection collective combine commit communication
+    compilation compile compiled compiling compute computing concat context conv convert copy
+    core count counts create cross cuda cumsum current data decode decoder delay dense
+    dequantize deserialize detokenize detokenizer device dgrad diffusion dispatch dist done dot
+    download draft drain drop embed embedding embeddings encode encoded encoder end engine
+    entropy eplb epoch estimate eval evaluate evaluation event execute executor expand expert
+    experts extend extract f fc feed fetch ffn fill filter final finalize find finish finished
+    flatten flush for forward free fsdp full fuse fused fusion fwd gate gather gathered gelu
     generate generated generation generator get global grad gradient gradients grads graph group
-    grouped groups handle hash head hidden hit image images index indices inference init inner
-    input inputs insert inter item items iter iteration iterations iterator job join k kernel
-    key keys kv last layer layernorm layers layout length lengths linear list lm load loader
-    loading local logging logits lookup loop lora loss lr main make manager map mapping mask
-    match matmul max mean memory merge message meta metadata metric metrics micro microbatch min
-    mixed mla mlp mode model module moe move mul multi nccl net network next noise norm num o of
-    offload offloaded offloading offset one ops opt optimizer or outer output outputs overlap
-    p2p pack pad padded padding page paged parallel param params parse part partial pass patch
-    peek permute phase pin pinned pipeline pixel plan pool pooled pop position post pre prefetch
-    prefetcher prefill prefix prep prepare preprocess print priority process processing product
-    profile proj projection prompt prune pull push put q qkv quant quantize quantized queue
-    random range rank ranks read reader ready recompute recv reduce refresh release relu remap
-    remove repeat replace request requests reset reshape residual resize resolve response
-    responses result results resume retract return reward ring rms rmsnorm rollout rope route
-    router routing row rows run runner runtime sample sampler sampling save scaled scatter
-    schedule scheduler score scores self send seq seqs sequence sequences serialize set shape
-    shard shared shuffle silu single size skip slice slot slots softmax sort span sparse
-    speculative split splits stack stage start stash state stats step steps stop store stream
-    sum swap swiglu sync synchronize t table tables task tasks tensor tensors test text the tile
-    time timer to token tokenize tokenizer tokens top topk total train training transfer
-    transform transformer trim type unpack unpad unpermute update upload use v validation value
-    values vector verify view vision vocab wait waiting warmup weight weights wgrad window work
-    wrapper write zero
+    grouped groups handle hash head heads hidden hit image images index indices inference init
+    initialization initialize initializing inner input inputs insert inter item items iter
+    iteration iterations iterator jit job join k kernel key keys kv last layer layernorm layers
+    layout length lengths linear list lm load loader loading local logging logits lookup loop
+    lora loss lr main make manager map mapping mask match matmul max mean measure measured
+    measurement memory merge message meta metadata metric metrics micro microbatch min mixed mla
+    mlp mode model module moe move mul multi multihead multiplied multiply nccl net network next
+    noise norm num nvrtc o of offload offloaded offloading offset one ops opt optimization
+    optimize optimizer or outer output outputs overlap p2p pack pad padded padding page paged
+    parallel param params parse part partial pass patch peek permute phase pin pinned pipeline
+    pixel plan pool pooled pop position post pre prefetch prefetcher prefill prefix prep prepare
+    preprocess print priority process processing product profile proj projection prompt prune
+    pull push put q qk qkv quant quantize quantized queue random range rank ranks read reader
+    ready recompute recv reduce refresh release relu remap remove repeat replace request
+    requests reset reshape residual resize resolve response responses result results resume
+    retract return reward ring rms rmsnorm rollout rope route router routing row rows run runner
+    runtime sample sampler sampling save scaled scatter schedule scheduler scope score scores
+    self send seq seqs sequence sequences serialize set shape shard shared shuffle silu single
+    size skip slice slot slots softmax sort span sparse speculative split splits stack stage
+    start stash state stats step steps stop store stream sum swap swiglu sync synchronize t
+    table tables task tasks tensor tensors test text the tile time timer to token tokenize
+    tokenizer tokens top topk total train training transfer transform transformer trial trials
+    trim type unpack unpad unpermute update upload use v validation value values vector verify
+    view vision vocab wait waiting warmup weight weights wgrad window work wrapper write zero
     """.split()  # noqa: SIM905
 )
 """What ranges of training loops and of inference engines are made of, besides numbers; no word of
