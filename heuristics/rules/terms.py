@@ -46,9 +46,7 @@ Terms = tuple[Term, ...]
 
 def once(terms: Iterable[Term]) -> Terms:
     """Each name once, in its order."""
-    by_name = dict[str, Term]()
-    for term in terms:
-        by_name[term.name] = term
+    by_name = {term.name: term for term in terms}
     return tuple(by_name.values())
 
 

@@ -164,9 +164,10 @@ def table_lines(table: Table, view: View, longest: int) -> Lines:
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
     cells = []
     for row in rows:
-        texts = []
-        for cell in row.cells:
-            texts.append(text_of((cell.text,) if isinstance(cell, Quantity) else cell, view))
+        texts = [
+            text_of((cell.text,) if isinstance(cell, Quantity) else cell, view)
+            for cell in row.cells
+        ]
         texts[0] = plain("  " * row.depth) + texts[0]
         cells.append(texts)
     grid = _grid(table, cells, width)
@@ -219,9 +220,10 @@ def _grid(table: Table, cells: list[Lines], width: int) -> _Grid:
     count = len(table.columns)
     if count > 1 and not table.columns[-1].number:
         count -= 1
-    sizes = []
-    for column, *below in zip(table.columns[:count], *cells, strict=False):
-        sizes.append(max([len(column.title), *each(below, "cell_len")]))
+    sizes = [
+        max([len(column.title), *each(below, "cell_len")])
+        for column, *below in zip(table.columns[:count], *cells, strict=False)
+    ]
     if not table.columns[0].title:
         sizes[0] = max(sizes[0], min(len(table.title) - 2, width // 2))
     spare = width - 2 - sum(sizes) - len(_GAP) * count

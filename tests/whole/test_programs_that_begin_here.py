@@ -85,6 +85,7 @@ def test_work_that_is_launched_and_begins_late_is_held_back_on_the_gpu() -> None
         run.call("cudaStreamSynchronize", begin + 1, begin + 99.5)
     text = screen(run)
     assert "Find what holds launched work back on the GPU" in text
+    assert "Launched work is held back on the GPU, idle for 80 % of the time" in text
     assert "what the host does while" not in text
 
 

@@ -2,13 +2,16 @@
 
 What is a hiccup is judged by each recording alone. Batches that are late in a sixth of the steps
 are hiccups to one recording and, a few more of them, how the run goes to the next: the same run
-twice then differs by all of them. So both sides leave out the same part of their steps, the longest
-ones, and where that is many the interval holds that of the used steps and that of all steps.
+twice then differs by all of them. So both sides leave out what is as long as the shortest hiccup of
+either, the same part of their steps at most, and where that is many the interval holds that of the
+used steps and that of all steps.
 """
 
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from operator import attrgetter
+from statistics import median
 
 from traces.limits import FEWEST, WALL
 from traces.sections.rank import Rank
@@ -19,13 +22,24 @@ from traces.statistics.interval import Interval, interval_of
 def left_out_alike(base: Steps, new: Steps) -> tuple[frozenset[int], frozenset[int]]:
     """Indices of the steps that each side has to leave out beside the other."""
     part = max(_left_out_part(base), _left_out_part(new))
-    return _longest(base, part), _longest(new, part)
+    least = min(_shortest(base), _shortest(new))
+    return _longest(base, part, least), _longest(new, part, least)
 
 
-def _longest(steps: Steps, part: Fraction) -> frozenset[int]:
+def _shortest(steps: Steps) -> Fraction | float:
+    """The shortest hiccup, by the usual step."""
+    hiccups_ns = [step.length_ns for step in _whole(steps) if step.index in steps.slow]
+    return Fraction(min(hiccups_ns)) / _usual_ns(steps) if hiccups_ns else inf
+
+
+def _usual_ns(steps: Steps) -> Fraction:
+    return Fraction(median(step.length_ns for step in steps.used))
+
+
+def _longest(steps: Steps, part: Fraction, least: Fraction | float) -> frozenset[int]:
     lengths = sorted((step.length_ns, step.index) for step in _whole(steps))
-    kept = round((1 - part) * len(lengths))
-    return frozenset(index for _, index in lengths[kept:])
+    longest = lengths[round((1 - part) * len(lengths)) :]
+    return frozenset(index for ns, index in longest if ns >= least * _usual_ns(steps))
 
 
 def _whole(steps: Steps) -> list[Step]:

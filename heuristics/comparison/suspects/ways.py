@@ -143,10 +143,11 @@ def _has_other_blocks(kernel: KernelDelta) -> bool:
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> Texts:
-    sentences = []
-    for kernel in view.facts.kernels:
-        if kernel.key == row_name and kernel.change in CHANGES[way]:
-            sentences.append(_kernel(view, kernel))
+    sentences = [
+        _kernel(view, kernel)
+        for kernel in view.facts.kernels
+        if kernel.key == row_name and kernel.change in CHANGES[way]
+    ]
     return tuple(sentences[:2])
 
 
@@ -183,14 +184,11 @@ def _exchanges(view: View) -> tuple[Exchange, ...]:
 
 def places_of(row_name: str, view: View) -> Texts:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
-    sentences = []
-    for exchange in _exchanges(view):
-        if exchange.key == row_name and exchange.change == "exchanged":
-            sentences.append(
-                view.arrow(
-                    _done(exchange.base, exchange.base_ns), _done(exchange.new, exchange.new_ns)
-                )
-            )
+    sentences = [
+        view.arrow(_done(exchange.base, exchange.base_ns), _done(exchange.new, exchange.new_ns))
+        for exchange in _exchanges(view)
+        if exchange.key == row_name and exchange.change == "exchanged"
+    ]
     return tuple(sentences[:2])
 
 
@@ -203,10 +201,11 @@ def _done(kernels: Sequence[Worked], work_ns: int) -> str:
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
-    works = {}
-    for row in rows_of_group(side.rank, "budget"):
-        if row.row in CLASSES and row.count and row.work_ns:
-            works[row.row] = row.work_ns / row.count, row.work_ns
+    works = {
+        row.row: (row.work_ns / row.count, row.work_ns)
+        for row in rows_of_group(side.rank, "budget")
+        if row.row in CLASSES and row.count and row.work_ns
+    }
     return works
 
 

@@ -124,10 +124,11 @@ def _host_overhead(symptoms: Symptoms) -> Priced:
 
 
 def _memory(symptoms: Symptoms) -> Priced:
-    unknown = []
-    for kind, name in (("offload", "offload_exposed_ns"), ("allocator", "allocator_ns")):
-        if frac_of(symptoms.ranks, f"memory.{name}") is None:
-            unknown.append(kind)
+    unknown = [
+        kind
+        for kind, name in (("offload", "offload_exposed_ns"), ("allocator", "allocator_ns"))
+        if frac_of(symptoms.ranks, f"memory.{name}") is None
+    ]
     why = Missing(
         "symptoms", say("evidence.parts-unknown", parts=" and ".join(unknown)), to_give("memory")
     )

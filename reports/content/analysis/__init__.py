@@ -53,10 +53,11 @@ def kernel_lines(result: Result) -> Blocks:
         code = kernel_code(row.name)
         codes.setdefault(code.text, code)
         by_name[code.text, row.key] += row.work_ns
-    costly = []
-    for (name, key), work_ns in by_name.most_common(_TOP):
-        if work_ns >= _WORTH * window_ns:
-            costly.append(words(codes[name], f" {percent(work_ns / window_ns)} (", Term(key), ")"))
+    costly = [
+        words(codes[name], f" {percent(work_ns / window_ns)} (", Term(key), ")")
+        for (name, key), work_ns in by_name.most_common(_TOP)
+        if work_ns >= _WORTH * window_ns
+    ]
     if costly:
         yield Sentence(joined(costly, "; "), "Top kernels")
     unnamed = chain.from_iterable(each(result.ranks, "unknown_kernels"))

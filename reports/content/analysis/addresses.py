@@ -51,10 +51,11 @@ def address_words(rank: Rank) -> Iterator[Words]:
 
 def _mostly(before: str, named_ns: list[tuple[str, int]], window_ns: int) -> Words:
     """What takes half a wall or more, the longest first."""
-    long_ones = []
-    for name, length_ns in sorted(named_ns, key=lambda named_time: -named_time[1])[:_NAMED]:
-        if length_ns >= HALF_A_WALL.value * window_ns:
-            long_ones.append(words(Code(name), f" ({percent(length_ns / window_ns)})"))
+    long_ones = [
+        words(Code(name), f" ({percent(length_ns / window_ns)})")
+        for name, length_ns in sorted(named_ns, key=lambda named_time: -named_time[1])[:_NAMED]
+        if length_ns >= HALF_A_WALL.value * window_ns
+    ]
     return around(before, joined(long_ones), ".")
 
 

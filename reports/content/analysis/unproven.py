@@ -214,6 +214,8 @@ def part_of_time(result: Result, part: Unused) -> str:
     takes = words_of("takes")[part.bucket]
     if part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle"):
         takes = "Nothing was recorded for"
+    elif part.bucket == "idle" and _held_by(result) == "stalled":
+        takes = "Launched work is held back on the GPU, idle for"
     return f"{takes} {percent(part.frac)} of the time."
 
 

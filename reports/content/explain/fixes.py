@@ -69,11 +69,10 @@ def _table(name: str, edition: Guidance) -> Blocks:
         rows.append(words(Code(row.id), how_to_read))
     yield from items("", rows)
     if name == "recompute":
-        needs = []
-        for label, module in MODULES.items():
-            needs.append(
-                f"{label}: needs {module.needs}{optional('; not recommended: {}', module.avoid)}"
-            )
+        needs = [
+            f"{label}: needs {module.needs}{optional('; not recommended: {}', module.avoid)}"
+            for label, module in MODULES.items()
+        ]
         yield from items("Modules", needs)
 
 

@@ -62,13 +62,15 @@ def test_the_hiccups_of_both_sides_are_said_where_one_leaves_out_many_and_steps_
     assert [len([*_left_out(sizes[0], *sides)]) for sides in ((few, many), (few, few))] == [1, 0]
 
 
-def test_both_sides_leave_out_the_same_part_of_their_steps_the_longest_ones() -> None:
-    even, one_late = rank([10, 11, 12, 10]), rank([10, 11, 30, 10], slow=(2,))
-    double = rank([10, 11, 12, 10, 13, 10, 14, 10])
+def test_both_sides_leave_out_what_is_as_long_as_the_shortest_hiccup_of_either_and_as_many_at_most() -> None:
+    """Three times the usual step is 60 of 20; where a fourth of the steps is late, of eight two."""
+    even, one_late = rank([10, 11, 12, 10]), rank([10, 10, 30, 10], slow=(2,))
     for base, new, left in (
-        (one_late, even, ((2,), (2,))),
-        (one_late, double, ((2,), (4, 6))),
-        (even, rank([10] * 8 + [11, 12], slow=(9,)), ((), (9,))),  # a tenth of four steps is none
+        (one_late, even, ((2,), ())),
+        (one_late, rank([20, 60, 20, 20]), ((2,), (1,))),
+        (one_late, rank([20, 59, 20, 20]), ((2,), ())),
+        (one_late, rank([10, 30, 10, 31, 10, 32, 10, 10]), ((2,), (3, 5))),
+        (rank([10] * 8 + [20, 40], slow=(8, 9)), rank([10, 25, 10, 10, 10], slow=(1,)), ((8, 9), (1,))),
         (rank([]), even, ((), ())),
     ):
         assert [sorted(side) for side in left_out_alike(base.steps, new.steps)] == [*map(list, left)]
