@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any
@@ -121,15 +122,16 @@ def test_of_shifts_that_contradict_those_that_fit_best_count(monkeypatch: pytest
 def test_where_a_recording_lost_the_first_its_ends_not_its_numbers_say_which_they_are(
     monkeypatch: pytest.MonkeyPatch, looked_at: int, sizes: list[int], source: GroupSource
 ) -> None:
-    """Of another group each has five, the second rank the last ones: that is seen where all are looked at."""
+    """Of another group each has five, the last rank the last ones: that is seen where all are looked at."""
     monkeypatch.setattr(matching, "_LOOKED_AT", looked_at)
     both = [Group(source, key, 3) for key in (7, 8)]
     ranks = []
-    for rank, lost in enumerate((0, 1, 0)):
+    for rank, lost in enumerate((0, 0, 1)):
         parts = [Part(0, number, end - 10, end) for number, end in enumerate(ENDS[lost:])]
         parts += [Part(1, number, end + 15, end + 25) for number, end in enumerate(ENDS[lost : lost + 5])]
         ranks.append(summary_of(rank, parts, both))
-    assert match(ranks).sizes.tolist() == [2, 3, 3, 3, 3, 3, *sizes]
+    found = match(ranks)
+    assert (found.sizes.tolist(), found.sequence.min()) == ([2, 3, 3, 3, 3, 3, *sizes], 0)
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(3, [2, 3, 3, 3, 3, 3]), (2, [3, 3, 3, 3, 3, 2])])
@@ -239,6 +241,12 @@ def whole() -> RankSummary:
     )
 
 
+def read_again(blob: bytes) -> RankSummary | None:
+    with suppress(DamagedTrace):
+        return decode(blob, "a")
+    return None
+
+
 FAR, GROUPED = 1 << 61, GroupSource.COMMUNICATOR
 
 
@@ -266,12 +274,10 @@ def test_a_summary_is_read_with_each_number_that_can_be_and_damaged_with_the_nex
         rows = getattr(given, table)
         bent = getattr(rows, column).copy()
         bent[0] = value
-        blob = codec._bytes_of(replace(given, **{table: replace(rows, **{column: bent})}), 1)
-        if value in wrong:
-            with pytest.raises(DamagedTrace):
-                decode(blob, "a")
-        else:
-            assert getattr(getattr(decode(blob, "a"), table), column)[0] == value
+        read = read_again(codec._bytes_of(replace(given, **{table: replace(rows, **{column: bent})}), 1))
+        assert (None if read is None else getattr(getattr(read, table), column)[0]) == (
+            None if value in wrong else value
+        )
 
 
 def test_ranks_and_sizes_that_no_run_has_are_damage() -> None:
@@ -279,27 +285,18 @@ def test_ranks_and_sizes_that_no_run_has_are_damage() -> None:
     for rank, size, is_sound in ((most, most, 1), (most + 1, 1, 0), (-1, 1, 0), (0, most + 1, 0)):
         given = whole()
         identity = replace(given.identity, rank=rank, world_size=size)
-        blob = codec.encode(replace(given, identity=identity))
-        if is_sound:
-            assert decode(blob, "a").identity == identity
-        else:
-            with pytest.raises(DamagedTrace):
-                decode(blob, "a")
+        read = read_again(codec.encode(replace(given, identity=identity)))
+        assert (read is not None and read.identity == identity) is (is_sound == 1)
     for count, is_sound in ((333_328, True), (333_329, False)):  # with 16 of two steps a million numbers
         given = replace(summary_of(0, [], steps=[{}, {}]), experts=ExpertWork(*[array([0] * count)] * 3))
-        if is_sound:
-            assert len(decode(codec._bytes_of(given, 1), "a").experts) == count
-        else:
-            with pytest.raises(DamagedTrace):
-                decode(codec._bytes_of(given, 1), "a")
+        read = read_again(codec._bytes_of(given, 1))
+        assert (read is not None and len(read.experts) == count) is is_sound
     far = replace(whole().dropped, resolution_ns=1 << 30)
     for bent in (replace(whole(), dropped=far), replace(whole(), groups=(Group(GROUPED, 7, most + 1),))):
-        with pytest.raises(DamagedTrace):
-            decode(codec.encode(bent), "a")
+        assert read_again(codec.encode(bent)) is None
     for length in (1, 3):
         messages = Messages(*(array([0] * length) for _ in range(3)))
-        with pytest.raises(DamagedTrace):
-            decode(codec.encode(replace(whole(), messages=messages)), "a")
+        assert read_again(codec.encode(replace(whole(), messages=messages))) is None
 
 
 @pytest.mark.parametrize(

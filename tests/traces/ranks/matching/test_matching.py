@@ -124,15 +124,6 @@ def test_what_may_be_of_one_group_does_the_same_in_one_turn_unless_some_have_mor
     assert (keys[:5], len(keys), len({*keys})) == ([9, 0, 1, 2, 3], 9, 8)  # two of one leader and turn
 
 
-def test_without_a_clock_streams_of_another_turn_are_of_no_one_group() -> None:
-    """The first of rank 0 has another rhythm than its second and than the only one of rank 1."""
-    one, other = ended(ends_us()), [97.0 * number**2 for number in range(1, 14)]
-    both = [Group(GroupSource.ORDER, key) for key in (7, 8)]
-    first = summary_of(0, [*one, *ended(other, group=1)], both)
-    several = [summary_of(1, each, both[:1]) for each in (ended(other), one)]
-    assert [len(match([first, each])) for each in several] == [0, 13]
-
-
 def test_a_sequence_beyond_all_packing_is_matched() -> None:
     rows = [replace(part, sequence=part.sequence << 58) for part in ended([10, 30, 50])]
     assert [places for _, places in found(match([summary_of(0, rows), summary_of(1, rows)]))] == [[0, 1]] * 3
@@ -223,15 +214,6 @@ def test_exchanges_are_messages_by_their_kind_or_where_most_of_a_program_meet_no
     on_clock: Any = [*range(len(kinds))]
     left: Any = communicators._without_messages(settled, several, on_clock)
     assert left[1] == stay
-
-
-def test_messages_that_a_rank_sends_to_both_sides_are_told_apart_from_a_group() -> None:
-    first = [100.0, 200, 300, 400]
-    second = [103.0, 208, 305, 409]
-    ends = [first, second, [*first, 130, 230, 330], [*second, 160, 260, 360]]
-    found = exchanges(ends)
-    assert not found.are_whole().any()
-    assert pairs(found) == {(0, 2): 4, (1, 3): 4}
 
 
 def test_a_message_whose_other_end_is_not_known_is_put_together_with_none() -> None:

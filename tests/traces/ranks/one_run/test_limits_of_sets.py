@@ -93,6 +93,7 @@ def test_a_set_of_communicators_whose_ranks_a_larger_set_has_too_is_another_run(
     assert gone(problems.other_runs, *second, *first) == [0, 1]
     assert gone(problems.other_runs, *first, one(5, 8, rank=4)) == []  # of no rank that is there
     assert gone(problems.other_runs, *first, one(5, rank=0)) == []  # of no communicator
+    assert gone(problems.other_runs, one(0, 7), one(1, 8)) == []  # of ranks that nothing tells
     assert gone(problems.other_runs, *first, one(5, 7, rank=0)) == []  # of the same set: one rank twice
 
 
@@ -121,6 +122,8 @@ def test_of_several_of_one_process_each_is_held_beside_the_first_and_the_one_bef
     for begins_s in ((0, 0.9), (1, 0.2)):  # before which the first ended, and the second
         first, second = (one(number, at_s=at_s, process=5) for number, at_s in enumerate(begins_s))
         assert gone(problems.same_processes, first, second, last) == [2]
+    first, second, third = (one(number, at_s=at_s, process=5) for number, at_s in enumerate((0, 3, 0.5)))
+    assert gone(problems.same_processes, first, second, third, one(3, at_s=3.5)) == [1]  # not the third too
 
 
 @pytest.mark.parametrize(

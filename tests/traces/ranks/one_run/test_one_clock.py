@@ -16,21 +16,11 @@ from traces.ranks.replay.run import measure_run
 from traces.ranks.summaries.summary import Group, GroupSource, Operation, RankSummary
 
 
-def ranks_of(collectives: int = 40, operation: Operation | None = None) -> list[RankSummary]:
+def ranks_of(collectives: int = 40) -> list[RankSummary]:
     """Four ranks of one recording, the third with a slow device."""
     works = [[Work(compute=130 if rank == 2 else 100, host=2)] * collectives for rank in range(4)]
     kernels = [[13.0] * 3 if rank == 2 else [10.0] * 3 for rank in range(4)]
     ranks = together(works, per_step=10, kernels_us=kernels)
-    if operation is not None:
-        ranks = [
-            replace(
-                one,
-                instances=replace(
-                    one.instances, operation=np.full(len(one.instances), int(operation), dtype=np.int64)
-                ),
-            )
-            for one in ranks
-        ]
     return [of_file(one, process=100 + place) for place, one in enumerate(ranks)]
 
 

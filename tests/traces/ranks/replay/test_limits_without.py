@@ -21,7 +21,7 @@ from traces.ranks.replay.borders import StepBorders, mean_step_ns
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import measure_run
-from traces.ranks.replay.without import ReplayedStep, _begins_alone, _queued, replay_without
+from traces.ranks.replay.without import ReplayedStep, _begins_alone, _goes_on_ns, _queued, replay_without
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource, RankSummary
 from traces.ranks.waiting.side_by_side import Alike, Grid, _agreed, excess_of, grid_of
@@ -42,6 +42,20 @@ def test_gradients_are_queued_up_to_ten_microseconds_behind_what_was_before_them
         aligned=SimpleNamespace(end_ns=array([100_000, 0, 0, 0, 0, 0])),
     )
     assert _queued(rows).tolist() == [False, True, False, True, False, False]
+
+
+def test_what_is_queued_does_not_wait_for_what_moved_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of three comes after the second, whose compute hides 4 ns, and lies behind the first's 50."""
+    monkeypatch.setattr(without, "_queued", lambda _: array([0, 0, 1]) > 0)
+    monkeypatch.setattr(without, "_hidden", lambda *_: array([5, 4, 3]))
+    monkeypatch.setattr(without, "replayed", lambda _, own_ns, *__: own_ns)
+    after, behind = array([NO_ROW, 0, 1]), array([NO_ROW, NO_ROW, 0])
+    run: Any = SimpleNamespace(
+        chains=SimpleNamespace(after=after, behind=behind, moving_ns=array([50, 7, 30]))
+    )
+    for moving_ns, ends_ns in (([50, 7, 29], [105, 29, 47]), ([50, 8, 30], [100, 20, 90])):
+        given = array([100, 20, 90]), array(moving_ns)
+        assert _goes_on_ns(run, given, array([0] * 3) > 0).tolist() == ends_ns
 
 
 def grid(later: list[int], length: list[list[float]], loader: list[list[float]]) -> Grid:

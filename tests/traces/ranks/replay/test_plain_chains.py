@@ -16,6 +16,7 @@ from traces.arrays import IntArray
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
+from traces.ranks.replay import beneath as under
 from traces.ranks.replay import chains as way
 from traces.ranks.replay import even_stages as even
 from traces.ranks.replay.beneath import BESIDE, Slowed, comes_after
@@ -66,8 +67,8 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes(monkeypatch: pyte
         assert np.array_equal(way.with_beside(chains, matched, aligned).beside, beside)  # type: ignore[arg-type]
         ends = replayed(chains, chains.own_ns, chains.moving_ns)
         assert {*ends[ends != end].tolist()} <= {NEVER}  # as recorded, but for what contradicts itself
-        under = Slowed(chains.after, np.zeros(len(rows), dtype=np.int64), 0.25)
-        monkeypatch.setattr(way, "comes_after", lambda *given, under=under: (given[3], under))
+        slow = Slowed(chains.after, np.zeros(len(rows), dtype=np.int64), 0.25)
+        monkeypatch.setattr(way, "comes_after", lambda *given, slow=slow: (given[3], slow))
         slowed = way.chains_of(matched, aligned, np.zeros(len(rows), dtype=np.int64))
         ends = replayed(slowed, slowed.own_ns, slowed.moving_ns)
         assert {*ends[ends != end].tolist()} <= {NEVER}  # as much longer as what is beneath lasts
@@ -82,7 +83,18 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes(monkeypatch: pyte
         assert _hidden(run_, less_ns, queued).tolist() == hidden.tolist()
 
 
-def test_what_holds_a_rank_up_is_what_compute_does_not_hide_on_most_like_ranks() -> None:
+def test_what_lies_behind_follows_from_starts_where_rows_are_in_another_order() -> None:
+    matched: Any = SimpleNamespace(
+        place=array([0, 0, 0, 1]), group=array([3, 4]), instance=array([0, 0, 1, 1])
+    )
+    aligned = Aligned(array([50, 0, 70, 90]), array([60, 10, 80, 95]), Clocks(True, 0, ()))
+    assert way._behind(matched, aligned).tolist() == [1, NO_ROW, NO_ROW, NO_ROW]
+
+
+def test_what_holds_a_rank_up_is_what_compute_does_not_hide_on_most_like_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(under, "_slowed", lambda *given: given[1:])
     moved = 0
     for seed in SEEDS:
         matched, aligned = run(seed)
@@ -109,8 +121,11 @@ def test_what_holds_a_rank_up_is_what_compute_does_not_hide_on_most_like_ranks()
         before = np.where(last == NO_ROW, UNKNOWN, role[last])
         usual = [most(through, (role == role[row]) & (before == before[row])) for row in rows]
         may = (np.array(through) | np.array(own)[last]) & usual
-        after, _ = comes_after(matched, aligned, role, behind, last, [5])
-        assert after.tolist() == np.where(may, held, last).tolist()
+        found: tuple[IntArray, Any] = comes_after(matched, aligned, role, behind, last, [5])
+        after, expected = found[0], np.where(may, held, last)
+        assert after.tolist() == expected.tolist()
+        under_it = np.where(expected == last, NO_ROW, last)
+        assert not any(through) or np.array_equal(found[1], (role, expected, under_it))
         moved += (after != last).sum()
     assert moved > 20
 

@@ -42,15 +42,13 @@ def test_the_order_of_recordings_does_not_matter(order: list[int]) -> None:
     assert plain == turned
 
 
-def versioned(one: RankSummary, version: str) -> RankSummary:
-    return replace(one, identity=replace(one.identity, version=version))
-
-
 def test_what_is_odd_about_recordings_of_one_run_hides_nobody() -> None:
     """Three recordings are of three versions, and one breaks off: as many oddities as there are ranks."""
-    first, second, third = run_of(3, slow=1)
-    short = replace(versioned(third, "3.1"), instances=third.instances.take(np.arange(30)))
-    several = [first, versioned(second, "3.0"), short]
+    several = [
+        replace(each, identity=replace(each.identity, version=f"3.{place}"))
+        for place, each in enumerate(run_of(3, slow=1))
+    ]
+    several[2] = replace(several[2], instances=several[2].instances.take(np.arange(30)))
     assert kinds(several) == {Kind.TRUNCATED: (2,), Kind.MIXED_VERSIONS: (1, 2)}
     assert isinstance(analyse_run(several).late, Late)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tests.recordings.ranks import US, Work, analyse_run, together
+from tests.recordings.ranks import US, Work, analyse_run, array, together
 from traces.ranks.one_run.align import Aligned, Clocks
-from traces.ranks.replay.beneath import Slowed, _slowed, slope
+from traces.ranks.replay.beneath import Slowed, _slowed, comes_after, slope
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import Operation
 from traces.sections.run import RunWithout
@@ -25,6 +28,19 @@ def test_even_tokens_leave_what_a_balancing_loss_leaves() -> None:
     assert found.saved_frac == pytest.approx(1 - found.without_ns / found.step_ns)
     assert found.step_ns == 10 * 150 * US
     assert found.without_ns == pytest.approx(10 * (60 + 50 * 1.06 + 10) * US, rel=0.01)
+
+
+@pytest.mark.parametrize(("compute_ns", "after"), [(175, 1), (174, 2)])
+def test_compute_before_what_held_a_rank_up_does_not_count_since_then(compute_ns: int, after: int) -> None:
+    """Behind what ended at 100 ns 80 of compute fit before 200 but for the 20 exposed; to 300 it takes 95."""
+    matched: Any = SimpleNamespace(
+        exposed_ns=array([10, 20, 0, 10]), length_ns=array([10, 50, 30, 10]), kind=array([6, 6, 5, 6]),
+        place=array([0] * 4), compute_ns=array([0, 0, 0, compute_ns]),
+    )  # fmt: skip
+    aligned = Aligned(array([90, 150, 210, 300]), array([100, 200, 240, 310]), ONE_CLOCK)
+    behind, last = array([NO_ROW, NO_ROW, NO_ROW, 0]), array([NO_ROW, 0, 1, 2])
+    found, _ = comes_after(matched, aligned, array(range(4)), behind, last, [5])
+    assert found.tolist() == [NO_ROW, 0, 1, after]
 
 
 def slowed(own: list[int], beside: list[int], role: list[int]) -> Slowed | None:

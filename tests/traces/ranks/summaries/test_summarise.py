@@ -21,11 +21,12 @@ from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.summaries import summarise as summaries
-from traces.ranks.summaries.collectives import Called, called_by, messages_of
+from traces.ranks.summaries.collectives import Called, _with_peers, called_by, messages_of
 from traces.ranks.summaries.summarise import loading_ns, summarise
 from traces.ranks.summaries.summary import UNKNOWN, FirstStep, GroupSource, Operation, RankSummary
 from traces.resolve.communication import communication_of
 from traces.resolve.kinds import resolve_kinds
+from traces.resolve.nccl_calls import CallPayloads
 from traces.resolve.resolution import with_kinds
 from traces.steps.found import Step, from_steps
 from traces.timeline import RankTimeline
@@ -160,6 +161,15 @@ def test_a_group_without_payloads_counts_messages_and_tells_no_bytes(export: Exp
     found = called(export, line)
     assert (found.sends.tolist(), found.receives.tolist()) == ([2], [1])
     assert (found.given_bytes.tolist(), found.received_bytes.tolist()) == ([UNKNOWN], [UNKNOWN])
+
+
+def test_calls_with_a_peer_are_those_of_a_known_communicator_peer_and_size_that_send_or_receive() -> None:
+    """Three are; of the others a part is unknown each, and the last does neither."""
+    told = (0, 0, 0), (3, 5, 100), (3, 5, 100), (-1, 5, 100), (3, -1, 100), (3, 5, -1), (3, 5, 100)
+    sends, receives = array([1, 0, 1, 1, 1, 1, 0]) > 0, array([0, 1, 0, 1, 1, 1, 0]) > 0
+    payloads = CallPayloads(*np.array(told).T)
+    found = _with_peers(payloads, array(range(7)), array(range(7)), sends, receives)
+    assert found.T.tolist() == [[0, 0, 0, 0, 0], [1, 3, 5, 0, 100], [2, 3, 5, 100, 0]]
 
 
 def test_messages_are_kept_where_anything_is_told_of_any() -> None:

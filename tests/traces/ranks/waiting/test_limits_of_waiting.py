@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from traces.ranks.matching.match import Matched, match
 from traces.ranks.one_run.align import Aligned, Clocks
 from traces.ranks.summaries.summary import UNKNOWN, Group, GroupSource
 from traces.ranks.waiting.charge import _folded, charge, lay_by_step
+from traces.ranks.waiting.routing import _hot
 from traces.ranks.waiting.side_by_side import Excess, Grid, slowness_before
 from traces.ranks.waiting.turns import counted_from_one_step
 from traces.ranks.waiting.waits import Waits, ends_at_once, measure_waits
@@ -78,6 +81,13 @@ def test_many_steps_share_columns_on_a_page_and_those_of_many_ranks_sooner() -> 
         grid = grid_of(steps, ranks=ranks, step_us=0.5)
         table = lay_by_step(matched, waits, charge(matched, waits, grid, array([0])), grid)
         assert (table.steps_per_column, table.waited_ns.shape) == (each, (ranks, -(-steps // each)))
+
+
+def test_one_rank_is_hot_with_four_fifths_in_each_group_half_as_uneven_as_the_worst() -> None:
+    matched: Any = SimpleNamespace(group=array([0, 0, 1]), place=array([0, 1, 2]))
+    for above, half, hot in ((8.0, 0.2, (0, 2)), (8.0, 0.19, (0,)), (7.9, 0.2, ()), (0.0, 0.0, ())):
+        above_ns = np.array([above, 2.0, 5.0]) * (above > 0)
+        assert _hot(matched, array([0, 1, 2]), above_ns, np.array([0.4, half])) == hot
 
 
 def test_transfers_end_at_once_within_ten_microseconds_or_a_percent() -> None:

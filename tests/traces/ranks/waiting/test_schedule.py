@@ -11,7 +11,7 @@ from tests.recordings.ranks import US, Part, analyse_run, array, summary_of
 from traces.missing import Missing, known
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.summaries.summary import Group, GroupSource, Messages, Operation, RankSummary
-from traces.ranks.waiting.pipelines import Pipelines, Schedule, Sent, bubble_frac, phases_of, schedule_of
+from traces.ranks.waiting.pipelines import Pipelines, Schedule, Sent, phases_of, schedule_of
 from traces.sections.run import Pipeline, PipelineStage
 
 Message = tuple[int, int, int]
@@ -58,11 +58,6 @@ def test_messages_of_shapes_are_no_microbatches() -> None:
     found = schedule_of(sent(doubled, shapes=True), pipelines(3))
     assert isinstance(found, Schedule)
     assert (found.microbatches, found.chunks) == (4, 1)
-
-
-def test_of_two_stages_messages_one_way_do_not_tell_that_there_are_no_virtual_ones() -> None:
-    one_way = with_virtual_stages(2, 4, 1)
-    assert isinstance(schedule_of(sent(one_way), pipelines(2)), Missing)
 
 
 def test_warm_up_ends_with_the_first_gradient_and_cool_down_begins_after_the_last_output() -> None:
@@ -129,12 +124,6 @@ def test_ranks_of_a_stage_with_more_messages_than_others_and_unknown_peers_give_
     assert isinstance(schedule_of(replace(messages, stage=stage), pipelines(3)), Missing)
     unknown = replace(messages, peer=messages.peer * 0 - 1)
     assert isinstance(schedule_of(unknown, pipelines(3)), Missing)
-
-
-def test_the_formula_by_hand() -> None:
-    assert bubble_frac(4, 8, 1) == 3 / 11
-    assert bubble_frac(4, 8, 2) == 3 / 19
-    assert bubble_frac(1, 8, 1) == 0
 
 
 def stage_of_two(place: int, *rows: tuple[int, int, int, int]) -> RankSummary:
