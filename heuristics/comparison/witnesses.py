@@ -157,12 +157,11 @@ def copied(rank: Rank) -> dict[int, int]:
     """
     if isinstance(rank.work, UnsetType):
         return {}
-    often = {
+    return {
         copy.size_bytes: number
         for copy in rank.work.input_sizes
         if (number := round(copy.count / len(rank.lengths_ns)))
     }
-    return often
 
 
 def _ranges(base: Subject, new: Subject) -> Heard:
@@ -181,12 +180,11 @@ def _often(
     mine: Mapping[str, float], theirs: Mapping[str, float]
 ) -> dict[str, tuple[float, float]]:
     """How often each side has the families that both have, of which one has some a step."""
-    often = {
+    return {
         name: (mine[name], theirs[name])
         for name in mine.keys() & theirs.keys()
         if max(mine[name], theirs[name]) >= FEWEST.value
     }
-    return often
 
 
 def _alike(counts: Collection[tuple[float, float]], chance: Fraction = HALF) -> Heard:

@@ -89,12 +89,11 @@ class _GraphRules:
 
     def broken(self, graphs: Graphs) -> list[Rule]:
         """The rules that refuse these graphs for certain, but for what is set with them."""
-        rules = [
+        return [
             ruled.rule
             for ruled in self.rules(graphs)
             if ruled.holds is False and ruled.rule.level == "error" and not ruled.rule.along
         ]
-        return rules
 
     def _refusals(self, what: str, graphs: Graphs) -> list[Refusal]:
         return [Refusal(what, rule.text, rule.source) for rule in self.broken(graphs)]

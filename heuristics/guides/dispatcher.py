@@ -215,9 +215,8 @@ def _topology(run: Run) -> Texts:
 
 def refusals(run: Run, backend: str) -> list[Refusal]:
     """Every reason why a backend must not be chosen."""
-    reasons = [
+    return [
         Refusal(backend, rule.text, rule.source)
         for rule in limits(backend)
         if past_limit(rule, run.config)
     ]
-    return reasons

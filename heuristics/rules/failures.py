@@ -188,9 +188,8 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
             of_rules.setdefault(rule.id, _caused(rule, config, message))
     seen = dict[str, FailureRow]()
     for row in failures().values():
-        match row.seen(log, config):
-            case (line,):
-                seen[row.id] = replace(row, line=line)
+        if (at := row.seen(log, config)) is not None:
+            seen[row.id] = replace(row, line=at[0])
     of_table = (row for row in seen.values() if seen.keys().isdisjoint(row.unless))
     return tuple(sorted((*of_rules.values(), *of_table), key=lambda failure: failure.line or inf))
 

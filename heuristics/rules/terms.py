@@ -46,8 +46,7 @@ Terms = tuple[Term, ...]
 
 def once(terms: Iterable[Term]) -> Terms:
     """Each name once, in its order."""
-    by_name = {term.name: term for term in terms}
-    return tuple(by_name.values())
+    return tuple({term.name: term for term in terms}.values())
 
 
 def knobs_first(names: Iterable[str]) -> Texts:

@@ -30,7 +30,6 @@ def sighted(at: Sighting, settings: Settings) -> Words:
 
 def seen_in(source: str, entry: Defect | Incident, settings: Settings) -> list[Words]:
     """The same of all its sightings of a kind; none of the log without a line."""
-    sightings = [
+    return [
         sighting for at in entry.seen if at.source == source and (sighting := sighted(at, settings))
     ]
-    return sightings

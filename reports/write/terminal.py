@@ -109,8 +109,7 @@ def continued(line: str, width: int, indent: str) -> Lines:
             rows.append(f"  {word}")
         else:
             rows[-1] += f" {word}" if rows[-1] else word
-    lines = [plain(indent + row + when(row is not rows[-1], _ON), "cyan") for row in rows]
-    return lines
+    return [plain(indent + row + when(row is not rows[-1], _ON), "cyan") for row in rows]
 
 
 def printed(lines: Iterable[Text], view: View) -> str:

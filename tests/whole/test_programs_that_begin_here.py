@@ -76,25 +76,25 @@ def test_a_program_of_its_own_kernels_is_bound_by_them_and_they_are_looked_into(
     assert "Nothing in this recording calls for a change" not in text
 
 
-def test_work_that_is_launched_and_begins_late_is_held_back_on_the_gpu() -> None:
-    """The host waits for each kernel, which begins 80 ms after its launch though nothing runs."""
+def awaited(late: float = 0, **about: Any) -> Run:
+    """The host waits for each kernel: launched every 100 ms, it ends 99 ms later and begins so late."""
     run = program(kernels=0)
     for place in range(20):
-        begin = 100 + 100 * place
-        run.work("solve(float *)", begin + 80, begin + 99, launch=begin)
-        run.call("cudaStreamSynchronize", begin + 1, begin + 99.5)
-    text = screen(run)
+        launch = 100 + 100 * place
+        run.work("solve(float *)", launch + late, launch + 99, launch=launch, **about)
+        run.call("cudaStreamSynchronize", launch + 1, launch + 99.5)
+    return run
+
+
+def test_work_that_is_launched_and_begins_late_is_held_back_on_the_gpu() -> None:
+    text = screen(awaited(late=80))
     assert "Find what holds launched work back on the GPU" in text
     assert "Launched work is held back on the GPU, idle for 80 % of the time" in text
     assert "what the host does while" not in text
 
 
 def test_own_kernels_of_few_blocks_want_more_of_them_first() -> None:
-    run = program(kernels=0)
-    for place in range(20):
-        run.work("solve(float *)", 100 + 100 * place, 199 + 100 * place, blocks=1)
-        run.call("cudaStreamSynchronize", 101 + 100 * place, 199 + 100 * place)
-    text = screen(run)
+    text = screen(awaited(late=0.1, blocks=1))
     assert text.index("Launch own kernels in more blocks") < text.index("Profile the main kernels")
 
 

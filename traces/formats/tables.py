@@ -174,8 +174,7 @@ class TextStore:
 
     def coded(self, codes: IntArray) -> Texts:
         """The column of these codes. Distinct bytes that are no UTF-8 can be one text."""
-        count = int(self._state[0])
-        ends = [0, *self._ends[:count].tolist()]
+        ends = [0, *self._ends[: int(self._state[0])].tolist()]
         raw = self._arena[: ends[-1]].tobytes()
         values = tuple(raw[first:end].decode("utf-8", "replace") for first, end in pairwise(ends))
         return names(codes, values)

@@ -163,7 +163,7 @@ def _operators(
     """
     rows, names = rank.activities, (*rank.columns.kernel_names, "")
     length_ns = rows.length_ns
-    tells = length_ns + multiply * int(length_ns.max(initial=0))
+    tells = length_ns + multiply * (int(length_ns.max(initial=0)) + 1)
     for operator, places in places_of_each(around):
         work = works[problems.of_range[operator]] if operator != NONE else None
         if work is None or not held[places[0]]:

@@ -29,10 +29,11 @@ def _rows() -> tuple[_Row, ...]:
 
 def in_use(names: Mapping[str, Iterable[str]]) -> tuple[InUse, ...]:
     """What names show; `names`: those of kernels, ranges, threads, frames and calls."""
-    uses = {
-        row.use: None for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))
-    }
-    return tuple(uses)
+    return tuple(
+        dict.fromkeys(
+            row.use for row in _rows() if any(map(row.pattern.search, names.get(row.what, ())))
+        )
+    )
 
 
 def is_of_loader(frame: str) -> bool:

@@ -305,6 +305,4 @@ class Rank(Section, frozen=True):
     @property
     def lengths_ns(self) -> tuple[int, ...]:
         """Lengths of the used steps in order, that of the one window where there are none."""
-        return tuple(step.end_ns - step.start_ns for step in self.steps.used) or (
-            self.budget_ns.window,
-        )
+        return tuple(step.length_ns for step in self.steps.used) or (self.budget_ns.window,)

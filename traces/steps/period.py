@@ -187,8 +187,7 @@ def shows_steps(rank: RankTimeline, roles: Roles, steps: Steps) -> bool:
     if roles.optimizer.any():
         return True
     rows = rank.activities
-    inputs = rows.copies("memcpy_h2d")
-    place = steps.used_at(rows.start_ns[inputs])
+    place = steps.used_at(rows.start_ns[rows.copies("memcpy_h2d")])
     return len(distinct(place[place >= 0])) > MOST.value * len(steps.used)
 
 

@@ -7,6 +7,7 @@ either, the same part of their steps at most, and where that is many the interva
 used steps and that of all steps.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import inf
@@ -22,24 +23,27 @@ from traces.statistics.interval import Interval, interval_of
 def left_out_alike(base: Steps, new: Steps) -> tuple[frozenset[int], frozenset[int]]:
     """Indices of the steps that each side has to leave out beside the other."""
     part = max(_left_out_part(base), _left_out_part(new))
-    least = min(_shortest(base), _shortest(new))
-    return _longest(base, part, least), _longest(new, part, least)
+    base_parts, new_parts = _by_usual(base), _by_usual(new)
+    least = min(_shortest(base, base_parts), _shortest(new, new_parts))
+    return _longest(base_parts, part, least), _longest(new_parts, part, least)
 
 
-def _shortest(steps: Steps) -> Fraction | float:
-    """The shortest hiccup, by the usual step."""
-    hiccups_ns = [step.length_ns for step in _whole(steps) if step.index in steps.slow]
-    return Fraction(min(hiccups_ns)) / _usual_ns(steps) if hiccups_ns else inf
+def _by_usual(steps: Steps) -> dict[int, Fraction]:
+    """How many times the usual step each used one and each hiccup lasts, by index."""
+    usual_ns = Fraction(median(step.length_ns for step in steps.used)) if steps.used else Fraction()
+    return {step.index: step.length_ns / usual_ns for step in _whole(steps)}
 
 
-def _usual_ns(steps: Steps) -> Fraction:
-    return Fraction(median(step.length_ns for step in steps.used))
+def _shortest(steps: Steps, by_usual: Mapping[int, Fraction]) -> Fraction | float:
+    return min(map(by_usual.__getitem__, steps.slow), default=inf)
 
 
-def _longest(steps: Steps, part: Fraction, least: Fraction | float) -> frozenset[int]:
-    lengths = sorted((step.length_ns, step.index) for step in _whole(steps))
-    longest = lengths[round((1 - part) * len(lengths)) :]
-    return frozenset(index for ns, index in longest if ns >= least * _usual_ns(steps))
+def _longest(
+    by_usual: Mapping[int, Fraction], part: Fraction, least: Fraction | float
+) -> frozenset[int]:
+    rising = sorted(by_usual, key=by_usual.__getitem__)
+    longest = rising[round((1 - part) * len(rising)) :]
+    return frozenset(index for index in longest if by_usual[index] >= least)
 
 
 def _whole(steps: Steps) -> list[Step]:
@@ -49,7 +53,7 @@ def _whole(steps: Steps) -> list[Step]:
 
 
 def _left_out_part(steps: Steps) -> Fraction:
-    return Fraction(len(steps.slow), len(steps.used) + len(steps.slow) or 1)
+    return Fraction(len(steps.slow), len(_whole(steps)) or 1)
 
 
 def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:

@@ -201,12 +201,11 @@ def _done(kernels: Sequence[Worked], work_ns: int) -> str:
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:
     """Of each class the mean time of a kernel and the work of all."""
-    works = {
+    return {
         row.row: (row.work_ns / row.count, row.work_ns)
         for row in rows_of_group(side.rank, "budget")
         if row.row in CLASSES and row.count and row.work_ns
     }
-    return works
 
 
 @fact

@@ -100,8 +100,8 @@ def _copies_beside(result: Result, frac: float) -> Unused | None:
 
 def _dearest_frac(result: Result) -> float:
     """What the wall that costs most costs; 0 where none is proven."""
-    costs = (known(wall.cost_frac) or 0.0 for wall in those(result.walls, outcome="finding"))
-    return max(costs, default=0.0)
+    findings = those(result.walls, outcome="finding")
+    return max((known(wall.cost_frac) or 0.0 for wall in findings), default=0.0)
 
 
 @frozen
@@ -142,7 +142,7 @@ def own_compute(result: Result) -> Own | None:
 
 def _threads(kernel: Kernel) -> int | None:
     grid, block = known(kernel.grid), known(kernel.block)
-    return prod((*grid, *block)) if grid and block else None
+    return prod(grid) * prod(block) if grid and block else None
 
 
 def before_work(result: Result) -> str:

@@ -204,13 +204,13 @@ def measure_moe(
     measured = Measured(rank.activities, steps.windows, borders_of(steps), absent)
     layers = _layers(rank, steps, lanes, passes)
     by_layer, work = tuple[LayerRow, ...](), None
-    number: int | Missing
+    number: int | Missing | None
     if isinstance(layers, Missing):
         number = layers
     else:
         layer = np.append(layers, UNTOLD)[members.of]
         by_layer, work = layer_rows(measured, members, layer), expert_work(measured, members, layer)
-        number = len({row.layer for row in by_layer})
+        number = len({row.layer for row in by_layer}) or None
     untold = _no_tax(resolution, members, absent)
     tax_ns = tax_spans(measured, members).total_ns if untold is None else untold
     moe = Moe(
