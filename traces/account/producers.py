@@ -185,10 +185,7 @@ def pending(
             behind[row] = streams[recorded].since(int(launched_ns[row]), int(record_ns[row]))
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
-    pairs = []
-    for row, latest in enumerate(behind):
-        for _, earlier in latest.values():
-            pairs.append((row, earlier))
+    pairs = [(row, earlier) for row, latest in enumerate(behind) for _, earlier in latest.values()]
     own_rows, earlier_rows = ints(pairs).reshape(len(pairs), 2).T
     return own_rows, earlier_rows
 

@@ -63,19 +63,18 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     kind, grids = rows.take(mine[first]), shapes.grid[shape[first]]
     block = _same_of(group, first, group_of(*shapes.block.T)[shape], shapes.block[shape[first]])
     columns = (kind.name, kind.bucket, kind.key, grids, block, count, work_ns, np.sqrt(variance))
-    kernels = []
-    for name, bucket, key, grid, threads, number, ns, std_ns in row_by_row(*columns):
-        kernels.append(
-            Kernel(
-                name=shortened(names[name]) if name >= 0 else NO_NAME,
-                grid=unknown if NULL in grid else tuple(grid),
-                key=f"{PREFIX[bucket]}.{KEYS[bucket][key]}",
-                count=number,
-                work_ns=ns,
-                std_ns=round(std_ns),
-                block=tuple(threads) if min(threads) > 0 else no_block,
-            )
+    kernels = [
+        Kernel(
+            name=shortened(names[name]) if name >= 0 else NO_NAME,
+            grid=unknown if NULL in grid else tuple(grid),
+            key=f"{PREFIX[bucket]}.{KEYS[bucket][key]}",
+            count=number,
+            work_ns=ns,
+            std_ns=round(std_ns),
+            block=tuple(threads) if min(threads) > 0 else no_block,
         )
+        for name, bucket, key, grid, threads, number, ns, std_ns in row_by_row(*columns)
+    ]
     kernels.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
     most = int(ROWS.value)
     left = kernels[most:]

@@ -151,11 +151,11 @@ def _parts_ns(budget: WindowBudget) -> dict[str, int]:
         budget.exposed_comm_by_kind_ns,
         budget.exposed_copy_by_kind_ns,
     )
-    parts_ns: dict[str, int] = {}
-    for bucket, parts in zip(Bucket, maps, strict=True):
-        for key, ns in parts.items():
-            parts_ns[f"{_PREFIX[bucket]}.{key}"] = ns
-    return parts_ns
+    return {
+        f"{_PREFIX[bucket]}.{key}": ns
+        for bucket, parts in zip(Bucket, maps, strict=True)
+        for key, ns in parts.items()
+    }
 
 
 def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans]]:

@@ -118,9 +118,8 @@ class Finder:
         self._by_end = order_of(rows.end_ns).astype(PLACE)
         self._ends = rows.end_ns[self._by_end]
         self._launched_by = launched_by
-        self._streams: dict[int, IntArray] = {}
-        for stream, places in places_of_each(rows.stream_id[self._by_launch]):
-            self._streams[stream] = self._by_launch[places]
+        by_stream = places_of_each(rows.stream_id[self._by_launch])
+        self._streams = {stream: self._by_launch[places] for stream, places in by_stream}
         self._small_copy = token_count_reads(rank)
         self._of_call: dict[int, list[Wait]] = {}
         self._own = calls.length_ns
@@ -167,11 +166,11 @@ class Finder:
         call.
         """
         begin_ns = self._calls.start_ns[call]
-        latest = []
-        for places in streams:
-            if count := int(np.searchsorted(self._launched[places], begin_ns)):
-                latest.append(int(places[count - 1]))
-        return latest
+        return [
+            int(places[count - 1])
+            for places in streams
+            if (count := int(np.searchsorted(self._launched[places], begin_ns)))
+        ]
 
     def _ended_within(self, call: int) -> list[int]:
         """The work launched before the call that ended last within it; a small copy just before

@@ -124,11 +124,8 @@ def is_known_recipe(name: str) -> bool:
 
 def precisions_ever(name: str, gpu: str) -> frozenset[str]:
     """Precisions that have a preset of a recipe and a GPU in any release."""
-    precisions: set[str] = set()
-    for row in _table().presets.get(name, ()):
-        if gpu in row.gpus:
-            precisions.update(row.precisions)
-    return frozenset(precisions)
+    rows = [row for row in _table().presets.get(name, ()) if gpu in row.gpus]
+    return frozenset(precision for row in rows for precision in row.precisions)
 
 
 def precision_asked(flags: Flags) -> str:

@@ -110,11 +110,8 @@ class Fits:
         count = len(fingerprints)
         ahead_ns = base_ns - base_ns[0] - self.times_of(np.zeros(count), np.arange(count))
         columns = row_by_row(base_ns, ahead_ns, -1e6 * self.slope)
-        fits = {}
-        for clock, known, line in zip(fingerprints, self.known.tolist(), columns, strict=True):
-            if known:
-                fits[clock] = ClockFit(clock, *line)
-        return fits
+        rows = zip(fingerprints, self.known.tolist(), columns, strict=True)
+        return {clock: ClockFit(clock, *line) for clock, known, line in rows if known}
 
 
 _POINTS: Final = 64

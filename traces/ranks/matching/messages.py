@@ -16,25 +16,19 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, none_of, sums_before, zeros
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, none_of, sums_before, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.clocks.clock_fit import MEET, WHOLE, in_time_of
 from traces.ranks.matching.gathered import FINEST_NS, LEAST, OnClock
 from traces.ranks.rows import parts
+from traces.statistics.resampled import CHANCE, drawn_again
 
 _OFTEN: Final = Limit(
     0.2, "of the messages of a rank that are with one other", "ours: it has one neighbour or two"
 )
 _NEIGHBOURS: Final = 2
 """Ranks that one exchanges messages with: of the stage before and of the next one."""
-CLOSER: Final = Limit(
-    1.4,
-    "times as far apart as the ends of messages",
-    "ours: in 113 of 117 simulated pipelines ends at a wrong distance are 1.5 times as far apart "
-    "or more; in "
-    "a group those of all are as near as each other",
-)
 _EVEN_NS: Final = 100.0
 """Ends that lie nearer are as near as each other."""
 _MICROSECOND_NS: Final = 1_000
@@ -109,10 +103,11 @@ class Exchanges:
 
     @staticmethod
     def of(sequences: Sequence[OnClock]) -> Exchanges:
-        meetings: dict[tuple[int, int], Meeting] = {}
-        for (lower, mine), (higher, theirs) in combinations(enumerate(sequences), 2):
-            if mine.place != theirs.place and (met := _meet(mine.end_ns, theirs.end_ns)):
-                meetings[lower, higher] = met
+        meetings = {
+            (lower, higher): met
+            for (lower, mine), (higher, theirs) in combinations(enumerate(sequences), 2)
+            if mine.place != theirs.place and (met := _meet(mine.end_ns, theirs.end_ns))
+        }
         lengths = ints([len(sequence.end_ns) for sequence in sequences])
         return Exchanges(sequences, meetings, sums_before(lengths))
 
@@ -156,12 +151,11 @@ class Exchanges:
         if count < 2:
             return None
         sizes = np.arange(1, count)
-        apart_ns = np.array([self._mean_apart_ns(size, pairs[size]) for size in range(1, count)])
-        best = np.where(count % sizes == 0, apart_ns, np.inf).argmin()
-        others_ns = np.delete(apart_ns, best).min(initial=np.inf)
-        if others_ns >= CLOSER.value * max(apart_ns[best], self._even_ns):
-            return int(sizes[best])
-        return None
+        apart_ns = np.stack([self._mean_apart_ns(size, pairs[size]) for size in range(1, count)])
+        best = np.where(count % sizes == 0, apart_ns[:, 0], np.inf).argmin()
+        others_ns = np.delete(apart_ns, best, axis=0).min(axis=0, initial=np.inf)
+        is_nearest = others_ns > np.maximum(apart_ns[best], self._even_ns)
+        return int(sizes[best]) if is_nearest[0] and np.mean(~is_nearest) < CHANCE.value else None
 
     @property
     def _even_ns(self) -> float:
@@ -169,9 +163,10 @@ class Exchanges:
         between_ns = np.concatenate([np.diff(sequence.end_ns) for sequence in self.sequences])
         return max(_EVEN_NS, min(int(np.gcd.reduce(between_ns)), _MICROSECOND_NS))
 
-    def _mean_apart_ns(self, size: int, pairs: Sequence[tuple[int, int]]) -> float:
+    def _mean_apart_ns(self, size: int, pairs: Sequence[tuple[int, int]]) -> FloatArray:
         """How far each end of all sequences is from the nearest that it meets in these pairs, in
-        the mean; one that meets none counts as far as ends may be that meet.
+        the mean; then of sequences drawn again. One that meets none counts as far as ends may be
+        that meet.
         """
         nearest_ns = np.full(self.first[-1], np.nan)
         for pair in combinations(range(len(self.sequences)), 2):
@@ -181,8 +176,13 @@ class Exchanges:
         for pair in pairs:
             for ends in self._among_all(pair):
                 nearest_ns[ends] = np.fmin(nearest_ns[ends], self.meetings[pair].apart_ns)
-        is_met = ~np.isnan(nearest_ns)
-        return float(nearest_ns[is_met].mean()) if is_met.any() else float(MEET.value)
+        is_met, m = ~np.isnan(nearest_ns), len(self.sequences)
+        number = parts.numbers(self.first)[is_met]
+        sums_ns = np.bincount(number, nearest_ns[is_met], minlength=m)
+        drawn = np.concatenate([[np.arange(m)], drawn_again(m)])
+        counts = np.bincount(number, minlength=m)[drawn].sum(axis=1)
+        means_ns = sums_ns[drawn].sum(axis=1) / np.maximum(counts, 1)
+        return np.where(counts, means_ns, float(MEET.value))
 
     def _in_common(self, pair: tuple[int, int]) -> Iterator[IntArray]:
         """Ends of two while the other was recorded as well, of either."""
