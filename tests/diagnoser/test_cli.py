@@ -141,6 +141,11 @@ def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
     assert Path("/dev/null").is_char_device()
 
 
+def in_shell(words: str) -> subprocess.CompletedProcess[str]:
+    line = f"{sys.executable} -m diagnoser {words}"
+    return subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True)
+
+
 @pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="no /dev/full: would have shown how a full disk ends"
 )
@@ -148,13 +153,7 @@ def test_a_full_disk_is_no_bug_of_ours(tmp_path: Path, capsys: pytest.CaptureFix
     path = simple(tmp_path / "run.sqlite")
     assert run(["analyze", str(path), "-o", "/dev/full"]) == 3
     assert "No space left" in capsys.readouterr().err
-    done = subprocess.run(
-        f"{sys.executable} -m diagnoser analyze {path} > /dev/full",
-        shell=True,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    done = in_shell(f"analyze {path} > /dev/full")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
 
 
@@ -170,13 +169,7 @@ def test_a_skipped_trace_is_said_on_stderr_and_in_the_report(
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     path = simple(tmp_path / "run.sqlite")
-    pipe = subprocess.run(
-        f"{sys.executable} -m diagnoser analyze {path} -f json | head -n 1",
-        shell=True,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    pipe = in_shell(f"analyze {path} -f json | head -n 1")
     assert (pipe.stdout, pipe.stderr) == ("{\n", "")
 
 

@@ -98,21 +98,15 @@ def selections(forms: Iterable[str]) -> list[tuple[str, Detail]]:
     ]
 
 
-@pytest.mark.parametrize(("form", "detail"), selections(ANALYSIS))
-@pytest.mark.parametrize("name", RECORDED)
-def test_every_number_of_a_diagnosis_is_in_its_document(
-    diagnosed: Callable[[str], Walk], name: str, form: str, detail: Detail
+@pytest.mark.parametrize(
+    ("name", "form", "detail"),
+    [(name, *how) for names, forms in ((RECORDED, ANALYSIS), (COMPARED, COMPARISON))
+        for name in names for how in selections(forms)],
+)  # fmt: skip
+def test_every_number_of_a_diagnosis_and_of_a_comparison_is_in_its_document(
+    request: pytest.FixtureRequest, name: str, form: str, detail: Detail
 ) -> None:
-    walk = diagnosed(name)
-    assert walk.strangers(printed(walk.document, form, detail)) == []
-
-
-@pytest.mark.parametrize(("form", "detail"), selections(COMPARISON))
-@pytest.mark.parametrize("name", COMPARED)
-def test_every_number_of_a_comparison_is_in_its_document(
-    compared: Callable[[str], Walk], name: str, form: str, detail: Detail
-) -> None:
-    walk = compared(name)
+    walk = request.getfixturevalue("compared" if name in COMPARED else "diagnosed")(name)
     assert walk.strangers(printed(walk.document, form, detail)) == []
 
 

@@ -10,7 +10,14 @@ import diagnoser
 from tests.by_hand.run import Run, written
 
 
-def program(*calls: str, kernels: int = 4, memory_at: float = 5, every: float = 100, busy: float = 90) -> Run:
+def program(
+    *calls: str,
+    kernels: int = 4,
+    memory_at: float = 5,
+    every: float = 100,
+    busy: float = 90,
+    of: str = "solve",
+) -> Run:
     """A solver that takes memory, then launches its kernels one by one; it makes these calls too."""
     run = Run(unit="ms")
     run.recording.gpu(sm_count=132)
@@ -19,7 +26,7 @@ def program(*calls: str, kernels: int = 4, memory_at: float = 5, every: float = 
     for place, name in enumerate(calls):
         run.call(name, 10 + place, 10.5 + place)
     for place in range(kernels):
-        run.work("solve(float *)", 100 + every * place, 100 + every * place + busy)
+        run.work(f"{of}(float *)", 100 + every * place, 100 + every * place + busy)
     return run
 
 
@@ -34,9 +41,8 @@ def outcomes(run: Run) -> dict[str, str]:
 
 def test_a_short_program_is_judged_where_it_took_its_memory_before_its_first_kernel() -> None:
     assert set(outcomes(program()).values()) == {"clear"}
-    assert set(outcomes(program(memory_at=150)).values()) == {
-        "unmeasurable"
-    }  # between its kernels: it may be cut
+    cut = program(memory_at=150)  # between its kernels: it may be cut
+    assert set(outcomes(cut).values()) == {"unmeasurable"}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,8 @@ def test_a_short_program_is_judged_where_it_took_its_memory_before_its_first_ker
 def test_unknown_kernels_communicate_with_nobody_unless_a_call_reaches_another_gpu(
     calls: tuple[str, ...], communication: str
 ) -> None:
-    assert outcomes(program(*calls, kernels=20))["communication"] == communication
+    for name in ("solve", "exchange"):  # whatever it is called
+        assert outcomes(program(*calls, kernels=20, of=name))["communication"] == communication
 
 
 def test_a_short_program_whose_first_calls_take_longer_than_its_work_is_not_judged() -> None:
@@ -105,6 +112,19 @@ def test_copies_that_take_more_than_the_wall_that_is_proven_stand_beside_it() ->
     text = screen(run)
     assert "Exposed copies take 30 % of the time" in text
     assert text.index("Copy from pinned memory") < text.index("Find what the host does")
+
+
+@pytest.mark.parametrize(
+    ("pageable", "step"), [(True, "Copy from pinned memory"), (False, "Find what is copied")]
+)
+def test_a_call_that_waits_for_copies_is_no_cause_of_them(pageable: bool, step: str) -> None:
+    run = program(kernels=20, every=100, busy=10)
+    for place in range(20):
+        run.work("h2d", 110 + 100 * place, 190 + 100 * place, launch=110 + 100 * place, pageable=pageable)
+        run.call("cudaStreamSynchronize", 111 + 100 * place, 190 + 100 * place)
+    text = screen(run)
+    assert "BOUND BY COPIES Exposed copies take 80 % of the time" in text
+    assert f"1 {step}" in text
 
 
 @pytest.mark.parametrize(

@@ -66,15 +66,15 @@ _EXCHANGES: Final = compiled(
 def _may_communicate(rank: RankTimeline, steps: Steps) -> BoolArray:
     """Which activities may, by who else there is, a mask of shape (n,).
 
-    With nobody else none does: in a world of one rank, or where nothing recorded communicates on a
-    machine of one GPU or in a program that opens the memory of no other, but what says by its name
-    that it exchanges.
+    With nobody else none does: where nothing recorded communicates in a program that began here and
+    opens the memory of no other. In a world of one rank, and on a machine of one GPU, what says by
+    its name that it exchanges may.
     """
     rows, world_size = rank.activities, rank.columns.world_size
-    alone = world_size == 1
-    if world_size is None and not rows.is_comm.any():
-        alone = len(rank.columns.info.gpus) == 1 or _is_by_itself(rank, steps)
-    if alone:
+    is_seen = world_size is None and not rows.is_comm.any()
+    if is_seen and _is_by_itself(rank, steps):
+        return none_of(len(rows))
+    if world_size == 1 or (is_seen and len(rank.columns.info.gpus) == 1):
         return rank.named(lambda name, _: _EXCHANGES.search(name) is not None)
     return ~none_of(len(rows))
 

@@ -16,9 +16,9 @@ from traces.spelling import percent
 
 
 def called_step(result: Result, acts: str, *, of_copies: bool) -> Step | None:
-    """For the kind of call under which the GPU waits for the host for longest, or `of_copies` the
-    host for the GPU; None where none takes a tenth of the windows, and copies are not mostly of
-    pageable memory.
+    """For the kind of call under which the GPU waits for the host for longest, or `of_copies` for
+    calls that copy; None where it takes no tenth of the windows, and copies are not mostly of
+    pageable memory. Other calls only wait for copies.
     """
     if not result.ranks:
         return None
@@ -30,7 +30,8 @@ def called_step(result: Result, acts: str, *, of_copies: bool) -> Step | None:
     callers: list[Address | HostCall] = [*(known(addresses.calls) or ()), *addresses.hosts]
     for caller in callers:
         time_ns = caller.blocking_ns if of_copies else caller.starved_ns
-        if kind := kind_of_call(caller.name):
+        kind = kind_of_call(caller.name)
+        if kind and (kind == "copy" or not of_copies):
             times_ns[kind] += time_ns
             longest[kind] = max(longest.get(kind, (0, "")), (time_ns, caller.name))
     pageable_frac = rank.work.pageable_frac if rank.work else None

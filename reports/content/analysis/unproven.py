@@ -87,8 +87,10 @@ def unused(result: Result) -> Unused | None:
         return Unused("compute", compute_ns / whole_ns, compute)
     if time_ns < WALL.value * (whole_ns - startup_ns):
         return None
-    wall = next(filter(None, map(open_.get, _UNUSED[largest])), None)
-    return Unused(largest, time_ns / whole_ns, wall)
+    frac = time_ns / whole_ns
+    likely = [open_[wall] for wall in _UNUSED[largest] if wall in open_]
+    may_be = [wall for wall in likely if (wall.at_most_frac or frac) > MOST.value * frac]
+    return Unused(largest, frac, next(iter(may_be), None))
 
 
 def _copies_beside(result: Result, frac: float) -> Unused | None:

@@ -126,6 +126,5 @@ def test_how_slow_a_link_is_follows_from_what_part_of_all_data_passes_it(
     seen = of_them / of_others
     found = slowness(np.array([seen]), array([size]), array([behind]))
     assert found == pytest.approx(min(slow, 2 * seen + size))
-    assert slowness(np.array([2.5]), array([3]), array([2])) == pytest.approx(
-        2.5
-    )  # all data of these passes it
+    # all data of these passes it
+    assert slowness(np.array([2.5]), array([3]), array([2])) == pytest.approx(2.5)

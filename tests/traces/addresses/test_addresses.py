@@ -48,9 +48,8 @@ def test_without_frames_the_operator_is_the_address_and_it_is_said_what_to_recor
     found = addresses(write(tmp_path / "run.json", events))
     hosts = {one.name: (one.kind, one.starved_ns) for one in found.hosts}
     assert hosts == {"": ("none", 252_000), "aten::mm": ("operator", 15_000)}
-    assert found.calls == (
-        HostCall("cudaLaunchKernel", 3, 9_000, 9_000, 0),
-    )  # the first began before the window
+    # the first began before the window
+    assert found.calls == (HostCall("cudaLaunchKernel", 3, 9_000, 9_000, 0),)
     assert isinstance(found.by_function_frac, Missing)
     assert "with_stack=True" in found.by_function_frac.cure
 

@@ -170,11 +170,7 @@ def test_a_step_without_time_on_the_gpu_is_none() -> None:
         ([130, 100, 110], [0, 0, 0], True),  # 5 of 105 is under 5 %
         ([260, 190, 210], [0, 0, 0], False),  # 10 of 200 is not, nor under a tenth of what it takes more
         ([106, 100, 110], [0, 0, 0], False),
-        (
-            [1_200, 100, 400, 100, 400, 100, 400],
-            [0] * 7,
-            True,
-        ),  # where others alternate: over twice the longest
+        ([1_200, 100, 400, 100, 400, 100, 400], [0] * 7, True),  # others alternate: over twice the longest
         ([800, 100, 400, 100, 400, 100, 400], [900, 0, 0, 0, 0, 0, 0], False),
     ],
 )
