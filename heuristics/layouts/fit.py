@@ -188,8 +188,9 @@ def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
 
 def _ladder(costs: Costs) -> tuple[Recompute, ...]:
     """Every set of modules, the cheapest first."""
-    ladder = []
-    for count in range(1, len(costs) + 1):
-        for modules in combinations(costs, count):
-            ladder.append(Recompute("selective", modules, sum(costs[module] for module in modules)))
+    ladder = [
+        Recompute("selective", modules, sum(costs[module] for module in modules))
+        for count in range(1, len(costs) + 1)
+        for modules in combinations(costs, count)
+    ]
     return tuple(sorted(ladder, key=attrgetter("cost_frac")))

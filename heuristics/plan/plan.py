@@ -197,9 +197,7 @@ def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
     added = (fix.id for fix in added_fixes().values() if fix.wall == wall)
     # what makes ranks wait is paid for in communication
     repairs = run.repairs if wall == "communication" else ()
-    fixes = []
-    for number in dict.fromkeys((*order, *added, *repairs)):
-        if number in catalogue:
-            fixes.append(catalogue[number].of_run(catalogue[number], run))
+    numbers = filter(catalogue.__contains__, dict.fromkeys((*order, *added, *repairs)))
+    fixes = [catalogue[number].of_run(catalogue[number], run) for number in numbers]
     named = first_by_clue(run, wall)
     return sorted(fixes, key=lambda fix: (fix.id != named, not is_direct(run, fix)))

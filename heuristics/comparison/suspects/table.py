@@ -200,10 +200,8 @@ def fix_movers() -> tuple[Mover, ...]:
 def rows_of(fix: Fix) -> Texts:
     """Rows of the step that a fix acts on; none where it acts on all of its wall."""
     prefix = table()["walls"][fix.wall]
-    rows: list[str] = []
-    for kind in fix.kinds:
-        rows += table()["kinds"].get(kind, (f"{prefix}.{kind}",))
-    return tuple(rows)
+    of_kind = table()["kinds"]
+    return tuple(row for kind in fix.kinds for row in of_kind.get(kind, (f"{prefix}.{kind}",)))
 
 
 def _knobs(fix: Fix) -> dict[str, bool]:

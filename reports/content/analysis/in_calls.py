@@ -15,10 +15,9 @@ from traces.sections.addresses import Address, HostCall
 from traces.spelling import percent
 
 
-def called_step(result: Result, acts: str, *, of_copies: bool) -> Step | None:
-    """For the kind of call under which the GPU waits for the host for longest, or `of_copies` for
-    calls that copy; None where it takes no tenth of the windows, and copies are not mostly of
-    pageable memory. Other calls only wait for copies.
+def called_step(result: Result, acts: str) -> Step | None:
+    """For the kind of call under which the GPU waits for the host for longest; None where it takes
+    no tenth of the windows.
     """
     if not result.ranks:
         return None
@@ -29,20 +28,26 @@ def called_step(result: Result, acts: str, *, of_copies: bool) -> Step | None:
     times_ns, longest = Counter[str](), dict[str, tuple[int, str]]()
     callers: list[Address | HostCall] = [*(known(addresses.calls) or ()), *addresses.hosts]
     for caller in callers:
-        time_ns = caller.blocking_ns if of_copies else caller.starved_ns
-        kind = kind_of_call(caller.name)
-        if kind and (kind == "copy" or not of_copies):
-            times_ns[kind] += time_ns
-            longest[kind] = max(longest.get(kind, (0, "")), (time_ns, caller.name))
-    pageable_frac = rank.work.pageable_frac if rank.work else None
-    if pageable_frac == 0:
-        del times_ns["copy"]  # what is copied is pinned already
+        if kind := kind_of_call(caller.name):
+            times_ns[kind] += caller.starved_ns
+            longest[kind] = max(longest.get(kind, (0, "")), (caller.starved_ns, caller.name))
     for kind, time_ns in times_ns.most_common(1):
+        if kind == "copy":
+            return copied_step(result, acts)
         if time_ns >= WALL.value * window_ns:
             most_ns, name = longest[kind]
             longest_in = words("Longest in ", Code(name), f": {percent(most_ns / window_ns)}.")
             return _step(kind, acts, longest_in)
-    if of_copies and (pageable_frac or 0.0) > MOST.value:
+    return None
+
+
+def copied_step(result: Result, acts: str) -> Step | None:
+    """For copies that run alone; None where what is copied is mostly pinned already.
+
+    Calls that wait for copies are no cause of them.
+    """
+    pageable = [rank.work.pageable_frac for rank in result.ranks if rank.work]
+    if max(filter(None, pageable), default=0.0) > MOST.value:
         return _step("copy", acts)
     return None
 

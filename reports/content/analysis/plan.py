@@ -171,10 +171,8 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
 
 def _lines_of(fix: Fix, spelling: str) -> list[str]:
     """The lines of a change in one spelling, those of all its arms."""
-    lines = []
-    for knobs in (fix.knobs, *each(fix.arms, "knobs")):
-        lines += getattr(knobs, spelling)
-    return lines
+    arms = fix.knobs, *each(fix.arms, "knobs")
+    return [line for knobs in arms for line in getattr(knobs, spelling)]
 
 
 _EXPERIMENT: Final = (

@@ -12,7 +12,7 @@ from typing import Final
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
-from reports.content.analysis.in_calls import called_step
+from reports.content.analysis.in_calls import called_step, copied_step
 from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.blocks import Code, Step, Words, filled, words
 from reports.content.names import (
@@ -394,8 +394,9 @@ def _look(how: str, result: Result, acts: str = "") -> Step:
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
+    step = copied_step if how == "exposed_copy" else called_step
     named = missing == "stacks" and how != "before_work"
-    if named and (called := called_step(result, acts, of_copies=how == "exposed_copy")):
+    if named and (called := step(result, acts)):
         return called
     if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
         missing = "recorded_stacks"

@@ -117,12 +117,8 @@ def _said(section: S, names: Iterable[str], judged: bool) -> S:
     """
     if judged:
         return section
-    gaps = {}
-    for name in names:
-        if known(getattr(section, name)) is None:
-            gaps[name] = Missing(
-                "", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace"
-            )
+    gap = Missing("", "no symptoms were given", "give symptoms (--symptoms), or analyze a trace")
+    gaps = {name: gap for name in names if known(getattr(section, name)) is None}
     return replace(section, **gaps)
 
 
