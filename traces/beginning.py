@@ -1,27 +1,44 @@
-"""Does the program begin in the recording? Then nothing of it is cut off at the start."""
+"""Does the program begin in the recording, and end in it? Then nothing of it is cut off there."""
 
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER
+from traces.arrays import FOREVER, BoolArray
 from traces.columns import PROCESS_BITS
 from traces.groups import passing
 from traces.intervals import union
 from traces.timeline import RankTimeline
 
 _TAKES: Final = ("cudaMalloc", "cuMemAlloc", "hipMalloc")
+_GIVES: Final = ("cudaFree", "cuMemFree", "hipFree")
 
 
 def starting_ns(rank: RankTimeline) -> int | None:
     """How long the process is in calls before its first recorded kernel, of which one takes memory
     of its GPU; None where none does, so that the program may have begun before the recording.
     """
-    names, calls, rows = rank.columns.call_names, rank.columns.calls, rank.activities
-    takes = passing(lambda name: name.startswith(_TAKES) and "Host" not in name, names)
+    calls, rows = rank.columns.calls, rank.activities
     first_ns = rows.start_ns[rows.is_kernel].min(initial=int(FOREVER))
     mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.start_ns < first_ns)
-    if not (takes[calls.name] & mine).any():
+    if not (_of_memory(rank, _TAKES) & mine).any():
         return None
     until_ns = np.minimum(calls.end_ns[mine], first_ns)
     return union(calls.start_ns[mine], until_ns).total_ns
+
+
+def is_whole(rank: RankTimeline) -> bool:
+    """Whether the process takes memory of its GPU before its first recorded kernel, and gives some
+    back after its last.
+    """
+    calls, rows = rank.columns.calls, rank.activities
+    last_ns = rows.end_ns[rows.is_kernel].max(initial=0)
+    mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.end_ns > last_ns)
+    gives = (_of_memory(rank, _GIVES) & mine).any()
+    return starting_ns(rank) is not None and bool(gives)
+
+
+def _of_memory(rank: RankTimeline, names: tuple[str, ...]) -> BoolArray:
+    columns = rank.columns
+    of_gpu = passing(lambda name: name.startswith(names) and "Host" not in name, columns.call_names)
+    return of_gpu[columns.calls.name]

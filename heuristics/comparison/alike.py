@@ -240,9 +240,12 @@ def classes_alike(sides: Sides) -> bool | None:
 
 
 @fact
-def gives_back_alike(sides: Sides) -> bool:
-    """As many bytes go back to the host."""
-    return output(sides.base, sides.new) is True
+def whole_work(sides: Sides) -> bool:
+    """The same work, of which no window cuts anything off: as many bytes go back to the host, or
+    both are whole programs.
+    """
+    is_whole = sides.base.rank.steps.whole and sides.new.rank.steps.whole
+    return (is_whole or output(sides.base, sides.new) is True) and sides.weighed.same is True
 
 
 @fact

@@ -64,11 +64,14 @@ def _by_half(size: ComparedSize, base: Subject, new: Subject) -> ComparisonVerdi
 
 
 def _steady_ns(rank: Rank) -> Fraction:
-    """A step without what start-up holds it back."""
-    absent = known(rank.absent_ns)
+    """A step without what start-up holds it back, and without exposed communication, in which a
+    rank may wait for others.
+    """
+    absent, budget = known(rank.absent_ns), rank.budget_ns
     starved = absent.launch_starved if absent else {}
     startup_ns = sum(starved.get(cause, 0) for cause in STARTUP)
-    return Fraction(rank.budget_ns.window - startup_ns, len(rank.lengths_ns))
+    own_ns = budget.window - startup_ns - (known(budget.exposed_comm) or 0)
+    return Fraction(own_ns, len(rank.lengths_ns))
 
 
 def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict | None:

@@ -47,7 +47,7 @@ class Steps(Section, frozen=True):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
     `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all
-    others.
+    others. `whole`: the program begins and ends in the recording.
     """
 
     source: StepSource
@@ -67,6 +67,7 @@ class Steps(Section, frozen=True):
     outside_ns: Outside | None = None
     alternating: bool = False
     warm_up: tuple[Count, ...] = ()
+    whole: bool = False
 
     @property
     def found(self) -> bool:

@@ -5,7 +5,7 @@ window.
 from collections import Counter
 from dataclasses import replace
 
-from traces.beginning import starting_ns
+from traces.beginning import is_whole, starting_ns
 from traces.columns import NULL, PROCESS_BITS
 from traces.errors import EmptySelection
 from traces.groups import passing
@@ -54,6 +54,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
         steps,
         extent_ns=_recorded(rank),
         starting_ns=starting_ns(rank),
+        whole=is_whole(rank),
         training=training,
         training_evidence=evidence,
     )

@@ -78,7 +78,8 @@ class Steps:
     words what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups:
     left out of `used`, a finding of their own. `extent_ns`: from the first that was recorded of
     the rank to the end of its GPU work; `starting_ns`: how long calls take up to the first
-    kernel, None where the program may have begun before the recording. `disagreement` names the
+    kernel, None where the program may have begun before the recording; `whole`: it ends there
+    too. `disagreement` names the
     ways of finding steps that give other lengths, None where none does. `training` says whether
     the recording is of training, None where it cannot be told; `training_evidence` says by
     what. That judges the whole recording of the rank, not the window.
@@ -92,6 +93,7 @@ class Steps:
     slow: tuple[int, ...] = ()
     extent_ns: tuple[int, int] = (0, 0)
     starting_ns: int | None = None
+    whole: bool = False
     disagreement: str | None = None
     training: bool | None = None
     training_evidence: str = "not looked for"

@@ -60,6 +60,7 @@ def expanded(row: Written, family: Written, key: str) -> dict[str, Any]:
     """A row with names for its sets, and the key, lists and texts of a family, if it is of one."""
     sets = {**table()["sets"], **{f"family_{name}": names for name, names in family.items()}}
     texts = {"next": table()["families_next"], **family, "key": key}
+    texts["word"] = "unnamed" if key == "other" else key
 
     def filled(written: Any) -> Any:
         if isinstance(written, list):

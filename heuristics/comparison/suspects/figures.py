@@ -90,6 +90,12 @@ def synchronising_calls_a_step(side: Subject) -> float | None:
     return syncs and syncs[0] / len(side.rank.lengths_ns)
 
 
+@shows("sync_ns", _rounded_ms)
+def synchronising_ns_a_step(side: Subject) -> float | None:
+    syncs = _calls(side, CallKind.SYNC)
+    return syncs and syncs[1] / len(side.rank.lengths_ns)
+
+
 @shows("launch_ns", duration)
 def mean_launch_ns(side: Subject) -> float | None:
     """How long a call that launches takes."""
