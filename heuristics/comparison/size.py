@@ -168,6 +168,8 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
             return Judged(verdict, (because, *beside_it), "")
         beside_it += _left_out(size, base.rank, new.rank)
     lacking, record = _lacking(size, base, new), _record_for(int(MANY.value))
+    if size.source == "trace" and not size.base_count + size.new_count:
+        record = say("comparison.record-windows")
     beside = Beside(beside_it, lacking, record, _record_for, say("comparison.other-runs"))
     return judge(size, comparable, beside)
 

@@ -77,7 +77,7 @@ def test_kernels_of_another_process_may_be_whom_they_communicate_with() -> None:
 
 def test_a_program_of_its_own_kernels_is_bound_by_them_and_they_are_looked_into() -> None:
     text = screen(program(kernels=20, every=100, busy=99))
-    assert "BOUND BY COMPUTE" in text
+    assert "BOUND BY ITS OWN KERNELS" in text
     assert "Look inside solve" in text
     assert "apart from the inside of solve" in text
     assert "Nothing in this recording calls for a change" not in text

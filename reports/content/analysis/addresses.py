@@ -42,11 +42,11 @@ def address_words(rank: Rank) -> Iterator[Words]:
         return
     addresses = [(_short(spot), spot.starved_ns) for spot in by_place.hosts if spot.name]
     calls = by_place.calls or ()
-    yield _mostly("Late launches are mostly in ", addresses, window_ns)
+    yield _mostly("Late launches by place: ", addresses, window_ns)
     in_calls = [(call.name, call.starved_ns) for call in calls]
     yield _mostly("Late launches by call: ", in_calls, window_ns)
     waits = [(call.name, call.blocking_ns) for call in calls]
-    yield _mostly("The host waits for the GPU mostly in ", waits, window_ns)
+    yield _mostly("Waits for the GPU by call: ", waits, window_ns)
 
 
 def _mostly(before: str, named_ns: list[tuple[str, int]], window_ns: int) -> Words:

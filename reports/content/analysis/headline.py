@@ -34,12 +34,13 @@ from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
 from reports.measures import measures, words_of
 from reports.rows import each, those
+from traces.account.host import PAUSE
 from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL, WALL
 from traces.missing import known
 from traces.names.in_use import Loader
 from traces.sections.rank import Rank
 from traces.sections.work import DataLoading
-from traces.spelling import counted, gpu_model, in_ms, milliseconds, percent
+from traces.spelling import counted, duration, gpu_model, in_ms, milliseconds, percent
 
 DATA: Final = "data"
 _OF_THE_HOST: Final = {"host_overhead", "memory"}
@@ -76,7 +77,8 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
         return ""
     if count is None or not absent or loading.workers_named:
         workers = f", which {count} workers load" if loading.workers_named else ""
-        return f"{loading.waiting_steps} of {steps} steps wait for their batch{workers}."
+        long = f"over {duration(int(PAUSE.value))} for their batch{workers}"
+        return f"{loading.waiting_steps} of {steps} steps wait {long}."
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
         of_torch = {*(rank.detected.in_use or ())}.isdisjoint(get_args(Loader))
@@ -92,6 +94,7 @@ MOST: Final = 0.8
 HALF: Final = 0.5
 """Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside
 it."""
+_OWN: Final = "BOUND BY ITS OWN KERNELS"
 _NAMED: Final = 2
 _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
@@ -104,7 +107,7 @@ _FORCED: Final = (
 def headline(result: Result) -> Headline:
     slowing, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
-    likely, part = likely_communication(result), unused(result)
+    likely, part, own = likely_communication(result), unused(result), own_compute(result)
     open_comm = those(open_walls(result), id="communication")
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
@@ -118,6 +121,10 @@ def headline(result: Result) -> Headline:
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
         first = when(slowing, f"Beside it: {_named(slowing)}.")
+    elif own and not nothing_judged(result):
+        inside = "What holds it back inside, this recording does not show."
+        beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
+        label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result):
@@ -127,9 +134,6 @@ def headline(result: Result) -> Headline:
         label, cost = "MAY BE SLOWED BY", f" The cost is not proven{at_most(wall)}."
         said = words(likely[0], f"{cost} {_open(result, besides=wall)}".rstrip())
         likely = None
-    elif own := own_compute(result):
-        inside = "What holds it back inside, this recording does not show."
-        label, said = "BOUND BY COMPUTE", words(*_takes(own), f" {inside} {_nearest(result)}")
     elif part is not None:
         label, said = _largest_part(result, part)
     elif _is_opaque(result):
@@ -141,7 +145,7 @@ def headline(result: Result) -> Headline:
     under: list[str | Words] = [likely[0]] if likely else []
     if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
         under = [*address_words(telling_rank(result)), *under]
-    if (slowing or nothing_judged(result)) and (own := own_compute(result)):
+    if own and label != _OWN:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
     if slowing and part is not None:
         under = [part_of_time(result, part), *under]

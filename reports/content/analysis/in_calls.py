@@ -7,6 +7,7 @@ from collections import Counter
 from heuristics.result.result import Result
 from reports.content.analysis.times import telling_rank
 from reports.content.blocks import Code, Step, Words, filled, words
+from reports.content.names import when
 from reports.measures import words_of
 from traces.limits import MOST, WALL
 from traces.missing import known
@@ -16,8 +17,8 @@ from traces.spelling import percent
 
 
 def called_step(result: Result, acts: str) -> Step | None:
-    """For the kind of call under which the GPU waits for the host for longest; None where it takes
-    no tenth of the windows.
+    """For the kind of call under which the GPU waits for the host for longest, then for others;
+    None where none takes a tenth of the windows.
     """
     if not result.ranks:
         return None
@@ -31,24 +32,28 @@ def called_step(result: Result, acts: str) -> Step | None:
         if kind := kind_of_call(caller.name):
             times_ns[kind] += caller.starved_ns
             longest[kind] = max(longest.get(kind, (0, "")), (caller.starved_ns, caller.name))
-    for kind, time_ns in times_ns.most_common(1):
-        if kind == "copy":
-            return copied_step(result, acts)
-        if time_ns >= WALL.value * window_ns:
-            most_ns, name = longest[kind]
-            longest_in = words("Longest in ", Code(name), f": {percent(most_ns / window_ns)}.")
-            return _step(kind, acts, longest_in)
-    return None
+    kinds = [kind for kind, ns in times_ns.most_common() if ns >= WALL.value * window_ns]
+    notes = list[Words]()
+    for kind in kinds:
+        most_ns, name = longest[kind]
+        then = when(notes, f"{words_of('call_title')[kind]}. ")
+        notes.append(words(f"{then}Longest in ", Code(name), f": {percent(most_ns / window_ns)}."))
+    return _step(kinds[0], acts, *notes) if kinds else None
 
 
 def copied_step(result: Result, acts: str) -> Step | None:
-    """For copies that run alone; None where what is copied is mostly pinned already.
-
-    Calls that wait for copies are no cause of them.
+    """For copies that run alone; None where they mostly stay on the GPU, or what is copied is
+    pinned already. Calls that wait for copies are no cause of them.
     """
-    pageable = [rank.work.pageable_frac for rank in result.ranks if rank.work]
-    if max(filter(None, pageable), default=0.0) > MOST.value:
-        return _step("copy", acts)
+    pageable, crossing_ns, all_ns = False, 0, 0
+    for rank in result.ranks:
+        if rank.work and (rank.work.pageable_frac or 0.0) > MOST.value:
+            pageable = True
+        for kind, copied_ns in rank.exposed_copy_by_kind_ns.items():
+            all_ns += copied_ns
+            crossing_ns += copied_ns * (kind in ("memcpy_h2d", "memcpy_d2h"))
+    if pageable and crossing_ns > MOST.value * all_ns:
+        return _step("pin", acts)
     return None
 
 

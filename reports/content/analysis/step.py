@@ -68,9 +68,8 @@ def _hiccups(steps: Steps) -> str:
 def _outside(rank: Rank, around: Outside, least_ns: float) -> str:
     if not rank.steps.used:
         return f"Before the window: {duration(around.before_ns)}."
-    early = "before the first, start-up" if rank.steps.warm_up else "before the first"
     parts = {
-        early: around.before_ns,
+        "before the first": around.before_ns,
         "between them": around.between_ns,
         "after the last": around.after_ns,
     }

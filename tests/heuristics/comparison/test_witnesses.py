@@ -181,7 +181,7 @@ def test_the_table_of_what_differs_is_told_of_both_sides_what_it_asks() -> None:
     kineto = structs.replace(theirs, traces=(trace(kind="kineto", exporter_version=None, schema=""),))
     others = {"base.gpu": "H100", "new.gpu": "H200", "base.step": "by nvtx", "base.unrecorded": "nothing"}
     cases: list[tuple[Result, Result, Mapping[str, object]]] = [
-        (image, image, {"gives_back_alike": True}), (image, larger, {"gives_back_alike": False}),
+        (image, image, {"whole_work": True}), (image, larger, {"whole_work": False}),
         (gemm, gemm, {"classes_alike": True, "new.ledger": "known", "new.release": "2026.2"}),
         (gemm, whole, {"classes_alike": None, "new.step": "one window"}),
         (ours, theirs, {**others, "other_programs": True}),

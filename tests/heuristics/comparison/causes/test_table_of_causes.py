@@ -146,12 +146,12 @@ comm_more.{0}: {1} 5>15 count 100>150
 OF_CLASS = """
 kernels_slower.{0}: {0} 40>44; {1} 9; kernels {0} slower 40>44
   => one compute.{0} kernel: 40.0 ms -> 44.0 ms, grid: 1x1x1 -> 2x1x1
-kernels_number.{0}: {0} 40>44 duration 50>100; {1} 9 => {0} kernels a step: 50 -> 100
+kernels_number.{0}: {0} 40>44 duration 50>100; {1} 9 => {2} kernels a step: 50 -> 100
 kernels_exchanged.{0}: {0} 40>44; {1} 9; kernels {0} gone 10>-; kernels {0} new ->11
   => one compute.{0} kernel: 10.0 ms -> none
 kernels_grid.{0}: {0} 40>44; {1} 9; kernels {0} grid 10>11
   => one compute.{0} kernel: 10.0 ms -> 11.0 ms, grid: 1x1x1 -> 2x1x1
-kernels_more.{0}: {0} 40>44 count 100>150; {1} 9 => {0} kernels a step: 100 -> 150
+kernels_more.{0}: {0} 40>44 count 100>150; {1} 9 => {2} kernels a step: 100 -> 150
 """
 NEAR = """
 nccl_small_a2a: ep_dispatch 10>30; + version.nccl 2.29.7>2.30.4; on NVIDIA GB200
@@ -286,7 +286,8 @@ KINDS = {
 KINDS |= {"all_reduce": "all_reduce", "tp": "tp", "pp": "pp_p2p", "cp": "cp"}
 CLASSES = [one for one in compute_classes() if one != "graph_replay"]
 WRITTEN = [CASES.strip(), *(OF_FAMILY.strip().format(*family) for family in KINDS.items()),
-    *(OF_CLASS.strip().format(one, "norm" if one == "gemm" else "gemm") for one in CLASSES)]  # fmt: skip
+    *(OF_CLASS.strip().format(one, "norm" if one == "gemm" else "gemm", {"other": "unnamed"}.get(one, one))
+        for one in CLASSES)]  # fmt: skip
 FIRING = [*lines("\n".join(WRITTEN))]
 
 
