@@ -35,7 +35,7 @@ def _always(run: MeasuredRun) -> Edits:
     where there are nodes: one may be a stage.
     """
     longer_ns = run.excess.dense_ns + run.excess.grouped_ns
-    for factor, most_ns in ((run.factor, longer_ns), (_across(run), np.inf)):
+    for factor, most_ns in ((run.factor, longer_ns), (across(run), np.inf)):
         known = np.nan_to_num(factor, nan=1.0)
         table = run.grid.compute_ns * (1 - 1 / known)[:, np.newaxis]
         places = apart(means(table))
@@ -44,7 +44,7 @@ def _always(run: MeasuredRun) -> Edits:
             yield _edit(run, places, cost_ns, float(known[list(places)].mean()))
 
 
-def _across(run: MeasuredRun) -> FloatArray:
+def across(run: MeasuredRun) -> FloatArray:
     """How many times as long kernels of a node or of a stage take as those of all ranks; NaN where
     that is none.
     """

@@ -3,6 +3,7 @@
 import numpy as np
 
 from heuristics.late.beside import Edits, Times, participations
+from heuristics.late.device import across
 from traces.missing import known
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -22,7 +23,9 @@ def propose(run: MeasuredRun) -> Edits:
     if len(run.alike) < 2:
         return
     layers = [group.layers for group in run.alike]
-    work_ns = run.grid.compute_ns + np.nan_to_num(run.grid.host_ns)
+    # what the same kernels take longer is the device's, no more work
+    pace = np.fmax(1.0, across(run))[:, np.newaxis]
+    work_ns = run.grid.compute_ns / pace + np.nan_to_num(run.grid.host_ns)
     own_ns = np.stack([middles(work_ns[list(group.places)].T) for group in run.alike])
     heavy = int(np.argmax(np.nan_to_num(middles(own_ns))))
     cost_ns = own_ns[heavy] - np.delete(own_ns, heavy, axis=0).mean(axis=0)
