@@ -25,7 +25,7 @@ from traces.frozen import frozen
 from traces.groups import group_of
 from traces.launchers import equal_replays
 from traces.launches import grid_numbers
-from traces.limits import ENOUGH, HALF_A_WALL, MOST, NEARLY_ALL, Limit
+from traces.limits import ENOUGH, FEWEST, HALF_A_WALL, MOST, NEARLY_ALL, Limit
 from traces.spelling import percent
 from traces.steps.borders import HostOrder, found_between, step_borders
 from traces.steps.found import Found, Step, Steps, drop
@@ -157,6 +157,8 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     By name and grid, else by name alone, since routing changes grids.
     """
     places = _busiest_compute_stream(rank)
+    layered = roles.forward | roles.backward | roles.optimizer
+    layered |= rank.activities.is_compute & ~rank.of_class("elementwise", "other")
     for sequence in _sequences(rank, places):
         longest = len(sequence.codes) // 2  # what was recorded once does not repeat
         match, lags = matching_lags(sequence.codes, 1, longest)
@@ -166,7 +168,7 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
             lag = int(lags[tied].min())
             left &= lags != lag
             periods = _cut_by_period(order, rank, sequence, lag)
-            if _is_step(periods, order, roles, sequence, lag):
+            if _is_step(periods, order, roles, sequence, layered):
                 unsure = roles.backward.any() and not roles.optimizer.any()
                 known = (
                     "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
@@ -297,18 +299,24 @@ def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
 
 
 def _is_step(
-    periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, lag: int
+    periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, layered: BoolArray
 ) -> bool:
     """Whether a period is a step and neither a microbatch nor a layer, as far as its kernels tell.
 
     Where there is an optimizer every step has it, or the period is a microbatch. With forward and
-    backward in it, it is no single layer, nor with layers that repeat in it.
+    backward in it, it is no single layer, nor with layers that repeat in it. Where no kernel is of
+    a layer, `layered`, a few that return often are enough, but not one over and over.
     """
+    lag = periods.lag
     start_ns, end_ns = step_borders(order, periods.host_start_ns, periods.host_end_ns)
     whole = (periods.counts >= _LEAST_FRAC * lag) & (end_ns > start_ns)
     used = whole & (periods.alike >= NEARLY_ALL.value)
     # what most of them are not like is how nothing goes
-    if lag < ENOUGH.value or summed(used) <= MOST.value * summed(whole):
+    if summed(used) <= MOST.value * summed(whole):
+        return False
+    if not layered.any() and lag > 1 and summed(used) >= max(FEWEST.value, ENOUGH.value / lag):
+        return True
+    if lag < ENOUGH.value:
         return False
 
     def everywhere(role: BoolArray) -> bool:

@@ -287,6 +287,30 @@ def test_a_period_of_fewer_than_sixteen_kernels_is_no_step(kernels: int, source:
 
 
 @pytest.mark.parametrize(
+    ("kernels", "times", "found"),
+    [
+        ("ab", 8, [30] * 7),  # 16 kernels
+        ("ab", 7, []),
+        ("abcdef", 3, [70] * 2),
+        ("abcdefgh", 2, []),  # of two neither is the exception
+        ("a" * 20 + "b" * 20, 1, []),  # each over and over
+        (("gemm", "a"), 8, []),  # may be a layer
+    ],
+)
+def test_a_few_kernels_that_make_no_layer_repeat_behind_a_start_of_100_ms(
+    kernels: str | tuple[str, ...], times: int, found: list[int]
+) -> None:
+    """Rounds of a wait and kernels of 10 us each; the first has the start in it, and is left out."""
+    train = Train()
+    train.run(kernels[-1])
+    train.now += 100_000
+    for _ in range(times):
+        train.now += 10
+        train.run(*kernels)
+    assert [step.length_ns // US for step in train.steps().used] == found
+
+
+@pytest.mark.parametrize(
     ("roles", "source"),
     [
         (("attention", "attention_backward"), "period"),
@@ -443,7 +467,7 @@ def test_what_is_left_out_does_not_tell_if_a_period_is_a_step(monkeypatch: pytes
     cut = period._Periods(100, "", host[:-1], host[1:], counts, alike)
     order: Any = SimpleNamespace(chosen_between=lambda role, start, end: np.isin(start, [0, 40]))
     roles: Any = SimpleNamespace(optimizer=np.ones(1, dtype=np.bool_))
-    assert period._is_step(cut, order, roles, roles, 100)
+    assert period._is_step(cut, order, roles, roles, roles.optimizer)
 
 
 def test_what_matches_as_far_as_it_must_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
