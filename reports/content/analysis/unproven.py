@@ -30,6 +30,7 @@ from traces.cures import cure
 from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.missing import Missing, known
+from traces.sections.steps import Unit
 from traces.sections.tables import Kernel, WallId
 from traces.spelling import counted, duration, percent
 
@@ -148,14 +149,17 @@ def _threads(kernel: Kernel) -> int | None:
 
 
 def before_work(result: Result) -> str:
-    """That a program without steps takes longer up to its first work on the GPU than from there."""
+    """That a program without steps takes longer up to its first work on the GPU, or to what repeats
+    of it, than from there.
+    """
     for rank in result.ranks[:1]:
-        outside = rank.steps.outside_ns
-        if outside and not rank.steps.used and outside.before_ns > rank.budget_ns.window:
-            return (
-                f"Up to its first work on the GPU the program takes {duration(outside.before_ns)}."
-            )
+        outside, unit = rank.steps.outside_ns, rank.steps.unit
+        if outside and unit in _NO_STEPS and outside.before_ns > rank.budget_ns.window:
+            return f"Up to its {_NO_STEPS[unit]} the program takes {duration(outside.before_ns)}."
     return ""
+
+
+_NO_STEPS: Final[dict[Unit, str]] = {"window": "first work on the GPU", "block": "first block"}
 
 
 def unjudged(result: Result) -> list[Wall]:
