@@ -171,10 +171,16 @@ def test_what_goes_back_to_the_host_is_as_many_bytes_in_as_many_copies_or_more()
     assert heard("output", *fed) is None  # other input
 
 
+def entire(of: Result) -> Result:
+    """The same of a program that begins and ends in the recording."""
+    mine = structs.replace(of.ranks[0], steps=structs.replace(of.ranks[0].steps, whole=True))
+    return structs.replace(of, ranks=(mine,))
+
+
 def test_the_table_of_what_differs_is_told_of_both_sides_what_it_asks() -> None:
     replay, lacks = "compute.graph_replay", {"stack_unknown": "routing mode, PP, container"}
-    image, larger, gemm, whole, ours, theirs = map(result, (
-        gives_back(2, 12_000), gives_back(2, 12_002), rank(row("compute.gemm", 9), kernels=(kernel("a", 9),)),
+    image, larger, cut, gemm, whole, ours, theirs = map(result, (
+        gives_back(2, 12_000), gives_back(2, 12_002), rank(kernels=(kernel("a", 9),)), rank(row("compute.gemm", 9), kernels=(kernel("a", 9),)),
         rank(row(replay, 9), kernels=(kernel("1", 9, key=replay),), source="none"),
         rank(gpu="H100", kernels=(kernel("a", 9),)), rank(gpu="H200", kernels=(kernel("b", 9),)),
     ))  # fmt: skip
@@ -182,6 +188,8 @@ def test_the_table_of_what_differs_is_told_of_both_sides_what_it_asks() -> None:
     others = {"base.gpu": "H100", "new.gpu": "H200", "base.step": "by nvtx", "base.unrecorded": "nothing"}
     cases: list[tuple[Result, Result, Mapping[str, object]]] = [
         (image, image, {"whole_work": True}), (image, larger, {"whole_work": False}),
+        (cut, cut, {"whole_work": False}), (entire(cut), entire(cut), {"whole_work": True}),
+        (entire(ours), entire(theirs), {"whole_work": False}),
         (gemm, gemm, {"classes_alike": True, "new.ledger": "known", "new.release": "2026.2"}),
         (gemm, whole, {"classes_alike": None, "new.step": "one window"}),
         (ours, theirs, {**others, "other_programs": True}),

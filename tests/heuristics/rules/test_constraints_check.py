@@ -197,13 +197,10 @@ def test_a_group_wider_than_a_rack_leaves_alltoall_and_says_why() -> None:
     assert any("at most 72 ranks" in one.reason for one in choice.refused)
 
 
-def test_expert_ranks_divide_the_experts_and_fit_the_ranks() -> None:
+def test_expert_ranks_divide_experts_and_fit_the_ranks_and_contexts_divide_query_groups() -> None:
     sizes = {"num_moe_experts": 64, "world_size": 24, "expert_tensor_parallel_size": 1}
     run = run_with({**sizes, "expert_model_parallel_size": 12, "pipeline_model_parallel_size": 1})
     assert rules()["experts-per-rank"].cure_of(run.view(Trust.CHECKED)).endswith("here EP 2, 4 or 8")
-
-
-def test_the_first_level_of_context_parallelism_divides_the_query_groups() -> None:
     sizes = {"num_attention_heads": 32, "num_query_groups": 8, "tensor_model_parallel_size": 2}
     run = run_with({**sizes, "context_parallel_size": 16, "cp_comm_type": "a2a+p2p"})
     assert rules()["context-hierarchy"].cure_of(run.view(Trust.CHECKED)).endswith("here [2, 8] or [4, 4]")
