@@ -19,6 +19,7 @@ from traces.intervals import Spans
 from traces.measure.a2a import measure_a2a
 from traces.measure.bounds import Bounds, measure_bounds
 from traces.measure.budget import WindowBudget, measure_budget, measure_totals
+from traces.measure.cold import measure_cold
 from traces.measure.data_loading import measure_data_loading
 from traces.measure.detected import detect
 from traces.measure.host_copies import offload_places, resident_places
@@ -75,7 +76,8 @@ class RankMeasurements:
     that a run of many ranks needs of it. `moe_passes`: passes through MoE layers of each used step.
     `compute_work_ns`: of compute kernels, where their launches tell how they use the SMs.
     `launched_count` counts the kernels whose launch was recorded, `recorded_host_rows` the calls
-    and ranges of the launching threads in the windows.
+    and ranges of the launching threads in the windows. `cold_ns`: of a window in which hardly any
+    kernel comes again, what first runs take.
     """
 
     trace: str
@@ -119,6 +121,7 @@ class RankMeasurements:
     replay_count: int
     launched_count: int
     recorded_host_rows: int
+    cold_ns: int
     outside_activity_ns: int
     """How much of a window the user gave lies before the first or after the last GPU activity."""
 
@@ -191,6 +194,7 @@ def measure_rank(
         replay_count=summed(rows.is_replay),
         launched_count=summed(rows.is_kernel & rows.is_launched),
         recorded_host_rows=_host_rows(rank, steps),
+        cold_ns=measure_cold(rank, steps),
         outside_activity_ns=_outside_ns(rows, windows),
     )
 

@@ -88,6 +88,8 @@ def observe(measurements: Sequence[RankMeasurements], together: Run | None = Non
     show.
     """
     ranks, costs, few = figures_of(measurements), costs_of(measurements), too_few(measurements)
+    if few is None and costs.startup is None:
+        few = is_cold(measurements)
     prices = {
         wall: Unpriced(few) if few is not None else replayed_price(costs, wall) for wall in WALL_IDS
     }
@@ -154,6 +156,21 @@ def too_few(measurements: Sequence[RankMeasurements]) -> Missing | None:
     named = ", ".join(counted(count, what) for count, what in held if count)
     return Missing(
         "walls", say("evidence.too-few", work=named), cure("whole_steps", measurements[0].kind)
+    )
+
+
+def is_cold(measurements: Sequence[RankMeasurements]) -> Missing | None:
+    """Why no wall is judged where most of the windows are first runs of what hardly comes again."""
+    cold_ns = window_ns = 0
+    for rank in measurements:
+        cold_ns += rank.cold_ns
+        window_ns += rank.budget.window_ns
+    if cold_ns <= MOST.value * window_ns:
+        return None
+    return Missing(
+        "walls",
+        say("evidence.cold", part_frac=cold_ns / window_ns),
+        cure("startup", measurements[0].kind),
     )
 
 

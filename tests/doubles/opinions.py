@@ -165,6 +165,7 @@ def rank(priced: Costs | Missing | None = None, bytes_known: bool = True, **what
         memory=memory,
         detected=structs.replace(plain.detected, framework="megatron"),
         recorded_host_rows=0,
+        cold_ns=0,
     )
     return replace(plain, **what)  # type: ignore[arg-type]
 

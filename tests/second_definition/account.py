@@ -252,7 +252,12 @@ def _first_pauses(rank: Rank) -> list[tuple[int, int, int]]:
     half = launched[len(launched) // 2].start if launched else EARLIEST
     later = max((end - begin for begin, end, _ in pauses if end > half), default=0)
     single = [one for one in pauses if one[1] - one[0] >= 2_000_000 and one[1] - one[0] > 10 * later]
-    return [*single, *_before_first(rank)]
+    first = [*_before_first(rank)]
+    loads = [call.start for call in calls if INITIALISES.match(call.name)]
+    shown = [one for one in first if any(one[0] <= load < one[1] for load in loads)]
+    open_ = [one for one in first if one not in shown]
+    later = max((end - begin for begin, end, _ in open_ if end > half), default=0)
+    return [*single, *shown, *(one for one in open_ if one[1] - one[0] > 10 * later)]
 
 
 def _before_first(rank: Rank) -> Iterator[tuple[int, int, int]]:

@@ -140,15 +140,18 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
 
 
-def single_pauses(rank: RankTimeline) -> HostSpans:
+def single_pauses(rank: RankTimeline, kind: IntArray) -> HostSpans:
     """Pauses outside CUDA calls of first calls: what these compile or load does not recur.
 
+    `kind`: of every call.
     Before half of the launches those of which none comes later a tenth as long; and what lies
-    before the first launch of a kernel that recurs, over ten times as long as before any later one.
-    Each is of the thread that calls next.
+    before the first launch of a kernel that recurs, over ten times as long as before any later one,
+    if a call that loads shows why, or none such comes in the second half: a host that works between
+    the phases of its program pauses too. Each is of the thread that calls next.
     """
     calls, rows = rank.columns.calls, rank.activities
     mine = np.flatnonzero(np.isin(calls.thread_gid, rows.launching_threads))
+    loads_ns = np.sort(calls.start_ns[mine][kind[mine] == CallKind.INIT])
     mine = mine[order_of(calls.start_ns[mine])]
     since_ns = np.maximum.accumulate(calls.end_ns[mine])[:-1]
     until_ns, thread = calls.start_ns[mine[1:]], calls.thread_gid[mine[1:]]
@@ -156,14 +159,16 @@ def single_pauses(rank: RankTimeline) -> HostSpans:
     later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
     columns = np.stack((since_ns, until_ns, thread))[:, single]
-    start_ns, end_ns, thread_gid = np.concatenate((columns, _before_first(rows)), axis=1)
+    start_ns, end_ns, thread_gid = np.concatenate((columns, _before_first(rows, loads_ns)), axis=1)
     return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
 
 
-def _before_first(rows: Activities) -> IntArray:
+def _before_first(rows: Activities, loads_ns: IntArray) -> IntArray:
     """Starts, ends and threads, shape (3, k), of times before first launches of kernels.
 
-    Each is over ten times as long as those before later launches of the same kernel.
+    Each is over ten times as long as those before later launches of the same kernel. In it a call
+    that loads began, at one of `loads_ns`, in order; or it comes before half of the launches, and
+    no such time without one later a tenth as long.
     """
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
     named = named[order_of(rows.launch_ns[named])]
@@ -177,6 +182,10 @@ def _before_first(rows: Activities) -> IntArray:
     several = np.diff(place, append=len(by_name)) > 1
     single = length_ns[place] > np.maximum(PAUSE.value, AGAIN.value * longest_ns)
     chosen = by_name[place[several & single]]
+    length_ns, until = (until_ns - since_ns)[chosen], until_ns[chosen]
+    loads = np.searchsorted(loads_ns, until, "right") > np.searchsorted(loads_ns, since_ns[chosen])
+    later_ns = length_ns[~loads & (until > settled_ns(rows))].max(initial=0)
+    chosen = chosen[loads | (length_ns > AGAIN.value * later_ns)]
     return np.stack((since_ns[chosen], until_ns[chosen], rows.launch_thread[named[chosen]]))
 
 
@@ -308,7 +317,7 @@ class Host:
         self._cold = cold_starts(rank, self.kind)
         self._named = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
-        self._single, self._captures = single_pauses(rank), captures(rank.columns)
+        self._single, self._captures = single_pauses(rank, self.kind), captures(rank.columns)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def judge(self, pieces: Pieces) -> HostPieces:

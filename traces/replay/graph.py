@@ -73,8 +73,9 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         layers[cause] = spans_of_cause(columns, cause)
         if cause == "data":
             layers[_BATCH] = data_pauses(rank)
-    layers[_COLD] = cold_starts(rank, kinds_of_calls(rank))[0]
-    layers |= {"cpu_optimizer": cpu_optimizer(rank), _SINGLE: single_pauses(rank)}
+    kind = kinds_of_calls(rank)
+    layers[_COLD] = cold_starts(rank, kind)[0]
+    layers |= {"cpu_optimizer": cpu_optimizer(rank), _SINGLE: single_pauses(rank, kind)}
     layers["os_wait"] = columns.os_calls
     recorded = {name: layer for name, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory

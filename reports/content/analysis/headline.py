@@ -22,6 +22,7 @@ from reports.content.analysis.unproven import (
     at_most,
     before_work,
     bucket_name,
+    is_cold,
     likely_communication,
     nothing_judged,
     open_walls,
@@ -128,7 +129,8 @@ def headline(result: Result) -> Headline:
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result):
-        label, said = "NOT JUDGED", _unjudged(result)
+        label = "NOT A STEADY-STATE RECORDING" if is_cold(result) else "NOT JUDGED"
+        said = _unjudged(result)
     elif likely and open_comm and (part is None or likely[1] > part.frac):
         (wall,) = open_comm
         label, cost = "MAY BE SLOWED BY", f" The cost is not proven{at_most(wall)}."

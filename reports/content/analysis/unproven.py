@@ -170,6 +170,11 @@ def nothing_judged(result: Result) -> bool:
     return len(unjudged(result)) == len(result.walls)
 
 
+def is_cold(result: Result) -> bool:
+    """Whether no wall is judged because the recording holds a start alone."""
+    return cure("startup", _kind(result)) in each(result.walls, "cure")
+
+
 def open_walls(result: Result) -> list[Wall]:
     """Walls that could cost a tenth for all that this recording tells, the most they can cost
     first.
@@ -278,7 +283,7 @@ def find_out(result: Result) -> Iterator[Step]:
     elif wall == "communication" and (late := late_rank(result)):
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
-    elif judged or not result.verdict.startup_ns:
+    elif judged or not (result.verdict.startup_ns or is_cold(result)):
         if own := own_compute(result):
             yield _look_inside(result, own)
         if judged and part is not None and (how := _look_of(result, part)):

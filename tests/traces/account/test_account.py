@@ -403,6 +403,23 @@ def test_what_lies_before_the_first_launch_of_a_kernel_and_before_no_later_one_i
     assert starved(run).get("lazy_init", 0) == max(0, single - 19)  # the GEMM before runs 19 longer
 
 
+@pytest.mark.parametrize(("count", "loading", "single"), [
+    (3, False, 0), (3, True, 5_000), (2, False, 5_000),
+])  # fmt: skip
+def test_a_host_that_pauses_between_all_phases_of_a_program_loads_nothing_unless_a_call_does(
+    count: int, loading: bool, single: int
+) -> None:
+    """Up to three kernels, three times each, 5 ms apart; a call within the first pause loads."""
+    run, at = Run(), 0
+    for name in ("gemm", "norm", "attention")[:count]:
+        for launch in (at, at + 2, at + 4):
+            run.work(name, launch + 1, launch + 2, launch=(launch, launch + 1))
+        at += 5_006
+    if loading:
+        run.call("cuModuleLoadData", 1_000, 1_000)
+    assert starved(run).get("lazy_init", 0) == single
+
+
 def test_a_range_of_a_first_call_says_what_its_pause_was() -> None:
     run = Run()
     for at in (0, 9_000, 9_020, 9_040, 9_060):
