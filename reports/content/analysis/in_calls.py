@@ -16,9 +16,10 @@ from traces.sections.addresses import Address, HostCall
 from traces.spelling import percent
 
 
-def called_step(result: Result, acts: str) -> Step | None:
+def called_step(result: Result, acts: str, wall: str) -> Step | None:
     """For the kind of call under which the GPU waits for the host for longest, then for others;
-    None where none takes a tenth of the windows.
+    None where none takes a tenth of the windows, or it waits mostly outside of such calls. Of the
+    wall of memory for those that take memory or give it back.
     """
     if not result.ranks:
         return None
@@ -33,6 +34,11 @@ def called_step(result: Result, acts: str) -> Step | None:
             times_ns[kind] += caller.starved_ns
             longest[kind] = max(longest.get(kind, (0, "")), (caller.starved_ns, caller.name))
     kinds = [kind for kind, ns in times_ns.most_common() if ns >= WALL.value * window_ns]
+    late_ns = sum(rank.absent_ns.launch_starved.values()) if rank.absent_ns else 0
+    if wall == "memory":
+        kinds = [kind for kind in kinds if kind == "allocate"]
+    elif sum(times_ns[kind] for kind in kinds) < MOST.value * late_ns:
+        return None
     notes = list[Words]()
     for kind in kinds:
         most_ns, name = longest[kind]

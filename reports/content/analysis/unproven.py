@@ -336,7 +336,7 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
     if own := own_compute(result):
         steps = [_look_inside(result, own), *steps]
     planned = {*each(result.fixes, "wall")}
-    for wall in result.walls:
+    for wall in sorted(result.walls, key=lambda wall: known(wall.cost_frac) or 0.0):
         cost = known(wall.cost_frac)
         if wall.outcome != "finding" or cost is None or not planned:
             continue
@@ -403,9 +403,12 @@ def _look(how: str, result: Result, acts: str = "") -> Step:
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:
         missing = "two_steps"  # the ranks are here, and one step does not show who is always late
-    step = copied_step if how == "exposed_copy" else called_step
-    named = missing == "stacks" and how != "before_work"
-    if named and (called := step(result, acts)):
+    called = None
+    if how == "exposed_copy":
+        called = copied_step(result, acts)
+    elif missing == "stacks" and how != "before_work":
+        called = called_step(result, acts, how)
+    if called:
         return called
     if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
         missing = "recorded_stacks"
