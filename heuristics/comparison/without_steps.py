@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import sqrt
 from operator import attrgetter
 from statistics import NormalDist
+from typing import Final
 
 from heuristics.comparison.difference.kernels import pair_kernels
 from heuristics.comparison.difference.matched import mean_step_ns
@@ -19,11 +20,17 @@ from heuristics.result.compared import ComparedSize, ComparisonVerdict
 from heuristics.words import say
 from traces.account.calls import LONG
 from traces.frozen import frozen
-from traces.limits import LITTLE, MOST, NEARLY_ALL
+from traces.limits import LITTLE, MOST, NEARLY_ALL, Limit
 from traces.missing import known
 from traces.sections.rank import Rank
 from traces.statistics.interval import LEVEL, MANY
 
+RERUN: Final = Limit(
+    0.15,
+    "of a window",
+    "measured on public pairs: recordings of one thing that waits for its host differ by up to 12 "
+    "% (measurement.md, section 8)",
+)
 Decided = tuple[ComparisonVerdict, str]
 """A verdict and why."""
 
@@ -43,20 +50,25 @@ def judge_windows(size: ComparedSize, base: Subject, new: Subject) -> Decided | 
     """None where a side has steps, or a log decides, or where neither tells."""
     if size.base_count or size.new_count or size.source == "log":
         return None
-    if verdict := _by_half(size, base, new):
+    if verdict := _by_rerun(size, base, new):
         return verdict, say("comparison.same-work")
     if verdict := _by_launches(size, base.rank, new.rank):
         return verdict, say("comparison.same-kernels")
     return None
 
 
-def _by_half(size: ComparedSize, base: Subject, new: Subject) -> ComparisonVerdict | None:
-    """Where the same work takes by half longer, and more than one interrupt: runs of one thing
-    differ by what the host, batches and clocks do, by an eighth at most (measurement.md).
+def _by_rerun(size: ComparedSize, base: Subject, new: Subject) -> ComparisonVerdict | None:
+    """Where the same work takes so much longer that it is no other run of one thing, and more than
+    one interrupt; of what is longer most. Windows of which most is start-up, or communication, tell
+    nothing.
     """
     before_ns, after_ns = _steady_ns(base.rank), _steady_ns(new.rank)
-    half_ns = MOST.value * max(float(min(before_ns, after_ns)), abs(size.delta_ns))
-    least_ns = max(half_ns, LONG.value)
+    own_fracs = before_ns / mean_step_ns(base.rank), after_ns / mean_step_ns(new.rank)
+    if min(own_fracs) < MOST.value:
+        return None
+    least_ns = max(
+        RERUN.value * float(min(before_ns, after_ns)), MOST.value * abs(size.delta_ns), LONG.value
+    )
     longer_ns = after_ns - before_ns
     if abs(longer_ns) < least_ns or longer_ns * size.delta_ns <= 0 or not weigh(base, new).same:
         return None

@@ -111,11 +111,11 @@ def test_copies_that_take_more_than_the_wall_that_is_proven_stand_beside_it() ->
         run.work("h2d", 150 + 100 * place, 180 + 100 * place, pageable=True)
     text = screen(run)
     assert "Exposed copies take 30 % of the time" in text
-    assert text.index("Copy from pinned memory") < text.index("Find what the host does")
+    assert text.index("Copy less, from pinned memory") < text.index("Find what the host does")
 
 
 @pytest.mark.parametrize(
-    ("pageable", "step"), [(True, "Copy from pinned memory"), (False, "Find what is copied")]
+    ("pageable", "step"), [(True, "Copy less, from pinned memory"), (False, "Find what is copied")]
 )
 def test_a_call_that_waits_for_copies_is_no_cause_of_them(pageable: bool, step: str) -> None:
     run = program(kernels=20, every=100, busy=10)

@@ -21,6 +21,7 @@ from traces.launches import grid_numbers
 from traces.limits import MOST, NEARLY_ALL
 from traces.measure.kernel_table import NO_NAME, no_grid
 from traces.patterns import compiled
+from traces.recording.recorder import recorded_by
 from traces.sections.tables import UnknownKernel
 from traces.steps.found import Steps, no_steps
 from traces.timeline import Activities, RankTimeline
@@ -70,11 +71,12 @@ def _may_communicate(rank: RankTimeline, steps: Steps) -> BoolArray:
     opens the memory of no other. In a world of one rank, and on a machine of one GPU, what says by
     its name that it exchanges may.
     """
-    rows, world_size = rank.activities, rank.columns.world_size
+    rows, world_size, info = rank.activities, rank.columns.world_size, rank.columns.info
     is_seen = world_size is None and not rows.is_comm.any()
     if is_seen and _is_by_itself(rank, steps):
         return none_of(len(rows))
-    if world_size == 1 or (is_seen and len(rank.columns.info.gpus) == 1):
+    of_one = len(info.gpus) == 1 or recorded_by(info.kind).tells_world
+    if world_size == 1 or (is_seen and of_one):
         return rank.named(lambda name, _: _EXCHANGES.search(name) is not None)
     return ~none_of(len(rows))
 

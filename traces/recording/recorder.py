@@ -10,16 +10,19 @@ from traces.frozen import frozen
 @frozen
 class Recorder:
     """A program that records; `never`: rows of `Capture`, and "version", that its traces do not
-    have.
+    have. `tells_world`: a trace of one of several ranks says of how many.
     """
 
     name: str
     never: frozenset[str] = frozenset()
+    tells_world: bool = False
 
 
 NSYS: Final = Recorder("nsys")
 TORCH: Final = Recorder(
-    "PyTorch profiler", frozenset({"OS calls", "GPU counter samples", "graph replays", "version"})
+    "PyTorch profiler",
+    frozenset({"OS calls", "GPU counter samples", "graph replays", "version"}),
+    tells_world=True,
 )
 _OF_KIND: Final = {"nsys-sqlite": NSYS, "nsys-report": NSYS, "kineto": TORCH}
 

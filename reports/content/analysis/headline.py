@@ -22,6 +22,7 @@ from reports.content.analysis.unproven import (
     at_most,
     before_work,
     bucket_name,
+    held_by,
     is_cold,
     likely_communication,
     nothing_judged,
@@ -30,6 +31,7 @@ from reports.content.analysis.unproven import (
     part_of_time,
     unjudged,
     unused,
+    vector_products_frac,
 )
 from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
@@ -96,6 +98,7 @@ HALF: Final = 0.5
 """Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside
 it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
+_UNSTEADY: Final = "NOT A STEADY-STATE RECORDING"
 _NAMED: Final = 2
 _OPAQUE: Final = 3
 """Walls that a window of graphs recorded whole leaves unjudged: all but the host's."""
@@ -115,21 +118,25 @@ def headline(result: Result) -> Headline:
     elif differ := those(result.config_findings, state="counted_otherwise"):
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
         first = when(slowing, f"The recording itself is slowed by {_named(slowing)}.")
-    elif result.verdict.startup_ns:
-        label, said = "NOT A STEADY-STATE RECORDING", _startup(result)
+    elif result.verdict.startup_ns and not _costs_more(slowing, result):
+        label, said = _UNSTEADY, _startup(result)
         first = when(slowing, f"The rest is slowed by {_named(slowing)}.")
     elif (late := leading(result)) and (run := result.run):
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
         first = when(slowing, f"Beside it: {_named(slowing)}.")
+    elif (vector_frac := vector_products_frac(result)) and not nothing_judged(result):
+        label = "BOUND BY MEMORY BANDWIDTH"
+        takes = f"Products of a matrix and a vector take {percent(vector_frac)}"
+        said = f"{takes}: each weight is read for one token. {_nearest(result)}"
     elif own and not nothing_judged(result):
         inside = "What holds it back inside, this recording does not show."
         beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
         label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
-    elif nothing_judged(result):
-        label = "NOT A STEADY-STATE RECORDING" if is_cold(result) else "NOT JUDGED"
+    elif nothing_judged(result) and (is_cold(result) or part is None or part.frac < HALF):
+        label = _UNSTEADY if is_cold(result) else "NOT JUDGED"
         said = _unjudged(result)
     elif likely and open_comm and (part is None or likely[1] > part.frac):
         (wall,) = open_comm
@@ -151,6 +158,8 @@ def headline(result: Result) -> Headline:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
     if slowing and part is not None:
         under = [part_of_time(result, part), *under]
+    if result.verdict.startup_ns and label != _UNSTEADY:
+        under.insert(0, _startup(result))
     under += (first, before_work(result), *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
@@ -172,6 +181,8 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
         if part.bucket == "exposed_copy" and part.frac >= HALF:
             return "BOUND BY COPIES", f"{text} {_open(result)}"
         text += f" {_nearest(result)}{_open(result)}"
+        if part.bucket == "idle" and part.frac >= HALF and held_by(result) == "stalled":
+            return "HELD BACK ON THE GPU", text
         return "NO SINGLE CAUSE OF 10 %", text
     what = name_of(wall.id) if part.bucket == "idle" else name_of(part.bucket)
     text = f"{what} ({percent(part.frac)} of the time). Its cost is not proven{at_most(wall)}."
@@ -247,7 +258,13 @@ def _startup(result: Result) -> str:
     if not nothing_judged(result):
         judged_rest = "walls are judged on the rest"
     of = f"{in_ms(lost_ns)} ({percent(lost_ns / whole_ns)}) of {in_ms(whole_ns)}"
-    return f"Profiler and start-up take {of}; {judged_rest}."
+    return f"The profiler, start-up and single pauses take {of}; {judged_rest}."
+
+
+def _costs_more(slowing: list[Wall], result: Result) -> bool:
+    """Whether the first wall costs more than start-up does."""
+    costs = sum(known(wall.cost_ns) or 0 for wall in slowing[:1])
+    return costs > result.verdict.startup_ns
 
 
 def _closest(result: Result) -> str:
@@ -343,7 +360,7 @@ def facts(result: Result) -> Words:
         low, high = milliseconds(low_ns), milliseconds(high_ns)
         apart = f"equal within {percent((high_ns - low_ns) / low_ns)}"
         range_ = f"{low} to {high}" if low != high else apart
-        steps_words += f" ({range_}{when(steps.alternating, ', alternating')})"
+        steps_words += f" ({range_}{when(steps.alternating, ', uneven')})"
     return words(steps_words, when(steps.dropped, f", {len(steps.dropped)} left out"))
 
 

@@ -30,6 +30,7 @@ from traces.cures import cure
 from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.missing import Missing, known
+from traces.names.kernels import classify_kernel
 from traces.sections.steps import Unit
 from traces.sections.tables import Kernel, WallId
 from traces.spelling import counted, duration, percent
@@ -143,6 +144,19 @@ def own_compute(result: Result) -> Own | None:
     return None
 
 
+def vector_products_frac(result: Result) -> float:
+    """How much of the windows products of a matrix and a vector take, which read each weight for
+    one product; 0 where that is not most of them, in training, and where a wall costs more.
+    """
+    frac = 0.0
+    for rank in result.ranks[:1]:
+        if not known(rank.detected.training_step):
+            rows = [row for row in rank.kernel_table.rows if row.key == "compute.gemm"]
+            vectors = (row for row in rows if classify_kernel(row.name).subclass == "gemv")
+            frac = sum(row.work_ns for row in vectors) / max(1, rank.budget_ns.window)
+    return frac if frac >= max(MOST.value, _dearest_frac(result)) else 0.0
+
+
 def _threads(kernel: Kernel) -> int | None:
     grid, block = known(kernel.grid), known(kernel.block)
     return prod(grid) * prod(block) if grid and block else None
@@ -225,7 +239,7 @@ def part_of_time(result: Result, part: Unused) -> str:
     takes = words_of("takes")[part.bucket]
     if part.bucket == "idle" and bucket_name(result, "idle") != name_of("idle"):
         takes = "Nothing was recorded for"
-    elif part.bucket == "idle" and _held_by(result) == "stalled":
+    elif part.bucket == "idle" and held_by(result) == "stalled":
         takes = "Launched work is held back on the GPU, idle for"
     return f"{takes} {percent(part.frac)} of the time."
 
@@ -235,7 +249,7 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     compute.
     """
     if bucket == "idle" and (
-        _held_by(result) == "unrecorded"
+        held_by(result) == "unrecorded"
         or any(isinstance(rank.absent_ns, Missing) for rank in result.ranks)
     ):
         return "nothing recorded"
@@ -244,7 +258,7 @@ def bucket_name(result: Result, bucket: Bucket) -> str:
     return name_of(bucket)
 
 
-def _held_by(result: Result) -> str:
+def held_by(result: Result) -> str:
     """What most of the idle time is where the host has launched: `unrecorded`, it waits for work
     from before the recording; `stalled`, the work does not begin; else nothing.
     """
@@ -260,7 +274,7 @@ def _held_by(result: Result) -> str:
 
 
 def _look_of(result: Result, part: Unused) -> str | None:
-    held = _held_by(result) if part.bucket == "idle" else ""
+    held = held_by(result) if part.bucket == "idle" else ""
     return held or words_of("look_of_part").get(part.bucket)
 
 
@@ -284,9 +298,15 @@ def find_out(result: Result) -> Iterator[Step]:
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif judged or not (result.verdict.startup_ns or is_cold(result)):
+        if frac := vector_products_frac(result):
+            yield _look("vector_products", result, f"targets {percent(frac)}")
         if own := own_compute(result):
             yield _look_inside(result, own)
-        if judged and part is not None and (how := _look_of(result, part)):
+        if (
+            (judged or (part and part.frac >= MOST.value))
+            and part is not None
+            and (how := _look_of(result, part))
+        ):
             yield _look(how, result, f"targets {percent(part.frac)}")
         if wall:
             yield _look(wall, result)
@@ -333,6 +353,8 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
         steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
     if (part := unused(result)) is not None and (how := _look_of(result, part)):
         steps = _placed(result, steps, how, part.frac)
+    if frac := vector_products_frac(result):
+        steps = [_look("vector_products", result, f"targets {percent(frac)}"), *steps]
     if own := own_compute(result):
         steps = [_look_inside(result, own), *steps]
     planned = {*each(result.fixes, "wall")}

@@ -26,7 +26,7 @@ from reports.content.analysis.times import (
     scale_of,
     written,
 )
-from reports.content.analysis.unproven import most_frac, open_walls, own_compute, unused
+from reports.content.analysis.unproven import most_frac, open_walls, own_compute
 from reports.content.blocks import (
     Bar,
     Block,
@@ -218,8 +218,9 @@ def _apart_from(result: Result, wall: Wall) -> Words:
     """Most of the time that a price leaves out: what no known change acts on."""
     if wall.id == "compute" and (own := own_compute(result)):
         return words("apart from the inside of ", own.kernel)
-    if wall.id == "memory" and (part := unused(result)) and part.bucket == "exposed_copy":
-        return words(f"apart from copies ({percent(part.frac)})")
+    copied = sum(each(result.ranks, "budget_ns.exposed_copy")) / max(1, all_windows_ns(result))
+    if wall.id == "memory" and copied >= WALL.value:
+        return words(f"apart from copies ({percent(copied)})")
     return words()
 
 
