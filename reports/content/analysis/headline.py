@@ -29,6 +29,7 @@ from reports.content.analysis.unproven import (
     open_walls,
     own_compute,
     part_of_time,
+    shows_part,
     unjudged,
     unused,
     vector_products_frac,
@@ -135,7 +136,7 @@ def headline(result: Result) -> Headline:
         label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
-    elif nothing_judged(result) and (is_cold(result) or part is None or part.frac < HALF):
+    elif nothing_judged(result) and not shows_part(result, part):
         label = _UNSTEADY if is_cold(result) else "NOT JUDGED"
         said = _unjudged(result)
     elif likely and open_comm and (part is None or likely[1] > part.frac):

@@ -189,6 +189,16 @@ def is_cold(result: Result) -> bool:
     return cure("startup", _kind(result)) in each(result.walls, "cure")
 
 
+def shows_part(result: Result, part: Unused | None) -> bool:
+    """Whether the largest part that is not compute is said: where a wall is judged, or it is most
+    of whole programs.
+    """
+    if not nothing_judged(result):
+        return True
+    is_whole = {*each(result.ranks, "steps.whole")} == {True}
+    return is_whole and part is not None and part.frac >= MOST.value and not is_cold(result)
+
+
 def open_walls(result: Result) -> list[Wall]:
     """Walls that could cost a tenth for all that this recording tells, the most they can cost
     first.
@@ -302,11 +312,7 @@ def find_out(result: Result) -> Iterator[Step]:
             yield _look("vector_products", result, f"targets {percent(frac)}")
         if own := own_compute(result):
             yield _look_inside(result, own)
-        if (
-            (judged or (part and part.frac >= MOST.value))
-            and part is not None
-            and (how := _look_of(result, part))
-        ):
+        if shows_part(result, part) and part and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
         if wall:
             yield _look(wall, result)

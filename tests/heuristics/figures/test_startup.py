@@ -46,7 +46,7 @@ def test_loading_is_said_first_and_left_out(export: Export) -> None:
     assert document["warnings"][0].startswith("not a steady-state recording: the profiler and start-up")
     assert "--delay 60 --duration 10" in document["warnings"][0]
     screen = flat(first_screen(document))
-    assert "STEADY-STATE RECORDING Profiler and start-up take 40.0 ms (53 %)" in screen
+    assert "STEADY-STATE RECORDING The profiler, start-up and single pauses take 40.0 ms (53 %)" in screen
     assert "DO THIS 1 Record the steps after start-up" in screen
     (host,) = (wall for wall in document["walls"] if wall["id"] == "host_overhead")
     assert host["cost_frac"] == pytest.approx(24 / 36, rel=0.02)  # of 36 ms the kernels take 12
