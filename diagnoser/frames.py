@@ -128,8 +128,9 @@ def _spans(shown: Timeline) -> Rows:
 
     for lane in shown.lanes:
         launches = lane.launch_ns or (None,) * len(lane.at_ns)
-        columns = zip(lane.at_ns, lane.length_ns, lane.key, lane.name, launches, strict=True)
-        for at_ns, length_ns, key, name, launch_ns in columns:
+        for at_ns, length_ns, key, name, launch_ns in zip(
+            lane.at_ns, lane.length_ns, lane.key, lane.name, launches, strict=True
+        ):
             launched = known(launch_ns)
             yield {
                 "lane": "gpu", "stream": lane.stream, "key": shown.keys[key], "name": named(name),

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 _UNITS: Final = ("_ns", "_frac", "_bytes", "_count")
 
 
-class Measure(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Measure(TableRow, array_like=True):
     """One measure. `title`: its name where people read; `unit` is empty for words and tables.
 
     `limits` are `module:NAME` of a `Limit`. A row is an array of all but its name and group.

@@ -115,8 +115,7 @@ def _base(path: str) -> str:
     """The name of a file; a folder, which may be named after its owner, has none."""
     bare = path.rstrip(".:,;)")
     name = (PureWindowsPath if "\\" in bare else PurePosixPath)(bare).name
-    is_file = PurePosixPath(name).suffix and not path.endswith("/")
-    if is_file:
+    if PurePosixPath(name).suffix and not path.endswith("/"):
         return f"{name}{path[len(bare) :]}"
     return "[folder]"
 
@@ -165,8 +164,7 @@ def _between(match: Match) -> str:
 
 def _of_recorded(match: Match) -> str:
     """`token::kind` is no secret."""
-    is_cpp = match[2].startswith(":")
-    if is_cpp:
+    if match[2].startswith(":"):
         return match[0]
     return _of_name(match) or match[0]
 

@@ -104,13 +104,18 @@ class Lasting:
         return self.end_ns - self.start_ns
 
 
+def reach(values: IntArray) -> tuple[int, int]:
+    """The least and the most of the values and 0."""
+    return int(values.min(initial=0)), int(values.max(initial=0))
+
+
 def distinct(values: IntArray) -> IntArray:
     """The distinct values of an array, sorted.
 
     Not np.unique: numpy 2.4 hashes, and on packed ids, all multiples of 2**24, that took 27 of the
     40 s of a recording with a million kernels (measured 2026-11-21).
     """
-    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    least, most = reach(values)
     if most - least <= 4 * len(values):  # several times as fast as sorting
         seen = np.zeros(most - least + 1, dtype=np.bool_)
         seen[values - least] = True

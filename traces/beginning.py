@@ -23,8 +23,7 @@ def starting_ns(rank: RankTimeline) -> int | None:
     mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.start_ns < first_ns)
     if not (_of_memory(rank, _TAKES) & mine).any():
         return None
-    until_ns = np.minimum(calls.end_ns[mine], first_ns)
-    return union(calls.start_ns[mine], until_ns).total_ns
+    return union(calls.start_ns[mine], np.minimum(calls.end_ns[mine], first_ns)).total_ns
 
 
 def is_whole(rank: RankTimeline) -> bool:
@@ -34,8 +33,7 @@ def is_whole(rank: RankTimeline) -> bool:
     calls, rows = rank.columns.calls, rank.activities
     last_ns = rows.end_ns[rows.is_kernel].max(initial=0)
     mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.end_ns > last_ns)
-    gives = (_of_memory(rank, _GIVES) & mine).any()
-    return starting_ns(rank) is not None and bool(gives)
+    return starting_ns(rank) is not None and bool((_of_memory(rank, _GIVES) & mine).any())
 
 
 def _of_memory(rank: RankTimeline, names: tuple[str, ...]) -> BoolArray:

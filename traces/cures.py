@@ -17,7 +17,7 @@ _FILLED: Final[Mapping[str, Callable[[], str]]] = {
 }
 
 
-class _Cure(TableRow, frozen=True):
+class _Cure(TableRow):
     """A row of the table; `all`: whoever recorded the trace."""
 
     nsys: str = ""

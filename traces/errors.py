@@ -4,6 +4,7 @@ Those of configurations and training logs stand beside their readers. Only the d
 (`diagnoser.cli`) turns errors into exit codes.
 """
 
+import os
 import resource
 
 from traces.spelling import one_line
@@ -96,6 +97,13 @@ class OutputNotWritable(InputError):
 
 class NothingToDiagnose(MoeDiagError):
     """The trace was read and holds neither kernels nor graph rows."""
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """What went wrong, without the file: in the system's words where it has any."""
+    if errno := getattr(error, "errno", None):
+        return os.strerror(errno)
+    return str(error)
 
 
 def out_of_memory(what: str) -> OutOfMemory:

@@ -59,8 +59,7 @@ def build(columns: Columns) -> Timeline:
         hidden_frac = opaque / launched if launched else 0.0
         clock, beside = fixes.get(int(gid)), len(by_rank) - 1
         rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, clock, beside)
-        busy = mine.end_ns > mine.start_ns
-        if not (busy & (mine.source != Source.COPY)).any():
+        if not ((mine.end_ns > mine.start_ns) & (mine.source != Source.COPY)).any():
             warnings.append(
                 f"process {rank.process}, GPU {device}: no kernels that take time; left out"
             )
@@ -92,8 +91,7 @@ def _graph_launches(columns: Columns, work: _Work) -> dict[int, tuple[int, int]]
         if len(worked) and len(within_ns):
             launched_ns = calls.start_ns[mine]
             seen = mine[(launched_ns >= within_ns.min()) & (launched_ns <= within_ns.max())]
-        opaque = np.setdiff1d(ids[seen], worked)
-        by_process[gid] = len(distinct(ids[mine])), len(opaque)
+        by_process[gid] = len(distinct(ids[mine])), len(np.setdiff1d(ids[seen], worked))
     return by_process
 
 
@@ -180,8 +178,7 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
     copy_bucket = np.where(between_gpus, CODE(Bucket.COMM), CODE(Bucket.COPY))
     other_comm = COMM_KINDS.index("other_comm")
     copy_key = np.where(between_gpus, other_comm, columns.copies.kind).astype(CODE)
-    is_replay = KEYS[Bucket.COMPUTE].index(GRAPH_REPLAY)
-    replay = np.full(len(columns.replays), is_replay, dtype=CODE)
+    replay = np.full(len(columns.replays), KEYS[Bucket.COMPUTE].index(GRAPH_REPLAY), dtype=CODE)
     bucket = np.concatenate(
         (of_kernel[:, 0], copy_bucket, np.full(len(replay), Bucket.COMPUTE, dtype=CODE))
     )

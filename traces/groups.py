@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray, bools, none_of, order_of, zeros
+from traces.arrays import PLACE, BoolArray, IntArray, bools, none_of, order_of, reach, zeros
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ _PACKED: Final = (1 << 31) - 1  # fits into 32 bits, and two numbers below it in
 
 def _numbered(column: IntArray) -> tuple[IntArray, int]:
     """The values from 0 in the same order, and how many numbers that takes, at most `_PACKED`."""
-    least, most = int(column.min(initial=0)), int(column.max(initial=0))
+    least, most = reach(column)
     if most - least >= _PACKED:
         return _dense(column)
     wide = column if column.dtype.itemsize > PLACE().itemsize else column.astype(PLACE)
@@ -74,7 +74,7 @@ def places_of_each(values: IntArray) -> list[tuple[int, IntArray]]:
 
 def sorted_within(group: IntArray, values: IntArray) -> IntArray:
     """The values by group and then by size, shape (n,); groups are not negative."""
-    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    least, most = reach(values)
     span = most - least + 1
     if (int(group.max(initial=0)) + 1) * span > _PACKED**2:
         return values[np.lexsort((values, group))]

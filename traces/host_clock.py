@@ -139,8 +139,7 @@ def _returns_after(columns: Columns, rows: GpuRows, call: IntArray, mine: IntArr
                 _since_last(calls.end_ns[waited], calls.start_ns[waited], launch_ns[places], last)
             )
     waiting = np.flatnonzero(of_stream[calls.name] & of_process)
-    thread = calls.thread_gid[call[mine]]
-    for thread_gid, places in places_of_each(thread):
+    for thread_gid, places in places_of_each(calls.thread_gid[call[mine]]):
         waited = waiting[calls.thread_gid[waiting] == thread_gid]
         last = np.searchsorted(launch_ns[places], calls.start_ns[waited]) - 1
         copied = (last >= 0) & is_copy[places[last]]

@@ -201,8 +201,7 @@ class RankTimeline:
         """The number of its GPU on the machine: by the export's own map, or because there is only
         one.
         """
-        listed, known = self.columns.info.gpus, self.columns.gpu_of
-        gpu = self.gpu if known or len(listed) == 1 else None
+        gpu = self.gpu if self.columns.gpu_of or len(self.columns.info.gpus) == 1 else None
         return gpu.gpu_id if gpu else None
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from importlib.resources import files
-from typing import Any, Final, TypeVar, get_origin
+from typing import Any, Final, TypeVar, dataclass_transform, get_origin
 
 import tomli
 from msgspec import Struct, ValidationError, convert
@@ -17,6 +17,7 @@ _PLACE: Final = compiled(r" - at (?:`key` in )?`\$(.*)`$")
 _STEP: Final = compiled(r"\.([\w-]+)|\[(\.{3}|\d{1,9})\]")
 
 
+@dataclass_transform(frozen_default=True)
 class TableRow(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of a table of ours, or a table: what it does not know is an error."""
 

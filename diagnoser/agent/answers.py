@@ -269,8 +269,7 @@ class Tools:
         same.
         """
         text = render_json(encode(shown_result.result)).encode()
-        digest = hashlib.sha256(text).hexdigest()[:16]
-        path = self.kept_in() / f"{kind}-{digest}.json"
+        path = self.kept_in() / f"{kind}-{hashlib.sha256(text).hexdigest()[:16]}.json"
         try:
             write_whole(path, text, mode=0o600)
         except OSError as error:

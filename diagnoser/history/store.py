@@ -34,7 +34,7 @@ from reports.content.history import Line
 from reports.result.codec import Document
 from reports.result.read import kept_as_ours, of_one_run
 from reports.rows import known_of, those
-from traces.errors import InputError, NothingToDiagnose, OutputNotWritable
+from traces.errors import InputError, NothingToDiagnose, OutputNotWritable, reason_of
 from traces.files.own_folder import make_own
 from traces.files.plain_file import no_file
 from traces.frozen import frozen
@@ -96,7 +96,7 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _unusable(path, os.strerror(error.errno or 0)) from None
+        raise _unusable(path, reason_of(error)) from None
     if header and not ours:
         raise NotAHistory(
             f"{path} is no history of moe-diag. It is left as it is; give another --store FILE."
@@ -197,7 +197,7 @@ class Store:
                 raise _unusable(self.path, why)
             make_private(self.path)
         except OSError as error:
-            raise _unusable(self.path, os.strerror(error.errno or 0)) from None
+            raise _unusable(self.path, reason_of(error)) from None
         with self._open("rw") as database:
             database.execute("PRAGMA cache_spill = OFF")  # nothing is written before all of it is
             database.execute("BEGIN IMMEDIATE")
@@ -244,7 +244,7 @@ class Store:
             locked = f"another program has kept it locked for {_WAIT_S} s"
             raise _unusable(self.path, locked if code in _BUSY else str(error)) from None
         except OSError as error:
-            raise _unusable(self.path, os.strerror(error.errno or 0)) from None
+            raise _unusable(self.path, reason_of(error)) from None
 
     def _layout(self, database: "Database") -> int:
         """The number of its layout, 0 where it is empty yet. Nothing but its schema is read

@@ -12,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
@@ -20,7 +19,7 @@ from reports.formats import FRAMEWORKS, ResultKind, named
 from traces.formats.readers import Reader
 from traces.patterns import compiled
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Place = str | PathLike[str]
 
@@ -37,7 +36,7 @@ _WALLS: Final = ("memory", "communication", "host_overhead", "compute")
 """As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 
 
-class OptionRow(Struct, frozen=True, forbid_unknown_fields=True):
+class OptionRow(TableRow):
     """An option or an argument."""
 
     help: str

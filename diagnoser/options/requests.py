@@ -7,7 +7,7 @@ And the line that makes a result again, as its document tells it.
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, fields
 from errno import ENAMETOOLONG
 from functools import wraps
 from inspect import Signature, signature
@@ -92,10 +92,11 @@ class Check:
     progress: Progress = silent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OfTwoRuns:
     """What is asked of two runs, whatever there is of them."""
 
+    _: KW_ONLY
     gate: str | None = None
     undecided: str | None = None
     not_comparable: str | None = None

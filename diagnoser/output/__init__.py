@@ -16,7 +16,7 @@ from typing import Final
 from reports.content.page import SCREEN, Page, View
 from reports.formats import FORMATS, as_bytes
 from reports.rows import each
-from traces.errors import OutputNotWritable, UsageError
+from traces.errors import OutputNotWritable, UsageError, reason_of
 from traces.files.aside import sweep, write_whole
 from traces.frozen import frozen
 from traces.names.file_names import told_path
@@ -172,9 +172,8 @@ def writing(where: Path | str, option: str) -> Iterator[None]:
     except FileExistsError:
         raise _exists(where, option) from None
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputNotWritable(
-            f"{where} cannot be written ({reason}). Give another place with {option}."
+            f"{where} cannot be written ({reason_of(error)}). Give another place with {option}."
         ) from None
 
 

@@ -20,7 +20,7 @@ from reports.formats import FORMATS, as_bytes
 from reports.result.codec import Document
 from reports.result.json_text import render_json
 from reports.rows import each
-from traces.errors import OutputNotWritable, UsageError
+from traces.errors import OutputNotWritable, UsageError, reason_of
 from traces.files.aside import appearing, aside, sweep
 from traces.files.folder import Folder, open_folder
 from traces.files.moved import MADE, NotPutBack, move_together
@@ -100,10 +100,9 @@ def write_ticket(ticket: Ticket, result: Whole, render: Render) -> None:
             f"{error}. Move it back by hand."
         ) from None
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         raise OutputNotWritable(
-            f"{ticket.folder} cannot be written ({reason}). Give another --ticket DIR; nothing was "
-            f"left here."
+            f"{ticket.folder} cannot be written ({reason_of(error)}). Give another --ticket DIR; "
+            f"nothing was left here."
         ) from None
 
 

@@ -158,7 +158,7 @@ def _read(
 ) -> tuple[Path | None, Path | None, FilesRead]:
     """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
     if config is not None and log is None and config.suffix.lower() in (".log", ".out"):
-        return None, config, read_configured(None, config, given, request.progress)
+        config, log = None, config
     try:
         return config, log, read_configured(config, log, given, request.progress)
     except NotAConfiguration:

@@ -98,8 +98,9 @@ def _read(path: Path) -> bytes:
     try:
         return read_bytes(path, int(MOST.value) + 1)
     except OSError as error:
-        reason = error.strerror or "no such file"
-        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
+        raise TraceNotFound(
+            f"{path} cannot be read ({error.strerror or 'no such file'}). Check the path."
+        ) from None
     except ValueError as error:
         raise TraceNotFound(f"{path} is {error}. Name a summary, or a folder of them.") from None
 

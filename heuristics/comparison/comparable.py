@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.comparison.alike import ALIKE, Sides
 from heuristics.comparison.difference.changed import trace_facts
 from heuristics.comparison.difference.subject import Subject, Value, Values, differing
@@ -25,7 +23,7 @@ from traces.limits import HALF_A_WALL
 from traces.missing import known
 from traces.settings.spelling import spelled
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 _ROUTING_MODE: Final = "routing mode"
 _FORCED_WORDS: Final = ("not forced", "forced")
@@ -36,7 +34,7 @@ Words = tuple[str, str]
 """What each side has."""
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+class Rule(TableRow):
     """One thing to be alike; its fields are described in the table."""
 
     what: str
@@ -45,14 +43,14 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     state: State = "with_differences"
 
 
-class RecordedRule(Rule, frozen=True, kw_only=True):
+class RecordedRule(Rule, kw_only=True):
     """What both sides show."""
 
     shows: str
     when: Condition | None = None
 
 
-class ConfiguredRule(Rule, frozen=True, kw_only=True):
+class ConfiguredRule(Rule, kw_only=True):
     """What is configured of both sides."""
 
     fields: Texts = ()
@@ -82,7 +80,7 @@ def _shared(keys: Iterable[str], base: Values, new: Values) -> list[str]:
     return [key for key in keys if key in base and key in new]
 
 
-class Table(Struct, frozen=True, forbid_unknown_fields=True):
+class Table(TableRow):
     """All rules in order; `texts`: what several have for `because`, `settled` or `source`, or in
     it.
     """

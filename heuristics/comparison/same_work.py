@@ -140,8 +140,7 @@ def _backward(kernel: Kernel) -> str | None:
     each run.
     """
     kind = classify_kernel(kernel.name)
-    once = kind.phase == "bwd" and kind.class_ != "convolution" and is_one_of_a_pass(kernel.name)
-    if once:
+    if kind.phase == "bwd" and kind.class_ != "convolution" and is_one_of_a_pass(kernel.name):
         return _compute_class(kernel)
     return None
 

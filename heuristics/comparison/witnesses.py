@@ -35,7 +35,7 @@ from traces.sections.tables import Kernel
 from traces.sections.work import Work
 from traces.statistics.interval import LEVEL
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 LEAST_BYTES: Final = Limit(
     1_000, "bytes a step", "ours: 250 tokens; a learning rate or a seed is copied in any program"
@@ -60,7 +60,7 @@ Heard = bool | None
 """Whether a witness agrees; None where it is silent."""
 
 
-class Witness(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Witness(TableRow, kw_only=True):
     """A row of the table, which says what its fields are."""
 
     figure: str

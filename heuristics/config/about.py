@@ -7,11 +7,9 @@ A setting that is one knob stands here once: options, files and the trace meet u
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from traces.frozen import frozen
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Guidance = Literal["seed", "main-2026-08"]
 NEWEST: Final[Guidance] = "main-2026-08"
@@ -22,7 +20,7 @@ Stage = Literal["bring_up", "tuned"]
 Routing = Literal["dropless", "force_balance", "drop_pad"]
 
 
-class Option(Struct, frozen=True, forbid_unknown_fields=True):
+class Option(TableRow):
     """A row of `about.toml`, which says what its fields are."""
 
     help: str

@@ -95,8 +95,7 @@ class Features(KnobView):
         """Ranks of a parallel dimension; None where the trace refutes a file. An option outweighs
         both.
         """
-        is_given = self.settings.said(knob).startswith("--")
-        if knob in self.refuted and not is_given:
+        if knob in self.refuted and not self.settings.said(knob).startswith("--"):
             return None
         return super().size(knob)
 

@@ -4,18 +4,16 @@ domain.
 
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from traces.frozen import frozen
 from traces.names.gpus import product_named
 from traces.patterns import compiled
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 HardwareClass = Literal["ampere", "hopper", "blackwell_nvl8", "nvl72", "other"]
 """How the guides tell hardware apart; `other` is known, but in no guide."""
 
 
-class GpuFamily(Struct, frozen=True, forbid_unknown_fields=True):
+class GpuFamily(TableRow):
     """One family: a row of `hardware.toml`."""
 
     name: str

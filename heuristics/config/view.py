@@ -178,8 +178,7 @@ class Config(Sizes):
             return self.given.nvlink_domain
         family, node = self.gpu_family, self.gpus_per_node
         if family is not None:
-            is_rack = family.hardware == "nvl72"
-            if is_rack or node is None:
+            if family.hardware == "nvl72" or node is None:
                 return family.nvlink_domain
             return node
         if node is not None and node > RACK_NODE:

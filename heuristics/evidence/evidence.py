@@ -204,8 +204,7 @@ def late_rank(together: Run, ranks: Ranks) -> LateRank | None:
         return None
     exposed_ns = added(map(attrgetter("exposed_by_kind_ns"), ranks))
     # an overlap hides it; all others wait for a rank to arrive
-    moves = late.cause is Cause.SLOW_LINK
-    waits_ns = {} if moves else together.late_exposed_by_kind_ns
+    waits_ns = {} if late.cause is Cause.SLOW_LINK else together.late_exposed_by_kind_ns
     return LateRank(late.cause, without.saved_frac if without else None, waits_ns, exposed_ns)
 
 

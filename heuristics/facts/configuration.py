@@ -5,7 +5,6 @@ from functools import cache, partial
 from operator import attrgetter, contains, methodcaller
 from typing import Final
 
-from msgspec import Struct
 from packaging.version import Version
 
 from heuristics.config.about import GRAPH_KNOBS
@@ -14,7 +13,7 @@ from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, read, told_by
 from traces.missing import of_known
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 ALLOCATOR: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 """Variables that PyTorch reads for its caching allocator: by release and by GPU."""
@@ -31,7 +30,7 @@ _FRACTION: Final = "optimizer.optimizer_offload_fraction"
 _OPTIMIZER: Final = "optimizer.optimizer"
 
 
-class _Read(Struct, frozen=True, forbid_unknown_fields=True):
+class _Read(TableRow):
     """A row of `configuration.toml`, which says what its fields are."""
 
     at: str = ""

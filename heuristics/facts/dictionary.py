@@ -13,11 +13,9 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeVar
 
-from msgspec import Struct
-
 from traces.frozen import frozen
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Asking = TypeVar("Asking", bound=Callable[..., object])
 
@@ -103,7 +101,7 @@ def answer(name: str, view: FactHolder) -> Any:
     return view.told[name]
 
 
-class Says(Struct, frozen=True, forbid_unknown_fields=True, rename={"value": "is"}):
+class Says(TableRow, rename={"value": "is"}):
     """A case of a fact of `facts.toml`, which says what its fields are."""
 
     value: str = ""

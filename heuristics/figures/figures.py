@@ -4,7 +4,7 @@ figures.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import starmap
 from operator import attrgetter
 from typing import Final
@@ -16,6 +16,7 @@ from heuristics.config.observed import Observed
 from heuristics.figures.startup import CAUSES as STARTUP_CAUSES
 from heuristics.figures.startup import start_of
 from traces.account.account import Account
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, MOST, Limit
 from traces.measurements import RankMeasurements
 from traces.missing import known, of_known
@@ -44,7 +45,7 @@ Parts = Mapping[str, int]
 """Lengths in ns by kind, class or cause."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Figures:
     """One rank, in ns of its windows. None is unknown, never zero.
 

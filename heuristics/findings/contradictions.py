@@ -5,8 +5,6 @@ from functools import partial
 from operator import methodcaller
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.config.view import Config
 from heuristics.findings import dispatchers
 from heuristics.findings.case import Case
@@ -18,7 +16,7 @@ from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
 from traces.settings.settings import FileProblem
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 ROOMS: Final = (dispatchers,)
 """Where facts of a case stand beside those of case.py."""
@@ -26,7 +24,7 @@ CASES: Final = Language(Case, {Run: "run", Config: "files"})
 """Conditions and texts of findings: of a case, whose configuration is what files alone ask for."""
 
 
-class FindingRow(Struct, frozen=True, forbid_unknown_fields=True):
+class FindingRow(TableRow):
     """A finding as its table has it, of a case where `when` holds.
 
     Texts that it leaves out are those of its id's first row. `same`: steps of the workflow that

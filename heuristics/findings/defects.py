@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeVar, get_args
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.view import Trust
@@ -26,20 +25,20 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import By, Rule, known_lines, rules, words_of
 from heuristics.run.run import Run
 from heuristics.words import say
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 T = TypeVar("T")
 KINDS: Final[tuple[DefectKind, ...]] = get_args(DefectKind)
 
 
-class _Leads(Struct, frozen=True, forbid_unknown_fields=True):
+class _Leads(TableRow):
     """What a defect is, and what it leads to."""
 
     kind: DefectKind
     cost: str
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow):
     """By the state of a finding or failure, the level of a rule that is no error, and who
     refuses.
     """

@@ -16,6 +16,7 @@ from heuristics.run.run import Run
 from traces.sections.tables import WallId
 from traces.settings.knobs import MICRO_BATCH
 from traces.texts import Texts
+from traces.toml_tables import TableRow
 
 Changing = Callable[[Run], Change]
 Needing = Callable[[Run], Needs]
@@ -39,7 +40,7 @@ class Gain(Struct, frozen=True, array_like=True):
     source: str
 
 
-class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Form(TableRow, kw_only=True):
     """A fix as plain PyTorch makes it; what it does not say is as the fix says it.
 
     `code`: lines of a training script; `beside`: lines that only some runs need. `how`: sentences,
@@ -68,7 +69,7 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Change(pytorch=(*self.code, *self.beside(run)), launch=self.environment, how=how)
 
 
-class Fix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Fix(TableRow, kw_only=True):
     """One fix: a row of a table beside this file, or of a plug-in. `id` is the catalogue's (COM-2).
 
     In a table, `change` is knobs and values, `advice` a list of needs, and either, as every field

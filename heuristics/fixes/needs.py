@@ -6,17 +6,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType, convert
+from msgspec import UNSET, UnsetType, convert
 
 from heuristics.config.versions import PACKAGE_NAMES, Package, numbers
 from heuristics.fixes.precondition import Needs, Precondition, Release, holds
 from heuristics.rules.condition import RUNS
 from heuristics.run.run import Run
 from traces.cures import cure
-from traces.toml_tables import written
+from traces.toml_tables import TableRow, written
 
 
-class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Need(TableRow, kw_only=True):
     """A need as it is written; `needs.toml` says what its fields are. ValueError: no such name in
     it.
     """

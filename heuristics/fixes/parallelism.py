@@ -141,8 +141,7 @@ def fewer_ranks(run: Run) -> Change:
 @fact
 def cuts_left(run: Run) -> bool | None:
     """Whether one of the parallel sizes can be smaller."""
-    sizes = (run.config.tp, run.config.pp, run.config.cp)
-    if None in sizes:
+    if None in (run.config.tp, run.config.pp, run.config.cp):
         return None
     return bool(fewer_ranks(run).set)
 

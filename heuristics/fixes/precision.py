@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.change import Change
 from heuristics.guides.precision import ROUTER, choose_precision
@@ -11,10 +9,10 @@ from heuristics.run.run import Run
 from traces.settings.harness_recipes import PRECISIONS
 from traces.settings.knobs import known_in
 from traces.settings.settings import Values
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
-class _Spelling(Struct, frozen=True, forbid_unknown_fields=True):
+class _Spelling(TableRow):
     """A row of `precision.toml`, which says what its fields are."""
 
     megatron_lm: Values

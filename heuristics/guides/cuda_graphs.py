@@ -2,7 +2,6 @@
 settings.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Final, Literal, NamedTuple, cast
@@ -37,7 +36,7 @@ class Graphs(NamedTuple):
     modules: Texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GraphChoice(Chosen):
     """What to capture first; `needs`: knobs to set with it."""
 

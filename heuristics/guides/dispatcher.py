@@ -9,12 +9,10 @@ With it go SM counts, the machine's topology, placement, and what it asks of the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import filterfalse
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
@@ -25,12 +23,13 @@ from heuristics.rules.check import limits, past_limit
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import WALL
 from traces.settings.knobs import knobs
 from traces.settings.printed import change_of
 from traces.settings.spelling import in_section, spell
 from traces.texts import Texts
-from traces.toml_tables import keyed, place, read_rows, written
+from traces.toml_tables import TableRow, keyed, place, read_rows, written
 
 ALLTOALL: Final = "alltoall"
 NOT_FIRST: Final = "not-first-knob"
@@ -38,7 +37,7 @@ NOT_FIRST: Final = "not-first-knob"
 measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DispatcherChoice(Chosen):
     """`first`: the backend to use, or the one that runs where it should be kept; None: measure
     `candidates`.
@@ -52,7 +51,7 @@ class DispatcherChoice(Chosen):
     before: Texts
 
 
-class Note(Struct, frozen=True, forbid_unknown_fields=True):
+class Note(TableRow):
     """What else matters, by `dispatcher.toml`, which says what its fields are."""
 
     id: str

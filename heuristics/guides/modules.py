@@ -4,15 +4,13 @@ capture.
 
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.config.families import MLA, NO_SHARED, QWEN, by_family
 from heuristics.config.logic import first_known
 from heuristics.facts.dictionary import fact
 from heuristics.recipes import Published
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
-from traces.toml_tables import read_keyed
+from traces.toml_tables import TableRow, read_keyed
 
 INSIDE_MOE: Final = frozenset({"moe_act", "shared_experts"})
 """Labels that recompute of the whole MoE layer covers."""
@@ -20,7 +18,7 @@ OF_EXPERTS: Final = INSIDE_MOE | {"moe"}
 """Labels that only a model with experts has."""
 
 
-class Module(Struct, frozen=True, forbid_unknown_fields=True):
+class Module(TableRow):
     """A row of `modules.toml`, which says what its fields are."""
 
     id: str

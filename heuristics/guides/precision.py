@@ -1,11 +1,11 @@
 """Which low precision to try: the guides' table by GPU architecture, in both editions."""
 
-from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from heuristics.config.about import Guidance
 from heuristics.guides.table import Chosen, fire
 from heuristics.run.run import Run
+from traces.frozen import frozen
 
 RecipeName = Literal[
     "fp16", "bf16", "fp8_delayed", "fp8_current", "fp8_blockwise", "mxfp8", "nvfp4"
@@ -17,7 +17,7 @@ ROUTER: Final = "fp32"
 """Of the router, whatever the recipe (Megatron-Bridge, skill perf-moe-optimization-workflow)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PrecisionChoice(Chosen):
     """What to try, in this order."""
 

@@ -1,7 +1,6 @@
 """Which modules to recompute, in the order by memory pressure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, cast
 
@@ -20,6 +19,7 @@ from heuristics.guides.modules import (
 from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
 from traces.missing import Missing
 from traces.texts import Texts
@@ -29,7 +29,7 @@ _BY_ESTIMATE: Final = "recompute-most-freed"
 Granularity = Literal["none", "selective", "full"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecomputeChoice(Chosen):
     """Megatron-Core's labels to recompute, none without selective recompute."""
 

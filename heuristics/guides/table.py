@@ -4,7 +4,7 @@ fires.
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from functools import cache
 from typing import Any, Final, NamedTuple, get_args
 
@@ -14,6 +14,7 @@ from heuristics.config.about import Guidance
 from heuristics.guides import situation
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
+from traces.frozen import frozen
 from traces.settings.settings import Values
 from traces.texts import Texts
 from traces.toml_tables import keyed, place, read_rows, written
@@ -55,8 +56,9 @@ def table(name: str) -> Mapping[Guidance, tuple[GuideRow, ...]]:
     editions = dict[Guidance, tuple[GuideRow, ...]]()
     for edition in EDITIONS:
         rows = keyed(_of_edition(edition, document["row"], document["source"][edition]))
-        read = read_rows(rows, dict[str, GuideRow], place(package, file), RUNS.readers)
-        editions[edition] = tuple(read.values())
+        editions[edition] = tuple(
+            read_rows(rows, dict[str, GuideRow], place(package, file), RUNS.readers).values()
+        )
     return editions
 
 
@@ -100,7 +102,7 @@ class Refusal(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Chosen:
     """What a guide chooses for a run: the row that fired, and what follows from it.
 
@@ -109,6 +111,7 @@ class Chosen:
     why, and by whom.
     """
 
+    _: KW_ONLY
     row: GuideRow
     notes: Texts = ()
     then: Texts = ()

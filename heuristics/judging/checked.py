@@ -231,8 +231,7 @@ def _throughput(
         how = say("findings.longer-log") if count else say("findings.give-log")
         return Missing("throughput", reason, how)
     logged = logged_run(run.log, steady) if run.log else None
-    precision = run.tells("precision_taken")
-    rates = throughput(settings, length_ns, run.gpu, precision, logged)
+    rates = throughput(settings, length_ns, run.gpu, run.tells("precision_taken"), logged)
     if isinstance(rates, Missing):
         return rates
     rows = nearest_references(settings, run.gpu, run.precision)

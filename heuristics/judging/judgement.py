@@ -116,8 +116,7 @@ def judge(
     log, evidence = configured.log, observe(measurements, together)
     steady = steady_step(log)
     if steady is not None and evidence.step_ns is not None:
-        longer = perturbation_frac(evidence.step_ns, steady)
-        evidence = replace(evidence, perturbation_frac=longer)
+        evidence = replace(evidence, perturbation_frac=perturbation_frac(evidence.step_ns, steady))
     evidence = with_fit(evidence, given, log)
     return judge_observed(evidence, given, configured, ask, replay)
 

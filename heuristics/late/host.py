@@ -44,8 +44,8 @@ def propose(run: MeasuredRun) -> Edits:
     slow = apart(ratio(pace_ns, every), 1.0)
     if is_node(run, slow):
         table = excess(run.grid.host_ns, every)
-        node_ns = middles(table[list(slow)].T)  # together they are one host
-        yield _edit(run, slow, np.broadcast_to(node_ns, table.shape), slow)
+        # together they are one host
+        yield _edit(run, slow, np.broadcast_to(middles(table[list(slow)].T), table.shape), slow)
 
 
 def _edit(

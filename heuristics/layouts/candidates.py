@@ -104,8 +104,7 @@ def candidates(request: LayoutRequest) -> Iterator[Sizes]:
             if model.seq_length % (2 * cp) or request.gpus % (tp * cp):
                 continue
             for pp in divisors(request.gpus // (tp * cp), len(model.is_moe)):
-                dp = request.gpus // (tp * cp * pp)
-                if request.batch % dp:
+                if request.batch % (request.gpus // (tp * cp * pp)):
                     continue
                 for ep in divisors(experts, request.gpus // pp):
                     if request.gpus % (pp * ep) == 0:

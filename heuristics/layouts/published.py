@@ -12,8 +12,6 @@ from math import log2
 from operator import attrgetter
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.config.hardware import family_named
 from heuristics.layouts.candidates import Sizes
 from traces.frozen import frozen
@@ -26,7 +24,7 @@ from traces.settings.settings import settings
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.parameters import total_counts
 from traces.sizes.references import references
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 SCRIPTS: Final = "Megatron-Bridge v0.6.0, scripts/performance: preset"
 LESSER: Final = Limit(
@@ -105,7 +103,7 @@ def model_of(model: ModelSize) -> NamedModel | None:
     return next((named for named in named_models() if _weights().get(named.id) == weight), None)
 
 
-class _Group(Struct, frozen=True, forbid_unknown_fields=True):
+class _Group(TableRow):
     source: str
     rows: tuple[tuple[str, str, int, int, int, int, int, int, int], ...]
 

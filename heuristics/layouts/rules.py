@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from functools import cache
 
-from msgspec import Struct
-
-from traces.toml_tables import read_keyed
+from traces.toml_tables import TableRow, read_keyed
 
 
-class LayoutRule(Struct, frozen=True, forbid_unknown_fields=True):
+class LayoutRule(TableRow):
     """A row of `ranking.toml`, which says what its fields are."""
 
     id: str

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import chain
 
-from msgspec import Struct
-
 from heuristics.facts.dictionary import enter, fact
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.guides.situation import EP_KINDS
@@ -16,11 +14,11 @@ from heuristics.run.run import Run
 from traces.limits import WALL
 from traces.sections.tables import WallId
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 from traces.training_log.log import OutOfMemory
 
 
-class Clue(Struct, frozen=True, forbid_unknown_fields=True):
+class Clue(TableRow):
     """`fix` goes first for its wall where `when` holds, for a `reason`; for all walls if no
     `tuning`.
     """

@@ -261,8 +261,7 @@ def _largest_kinds(run: Run, wall: WallId) -> frozenset[str]:
     """The kinds of the family that a headline names: it costs more than all others; empty without
     one.
     """
-    by_kind = run.cost_by_kind_ns.get(wall) or {}
-    family, ns = next(iter(by_family(by_kind).items()), ("", 0))
+    family, ns = next(iter(by_family(run.cost_by_kind_ns.get(wall) or {}).items()), ("", 0))
     is_named = ns > MOST.value * (run.cost_ns(wall, ()) or 0)
     return frozenset(FAMILIES.get(family, (family,)) if is_named else ())
 

@@ -18,7 +18,7 @@ from traces.sections.tables import WallId
 from traces.texts import Texts
 
 
-class Fault(Section, frozen=True):
+class Fault(Section):
     """What is wrong with the recording, or cannot be judged by it; `cure` is empty where there is
     none.
     """
@@ -27,7 +27,7 @@ class Fault(Section, frozen=True):
     cure: str
 
 
-class BriefVerdict(Section, frozen=True):
+class BriefVerdict(Section):
     """The one wall, or none. `because`: the reason why it is not surer, else what it rests on."""
 
     wall: WallId | None
@@ -36,7 +36,7 @@ class BriefVerdict(Section, frozen=True):
     because: str
 
 
-class BriefWall(Section, frozen=True):
+class BriefWall(Section):
     """One wall: what it costs at most, as in the whole result."""
 
     id: WallId
@@ -46,14 +46,14 @@ class BriefWall(Section, frozen=True):
     at_most_frac: Frac | None
 
 
-class BriefArm(Section, frozen=True):
+class BriefArm(Section):
     """One of the changes to measure against each other."""
 
     name: str
     knobs: Texts
 
 
-class BriefFix(Section, frozen=True):
+class BriefFix(Section):
     """One step to take: a fix, or a correction of the configuration (`CFG-...`).
 
     `knobs`: its lines for the framework in use, with the environment; empty where it has `arms`, is
@@ -67,7 +67,7 @@ class BriefFix(Section, frozen=True):
     arms: tuple[BriefArm, ...]
 
 
-class Brief(Section, frozen=True, kw_only=True):
+class Brief(Section, kw_only=True):
     """A short result of one run, version 1.x: keys may be added, none may change. Below 4 kB.
 
     `fixes`: the first three steps of the plan at most; `faults`: the gravest, four at most.
@@ -84,7 +84,7 @@ class Brief(Section, frozen=True, kw_only=True):
     faults: Annotated[tuple[Fault, ...], Meta(max_length=4)]
 
 
-class BriefLate(Section, frozen=True):
+class BriefLate(Section):
     """Who makes the others wait. `ranks`: their numbers where recorded, the first eight; `count`:
     of all.
     """
@@ -99,7 +99,7 @@ class BriefLate(Section, frozen=True):
     repair: str
 
 
-class BriefHang(Section, frozen=True):
+class BriefHang(Section):
     """Where the run hangs. `ranks_missing`: the first eight."""
 
     kind: HangKind
@@ -110,7 +110,7 @@ class BriefHang(Section, frozen=True):
     text: str
 
 
-class BriefRun(Section, frozen=True, kw_only=True):
+class BriefRun(Section, kw_only=True):
     """A short result of ranks put together, version 1.x: keys may be added, none may change. Below
     4 kB.
 

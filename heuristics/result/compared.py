@@ -20,7 +20,7 @@ from traces.sections.tables import Phase, Timeline, WallId
 from traces.texts import FileName, Given, GpuName, Key, Keys, Recorded, Release, Said, Sentences
 
 
-class SideSteps(Section, frozen=True):
+class SideSteps(Section):
     """Lengths of the used steps; `dropped`: why the others are not."""
 
     source: StepSource
@@ -33,7 +33,7 @@ class SideSteps(Section, frozen=True):
     unit: Unit = "step"
 
 
-class SideLog(Section, frozen=True):
+class SideLog(Section):
     """Lengths of the steady iterations of a training log."""
 
     name: FileName
@@ -42,14 +42,14 @@ class SideLog(Section, frozen=True):
     median_ns: OrMissing[Ns]
 
 
-class BudgetRow(Section, frozen=True):
+class BudgetRow(Section):
     """A part of the mean step."""
 
     row: Key
     mean_ns: int
 
 
-class Side(Section, frozen=True):
+class Side(Section):
     """A run and the rank of it that is compared.
 
     `step_ns`: the mean of its used steps, or the window without steps; `budget_rows` add up to it.
@@ -87,7 +87,7 @@ Ends = tuple[int, int]
 """Lower and upper end of an interval."""
 
 
-class Difference(Section, frozen=True):
+class Difference(Section):
     """One reason why two runs are not alike; `source`: of the rule, `ours` where nobody published
     it.
     """
@@ -100,7 +100,7 @@ class Difference(Section, frozen=True):
     source: Said = "ours"
 
 
-class Comparable(Section, frozen=True):
+class Comparable(Section):
     """`state` is the worst of the differences, `yes` without any. Those that forbid it stand
     first.
     """
@@ -109,7 +109,7 @@ class Comparable(Section, frozen=True):
     differences: tuple[Difference, ...]
 
 
-class ComparedSize(Section, frozen=True):
+class ComparedSize(Section):
     """How much slower, by the logs where both tell enough, else by the steps. `level_frac`: how
     sure.
 
@@ -147,7 +147,7 @@ class ComparedSize(Section, frozen=True):
         return (low, high)
 
 
-class ComparedRow(Section, frozen=True):
+class ComparedRow(Section):
     """One row of both sides; `count_ns`, `duration_ns` and `overlap_ns` add up to `delta_ns`.
 
     `row` is as in the ledger, or `noise`, which has no interval and names the rows in it in
@@ -170,7 +170,7 @@ class ComparedRow(Section, frozen=True):
     share_frac: Annotated[float, Meta(ge=-1, le=1)] | None
 
 
-class LayerDelta(Section, frozen=True):
+class LayerDelta(Section):
     """One MoE layer, all modules and passes, wall time per step; `module`: the one that moved
     most.
     """
@@ -183,7 +183,7 @@ class LayerDelta(Section, frozen=True):
     module_delta_ns: int
 
 
-class KernelDelta(Section, frozen=True):
+class KernelDelta(Section):
     """Kernels of one name (and grid), per step: work, not wall time. `each_ns`: mean duration of
     one.
 
@@ -208,7 +208,7 @@ class KernelDelta(Section, frozen=True):
     new_block: Grid | None = None
 
 
-class Change(Section, frozen=True):
+class Change(Section):
     """One thing that differs, whatever shows it.
 
     `what` is a knob, `version.nccl`, `gpu`, `detected.dispatcher` and the like. A side that says
@@ -222,7 +222,7 @@ class Change(Section, frozen=True):
     withheld: bool
 
 
-class ComparedChange(Change, frozen=True):
+class ComparedChange(Change):
     """One thing that differs in what two recordings hold, and the rows it can explain."""
 
     said_base: bool
@@ -230,7 +230,7 @@ class ComparedChange(Change, frozen=True):
     can_explain: Keys
 
 
-class PossibleCause(Section, frozen=True):
+class PossibleCause(Section):
     """One cause of the difference, whatever shows it. `next`: what to do to be sure.
 
     `because`: one sentence per piece of evidence.
@@ -243,7 +243,7 @@ class PossibleCause(Section, frozen=True):
     next: Said
 
 
-class Suspect(PossibleCause, frozen=True):
+class Suspect(PossibleCause):
     """A cause that two recordings show, by the `rows` it can move and that moved its way.
 
     `id` names the rule (`graphs_stopped`, `nccl_host_cpu`), a knob
@@ -260,7 +260,7 @@ class Suspect(PossibleCause, frozen=True):
     seen: Sentences = ()
 
 
-class ComparedPair(Section, frozen=True):
+class ComparedPair(Section):
     """Two ranks held against each other; the first pair is compared in full."""
 
     base: Place
@@ -272,7 +272,7 @@ class ComparedPair(Section, frozen=True):
 ExchangeChange = Literal["exchanged", "more", "fewer", "new", "gone"]
 
 
-class Worked(Section, frozen=True):
+class Worked(Section):
     """Kernels of one name in a step, or copies by their key: how many, and their time, summed."""
 
     name: Recorded
@@ -281,7 +281,7 @@ class Worked(Section, frozen=True):
     work_ns: Ns
 
 
-class Exchange(Section, frozen=True):
+class Exchange(Section):
     """Work that stands in the same places of both steps, over all layers. `key`: what most of it
     is.
 
@@ -303,7 +303,7 @@ class Exchange(Section, frozen=True):
     delta_ns: int
 
 
-class ExchangeSum(Section, frozen=True):
+class ExchangeSum(Section):
     """Activities of either side, and their time, summed."""
 
     base_count: Number
@@ -312,7 +312,7 @@ class ExchangeSum(Section, frozen=True):
     new_ns: Ns
 
 
-class Exchanges(Section, frozen=True):
+class Exchanges(Section):
     """One typical step of each side, aligned in the order of launches: what one does by other
     kernels.
 
@@ -341,7 +341,7 @@ def exit_of(verdict: ComparisonVerdict, gate: Gate | None) -> Exit:
     return _OPEN.get(verdict, Exit.DONE)
 
 
-class TwoRuns(OfKind, frozen=True, kw_only=True):
+class TwoRuns(OfKind, kw_only=True):
     """A comparison of two runs, whatever the evidence: recordings (`Compared`), or configurations
     and logs.
 
@@ -362,7 +362,7 @@ class TwoRuns(OfKind, frozen=True, kw_only=True):
     gate: Gate | None
 
 
-class Compared(TwoRuns, frozen=True, kw_only=True):
+class Compared(TwoRuns, kw_only=True):
     """Two recordings compared, version 1.x of its JSON document: keys may be added, none may
     change.
 

@@ -15,7 +15,7 @@ from traces.texts import FileName, GivenText, Key, Keys, Place, Said
 DriftState = Literal["rising", "falling", "none"]
 
 
-class DriftOf(Section, frozen=True):
+class DriftOf(Section):
     """How a figure of a log moves from its first iteration to its last, by a line through its
     blocks.
 
@@ -37,7 +37,7 @@ class DriftOf(Section, frozen=True):
     jump_at: Count | None
 
 
-class MemoryOf(Section, frozen=True):
+class MemoryOf(Section):
     """One figure of memory that a log reports: the most of any report, and how one rank's reports
     move.
     """
@@ -48,7 +48,7 @@ class MemoryOf(Section, frozen=True):
     drift: OrMissing[DriftOf]
 
 
-class FilesLog(Section, frozen=True):
+class FilesLog(Section):
     """What a log says of a run's steps; warm-up and what is far above the rest are `left_out`, by
     reason.
 
@@ -74,7 +74,7 @@ class FilesLog(Section, frozen=True):
     out_of_memory: Count
 
 
-class FilesSide(Section, frozen=True):
+class FilesSide(Section):
     """One side. `config`: the name of its file, None without one. `defaults_count`: settings at a
     default.
     """
@@ -91,7 +91,7 @@ class FilesSide(Section, frozen=True):
     log: OrMissing[FilesLog]
 
 
-class EffectiveChange(Change, frozen=True):
+class EffectiveChange(Change):
     """One setting, version or variable that the two runs have otherwise.
 
     `base_said`, `new_said`: where it was set, `default` where nobody did. `effect`: `none` where it
@@ -105,7 +105,7 @@ class EffectiveChange(Change, frozen=True):
     because: Said = ""
 
 
-class MeasuredElsewhere(Section, frozen=True):
+class MeasuredElsewhere(Section):
     """One published measurement of the same change, in the direction in which it was made here.
 
     `here`: whether it was made on the same GPU and model, on the same generation of GPUs, or on
@@ -119,7 +119,7 @@ class MeasuredElsewhere(Section, frozen=True):
     memory_frac: OrMissing[float]
 
 
-class Explanation(PossibleCause, frozen=True):
+class Explanation(PossibleCause):
     """A known change that the two configurations make, with what it did elsewhere.
 
     `explains`: what of the difference between the logs it can explain. `step_low_frac` to
@@ -137,7 +137,7 @@ class Explanation(PossibleCause, frozen=True):
     measured: tuple[MeasuredElsewhere, ...]
 
 
-class Together(Section, frozen=True):
+class Together(Section):
     """All explanations of the step at once: what their ranges come to, and whether that covers the
     size.
     """
@@ -148,7 +148,7 @@ class Together(Section, frozen=True):
     covers: bool | None
 
 
-class ComparedFiles(TwoRuns, frozen=True, kw_only=True):
+class ComparedFiles(TwoRuns, kw_only=True):
     """One comparison of configurations and logs, version 1.x of its JSON document."""
 
     kind: Literal["files_comparison"]

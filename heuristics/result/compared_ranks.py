@@ -23,7 +23,7 @@ class LateState(StrEnum):
     """On one side nobody can tell."""
 
 
-class Place(Section, frozen=True):
+class Place(Section):
     """Where a rank stands in its own result."""
 
     index: Count
@@ -31,7 +31,7 @@ class Place(Section, frozen=True):
     rank: OrMissing[Count]
 
 
-class ComparedGroup(Section, frozen=True):
+class ComparedGroup(Section):
     """Ranks that do the same work on both sides, by the numbers of their groups, and their median
     step.
     """
@@ -43,7 +43,7 @@ class ComparedGroup(Section, frozen=True):
     step_delta_ns: OrMissing[int]
 
 
-class ComparedRank(Section, frozen=True):
+class ComparedRank(Section):
     """One rank of both sides, by its places in either `ranks[]`; times are of a mean step."""
 
     base_index: Count
@@ -55,7 +55,7 @@ class ComparedRank(Section, frozen=True):
     caused_delta_ns: OrMissing[int]
 
 
-class ComparedLate(Section, frozen=True):
+class ComparedLate(Section):
     """Who is late on either side, null where nobody can tell or it is not one rank."""
 
     state: LateState
@@ -65,7 +65,7 @@ class ComparedLate(Section, frozen=True):
     new: Place | None
 
 
-class ComparedRun(Section, frozen=True):
+class ComparedRun(Section):
     """Several ranks of both runs. `ranks`: matched ones, first those that others wait for more, or
     less.
     """

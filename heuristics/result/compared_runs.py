@@ -6,7 +6,7 @@ from traces.sections.section import Count, Ns, Section
 from traces.texts import FileName
 
 
-class BaseRun(Section, frozen=True):
+class BaseRun(Section):
     """One of several recordings of base: how many steps or logged iterations, and their mean."""
 
     name: FileName
@@ -14,7 +14,7 @@ class BaseRun(Section, frozen=True):
     mean_ns: Ns
 
 
-class BetweenRuns(Section, frozen=True):
+class BetweenRuns(Section):
     """Recordings of one thing as base, that of the page first, and how they vary from run to run.
 
     `std_ns`: the standard deviation of their means. `half_ns`: half of the interval that this alone
@@ -29,7 +29,7 @@ class BetweenRuns(Section, frozen=True):
 WholePart = Literal["steps", "warm_up", "hiccups", "before", "between", "after"]
 
 
-class WholeRow(Section, frozen=True):
+class WholeRow(Section):
     """A part of all that was recorded; `base_count` and `new_count`: of its steps, null where it
     has none.
     """
@@ -42,7 +42,7 @@ class WholeRow(Section, frozen=True):
     new_count: Count | None
 
 
-class Whole(Section, frozen=True):
+class Whole(Section):
     """All that was recorded of both sides, not per step; `rows` add up to it on each side.
 
     `steps` are whole ones, and of hiccups and warm-up what a usual step takes; what they take

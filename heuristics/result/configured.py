@@ -47,7 +47,7 @@ DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "
 allowed with a warning; a setting that does nothing. Heaviest first."""
 
 
-class Versions(Section, frozen=True):
+class Versions(Section):
     """Of packages, as options and files say them."""
 
     core: OrMissing[Release]
@@ -56,7 +56,7 @@ class Versions(Section, frozen=True):
     te: OrMissing[Release]
 
 
-class Setting(Section, frozen=True):
+class Setting(Section):
     """One knob. `withheld`: the value is a text that is not shown, as it may be a path or a
     name.
     """
@@ -67,7 +67,7 @@ class Setting(Section, frozen=True):
     withheld: bool
 
 
-class Problem(Section, frozen=True):
+class Problem(Section):
     """Something in the file that was not taken as it stands."""
 
     where: Place
@@ -76,7 +76,7 @@ class Problem(Section, frozen=True):
     effect: Literal["unread", "older_name", "stops"] = "unread"
 
 
-class Configuration(Section, frozen=True):
+class Configuration(Section):
     """The configuration as it was understood. `legal`: Missing where too little of the file was
     read.
     """
@@ -89,7 +89,7 @@ class Configuration(Section, frozen=True):
     checked: tuple[Checked, ...]
 
 
-class ConfigFinding(Section, frozen=True):
+class ConfigFinding(Section):
     """A contradiction, or a failure of the log with its cause and cure. `same_as`: the rule that
     tells it.
     """
@@ -102,7 +102,7 @@ class ConfigFinding(Section, frozen=True):
     same_as: Key = ""
 
 
-class Sighting(Section, frozen=True):
+class Sighting(Section):
     """Where a defect was seen.
 
     `what` and `where`: a setting and where it was set, an id and the line of the log, the evidence,
@@ -114,7 +114,7 @@ class Sighting(Section, frozen=True):
     where: Place
 
 
-class Defect(Section, frozen=True):
+class Defect(Section):
     """One defect, once. `id`: what `explain` takes. `fix`: the catalogue's id, `CFG-n` or `ENV-n`.
 
     `cost`: what it leads to. `since` and `until`: the first release with the rule, and the first
@@ -141,7 +141,7 @@ class Defect(Section, frozen=True):
         return id == self.id or id in self.of
 
 
-class Incident(Section, frozen=True):
+class Incident(Section):
     """A published hang, crash, regression or wrong result, as far as this run has it.
 
     `state`: a line of the log shows it; the run is as it asks for; or all known fits and `only_if`
@@ -165,14 +165,14 @@ class Incident(Section, frozen=True):
     explains: Keys = ()
 
 
-class SetAt(Section, frozen=True):
+class SetAt(Section):
     """Where a knob was set: `run.yaml:12`, an option, `default`."""
 
     knob: Key
     said: Place
 
 
-class BrokenRule(Section, frozen=True):
+class BrokenRule(Section):
     """A rule of these versions that the configuration breaks. `same_as`: the finding that tells it
     better.
     """
@@ -187,7 +187,7 @@ class BrokenRule(Section, frozen=True):
     same_as: Key = ""
 
 
-class UndecidedRule(Section, frozen=True):
+class UndecidedRule(Section):
     """A rule that needs to know more. `broken_by_default`: it is broken where all it asks is off.
 
     `waits_for`: options of the machine and its packages that decide it, where all else it asks is
@@ -201,14 +201,14 @@ class UndecidedRule(Section, frozen=True):
     waits_for: Sentences = ()
 
 
-class Rules(Section, frozen=True):
+class Rules(Section):
     """What the framework's versions reject, warn of or ignore."""
 
     broken: tuple[BrokenRule, ...]
     undecided: tuple[UndecidedRule, ...]
 
 
-class WorkflowStep(Section, frozen=True):
+class WorkflowStep(Section):
     """One rule of NVIDIA's workflow for MoE. `same_as`: the broken rule or finding that tells the
     same.
 
@@ -228,7 +228,7 @@ class WorkflowStep(Section, frozen=True):
     guide_only: bool = False
 
 
-class Experiment(Section, frozen=True):
+class Experiment(Section):
     """One run to make. `fix`: the catalogue's id, empty for the baseline and the whole winner.
 
     `variable`: all that changes; `holds`: what stays as it is. `measure`: what to note, over
@@ -244,7 +244,7 @@ class Experiment(Section, frozen=True):
     next: Said
 
 
-class Experiments(Section, frozen=True):
+class Experiments(Section):
     """`first`: the baseline and the first change; `then`: the verdict's wall; `later`: the rest."""
 
     first: tuple[Experiment, ...]
@@ -252,7 +252,7 @@ class Experiments(Section, frozen=True):
     later: tuple[Experiment, ...]
 
 
-class GroupedSpeed(Section, frozen=True):
+class GroupedSpeed(Section):
     """The experts' grouped GEMMs of one GPU in a mean step: FLOP by the configuration, time as
     recorded.
 
@@ -267,7 +267,7 @@ class GroupedSpeed(Section, frozen=True):
     shapes_from: Literal["configuration"] = "configuration"
 
 
-class Throughput(Section, frozen=True):
+class Throughput(Section):
     """Rates of one GPU, and published rows of the same model beside them, the nearest first.
 
     `nearest`: how far the first of them is, None where the model has none. `mfu_band`: where the
@@ -287,7 +287,7 @@ class Throughput(Section, frozen=True):
     grouped_gemm: GroupedSpeed | UnsetType = UNSET
 
 
-class Log(Section, frozen=True):
+class Log(Section):
     """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
 
     `overlaps_on`: overlaps that a line says are set up, by knob, each with its line.

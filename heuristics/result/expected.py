@@ -30,7 +30,7 @@ Conclusion = Literal[
 four."""
 
 
-class ExpectedPart(Section, frozen=True):
+class ExpectedPart(Section):
     """Rows of the step that a fix acts on, per step: what they were and by how much they fell."""
 
     rows: Keys
@@ -39,7 +39,7 @@ class ExpectedPart(Section, frozen=True):
     ci95_ns: OrMissing[Ends]
 
 
-class ExpectedExtent(Section, frozen=True):
+class ExpectedExtent(Section):
     """A setting of a fix of which the new run has other values than planned.
 
     `ranged`: whether the prediction is for what the new run has; else it is for what was planned.
@@ -51,7 +51,7 @@ class ExpectedExtent(Section, frozen=True):
     ranged: bool
 
 
-class Expected(Section, frozen=True):
+class Expected(Section):
     """A fix that the new side has and base lacks: what it was to gain of a step, and what the step
     gained.
 

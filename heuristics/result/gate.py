@@ -11,7 +11,7 @@ GateState = Literal["passed", "tripped", "undecided"]
 GateAnswer = Literal["pass", "fail"]
 
 
-class Gate(Section, frozen=True):
+class Gate(Section):
     """A limit on slowing down. `answer`: whether it lets pass; of an undecided state as it was
     asked to.
     """

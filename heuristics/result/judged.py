@@ -38,14 +38,14 @@ Refusal = Literal["needs", "absent", "excluded", "forbidden", "rejected", "littl
 reject it, what it acts on is little, or what it could win costs nothing."""
 
 
-class Reason(Section, frozen=True):
+class Reason(Section):
     """Why a verdict is not surer."""
 
     id: ReasonId
     text: Said
 
 
-class Verdict(Section, frozen=True):
+class Verdict(Section):
     """The one wall, or an honest none. `does_not_fit`: memory is too small, so its wall comes
     first.
     """
@@ -68,7 +68,7 @@ class Verdict(Section, frozen=True):
     does_not_fit: bool = False
 
 
-class Evidence(Section, frozen=True):
+class Evidence(Section):
     """One measured value; `limit` is None for context, a place is None where no single one shows
     it.
     """
@@ -84,7 +84,7 @@ class Evidence(Section, frozen=True):
     rank: int | None
 
 
-class Wall(Section, frozen=True):
+class Wall(Section):
     """One wall: what it costs at most. `room`: of the memory wall, whether the run has memory
     left.
     """
@@ -105,7 +105,7 @@ class Wall(Section, frozen=True):
 Walls = Sequence[Wall]
 
 
-class Knobs(Section, frozen=True):
+class Knobs(Section):
     """One change in its spellings.
 
     Flags of Megatron-LM, overrides of Megatron-Bridge, flags of Bridge's performance harness
@@ -120,14 +120,14 @@ class Knobs(Section, frozen=True):
     pytorch: tuple[Typed, ...]
 
 
-class Arm(Section, frozen=True):
+class Arm(Section):
     """One of the changes to measure against each other, where no guide names a winner."""
 
     name: Key
     knobs: Knobs
 
 
-class Precondition(Section, frozen=True):
+class Precondition(Section):
     """What a fix needs, and what would meet or tell it."""
 
     text: Said
@@ -135,7 +135,7 @@ class Precondition(Section, frozen=True):
     cure: Said
 
 
-class Checked(Section, frozen=True):
+class Checked(Section):
     """What one tier says of the configuration with a change in it."""
 
     tier: Literal["rules", "config", "layer"]
@@ -143,7 +143,7 @@ class Checked(Section, frozen=True):
     text: Said
 
 
-class Room(Section, frozen=True):
+class Room(Section):
     """Whether a change fits. `delta_bytes`: what it adds (below zero: frees).
 
     `free_bytes`: room there is now, its margin kept. `fits` is None where one of them is unknown;
@@ -156,7 +156,7 @@ class Room(Section, frozen=True):
     because: Said
 
 
-class KnownIssue(Section, frozen=True):
+class KnownIssue(Section):
     """A published hang, crash or regression that this change can meet here.
 
     `releases`: by package. `only_if`: what decides and is not known of the run; empty: all of it
@@ -172,7 +172,7 @@ class KnownIssue(Section, frozen=True):
     source: Said
 
 
-class Fix(Section, frozen=True):
+class Fix(Section):
     """One change to try; the lower end of `gain_frac` is null where no lower end can be defended.
 
     `first_because`: what puts it before the usual order of its wall, empty where nothing does.
@@ -208,14 +208,14 @@ class Fix(Section, frozen=True):
     wide_because: Said = ""
 
 
-class Combined(Section, frozen=True):
+class Combined(Section):
     """Fixes applied together in one replay: what they win at least and at most, never a sum."""
 
     ids: Keys
     gain_frac: tuple[float, float]
 
 
-class Refused(Section, frozen=True):
+class Refused(Section):
     """One change that is not in the plan, and why."""
 
     id: Key
@@ -227,7 +227,7 @@ class Refused(Section, frozen=True):
     kind: Refusal | None = None
 
 
-class Choice(Section, frozen=True):
+class Choice(Section):
     """What the guides choose; `other`: what their other edition says, empty where it says the
     same.
     """

@@ -16,7 +16,7 @@ Room = Literal["room", "tight", "none"]
 """How an estimate fits a GPU: with the head room, nearly full, or not at all."""
 
 
-class LayoutCost(Section, frozen=True):
+class LayoutCost(Section):
     """What one rule of the ranking asks of a layout, as part of the time of the compute alone."""
 
     rule: Key
@@ -24,7 +24,7 @@ class LayoutCost(Section, frozen=True):
     text: Said
 
 
-class NearRun(Section, frozen=True):
+class NearRun(Section):
     """A published run whose layout is near this one, and how near: 1 is the same on the same
     machine.
     """
@@ -35,7 +35,7 @@ class NearRun(Section, frozen=True):
     source: Said
 
 
-class PlannedLayout(Section, frozen=True):
+class PlannedLayout(Section):
     """One layout. `own`: the given configuration's. `stages`: its stages by letters, where they are
     uneven.
 
@@ -72,7 +72,7 @@ class PlannedLayout(Section, frozen=True):
     knobs: Knobs
 
 
-class CountedLayouts(Section, frozen=True):
+class CountedLayouts(Section):
     """How many layouts were looked at: that divide, are too large in every way, are refused by a
     rule.
     """
@@ -83,7 +83,7 @@ class CountedLayouts(Section, frozen=True):
     fit: Count
 
 
-class Layouts(OfKind, frozen=True, kw_only=True):
+class Layouts(OfKind, kw_only=True):
     """Legal layouts that fit, the first to try first; version 1.x of its JSON document."""
 
     kind: Literal["layouts"]

@@ -6,7 +6,7 @@ from traces.sections.section import Count, Section
 from traces.texts import Sentences
 
 
-class NormalThroughput(Section, frozen=True):
+class NormalThroughput(Section):
     """A range of one GPU's rates for this model, GPU and these settings.
 
     `mfu_low_frac`, `mfu_high_frac`: of the peak in the run's precision, null where none is known.

@@ -31,7 +31,7 @@ from traces.sizes.memory import MemoryEstimate
 from traces.texts import CommandLine, FileName, Given, Key, Sentences
 
 
-class Result(Section, frozen=True, kw_only=True):
+class Result(Section, kw_only=True):
     """One result, version 1.x of the JSON document: keys may be added, none may change.
 
     `missing`: every gap, by its path in the document; a parent's entry covers what is under it.
@@ -79,7 +79,7 @@ class Result(Section, frozen=True, kw_only=True):
     memory_snapshot: MemorySnapshot | UnsetType = UNSET
 
 
-class Merged(Section, frozen=True, kw_only=True):
+class Merged(Section, kw_only=True):
     """What `moe-diag merge` writes, version 1.x: keys may be added, none may change.
 
     `traces`: of each rank the name of its recording. Where `run` names a place in `ranks[]`, it is

@@ -16,7 +16,7 @@ from traces.errors import NotAResult
 from traces.missing import Missing
 from traces.texts import TextKind
 
-R = TypeVar("R", bound=Struct)
+AnyStruct = TypeVar("AnyStruct", bound=Struct)
 Change = Callable[[TextKind, Any], Any]
 """What becomes of a text of a kind; None leaves it out of a list. `GIVEN` may be of any type."""
 _Walk = Callable[[Any, Change], Any]
@@ -36,12 +36,12 @@ class Refused(NotAResult):
         return Refused(self.what, step + self.place)
 
 
-def changed(result: R, change: Change) -> R:
+def changed(result: AnyStruct, change: Change) -> AnyStruct:
     """The result with every text as `change` makes it. What holds no text is not looked at."""
     return _in_struct(result, change)
 
 
-def _in_struct(value: R, change: Change) -> R:
+def _in_struct(value: AnyStruct, change: Change) -> AnyStruct:
     new = {}
     for name, walk in _fields(type(value)):
         old = getattr(value, name)

@@ -14,7 +14,7 @@ SchemaVersion = Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
 """Of the documents that keep the contract: each later 1.x adds keys and changes none."""
 
 
-class Tool(Section, frozen=True):
+class Tool(Section):
     """What made the result. `guidance`: NVIDIA's guide that decided, None where two runs had
     two.
     """
@@ -29,7 +29,7 @@ def tool_of(base: Key | None, new: Key | None) -> Tool:
     return Tool("moe-diag", "", base if base == new else None)
 
 
-class OfKind(Section, frozen=True, kw_only=True):
+class OfKind(Section, kw_only=True):
     """How a document that names its kind begins."""
 
     one_path_a_list: ClassVar[bool] = True

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from heuristics.words import say
 from traces.frozen import frozen
@@ -14,10 +14,10 @@ from traces.sections.hang import Hang
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
-class Repair(Struct, frozen=True, forbid_unknown_fields=True):
+class Repair(TableRow):
     """A row of `causes.toml`, which says what its fields are."""
 
     wall: WallId | None = None

@@ -113,8 +113,7 @@ def _about_waits(ranks: Sequence[RankCosts]) -> Iterator[Reason]:
     for rank in ranks:
         account, replays = rank.rank.account, rank.rank.costs
         if isinstance(account, Account):
-            rank_frac = account.decided_ns["none"] / rank.start.window_ns
-            undecided_frac = max(undecided_frac, rank_frac)
+            undecided_frac = max(undecided_frac, account.decided_ns["none"] / rank.start.window_ns)
         if not isinstance(replays, Missing):
             off_frac = max(off_frac, replays.proofs.residual_free_error_frac)
     if undecided_frac > WALL.value:

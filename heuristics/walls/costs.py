@@ -86,8 +86,7 @@ class RunCosts:
     @property
     def error_frac(self) -> float:
         """How far prices may be off: what a replay misses its window by, of the worst rank."""
-        misses = (rank.proofs.residual_free_error_frac for rank in self.replays)
-        return max(misses, default=0.0)
+        return max((rank.proofs.residual_free_error_frac for rank in self.replays), default=0.0)
 
     @property
     def replays(self) -> list[Costs]:

@@ -151,8 +151,9 @@ def doubted(costs: RunCosts, priced: Price) -> Price:
     if priced.at_least is None:
         for rank in costs.ranks:
             if rank.rank.replay_count and rank.rank.recompute.places.size:
-                graphs = cure("graphs", costs.recorder)
-                why = Missing("memory", say("walls.graphs-hold-more"), graphs)
+                why = Missing(
+                    "memory", say("walls.graphs-hold-more"), cure("graphs", costs.recorder)
+                )
                 return replace(priced, at_least=why)
     return priced
 

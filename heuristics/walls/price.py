@@ -7,8 +7,6 @@ start-up. A row of the ledger belongs to the wall whose overhead, taken away, wo
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from heuristics.figures.figures import Ranks, added, frac_of
 from heuristics.result.judged import Evidence, Outcome, Wall
 from heuristics.walls.costs import RankCosts, RunCosts
@@ -20,7 +18,7 @@ from traces.missing import Missing, OrMissing, known
 from traces.names.kernels import COMM_KINDS, GRAPH_REPLAY
 from traces.sections.tables import WallId
 from traces.steps.sample import sample_of
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 UNNAMED: Final = "unknown_kernels"
 """Where a doubt stands that kernels of unknown class leave."""
@@ -155,7 +153,7 @@ def _why(rank: RankCosts, wall: WallId) -> Missing:
     return Missing("replay", say("walls.no-shapes"), cure("shapes", recorder))
 
 
-class Measure(Struct, frozen=True, forbid_unknown_fields=True):
+class Measure(TableRow):
     """What stands beside a wall's cost; `of`: the length of a rank that it is a part of."""
 
     because: str

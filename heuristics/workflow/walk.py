@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
 from heuristics.guides import situation
@@ -20,7 +18,7 @@ from heuristics.words import say
 from heuristics.workflow.circumstances import OFFLOADS
 from traces.frozen import frozen
 from traces.sections.section import copied
-from traces.toml_tables import keyed, place, read_rows, written
+from traces.toml_tables import TableRow, keyed, place, read_rows, written
 
 ROOMS: Final = (situation,)
 """Where facts of a run stand that the workflow asks, beside circumstances.py."""
@@ -28,7 +26,7 @@ Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
 RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 
 
-class JudgedRule(Struct, frozen=True, forbid_unknown_fields=True):
+class JudgedRule(TableRow):
     """What a rule says of a run; of a row of its table: what it says where `when` holds.
 
     `because`: the reason, with its figures. `advice`: what to do, empty where nothing is. `fix`:
@@ -61,7 +59,7 @@ class WorkflowRule:
     moe: bool = False
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(TableRow):
     """A rule as its table has it: of `says` the first that holds is what it says."""
 
     id: str

@@ -39,8 +39,7 @@ def page(question: Question, framework: TrainedWith, how: Recording) -> Page:
         reasons += (statement(payloads), CodeBlock((export.text,)), cost)
     blocks = [Headline(question.upper(), words(f"{row.asks}."), Tone.PLAIN), *commands(how)]
     if how.code:
-        marks = CodeBlock(how.code, "python")
-        blocks += (statement("Mark the steps in the training loop:"), marks)
+        blocks += (statement("Mark the steps in the training loop:"), CodeBlock(how.code, "python"))
     else:
         lines = CodeBlock(tuple(each(how.flags, "text")))
         blocks += (statement("Add to the arguments of the training:"), lines)

@@ -181,8 +181,7 @@ def _layout(layout: PlannedLayout) -> Part:
     blocks: list[Block] = [*items("Why", layout.because), *items("Not known", layout.unknown)]
     blocks += items("Refused by", layout.broken)
     costs = sorted(layout.costs, key=lambda cost: -cost.frac)
-    rows = [(cost.text, percent(cost.frac)) for cost in costs]
-    blocks.append(shaped("layout_costs", rows))
+    blocks.append(shaped("layout_costs", [(cost.text, percent(cost.frac)) for cost in costs]))
     if memory := layout.memory:
         blocks.append(memory_table(memory))
     if layout.stages:

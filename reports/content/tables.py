@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from msgspec import Struct
-
 from reports.content.blocks import ALL_BUT_FIRST, BlockRow, Entry, Table, table
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
-class Shape(Struct, frozen=True, forbid_unknown_fields=True):
+class Shape(TableRow):
     """A table without its rows. What stands in braces is filled in."""
 
     heads: Texts

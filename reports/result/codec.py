@@ -7,19 +7,19 @@ inside a list are one path, with `[*]`, and so is every list of a comparison.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import astuple, force_setattr
 from msgspec.structs import replace as with_fields
 
+from heuristics.result.texts import AnyStruct
 from traces.errors import NotAResult
 from traces.missing import Missing
 from traces.patterns import compiled
 
 Document = dict[str, Any]
-R = TypeVar("R", bound=Struct)
 _PLAIN: Final = frozenset({int, float, str, bool})
 _PART: Final = compiled(r"([^.\[\]]+)|\[(\d{1,9}|\*)\]")
 _PLACE: Final = compiled(r"\[\d+\]")
@@ -90,7 +90,7 @@ def _has_paths(parts: Iterable[object]) -> bool:
     return any(isinstance(part, Struct | Mapping | tuple) for part in parts)
 
 
-def decode(document: object, kind: type[R]) -> R:
+def decode(document: object, kind: type[AnyStruct]) -> AnyStruct:
     """The typed result. Raises `NotAResult` for what does not keep the contract, naming the
     path.
     """

@@ -7,14 +7,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-from msgspec import Struct
+from typing import Any, Final
 
 from heuristics.result.compared import Compared
 from heuristics.result.compared_files import ComparedFiles
 from heuristics.result.layouts import Layouts
 from heuristics.result.result import Result
+from heuristics.result.texts import AnyStruct
 from heuristics.result.tool import SCHEMA_VERSION, OfKind
 from reports.result.checks import check_compared, check_result
 from reports.result.codec import Document, decode
@@ -26,8 +25,6 @@ from traces.files.unpacked import Unpacked
 _MAJOR: Final = "1"
 """Documents of version 1.x can be read: keys may be added to it, none may change."""
 _MAKE: Final = "moe-diag analyze TRACE -f json -o result.json"
-
-R = TypeVar("R", bound=Struct)
 
 
 def is_result(path: Path) -> bool:
@@ -139,7 +136,7 @@ def of_one_run(result: Result | OfKind) -> Result:
     return result
 
 
-def _decoded(document: Document, kind: type[R], command: str) -> R:
+def _decoded(document: Document, kind: type[AnyStruct], command: str) -> AnyStruct:
     try:
         return decode(document, kind)
     except NotAResult as error:

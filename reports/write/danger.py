@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final
 
-from msgspec import Struct
-
 from traces.patterns import Match, Pattern, compiled, literal
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 _ROOM: Final = 12
 """Characters beside one that are looked at: more than any row below asks for."""
 
 
-class Where(Struct, frozen=True, forbid_unknown_fields=True):
+class Where(TableRow):
     """Any of `characters`, right behind what `before` matches and right before what `after`
     does.
     """

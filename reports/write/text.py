@@ -9,7 +9,6 @@ from functools import cache
 from itertools import takewhile
 from typing import Final
 
-from msgspec import Struct
 from rich.text import Text
 
 from reports.content import blocks
@@ -29,7 +28,7 @@ from reports.write.terminal import (
     text_of,
     wrapped,
 )
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 ACTION: Final = 0.6
 """The part of the screen by whose end the first thing to do begins."""
@@ -41,7 +40,7 @@ _LABEL: Final = 11
 _MORE: Final = f"{'More':<{_LABEL}}"
 
 
-class Room(Struct, frozen=True, forbid_unknown_fields=True):
+class Room(TableRow):
     """What a page may use: steps of the plan, lines of one sentence, items of a list; 0 is no
     limit.
 

@@ -175,8 +175,7 @@ def _gpu(
     rows = rank.activities
     work_ns = ns_in(rows, windows)
     mine = np.flatnonzero((work_ns > 0) & ~rows.is_copy)
-    names = _at_launch(rank, mine, by_kind)
-    level, name = _chosen(names, GPU_PREFERRED)
+    level, name = _chosen(_at_launch(rank, mine, by_kind), GPU_PREFERRED)
     group = group_of(level, name)
     first, groups = first_of(group), int(group.max(initial=-1)) + 1
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)

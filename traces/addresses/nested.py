@@ -55,8 +55,7 @@ def _nest(start: IntArray, end: IntArray) -> _Nest:
     places = np.arange(count)
     begins = np.repeat((False, True), count)
     # of ends at one instant the inner one comes first, of starts the outer one
-    turn = np.tile(places, 2)
-    order = np.lexsort((turn, begins, np.concatenate((end[::-1], start))))
+    order = np.lexsort((np.tile(places, 2), begins, np.concatenate((end[::-1], start))))
     span, begins = np.concatenate((places[::-1], places))[order], begins[order]
     depth = zeros(count)
     depth[span[begins]] = np.cumsum(np.where(begins, 1, -1))[begins]

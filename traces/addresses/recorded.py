@@ -66,9 +66,10 @@ def levels(rank: RankTimeline, windows: Spans) -> dict[FrameKind, Level]:
         sources.append((frames, frames.name, frames.names, public_frame))
     for spans, code, texts, public in sources:
         mine = (spans.start_ns < within_ns[1]) & (spans.end_ns > within_ns[0]) & (code >= 0)
-        places = np.flatnonzero(mine & np.isin(spans.thread_gid, threads))
         # spans of a kind are of one source
-        for kind, at, name, names in _by_kind(places, code, texts, public):
+        for kind, at, name, names in _by_kind(
+            np.flatnonzero(mine & np.isin(spans.thread_gid, threads)), code, texts, public
+        ):
             start_ns, end_ns = spans.start_ns[at], spans.end_ns[at]
             by_kind[kind] = Level(start_ns, end_ns, spans.thread_gid[at], name, names)
     return by_kind

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from traces.errors import OutputNotWritable
+from traces.errors import OutputNotWritable, reason_of
 
 
 def default_cache_dir() -> Path:
@@ -23,7 +23,7 @@ def default_cache_dir() -> Path:
 
 def not_writable(cache_dir: Path, error: OSError) -> OutputNotWritable:
     """The error to raise where writing into the cache folder failed."""
-    reason = os.strerror(error.errno) if error.errno else str(error)
     return OutputNotWritable(
-        f"cannot write the cache folder {cache_dir} ({reason}): give another with --cache-dir DIR"
+        f"cannot write the cache folder {cache_dir} ({reason_of(error)}): "
+        "give another with --cache-dir DIR"
     )

@@ -41,8 +41,9 @@ def read_dumped(path: Path, kind: DumpKind, read: Callable[[bytes], T]) -> T:
         if len(data) > WHOLE.value:
             raise kind.wrong(f"{path} is over {megabytes(WHOLE.value)} MB. {kind.give}.")
     except OSError as error:
-        reason = error.strerror or "no such file"
-        raise TraceNotFound(f"{path} cannot be read ({reason}). Check the path.") from None
+        raise TraceNotFound(
+            f"{path} cannot be read ({error.strerror or 'no such file'}). Check the path."
+        ) from None
     try:
         return read(data)
     except kind.refused as error:

@@ -11,9 +11,10 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import Struct, ValidationError, json
+from msgspec import ValidationError, json
 
 from traces.files.folder import Folder, is_own_private_folder
+from traces.toml_tables import TableRow
 
 MADE: Final = "made"
 _REPLACED: Final = "replaced"
@@ -36,7 +37,7 @@ class _File(NamedTuple):
     size_bytes: int
 
 
-class _Moves(Struct, frozen=True, forbid_unknown_fields=True):
+class _Moves(TableRow):
     """Names -> files to come, and those that they replace; `last`: once it is there, all are."""
 
     last: str

@@ -97,8 +97,7 @@ def _long(reading: _Reading) -> None:
 
 def _tuple_of(count: int) -> Operation:
     def read(reading: _Reading) -> None:
-        parts = [reading.pop() for _ in range(count)]
-        reading.stack.append(tuple(reversed(parts)))
+        reading.stack.append(tuple(reversed([reading.pop() for _ in range(count)])))
 
     return read
 

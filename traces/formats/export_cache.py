@@ -14,7 +14,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from traces.errors import DamagedTrace, ExportFailed, MoeDiagError, NsysUnavailable, TraceNotFound
+from traces.errors import (
+    DamagedTrace,
+    ExportFailed,
+    MoeDiagError,
+    NsysUnavailable,
+    TraceNotFound,
+    reason_of,
+)
 from traces.files.beneath import opened
 from traces.files.cache_folder import not_writable
 from traces.files.folder import Folder, is_own_file
@@ -62,13 +69,11 @@ def collector_version(path: Path) -> str | None:
     try:
         with opened(path) as file:
             head = file.read(_HEAD_BYTES)
-            size_bytes = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size_bytes - _TAIL_BYTES))
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             tail = file.read(_TAIL_BYTES)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         raise TraceNotFound(
-            f"{path} cannot be read ({reason}). Check the path and its permissions."
+            f"{path} cannot be read ({reason_of(error)}). Check the path and its permissions."
         ) from None
     if not tail.endswith(_END):
         raise DamagedTrace(
@@ -182,8 +187,7 @@ def _fault(export: Path) -> str | None:
     tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
     try:
         with closing(_connect(export)) as database:
-            table_names = chain.from_iterable(database.execute(tables))
-            if frozenset(EXPORT_TABLES).isdisjoint(table_names):
+            if frozenset(EXPORT_TABLES).isdisjoint(chain.from_iterable(database.execute(tables))):
                 return "its export lacks the metadata table"
             verdict = database.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
@@ -297,8 +301,7 @@ def _keep(kept: _Kept, source: dict[str, object], scratch: Folder) -> None:
     try:
         output = scratch.path / _EXPORT
         output.chmod(0o600)
-        record = json.dumps(_record(source, output), indent=1)
-        scratch.write_new(_RECORD, record.encode(), 0o600)
+        scratch.write_new(_RECORD, json.dumps(_record(source, output), indent=1).encode(), 0o600)
         scratch.move(_EXPORT, kept.cache, kept.export_name)
         scratch.move(_RECORD, kept.cache, kept.record_name)
     except OSError as error:

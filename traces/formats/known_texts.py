@@ -68,5 +68,4 @@ def gpu_name(text: object) -> str | None:
 
 def diagnostic(text: object) -> str | None:
     """What a stored diagnostic of nsys means, in our words; None where we do not know it."""
-    message = text if isinstance(text, str) else ""
-    return first_found(_DIAGNOSTICS, message)
+    return first_found(_DIAGNOSTICS, text if isinstance(text, str) else "")

@@ -208,8 +208,9 @@ def _lifetimes(
         if began is not None:
             yield replace(began, end=place)
         if action == "alloc":
-            frames = parts.frames(entry.get("frames"))
-            open_[address] = Allocation(address, size, frames, place, None)
+            open_[address] = Allocation(
+                address, size, parts.frames(entry.get("frames")), place, None
+            )
         elif began is None:
             yield Allocation(address, size, (), -1, place)
         else:

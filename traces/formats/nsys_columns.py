@@ -191,5 +191,4 @@ def _held_before(
 def _running_sums(change: IntArray, process: IntArray, device: IntArray) -> IntArray:
     total = np.cumsum(change)
     first = begins(process, device)
-    number = np.cumsum(first) - 1
-    return total - (total - change)[first][number]
+    return total - (total - change)[first][np.cumsum(first) - 1]

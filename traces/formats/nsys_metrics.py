@@ -66,8 +66,9 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
 def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
     """(typeId, metricId, place in _WANTED) of the metrics we want, in the unit we want."""
     metrics = []
-    rows = tables.typed(METRIC_NAMES, {"typeId": int, "metricId": int, "metricName": object})
-    for type_id, metric_id, name in rows:
+    for type_id, metric_id, name in tables.typed(
+        METRIC_NAMES, {"typeId": int, "metricId": int, "metricName": object}
+    ):
         if (place := _place_of(name)) is not None:
             metrics.append((type_id, metric_id, place))
     return metrics
@@ -92,8 +93,7 @@ def _generic_rows(tables: SqliteTables) -> _Rows:
     )
     text = column.texts["data"]
     stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
-    values = ints([*map(_values_of, text.values), (NULL,) * len(_WANTED)])
-    by_row = values[text.codes]
+    by_row = ints([*map(_values_of, text.values), (NULL,) * len(_WANTED)])[text.codes]
     row, metric = np.nonzero((by_row != NULL) & (stamps != NULL)[:, None])
     return stamps[row], column["typeId"][row] & 0xFF, metric, by_row[row, metric]
 

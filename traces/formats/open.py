@@ -3,12 +3,11 @@ ask for.
 """
 
 import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from traces.columns import Columns
-from traces.errors import DamagedTrace, NotATrace, TraceNotFound
+from traces.errors import DamagedTrace, NotATrace, TraceNotFound, reason_of
 from traces.files.beneath import also_beneath, opened
 from traces.files.cache_folder import default_cache_dir
 from traces.files.plain_file import no_file
@@ -109,9 +108,8 @@ def _head(path: Path) -> bytes:
         more = no_report if path.suffix == ".nsys-rep" else ""
         raise TraceNotFound(f"{path} does not exist. Check the path.{more}") from None
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         cure = "Name the file itself" if error.errno == errno.ELOOP else "Check its permissions"
-        raise TraceNotFound(f"{path} cannot be read ({reason}). {cure}.") from None
+        raise TraceNotFound(f"{path} cannot be read ({reason_of(error)}). {cure}.") from None
     if not head:
         raise DamagedTrace(f"{path} is empty. {_KNOWN}")
     return head

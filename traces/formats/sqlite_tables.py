@@ -220,10 +220,9 @@ class SqliteTables:
             some_ids = wanted[first : first + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(some_ids))
             with self._reading("StringIds"):
-                rows = self._db.execute(
+                for key, value in self._db.execute(
                     f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some_ids
-                )
-                for key, value in rows:
+                ):
                     if value is not None and isinstance(key, int):
                         texts[key] = cut_name(str(value))
         return texts
@@ -241,8 +240,9 @@ class SqliteTables:
     def rows(self, table: str, columns: Sequence[str]) -> list[Sequence[object]]:
         """Rows of a small table, with NULL as None."""
         with self._reading(table):
-            names = ", ".join(map(_quoted, columns))
-            return self._db.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
+            return self._db.execute(
+                f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(table)}"
+            ).fetchall()
 
     def typed(self, table: str, kinds: Mapping[str, type]) -> list[Sequence[Any]]:
         """Rows of a small table in which each column has a value of its type; no rows where the

@@ -79,6 +79,5 @@ def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
         mine = recorded.thread_gid[calls] == thread
         theirs = np.flatnonzero(ranges.thread_gid == thread)
         tiling = innermost(ranges.start_ns[theirs], ranges.end_ns[theirs], theirs)
-        at = last_at(tiling.start_ns, recorded.start_ns[calls][mine])
-        range_row[mine] = tiling.label[at]
+        range_row[mine] = tiling.label[last_at(tiling.start_ns, recorded.start_ns[calls][mine])]
     return range_row

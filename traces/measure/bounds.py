@@ -117,8 +117,7 @@ def _compute_ns(subject: Subject, rows: Activities, windows: Spans) -> int | Non
     filled = subject.filled_share(subject.sm_count or largest_sm_count())
     share = filled * subject.tensor_share() * subject.narrow_share(least=True)
     within_ns = ns_in(rows, windows)
-    more_ns = within_ns - ints(within_ns * share)
-    return _first_parts(rows, more_ns, windows).total_ns
+    return _first_parts(rows, within_ns - ints(within_ns * share), windows).total_ns
 
 
 def _first_parts(rows: Activities, length_ns: IntArray, windows: Spans) -> Spans:

@@ -130,8 +130,7 @@ def _periods(token: IntArray) -> list[int]:
     stand.
     """
     periods: list[int] = []
-    three = group_of(token[:-2], token[1:-1], token[2:])
-    for key in (token, three):
+    for key in (token, group_of(token[:-2], token[1:-1], token[2:])):
         before = before_of(key)
         apart = (np.arange(len(key)) - before)[before >= 0]
         counts = np.bincount(apart[apart <= len(token) // 2])  # a longer one stands only once

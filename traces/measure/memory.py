@@ -56,8 +56,7 @@ def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
         return in_use
     start_ns, end_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
     edges = np.unique(np.linspace(start_ns, end_ns, int(POINTS.value) + 1, dtype=np.int64))
-    pairs = row_by_row(edges[:-1], edges[1:])
-    most = tuple(_peak(*in_use, spans(pair)) for pair in pairs)
+    most = tuple(_peak(*in_use, spans(pair)) for pair in row_by_row(edges[:-1], edges[1:]))
     return MemoryCurve(start_ns, listed(edges[:-1] - start_ns), most)
 
 

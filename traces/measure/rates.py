@@ -171,8 +171,7 @@ def _operators(
         work_ns = summed(length_ns[places])
         longest = places[np.argmax(tells[places])]
         if work_ns > 0:
-            name = names[rows.name[longest]]
-            peak = peak_of_product(gpu, _precision(work, name, rank))
+            peak = peak_of_product(gpu, _precision(work, names[rows.name[longest]], rank))
             key = KEYS[Bucket.COMPUTE][rows.key[longest]]
             yield _Done(work, key, len(places), work_ns, peak.tflops if peak else nan)
 

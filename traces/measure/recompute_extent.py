@@ -263,8 +263,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
         again = backward[compute[same]]
         longest = same[again][order_of(-length_ns[same[again]])]
         result[compute[longest[: summed(~again)]]] = True
-    products = rank.of_class(*PRODUCTS)
-    if (result & products).any():
+    if (result & rank.of_class(*PRODUCTS)).any():
         return result
     return none_of(len(result))
 

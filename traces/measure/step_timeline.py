@@ -265,8 +265,7 @@ class _Drawn:
     def in_brief(self, step: Step, most: int) -> Timeline:
         rows, mine = self._within(*step.within_ns)
         kept = mine[longest(rows.length_ns[mine], most)]
-        left_out = len(mine) - len(kept)
-        return self._timeline(step.index, step.within_ns, kept, left_out, most)
+        return self._timeline(step.index, step.within_ns, kept, len(mine) - len(kept), most)
 
     def _within(self, start_ns: int, end_ns: int) -> tuple[Activities, IntArray]:
         rows = self.rank.activities

@@ -17,7 +17,7 @@ _FUNCTION: Final = compiled(r"[A-Za-z_]\w{0,60}")
 _OURS: Final = compiled(r"(?:torch::autograd|at|c10)::[\w:<>]{1,80}")
 
 
-class _Row(TableRow, frozen=True):
+class _Row(TableRow):
     category: Taken
     function: Pattern
     file: Pattern | None = None
@@ -33,8 +33,7 @@ def taken(frames: tuple[tuple[str, str], ...]) -> Taken | None:
     """Where in a step a stack took memory; None where no frame tells."""
     for row in _rows():
         for file, function in frames:
-            inside = row.file is None or row.file.search(file)
-            if inside and row.function.fullmatch(function):
+            if (row.file is None or row.file.search(file)) and row.function.fullmatch(function):
                 return row.category
     return None
 

@@ -38,7 +38,7 @@ _MOST_PARTS: Final = 4
 """A word of more letters and numbers in turn is none of the field: `x3k9q1w2`."""
 
 
-class _Table(TableRow, frozen=True):
+class _Table(TableRow):
     endings: str
     machines: str
     words: dict[str, str]

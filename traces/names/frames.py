@@ -35,13 +35,13 @@ class Frame(NamedTuple):
     name: str
 
 
-class _Plumbing(TableRow, frozen=True):
+class _Plumbing(TableRow):
     file: str
     because: str
     functions: Texts = ()
 
 
-class _Words(TableRow, frozen=True):
+class _Words(TableRow):
     names: str = ""
     modules: str = ""
     libraries: str = ""
@@ -53,7 +53,7 @@ class _Words(TableRow, frozen=True):
         return frozenset(f"{self.names} {self.modules} {self.libraries}".split())
 
 
-class _Table(TableRow, frozen=True):
+class _Table(TableRow):
     plumbing: tuple[_Plumbing, ...]
     standard: _Words
     packages: _Words
@@ -132,8 +132,7 @@ def public_file(path: str) -> str | None:
     """
     inside = _from_package(path.replace("\\", "/"))
     parts = inside.removesuffix(".py").split("/")
-    known = inside.endswith(".py") and parts[0] in _known("packages") and all(map(_is_name, parts))
-    if known:
+    if inside.endswith(".py") and parts[0] in _known("packages") and all(map(_is_name, parts)):
         return inside
     return None
 
@@ -148,8 +147,7 @@ def _from_package(path: str) -> str:
         return path[installed.end() :]
     if _INTERPRETER.match(path):
         return ""
-    starts = [path.rfind(f"/{root}/") + 1 for root in _table().packages.roots.split()]
-    return path[max(starts) :]
+    return path[max(path.rfind(f"/{root}/") + 1 for root in _table().packages.roots.split()) :]
 
 
 def _is_name(word: str) -> bool:
@@ -171,8 +169,7 @@ def _of_library(path: str, symbol: str) -> str | None:
     library = _LIBRARY.fullmatch(path.rpartition("/")[2])
     if library is None or library[1] not in _known("native"):
         return None
-    name = _without_brackets(symbol).strip().rpartition(" ")[2]
-    parts = [*filter(None, name.split("::"))]
+    parts = [*filter(None, _without_brackets(symbol).strip().rpartition(" ")[2].split("::"))]
     if parts and all(map(_is_name, parts)):
         return "::".join(parts)
     return None

@@ -13,7 +13,7 @@ FRAMEWORKS: Final[tuple[Framework, ...]] = get_args(Framework)
 any."""
 
 
-class _Row(TableRow, frozen=True):
+class _Row(TableRow):
     framework: Framework
     what: Literal["kernels", "ranges", "threads", "groups"]
     pattern: Pattern

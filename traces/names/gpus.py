@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loads numpy, which a page of help needs not
 _LAPTOP: Final = "Laptop"
 
 
-class Product(TableRow, frozen=True):
+class Product(TableRow):
     """One product. `capability` (major, minor) and the rest are None where we have no source."""
 
     name: str
@@ -132,7 +132,7 @@ SUB_PARTITIONS: Final = 4
 """An SM's registers lie in this many parts; a warp takes all of its own from one."""
 
 
-class SmCapacity(TableRow, frozen=True):
+class SmCapacity(TableRow):
     """What one SM holds; shared memory goes out in `shared_unit_bytes`, with a reserve per
     block.
     """

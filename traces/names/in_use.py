@@ -15,7 +15,7 @@ InUse = Loader | Literal["compiled", "fused_optimizer", "rollout_engine", "rocm"
 PyTorch's; `rollout_engine`: vLLM, SGLang; `rocm`: AMD."""
 
 
-class _Row(TableRow, frozen=True):
+class _Row(TableRow):
     use: InUse
     what: Literal["kernels", "ranges", "threads", "frames", "calls"]
     pattern: Pattern

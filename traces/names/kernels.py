@@ -14,7 +14,7 @@ from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table, written
 
 
-class KernelClass(TableRow, frozen=True, rename={"class_": "class", "rule": "id"}):
+class KernelClass(TableRow, rename={"class_": "class", "rule": "id"}):
     """What a kernel is by its name. `rule` is None where no rule names it (class `other`)."""
 
     class_: str

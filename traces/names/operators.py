@@ -34,7 +34,7 @@ DTYPES: Final[Mapping[str, tuple[Dtype, int]]] = {
 element."""
 
 
-class Operator(TableRow, frozen=True):
+class Operator(TableRow):
     """One row: what the multiplications follow from, and the places of the arguments that say
     so.
     """

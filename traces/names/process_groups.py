@@ -14,7 +14,7 @@ EVERYBODY: Final = "default_pg"
 """PyTorch's description of the group of all ranks."""
 
 
-class _Row(TableRow, frozen=True):
+class _Row(TableRow):
     pattern: Pattern
     settings: Texts
 

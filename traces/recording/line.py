@@ -117,8 +117,9 @@ def schedule() -> str:
     """The schedule of the PyTorch profiler, whose steps are all whole, so that none is recorded to
     spare.
     """
-    active = asked(Question.WALLS).steps - SPARE
-    return f"torch.profiler.schedule(wait=20, warmup=3, active={active})"
+    return (
+        f"torch.profiler.schedule(wait=20, warmup=3, active={asked(Question.WALLS).steps - SPARE})"
+    )
 
 
 def profiler_call(lacking: Collection[str]) -> tuple[str, ...]:

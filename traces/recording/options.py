@@ -37,7 +37,7 @@ class Section(StrEnum):
     EXPORT = "export"
 
 
-class RecordingRow(TableRow, frozen=True):
+class RecordingRow(TableRow):
     """One question: how many steps it takes (0: no range of steps), of which ranks, what to type
     afterwards.
 
@@ -54,7 +54,7 @@ class RecordingRow(TableRow, frozen=True):
     beside: str = ""
 
 
-class Option(TableRow, frozen=True):
+class Option(TableRow):
     """One option: as it is typed, its reason and its cost. `since`: the release that brought it, ""
     for all.
 

@@ -202,8 +202,9 @@ class Finder:
         begun = (
             rows.start_ns <= calls.end_ns[self._launched_by] + SKEW.value if len(calls) else False
         )
-        copies = np.flatnonzero((rows.source == Source.COPY) & (self._launched_by != NONE) & begun)
-        for work in copies.tolist():
+        for work in np.flatnonzero(
+            (rows.source == Source.COPY) & (self._launched_by != NONE) & begun
+        ).tolist():
             call = int(self._launched_by[work])
             if calls.kind[call] == CallKind.COPY and length[call] > RETURNS.value:
                 back = int(calls.end_ns[call])

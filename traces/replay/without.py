@@ -114,8 +114,7 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
         mine = np.flatnonzero(calls.thread == thread)
         tells, copies = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine], gone[mine]
         leads = tells & np.append(copies, False)[next_at(~tells)[:-1]]
-        follows = tells & shifted(copies)
-        gone[mine[leads | follows]] = True
+        gone[mine[leads | (tells & shifted(copies))]] = True
     return _without(timing, which, gone, graph.pauses.said_ns)
 
 

@@ -55,8 +55,7 @@ class CallPayloads:
         order = np.lexsort((peer, mine))
         mine, peer = mine[order], peer[order]
         count = np.bincount(mine[begins(mine, peer)], minlength=len(group))
-        silent = np.bincount(mine[peer == NONE], minlength=len(group)) > 0
-        return np.where(silent, NONE, count)
+        return np.where(np.bincount(mine[peer == NONE], minlength=len(group)) > 0, NONE, count)
 
 
 def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
@@ -313,8 +312,7 @@ def _outermost(code: IntArray) -> tuple[IntArray, BoolArray]:
     """Of each call the place of the outermost group start around it (-1: none), and if it ends that
     group.
     """
-    change = np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0))
-    depth = np.cumsum(change)
+    depth = np.cumsum(np.where(code == _GROUP_START, 1, np.where(code == _GROUP_END, -1, 0)))
     depth -= np.minimum(np.minimum.accumulate(depth), 0)  # an end without its start closes nothing
     before = np.append(0, depth[:-1])
     opens = (before == 0) & (depth == 1)

@@ -104,7 +104,7 @@ def neighbours_of(comm: Communication) -> Neighbours:
     """Look left and right of each communication activity, in the order of launches."""
     rank = comm.rank
     role_of = ints([*map(role, (*rank.columns.kernel_names, ""), comm.classes)])
-    phase_of = ints([*map(_phase, comm.classes)])
+    phase_of = ints([*map(phase_of_class, comm.classes)])
     rows = rank.activities
     roles = np.where(rows.is_compute, role_of[rows.name], Role.SILENT)
     phases = np.where(rows.is_compute, phase_of[rows.name], UNTOLD)
@@ -148,7 +148,8 @@ def role(name: str, kernel: KernelClass) -> Role:
     return usual
 
 
-def _phase(kernel: KernelClass) -> int:
+def phase_of_class(kernel: KernelClass) -> int:
+    """The pass that a class of kernels says itself, as a place in `PHASES`, else `UNTOLD`."""
     for phase in (kernel.phase, kernel.subclass):  # activation/fwd has phase any
         if phase in PHASES:
             return PHASES.index(phase)

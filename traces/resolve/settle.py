@@ -261,8 +261,7 @@ def _settle_gather_dispatcher(
     to_experts = (Role.PERMUTE,) if sorts else (Role.ROUTER, Role.EXPERT)
     before = draft.open & gather & np.isin(near.next, to_experts)
     after = draft.open & scatter & (near.previous == (Role.UNPERMUTE if sorts else Role.EXPERT))
-    other_payload = draft.of("ep") | comm.of_subclass(*PAYLOAD_KINDS, "ep_fused")
-    if other_payload.any():
+    if (draft.of("ep") | comm.of_subclass(*PAYLOAD_KINDS, "ep_fused")).any():
         leaves = np.isin(near.next, (Role.ROUTER, Role.PERMUTE, Role.EXPERT))
         counts = draft.open & gather & (near.previous == Role.ROUTER) & leaves
         draft.settle(counts & streams.nearly_all(counts, gather), "ep", "neighbours", "low")

@@ -15,7 +15,7 @@ AddressKind = Literal["function", "module", "operator", "native", "range", "os_c
 call."""
 
 
-class Address(Section, frozen=True):
+class Address(Section):
     """Host time under one name, over the used steps; `none`: nothing that may be named was
     recorded.
     """
@@ -30,7 +30,7 @@ class Address(Section, frozen=True):
         return self.starved_ns + self.blocking_ns
 
 
-class HostStack(Section, frozen=True):
+class HostStack(Section):
     """Host time under one stack: the innermost of each kind, empty where there is none."""
 
     module: Recorded
@@ -43,7 +43,7 @@ class HostStack(Section, frozen=True):
     blocking_ns: Ns
 
 
-class HostCall(Section, frozen=True):
+class HostCall(Section):
     """Calls of CUDA or HIP of one name on the launching threads: those that began in the windows,
     how long they took, and what of the time that waits for the host they were in.
     """
@@ -55,7 +55,7 @@ class HostCall(Section, frozen=True):
     blocking_ns: Ns
 
 
-class AddressesLeftOut(Section, frozen=True):
+class AddressesLeftOut(Section):
     """What is beyond the rows of a list."""
 
     rows: Count
@@ -63,7 +63,7 @@ class AddressesLeftOut(Section, frozen=True):
     blocking_ns: Ns
 
 
-class GpuAddress(Section, frozen=True):
+class GpuAddress(Section):
     """Kernels that were launched under one name."""
 
     kind: AddressKind
@@ -72,7 +72,7 @@ class GpuAddress(Section, frozen=True):
     work_ns: Ns
 
 
-class GpuAddressesLeftOut(Section, frozen=True):
+class GpuAddressesLeftOut(Section):
     """Kernels beyond the rows of the list."""
 
     rows: Count
@@ -80,7 +80,7 @@ class GpuAddressesLeftOut(Section, frozen=True):
     work_ns: Ns
 
 
-class Addresses(Section, frozen=True):
+class Addresses(Section):
     """Every nanosecond that is launch-starved or blocking under an address, and kernels by their
     launches.
 

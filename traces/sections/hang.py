@@ -35,7 +35,7 @@ class WitnessSource(StrEnum):
     """Lines of the training log."""
 
 
-class RanksAt(Section, frozen=True):
+class RanksAt(Section):
     """Ranks in one collective. `elements`: what they gave, such as `4096 Float`; empty where
     unknown.
     """
@@ -48,7 +48,7 @@ class RanksAt(Section, frozen=True):
     elements: Said = ""
 
 
-class Hang(Section, frozen=True):
+class Hang(Section):
     """The first collective that the ranks of a group did not all enter alike.
 
     `ranks_missing`: those that did not enter it, or entered something else; `ranks_entered`: those
@@ -71,7 +71,7 @@ class Hang(Section, frozen=True):
     advice: Said = ""
 
 
-class WitnessedRank(Section, frozen=True):
+class WitnessedRank(Section):
     """One rank. `waited_ns`: in its collectives, for the last rank to arrive; `caused_ns`: others,
     for it.
     """
@@ -85,7 +85,7 @@ class WitnessedRank(Section, frozen=True):
     arrived_last: OrMissing[Count]
 
 
-class Witness(Section, frozen=True):
+class Witness(Section):
     """What files beside the recordings hold. `compared`: collectives whose times several ranks
     give.
     """

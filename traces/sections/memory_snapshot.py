@@ -7,7 +7,7 @@ from traces.sections.section import Bytes, Count, Section
 from traces.texts import Key, Recorded
 
 
-class AllocationStack(Section, frozen=True):
+class AllocationStack(Section):
     """Memory in use at the peak that one stack took; `frames`: innermost first, of known packages
     alone.
     """
@@ -18,7 +18,7 @@ class AllocationStack(Section, frozen=True):
     size_bytes: Bytes
 
 
-class SnapshotCurve(Section, frozen=True):
+class SnapshotCurve(Section):
     """Memory in use over the entries of the history, as columns of one length: the most of each
     stretch.
     """
@@ -27,7 +27,7 @@ class SnapshotCurve(Section, frozen=True):
     used_bytes: tuple[Bytes, ...]
 
 
-class SnapshotDevice(Section, frozen=True):
+class SnapshotDevice(Section):
     """One GPU. Memory is in use from its allocation until it is free for others.
 
     `used_bytes`, `reserved_bytes` and their difference `unused_reserved_bytes` (fragments and
@@ -53,7 +53,7 @@ class SnapshotDevice(Section, frozen=True):
     out_of_memory: Count
 
 
-class MemorySnapshot(Section, frozen=True):
+class MemorySnapshot(Section):
     """Files of `--memory-snapshot`, one a process."""
 
     devices: tuple[SnapshotDevice, ...]

@@ -25,7 +25,7 @@ from traces.sections.work import DataLoading, Work
 from traces.texts import FileName, GpuName, Key, Release, Said
 
 
-class Totals(Section, frozen=True):
+class Totals(Section):
     """The whole recording, first kernel start to last kernel end, kernels only."""
 
     kernel_count: Count
@@ -36,7 +36,7 @@ class Totals(Section, frozen=True):
     exposed_comm_ns: OrMissing[Ns]
 
 
-class Memory(Section, frozen=True):
+class Memory(Section):
     """What saving memory costs, and how much there is."""
 
     recompute_ns: OrMissing[Ns]
@@ -64,7 +64,7 @@ class Memory(Section, frozen=True):
         return peak / capacity if peak and capacity else None
 
 
-class Passes(Section, frozen=True):
+class Passes(Section):
     """How often a module ran."""
 
     forward_count: Count
@@ -76,7 +76,7 @@ class Passes(Section, frozen=True):
 Dispatcher = Literal["alltoall", "deepep", "hybridep", "ncclep", "allgather", "none", "unknown"]
 
 
-class Detected(Section, frozen=True):
+class Detected(Section):
     """What kind of run the trace shows."""
 
     dispatcher: Dispatcher
@@ -94,7 +94,7 @@ class Detected(Section, frozen=True):
     in_use: tuple[Key, ...] | UnsetType = UNSET
 
 
-class LaunchUse(Section, frozen=True):
+class LaunchUse(Section):
     """What launches allow; in ns are sums of kernel work, which may overlap."""
 
     occupancy_frac: OrMissing[Frac]
@@ -106,7 +106,7 @@ class LaunchUse(Section, frozen=True):
     limiter_ns: OrMissing[Mapping[Key, Ns]]
 
 
-class Stretch(Section, frozen=True):
+class Stretch(Section):
     """How much longer compute takes beside communication, and what that rests on."""
 
     frac: float
@@ -115,7 +115,7 @@ class Stretch(Section, frozen=True):
     beside_ns: Ns
 
 
-class Measured(Section, frozen=True):
+class Measured(Section):
     """What hardware counters say, over samples of the whole GPU in which something ran."""
 
     sm_active_frac: OrMissing[Frac]
@@ -125,7 +125,7 @@ class Measured(Section, frozen=True):
     samples: Count
 
 
-class Sm(LaunchUse, frozen=True):
+class Sm(LaunchUse):
     """The SMs of one rank, over all compute kernels and by class."""
 
     sm_count: OrMissing[Count]
@@ -138,7 +138,7 @@ class Sm(LaunchUse, frozen=True):
     measured: OrMissing[Measured]
 
 
-class TensorCores(Section, frozen=True):
+class TensorCores(Section):
     """GEMMs, and those of them that do without tensor cores."""
 
     gemm_ns: Ns
@@ -169,7 +169,7 @@ Pass = Literal["forward", "recompute", "backward"]
 PASSES: Final[tuple[Pass, ...]] = get_args(Pass)
 
 
-class Span(Section, frozen=True):
+class Span(Section):
     """One kernel of expert traffic, cut at the window."""
 
     kind: Key
@@ -180,7 +180,7 @@ class Span(Section, frozen=True):
     phase: OrMissing[Key]
 
 
-class A2a(Section, frozen=True):
+class A2a(Section):
     """Expert all-to-all of one rank."""
 
     instances: Count
@@ -194,7 +194,7 @@ class A2a(Section, frozen=True):
     spans: tuple[Span, ...]
 
 
-class MoeRow(Section, frozen=True):
+class MoeRow(Section):
     """One module in one pass, over all layers."""
 
     module: Key
@@ -208,7 +208,7 @@ class MoeRow(Section, frozen=True):
     per_step_ns: tuple[Ns, ...]
 
 
-class LayerRow(Section, frozen=True):
+class LayerRow(Section):
     """One module in one pass of one layer, over all used steps."""
 
     layer: Count
@@ -219,7 +219,7 @@ class LayerRow(Section, frozen=True):
     wall_ns: Ns
 
 
-class Moe(Section, frozen=True):
+class Moe(Section):
     """What each module of the MoE layers takes."""
 
     tax_ns: OrMissing[Ns]
@@ -229,7 +229,7 @@ class Moe(Section, frozen=True):
     by_layer: tuple[LayerRow, ...]
 
 
-class Saving(Section, frozen=True):
+class Saving(Section):
     """What a change of the run would save in the windows, by its replay.
 
     `saves_least_ns` is None where no lower end can be defended, negative where the change may cost
@@ -241,7 +241,7 @@ class Saving(Section, frozen=True):
     saves_most_ns: Ns
 
 
-class Replay(Section, frozen=True):
+class Replay(Section):
     """Whether the replay of this rank means anything, and what it says of single changes."""
 
     residual_free_error_frac: OrMissing[float]
@@ -250,7 +250,7 @@ class Replay(Section, frozen=True):
     changes: tuple[Saving, ...] | UnsetType = UNSET
 
 
-class Rank(Section, frozen=True):
+class Rank(Section):
     """One process on one GPU: `device` by its own count, `physical_gpu` of its machine, if told."""
 
     trace: FileName

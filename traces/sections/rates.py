@@ -18,7 +18,7 @@ RoofLimit = Literal["memory", "peak"]
 CollectiveName = Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter", "broadcast"]
 
 
-class Speed(Section, frozen=True):
+class Speed(Section):
     """Operators whose shapes are known, and the compute kernels that they launched.
 
     `bytes_at_least`: each input and output once, so `flop_per_byte` is at most. `peak_frac`: time
@@ -38,7 +38,7 @@ class Speed(Section, frozen=True):
     roof_limit: OrMissing[RoofLimit]
 
 
-class ClassSpeed(Speed, frozen=True):
+class ClassSpeed(Speed):
     """Of one class of compute kernels; `all_kernel_count`, `all_work_ns`: those without known
     shapes too.
 
@@ -51,7 +51,7 @@ class ClassSpeed(Speed, frozen=True):
     all_work_ns: Ns
 
 
-class OperatorSpeed(Speed, frozen=True):
+class OperatorSpeed(Speed):
     """Of one operator in one format, whose kernels are of one class."""
 
     operator: Recorded
@@ -59,7 +59,7 @@ class OperatorSpeed(Speed, frozen=True):
     key: Key
 
 
-class CopySpeed(Section, frozen=True):
+class CopySpeed(Section):
     """Copies and memsets of one kind whose sizes are recorded."""
 
     kind: Key
@@ -69,7 +69,7 @@ class CopySpeed(Section, frozen=True):
     gb_per_s: Rate
 
 
-class CollectiveRate(Section, frozen=True):
+class CollectiveRate(Section):
     """Collectives of one kind and group size whose sizes are recorded, as nccl-tests count them.
 
     From one rank their time holds the wait for late ranks too: rates are at least these. `fastest`:
@@ -88,7 +88,7 @@ class CollectiveRate(Section, frozen=True):
     link_frac: OrMissing[float]
 
 
-class MatrixRates(Section, frozen=True):
+class MatrixRates(Section):
     """Operators that multiply, of known shapes: those whose first kernel starts in the windows,
     whole.
 
@@ -104,7 +104,7 @@ class MatrixRates(Section, frozen=True):
     hfu_at_least_frac: OrMissing[float]
 
 
-class Rates(Section, frozen=True):
+class Rates(Section):
     """Rates of one rank in its windows, and the peaks of its GPU that they are held against."""
 
     matrix: OrMissing[MatrixRates]

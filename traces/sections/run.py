@@ -10,7 +10,7 @@ from traces.sections.section import Bytes, Count, Frac, Ns, Section
 from traces.texts import FileName, Key, Place, Said
 
 
-class RankInRun(Section, frozen=True):
+class RankInRun(Section):
     """One rank of the run, by its place in `ranks[]`; times are those of a mean step.
 
     The last three are of each step of the run, or of each column of several steps
@@ -31,7 +31,7 @@ class RankInRun(Section, frozen=True):
     caused_by_step_ns: OrMissing[tuple[Ns | None, ...]] = ()
 
 
-class LikeRanks(Section, frozen=True):
+class LikeRanks(Section):
     """Ranks that do the same work in a step, by their places in `ranks[]`: only these are
     compared.
     """
@@ -45,7 +45,7 @@ class LikeRanks(Section, frozen=True):
     step_ns: OrMissing[Ns]
 
 
-class Late(Section, frozen=True):
+class Late(Section):
     """Who makes the others wait, and why. `index` is a place in `ranks[]`, null where it is not one
     rank.
 
@@ -76,7 +76,7 @@ class Late(Section, frozen=True):
         return self.indices or (() if self.index is None else (self.index,))
 
 
-class ArrivesLast(Section, frozen=True):
+class ArrivesLast(Section):
     """Who arrives last in the collectives that the ranks share, without any clock, and without a
     cause.
 
@@ -93,7 +93,7 @@ class ArrivesLast(Section, frozen=True):
     confidence: Sure
 
 
-class ClockFit(Section, frozen=True):
+class ClockFit(Section):
     """A clock, that of the `ranks` in these places of `ranks[]`: where its times lie on the one
     clock.
 
@@ -110,7 +110,7 @@ class ClockFit(Section, frozen=True):
         return own_ns - self.offset_ns - round((own_ns - self.base_ns) * self.drift_ppm * 1e-6)
 
 
-class Clocks(Section, frozen=True):
+class Clocks(Section):
     """Whether all ranks stand on one clock, and how well; else `by_rank` is by the starts of
     sessions.
     """
@@ -120,7 +120,7 @@ class Clocks(Section, frozen=True):
     by_rank: tuple[ClockFit, ...] = ()
 
 
-class RunWithout(Section, frozen=True):
+class RunWithout(Section):
     """The mean step of the run, replayed as recorded and without what makes it late."""
 
     step_ns: Ns
@@ -128,7 +128,7 @@ class RunWithout(Section, frozen=True):
     saved_frac: Frac
 
 
-class RunProblem(Section, frozen=True):
+class RunProblem(Section):
     """What is wrong with the set of recordings. `traces`: of which; `ranks`: those that nobody
     recorded.
     """
@@ -140,7 +140,7 @@ class RunProblem(Section, frozen=True):
     ranks: tuple[Count, ...]
 
 
-class PipelineStage(Section, frozen=True):
+class PipelineStage(Section):
     """One stage of the pipeline, times of a mean rank and step. `bubble_ns` is the sum of the next
     three.
     """
@@ -154,14 +154,14 @@ class PipelineStage(Section, frozen=True):
     cool_down_ns: OrMissing[Ns]
 
 
-class VirtualStages(Section, frozen=True):
+class VirtualStages(Section):
     """What the formula says of more virtual stages."""
 
     chunks: Count
     formula_frac: Frac
 
 
-class Pipeline(Section, frozen=True):
+class Pipeline(Section):
     """What the stages of a pipeline wait for each other; `stages` in order."""
 
     stages: tuple[PipelineStage, ...]
@@ -173,7 +173,7 @@ class Pipeline(Section, frozen=True):
     with_more_chunks: tuple[VirtualStages, ...]
 
 
-class LayerOfExperts(Section, frozen=True):
+class LayerOfExperts(Section):
     """One MoE layer in one group of ranks that exchange tokens; `hot_index` is a place in
     `ranks[]`.
     """
@@ -184,7 +184,7 @@ class LayerOfExperts(Section, frozen=True):
     hot_index: Count
 
 
-class WorstOfExperts(Section, frozen=True):
+class WorstOfExperts(Section):
     """The layer and step in which a rank has the most expert work beyond the mean of its group."""
 
     expert_group: Count
@@ -195,7 +195,7 @@ class WorstOfExperts(Section, frozen=True):
     above_ns: Ns
 
 
-class ExpertGroups(Section, frozen=True):
+class ExpertGroups(Section):
     """Expert work layer by layer, in groups of ranks that exchange tokens, by their places in
     `ranks[]`.
     """
@@ -207,7 +207,7 @@ class ExpertGroups(Section, frozen=True):
     pattern: OrMissing[HotRank]
 
 
-class CollectiveSpeed(Section, frozen=True):
+class CollectiveSpeed(Section):
     """How fast the collectives of a kind move whose sizes are recorded on all their ranks."""
 
     kind: Key
@@ -217,7 +217,7 @@ class CollectiveSpeed(Section, frozen=True):
     bytes_per_s: OrMissing[float]
 
 
-class PeerBytes(Section, frozen=True):
+class PeerBytes(Section):
     """What one rank sends to another in a mean step; both are places in `ranks[]`."""
 
     kind: Key
@@ -226,14 +226,14 @@ class PeerBytes(Section, frozen=True):
     size_bytes: Bytes
 
 
-class Traffic(Section, frozen=True):
+class Traffic(Section):
     """Bytes where their sizes are recorded; `largest_pairs`: who sends most to whom."""
 
     speeds: OrMissing[tuple[CollectiveSpeed, ...]]
     largest_pairs: tuple[PeerBytes, ...]
 
 
-class Run(Section, frozen=True):
+class Run(Section):
     """Several ranks of one run. `groups` are of ranks that do the same work."""
 
     ranks_seen: Count

@@ -2,9 +2,9 @@
 fields.
 """
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 Ns = Annotated[int, Meta(ge=0)]
 """A length of time in ns."""
@@ -14,6 +14,7 @@ Frac = Annotated[float, Meta(ge=0, le=1)]
 """A share of a whole, which the field names."""
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Section(Struct, frozen=True):
     """A part of a result: an object of the JSON document, its keys the fields."""
 

@@ -7,7 +7,7 @@ from traces.sections.section import Count, Ns, Section
 from traces.texts import Said
 
 
-class Step(Section, frozen=True):
+class Step(Section):
     """One used step, counted from 0 as recorded."""
 
     index: Count
@@ -19,7 +19,7 @@ class Step(Section, frozen=True):
         return self.end_ns - self.start_ns
 
 
-class Dropped(Step, frozen=True):
+class Dropped(Step):
     """One recorded step that is not used, and why."""
 
     reason: Said
@@ -31,7 +31,7 @@ Unit = Literal["step", "block", "replay", "window"]
 recorded."""
 
 
-class Outside(Section, frozen=True):
+class Outside(Section):
     """Time of the recording in none of its steps and hiccups."""
 
     before_ns: Ns
@@ -43,7 +43,7 @@ class Outside(Section, frozen=True):
         return self.before_ns + self.between_ns + self.after_ns
 
 
-class Steps(Section, frozen=True):
+class Steps(Section):
     """How steps were found. `used` and `dropped` are all recorded ones; `slow`: hiccups, left out.
 
     `replayed`: used ones. `warm_up`: of those left out the first, which took longer than all

@@ -15,7 +15,7 @@ WallId = Literal["memory", "communication", "host_overhead", "compute"]
 NameIndex = Annotated[int, Meta(ge=-1)]
 
 
-class LedgerRow(Section, frozen=True):
+class LedgerRow(Section):
     """A row of the ledger; `per_step_ns` has an entry per used step, one where there are no
     steps.
     """
@@ -28,7 +28,7 @@ class LedgerRow(Section, frozen=True):
     per_step_ns: tuple[Ns, ...]
 
 
-class Kernel(Section, frozen=True):
+class Kernel(Section):
     """Kernels of one name, grid and key; `key` as in the ledger but for `comm.KIND`. `block` is
     unknown where they have several as well.
     """
@@ -42,7 +42,7 @@ class Kernel(Section, frozen=True):
     block: OrMissing[tuple[Count, Count, Count]] = None
 
 
-class KernelsLeftOut(Section, frozen=True):
+class KernelsLeftOut(Section):
     """What is beyond the rows of the table."""
 
     rows: Count
@@ -50,14 +50,14 @@ class KernelsLeftOut(Section, frozen=True):
     work_ns: Ns
 
 
-class KernelTable(Section, frozen=True):
+class KernelTable(Section):
     """Kernels by name and grid, those with the most work first."""
 
     rows: tuple[Kernel, ...]
     left_out: KernelsLeftOut
 
 
-class Lane(Section, frozen=True):
+class Lane(Section):
     """The activities of one stream as columns of one length; `key` and `name` point into the
     timeline's.
     """
@@ -72,7 +72,7 @@ class Lane(Section, frozen=True):
     before."""
 
 
-class HostLane(Section, frozen=True):
+class HostLane(Section):
     """CUDA calls, NVTX ranges or functions of one launching thread, as columns of one length."""
 
     thread: Count
@@ -83,7 +83,7 @@ class HostLane(Section, frozen=True):
     name: tuple[NameIndex, ...]
 
 
-class ReasonLane(Section, frozen=True):
+class ReasonLane(Section):
     """Why no compute ran, as columns of one length; `reason` points into `reasons`."""
 
     at_ns: tuple[Ns, ...]
@@ -94,7 +94,7 @@ class ReasonLane(Section, frozen=True):
     """Shorter stretches that are not among them."""
 
 
-class Timeline(Section, frozen=True):
+class Timeline(Section):
     """One step by stream, cut at its borders; times in `at_ns` are from `start_ns` on.
 
     `left_out` counts activities, `host_left_out` calls and ranges that are not in the columns. In
@@ -113,7 +113,7 @@ class Timeline(Section, frozen=True):
     host_left_out: Count = 0
 
 
-class MemoryCurve(Section, frozen=True):
+class MemoryCurve(Section):
     """Memory in use over the windows, as columns of one length: the most of each stretch."""
 
     start_ns: int
@@ -124,7 +124,7 @@ class MemoryCurve(Section, frozen=True):
 Phase = Literal["forward", "backward", "optimizer"]
 
 
-class Kind(Section, frozen=True):
+class Kind(Section):
     """Activities of a sequence that are alike: kernels of one name, or copies and whole replays of
     one key.
 
@@ -138,7 +138,7 @@ class Kind(Section, frozen=True):
     size_bytes: OrMissing[Bytes] | None
 
 
-class Loops(Section, frozen=True):
+class Loops(Section):
     """Runs that are repeated, as columns of one length, outer loops before those within them.
 
     The `run_count` runs from `first_run` on stand `times` times behind each other.
@@ -149,7 +149,7 @@ class Loops(Section, frozen=True):
     times: tuple[Count, ...]
 
 
-class Sequence(Section, frozen=True):
+class Sequence(Section):
     """The work of one step in the order of its launches, as columns of one length; `of` points into
     `kinds`.
 
@@ -165,7 +165,7 @@ class Sequence(Section, frozen=True):
     loops: Loops
 
 
-class UnknownKernel(Section, frozen=True):
+class UnknownKernel(Section):
     """One kernel that no rule names. `finding`: large enough to be one.
 
     `probably_communication`: it has a stream of its own, waits for compute and is waited for, with

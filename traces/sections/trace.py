@@ -9,7 +9,7 @@ from traces.sections.section import Bytes, Count, Frac, Section
 from traces.texts import FileName, FilePath, GpuName, Key, Release, Said
 
 
-class Gpu(Section, frozen=True):
+class Gpu(Section):
     """One GPU of the recording."""
 
     name: OrMissing[GpuName]
@@ -18,7 +18,7 @@ class Gpu(Section, frozen=True):
     memory_bytes: OrMissing[Bytes]
 
 
-class Messages(Section, frozen=True):
+class Messages(Section):
     """NCCL's calls of one operation that carry a payload. `size_bytes`: per call and rank, not over
     a link.
 
@@ -32,7 +32,7 @@ class Messages(Section, frozen=True):
     peer_count: Count | UnsetType = UNSET
 
 
-class Capture(Section, frozen=True):
+class Capture(Section):
     """How good the recording is. `stacks`: frames of the program's code were recorded beside its
     calls.
     """
@@ -43,7 +43,7 @@ class Capture(Section, frozen=True):
     stacks: bool | UnsetType = UNSET
 
 
-class Trace(Section, frozen=True, kw_only=True):
+class Trace(Section, kw_only=True):
     """One recording. `path` as it was given, absent from a redacted result."""
 
     name: FileName

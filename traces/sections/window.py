@@ -7,7 +7,7 @@ from traces.sections.section import Frac, Ns, Section
 from traces.texts import Key
 
 
-class Budget(Section, frozen=True):
+class Budget(Section):
     """Every nanosecond of the window in one bucket; the buckets add up to it."""
 
     window: Ns
@@ -17,7 +17,7 @@ class Budget(Section, frozen=True):
     idle: Ns
 
 
-class BudgetShares(Section, frozen=True):
+class BudgetShares(Section):
     """The buckets as parts of the window."""
 
     compute: Frac
@@ -26,14 +26,14 @@ class BudgetShares(Section, frozen=True):
     idle: Frac
 
 
-class Latency(Section, frozen=True):
+class Latency(Section):
     """Short delays that every launch has."""
 
     arrival: Ns
     kernel_gap: Ns
 
 
-class Absent(Section, frozen=True):
+class Absent(Section):
     """Why no compute ran; the reasons add up to window - compute."""
 
     launch_starved: Mapping[Key, Ns]
@@ -44,7 +44,7 @@ class Absent(Section, frozen=True):
     trailing: Ns
 
 
-class DecidedBy(Section, frozen=True):
+class DecidedBy(Section):
     """What the reasons of `Absent` rest on, as parts of it."""
 
     recorded: Frac

@@ -9,7 +9,7 @@ from traces.sections.section import Bytes, Count, Ns, Section
 from traces.texts import Recorded
 
 
-class DataLoading(Section, frozen=True):
+class DataLoading(Section):
     """Waits for the next batch. `workers`: of the loader, as many as bear its name
     (`workers_named`), else by the rhythm of the waits; 1 may be none.
 
@@ -25,14 +25,14 @@ class DataLoading(Section, frozen=True):
     workers_named: bool = False
 
 
-class InputCopies(Section, frozen=True):
+class InputCopies(Section):
     """Copies of input of one size, over the used steps."""
 
     size_bytes: Bytes
     count: Count
 
 
-class HostCopies(Section, frozen=True):
+class HostCopies(Section):
     """All copies from the host to the GPU, or back, over the used steps or the window.
     `pageable_bytes`: of those that read or write pageable memory.
     """
@@ -42,7 +42,7 @@ class HostCopies(Section, frozen=True):
     pageable_bytes: OrMissing[Bytes]
 
 
-class Work(Section, frozen=True):
+class Work(Section):
     """What stays of a step when its kernels change. `ranges`: how many of a family a typical step
     has; `to_gpu`, `to_host`: None in results of before they were measured.
     """

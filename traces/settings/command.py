@@ -263,8 +263,7 @@ def _check_release(draft: Draft, flag: Flag) -> None:
     if stay is None or not flag.is_told:
         return
     say_if_absent(draft, flag.name, stay, flag.line, "stops")
-    knob = knobs()[stay.knob]
-    say_later_words(draft, flag.name, knob, texts(flag.words), flag.line, "stops")
+    say_later_words(draft, flag.name, knobs()[stay.knob], texts(flag.words), flag.line, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:

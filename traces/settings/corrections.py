@@ -10,7 +10,7 @@ from traces.frozen import frozen
 from traces.settings.knobs import Release, by_dest, knobs, release
 from traces.settings.settings import ProblemEffect
 from traces.settings.values import Raw
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 AS_WRITTEN: Final = "said"
 """In a row's `sets`: the knob takes the value that was written."""
@@ -49,7 +49,7 @@ class _Alias(Struct, frozen=True, forbid_unknown_fields=True):
     by_word: dict[str, dict[str, Any]] = {}
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow):
     spelling: tuple[_Spelling, ...]
     alias: dict[str, _Alias]
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from traces.settings.knobs import FIRST, MAIN, PP, TP, VIRTUAL_STAGES, Release, knobs, release
 from traces.settings.settings import KnobView, Settings, Value, Values, entries_of
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
 class ImposedValue(NamedTuple):
@@ -167,7 +167,7 @@ BUCKET_ELEMENTS: Final = 128 * 1024 * 1024
 """Megatron-Bridge, training/comm_overlap.py, where data-parallel ranks are more than one."""
 
 
-class _Recipes(Struct, frozen=True, forbid_unknown_fields=True):
+class _Recipes(TableRow):
     default: Values
     base: dict[str, Values]
     recipe: dict[str, Values]

@@ -23,7 +23,7 @@ from traces.settings.knobs import (
 from traces.settings.settings import Setting, Value, Values, settings
 from traces.settings.shell import UNKNOWN
 from traces.settings.values import Raw, value_of
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 PRECISION: Final = "--compute_dtype"
 """The flag (-c) for the precision of a preset."""
@@ -248,7 +248,7 @@ def _stages(draft: Draft, name: str) -> Values:
     return {STAGE_LAYOUT: layout}
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow):
     """The table as it stands."""
 
     presets: dict[str, tuple[_PresetRow, ...]]

@@ -15,7 +15,7 @@ from traces.patterns import compiled
 from traces.settings.harness_recipes import models
 from traces.settings.settings import Settings, settings
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 _BETWEEN: Final = compiled(r"[-_/ ]+")
 _SAYS_NOTHING: Final = compiled(
@@ -23,7 +23,7 @@ _SAYS_NOTHING: Final = compiled(
 )
 
 
-class _Names(Struct, frozen=True, forbid_unknown_fields=True):
+class _Names(TableRow):
     names: dict[str, Texts]
     as_attention: dict[str, str]
     not_counted: dict[str, str]

@@ -7,14 +7,12 @@ from functools import cache
 from itertools import chain
 from typing import Final
 
-from msgspec import Struct
-
 from traces.limits import NEARLY_ALL, Limit
 from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
 from traces.settings.draft import MOST_PROBLEMS, Draft
 from traces.settings.knobs import by_flag, by_harness, by_path, flag_named
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 NEAR: Final = Limit(
     0.7,
@@ -28,7 +26,7 @@ class Names(frozenset[str]):
     """Names, in a table as one text with a space between them."""
 
 
-class _Known(Struct, frozen=True, forbid_unknown_fields=True):
+class _Known(TableRow):
     """Flags of Megatron-LM and of Bridge's harness; fields by group of Bridge, those that are
     flags of Megatron-LM apart, and its open groups."""
 

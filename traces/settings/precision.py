@@ -4,13 +4,11 @@ has.
 
 from typing import Final
 
-from msgspec import Struct
-
 from traces.settings.settings import KnobView
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 
-class _Precision(Struct, frozen=True, forbid_unknown_fields=True):
+class _Precision(TableRow):
     """A row of `precisions.toml`, which says what its fields are."""
 
     bits: int
@@ -18,7 +16,7 @@ class _Precision(Struct, frozen=True, forbid_unknown_fields=True):
     bridge: str = ""
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow):
     precisions: dict[str, _Precision]
     types: dict[str, str]
 

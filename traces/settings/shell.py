@@ -144,8 +144,7 @@ class _Reader:
         statement = list[Token]()
         for token in Lexer(text, line).tokens():
             if token.comment.startswith("#SBATCH"):
-                words = token.comment.removeprefix("#SBATCH").partition(" #")[0].split()
-                for word in words:
+                for word in token.comment.removeprefix("#SBATCH").partition(" #")[0].split():
                     self.script.directives.append(Word(word, token.line))
             elif not token.operator:
                 statement.append(token)

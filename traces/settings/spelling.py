@@ -98,8 +98,7 @@ def can_spell(knob_id: str, framework: Framework, core_version: str | None = Non
         return True
     if framework == "megatron_bridge":
         return bool(knob.bridge)
-    has_come = core is None or knob.flag_since <= core
-    return bool(knob.flag or knob.off) and has_come
+    return bool(knob.flag or knob.off) and (core is None or knob.flag_since <= core)
 
 
 def spell(changes: Values, framework: Framework, core_version: str | None = None) -> Texts:

@@ -217,8 +217,7 @@ def _entries(raw: Raw) -> list[Raw]:
     text = raw.strip()
     if text[:1] + text[-1:] in ("[]", "()"):
         text = text[1:-1]
-    apart = compiled(r"(:\s)|,|\s+").sub(lambda match: match[1] or ",", text)
-    for part in apart.split(","):
+    for part in compiled(r"(:\s)|,|\s+").sub(lambda match: match[1] or ",", text).split(","):
         if word := part.strip().strip("'\""):
             entries.append(word)
     return entries

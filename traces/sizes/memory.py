@@ -45,7 +45,7 @@ ByPart = dict[str, int]
 """Bytes by part of a model or of its activations."""
 
 
-class MemoryEstimate(Section, frozen=True):
+class MemoryEstimate(Section):
     """Memory of the fullest rank by part, counted from the configuration."""
 
     stage: Count

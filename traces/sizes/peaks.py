@@ -12,7 +12,7 @@ from traces.names.gpus import longest_within, product_named, products
 from traces.names.kernels import WideFormat
 from traces.settings.precision import low_bytes
 from traces.texts import Key, Said
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Precision = Literal["bf16", "fp8", "nvfp4", "tf32", "fp32"]
 _PUBLISHED: Final[Mapping[str, Precision]] = {
@@ -33,7 +33,7 @@ class Peak(Struct, frozen=True):
     source: Said
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(TableRow):
     source: str
     tflops: dict[Precision, int | float]
 

@@ -14,7 +14,7 @@ from traces.settings.settings import Settings, Value
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
 from traces.texts import Key, Said
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 Aspect = Literal[
     "gpu",
@@ -85,13 +85,13 @@ class Nearest(Struct, frozen=True):
 _Row = tuple[str, int | None, str, str | None, str | None, str | None, float, float, float | None]
 
 
-class _Published(Struct, frozen=True, forbid_unknown_fields=True):
+class _Published(TableRow):
     source: str
     routing: Literal["balanced", "natural", "unknown"]
     rows: tuple[_Row, ...]
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow):
     models: dict[str, list[int]]
     published: tuple[_Published, ...]
 

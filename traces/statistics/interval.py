@@ -153,8 +153,7 @@ def _deviations(values_ns: tuple[int, ...], length: int, level: float) -> FloatA
     count, shifted = len(values_ns), _shifted(values_ns)
     rounds = count // (round_ := round_of(shifted))
     blocks = min(count // length, rounds)
-    starts = np.arange(blocks) * rounds // blocks * round_
-    sums = np.add.reduceat(shifted, starts)
+    sums = np.add.reduceat(shifted, np.arange(blocks) * rounds // blocks * round_)
     normal = NormalDist().inv_cdf((1 + level) / 2)
     widened = sqrt(blocks / (blocks - 1)) * student(level, blocks - 1) / normal
     return sums * (blocks / count * widened)

@@ -8,18 +8,16 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from msgspec import Struct
-
 from traces.patterns import Pattern
 from traces.texts import Texts
-from traces.toml_tables import read_keyed
+from traces.toml_tables import TableRow, read_keyed
 from traces.training_log.log import Message
 
 RAISED: Final = "Error: "
 """Stands before the message of every exception."""
 
 
-class KnownLine(Struct, frozen=True, forbid_unknown_fields=True):
+class KnownLine(TableRow):
     """A line by its texts, of which one stands in it, and the files and versions that print it.
 
     `key`: a literal in each such line, searched for first. Groups of `says` match numbers or listed

@@ -6,7 +6,6 @@ its root. What is typed wins, fact by fact. The file may have come with the fold
 else: it names no file outside of that folder, or of the repository.
 """
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from diagnoser.options.given import BY_OPTION, KINDS, given_from
 from diagnoser.output import say
 from diagnoser.running.inputs.named import is_within
 from heuristics.config.about import OPTIONS, option_of
-from traces.errors import InputError, UsageError
+from traces.errors import InputError, UsageError, reason_of
 from traces.files.plain_file import read_text
 from traces.nearest import nearest
 from traces.spelling import printable
@@ -99,10 +98,7 @@ def _read(path: Path, top: Path) -> str:
     try:
         return read_text(path)
     except (OSError, ValueError) as error:
-        reason = (
-            os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        )
-        raise _wrong(path, f"it cannot be read ({reason})") from None
+        raise _wrong(path, f"it cannot be read ({reason_of(error)})") from None
 
 
 def _table(path: Path, text: str) -> dict[str, Any]:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
-
-from msgspec import Struct
+from typing import Any
 
 from diagnoser.options.requests import path_words
-from heuristics.result.texts import changed
+from heuristics.result.texts import AnyStruct, changed
 from traces.names.file_names import told_paths
 from traces.texts import TextKind
 
-R = TypeVar("R", bound=Struct)
 
-
-def with_whole_names(result: R, files: Iterable[Path | None]) -> R:
+def with_whole_names(result: AnyStruct, files: Iterable[Path | None]) -> AnyStruct:
     """A result that is not redacted with the base names of its files whole, wherever it has them.
 
     Where two files are told alike, their paths alone tell them apart.

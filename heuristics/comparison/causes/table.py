@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
-from msgspec import Struct
-
 from traces.names.kernels import compute_classes
 from traces.texts import Texts
-from traces.toml_tables import place, written
+from traces.toml_tables import TableRow, place, written
 
 _TABLE: Final = ("heuristics.comparison.causes", "causes.toml")
 PLACE: Final = place(*_TABLE)
@@ -18,7 +16,7 @@ Written = Mapping[str, Any]
 Witness = Literal["traces", "files"]
 
 
-class Cause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Cause(TableRow, kw_only=True):
     """One cause, whatever shows it. `mirrored`: its title where it went away; `next`: how to be
     sure.
     """

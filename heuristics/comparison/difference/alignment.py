@@ -62,8 +62,7 @@ def _alike_first(rows: NDArray[np.int64], columns: NDArray[np.int64], scores: Sc
     """How many first places are worth the most that a pair can be: no way does better."""
     least = min(len(rows), len(columns))
     most = scores.max(initial=1)  # what is worth nothing is no pair
-    alike = scores[rows[:least], columns[:least]] == most
-    return int(np.logical_and.accumulate(alike).sum())
+    return int(np.logical_and.accumulate(scores[rows[:least], columns[:least]] == most).sum())
 
 
 @frozen

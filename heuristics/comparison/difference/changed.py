@@ -109,8 +109,7 @@ def _versions(base: Subject, new: Subject) -> Iterator[ComparedChange]:
 
 def _version(result: Result, package: str) -> tuple[str | None, Source]:
     """A version, and what tells it, the most trusted first."""
-    versions = known_of(result, "configuration.versions")
-    named = getattr(versions, package, None)
+    named = getattr(known_of(result, "configuration.versions"), package, None)
     if isinstance(named, str):
         return named, "configuration"
     logged = (known_of(result, "log.versions") or {}).get(package)

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from msgspec import Struct
-
 from heuristics.comparison.difference.changed import PACKAGES, is_off
 from heuristics.comparison.difference.subject import differing
 from heuristics.comparison.files.side import FileSide
@@ -22,7 +20,7 @@ from heuristics.words import say
 from traces.settings.knobs import knobs
 from traces.settings.settings import Setting, Value
 from traces.texts import Texts
-from traces.toml_tables import read_table
+from traces.toml_tables import TableRow, read_table
 
 _OVERLAP: Final = "comm_overlap."
 _FOLLOWS: Final = (
@@ -36,13 +34,13 @@ _FOLLOWS: Final = (
 _UNSAID: Final = Setting(None, "unknown")
 
 
-class _InEffect(Struct, frozen=True, forbid_unknown_fields=True):
+class _InEffect(TableRow):
     knobs: Texts
     when: Condition
     because: str
 
 
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+class _Table(TableRow):
     rows: tuple[_InEffect, ...]
     aside: Texts
 

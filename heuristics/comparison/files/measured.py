@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final, Literal
 
-from msgspec import Struct, field, structs
+from msgspec import field, structs
 
 from heuristics.comparison.causes.table import PLACE, Cause, shown_by
 from heuristics.facts.dictionary import DICTIONARY
@@ -17,7 +17,7 @@ from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition
 from traces.patterns import Pattern
 from traces.texts import Texts
-from traces.toml_tables import WrongRow, read_rows
+from traces.toml_tables import TableRow, WrongRow, read_rows
 
 _QUESTIONS: Final = {"config.dispatcher": DICTIONARY["flex"].knobs}
 """What answers a question that is no setting."""
@@ -25,7 +25,7 @@ Pair = tuple[float, float]
 Moves = Literal["drift", "out_of_memory"]
 
 
-class FromGain(Struct, frozen=True, forbid_unknown_fields=True):
+class FromGain(TableRow):
     """Where a fix's gain has the figures: `read` finds them by named groups, as the table says."""
 
     fix: str
@@ -34,7 +34,7 @@ class FromGain(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["step", "rate"] = field(default="rate", name="as")
 
 
-class MeasuredChange(Struct, frozen=True, forbid_unknown_fields=True):
+class MeasuredChange(TableRow):
     """One measurement. `is_turned`: of the change the other way round."""
 
     of: str = ""
@@ -67,7 +67,7 @@ class MeasuredChange(Struct, frozen=True, forbid_unknown_fields=True):
         return times
 
 
-class Known(Cause, frozen=True, kw_only=True):
+class Known(Cause, kw_only=True):
     """One known change; its fields are described in the table."""
 
     measured: tuple[MeasuredChange, ...]

@@ -70,8 +70,7 @@ def with_explained(facts: Facts) -> Facts:
     """Each change with the rows that it can move and that moved; none: it explains nothing."""
     rows, changed = tuple(View(facts).rows.values()), []
     for change in facts.changed:
-        able = names_of(movable(change, rows).rows)
-        changed.append(structs.replace(change, can_explain=able))
+        changed.append(structs.replace(change, can_explain=names_of(movable(change, rows).rows)))
     return structs.replace(facts, changed=tuple(changed))
 
 
@@ -216,8 +215,7 @@ def _signs(rule: SuspectRule, view: View) -> Iterator[str]:
         if when is not None and not when.holds(view):
             continue
         figures = [_several(VIEWED.named(name).of(view)) for name in _FIGURE.findall(text)]
-        template = _FIGURE.sub("{}", text)
-        yield from starmap(template.format, product(*figures))
+        yield from starmap(_FIGURE.sub("{}", text).format, product(*figures))
 
 
 def _several(figure: object) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ from traces.frozen import frozen
 from traces.names.kernels import compute_classes
 from traces.settings.settings import Framework
 from traces.texts import Texts
-from traces.toml_tables import read_rows
+from traces.toml_tables import TableRow, read_rows
 
 GO_ALONG: Final = named("@go_along")
 
@@ -40,7 +40,7 @@ _RUNS: Final = (
 """Runs that fixes are asked for their knobs on: what they spell hangs on the GPU."""
 
 
-class Mover(Struct, frozen=True, forbid_unknown_fields=True):
+class Mover(TableRow):
     """What can move rows: `what` are patterns of changed things, all others patterns of rows.
 
     More of it makes `slower` longer and `faster` shorter, less of it the reverse; `either` moves
@@ -55,7 +55,7 @@ class Mover(Struct, frozen=True, forbid_unknown_fields=True):
     is_broad: bool = False
 
 
-class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
+class Crossed(TableRow):
     """Releases: from below `since`, not below `at_least`, to `since` or above, below `until`."""
 
     since: str
@@ -68,7 +68,7 @@ class Crossed(Struct, frozen=True, forbid_unknown_fields=True):
         return bool(base and new) and low <= base < border <= new < high
 
 
-class SuspectRule(Cause, frozen=True, kw_only=True):
+class SuspectRule(Cause, kw_only=True):
     """A cause that two recordings show to come up on the new side.
 
     `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either.
@@ -100,7 +100,7 @@ class SuspectRule(Cause, frozen=True, kw_only=True):
         return self.way is None or way(change) in (0, 1 if self.way == "more" else -1)
 
 
-class Look(Struct, frozen=True, forbid_unknown_fields=True):
+class Look(TableRow):
     """What to look at where these rows moved and no cause is proven."""
 
     rows: Texts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,13 +19,13 @@ from heuristics.comparison.difference.rows import NOISE, Facts, delta_ns, gross_
 from heuristics.comparison.difference.subject import Subject
 from heuristics.facts.dictionary import Remembering
 from heuristics.result.compared import ComparedChange, ComparedRow
+from heuristics.result.texts import AnyStruct
 from traces.missing import Missing
 from traces.patterns import starred
 from traces.spelling import signed_ms
 
 _SIGNED: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns", "share_frac")
 """How names of fields end that are new less base."""
-T = TypeVar("T", bound=Struct)
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -86,7 +86,7 @@ class View(Remembering):
         return f"{after} -> {before}"
 
 
-def turned(old: T) -> T:
+def turned(old: AnyStruct) -> AnyStruct:
     """The same difference seen from the other side: base is new, and what has a sign has the
     other.
     """

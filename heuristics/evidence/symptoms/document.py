@@ -6,7 +6,7 @@ parts of them first. Kernel figures under `kernels` have no place in the documen
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, dataclass_transform
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
@@ -39,11 +39,12 @@ SHOWN_LENGTH: Final = 40
 far."""
 
 
+@dataclass_transform(frozen_default=True)
 class Part(Struct, frozen=True, kw_only=True):
     """An object of a symptoms file."""
 
 
-class Budget(Part, frozen=True):
+class Budget(Part):
     """What fills the window."""
 
     window: float | None = None
@@ -53,14 +54,14 @@ class Budget(Part, frozen=True):
     idle: Share = None
 
 
-class Latency(Part, frozen=True):
+class Latency(Part):
     """From a launch to the kernel."""
 
     arrival: Share = None
     kernel_gap: Share = None
 
 
-class Absent(Part, frozen=True):
+class Absent(Part):
     """Why no compute ran; one figure for all causes, or by cause."""
 
     launch_starved: Frac | Parts | None = None
@@ -70,7 +71,7 @@ class Absent(Part, frozen=True):
     dependency_stalled: Share = None
 
 
-class A2a(Part, frozen=True):
+class A2a(Part):
     """Expert all-to-all."""
 
     payload_frac: Share = None
@@ -79,7 +80,7 @@ class A2a(Part, frozen=True):
     hidden_frac: Share = None
 
 
-class Sm(Part, frozen=True):
+class Sm(Part):
     """How full the SMs are; `under_filled_frac`: of the window, in kernels with fewer blocks than
     SMs.
     """
@@ -88,7 +89,7 @@ class Sm(Part, frozen=True):
     under_filled_frac: Share = None
 
 
-class Memory(Part, frozen=True):
+class Memory(Part):
     """What memory costs; `recompute_modules`: labels of Megatron-Core, or parts of the window by
     class.
     """
@@ -105,13 +106,13 @@ class Memory(Part, frozen=True):
     capacity_bytes: Number = None
 
 
-class Passes(Part, frozen=True):
+class Passes(Part):
     """How often a module runs again."""
 
     recomputed_count: Number = None
 
 
-class Detected(Part, frozen=True):
+class Detected(Part):
     """What kind of run is seen."""
 
     framework: str | None = None
@@ -128,7 +129,7 @@ class Detected(Part, frozen=True):
     recompute: Literal["none", "selective", "full"] | Texts | Mapping[str, Passes] | None = None
 
 
-class Kernels(Part, frozen=True):
+class Kernels(Part):
     """Counts of kernels; sums of their times say nothing of a window."""
 
     expert_gemms_per_layer: Number = None
@@ -137,7 +138,7 @@ class Kernels(Part, frozen=True):
     sum_by_class_frac: Mapping[str, float] | None = None
 
 
-class Rank(Part, frozen=True):
+class Rank(Part):
     """One rank."""
 
     rank: Whole = None
@@ -156,7 +157,7 @@ class Rank(Part, frozen=True):
     kernels: Kernels = Kernels()
 
 
-class Late(Part, frozen=True):
+class Late(Part):
     """Whom the others wait for, by its number or its place in `ranks`, and why."""
 
     cause: Cause | None = None
@@ -165,7 +166,7 @@ class Late(Part, frozen=True):
     wait_frac: Frac = 0.0
 
 
-class Ranks(Part, frozen=True):
+class Ranks(Part):
     """The run over its ranks."""
 
     ranks_seen: Whole = None
@@ -173,7 +174,7 @@ class Ranks(Part, frozen=True):
     late: Late | None = None
 
 
-class Recorded(Part, frozen=True):
+class Recorded(Part):
     """How it was recorded; `perturbation_frac`: how much longer the profiled step was."""
 
     perturbation_frac: Annotated[float, Meta(ge=-1)] | None = None
@@ -182,19 +183,19 @@ class Recorded(Part, frozen=True):
     world_size: Whole = None
 
 
-class Trace(Part, frozen=True):
+class Trace(Part):
     """One recording of an earlier result."""
 
     capture: Recorded = Recorded()
 
 
-class Log(Part, frozen=True):
+class Log(Part):
     """What the run printed."""
 
     out_of_memory: Stage | None = None
 
 
-class Document(Rank, frozen=True):
+class Document(Rank):
     """A run, flat or rank by rank; `walls` and `verdict` are those of an earlier result."""
 
     schema_version: str | None = None

@@ -146,8 +146,7 @@ def expected(compared: Compared, everything: bool) -> Blocks:
     shown = compared.expected if everything else compared.expected[:_SHOWN]
     for row in shown:
         label = words_of("prediction")[row.outcome]
-        tone = Tone(words_of("prediction_tone")[row.outcome])
-        yield statement(_step(row, compared), label, tone)
+        yield statement(_step(row, compared), label, Tone(words_of("prediction_tone")[row.outcome]))
         yield Items(filled((_extent(row), _part(row), _conclusion(row))))
     left = len(compared.expected) - len(shown)
     yield from left_out(left, "more fix", "more fixes", " of the plan")

@@ -204,8 +204,7 @@ def _under(compared: TwoRuns) -> Iterator[str]:
             )
     if gate := compared.gate:
         # its exit code stands beside its answer where that is no plain pass
-        code = exit_of(compared.verdict, gate)
-        ends = when(gate.state != "passed", f" (exit code {code})")
+        ends = when(gate.state != "passed", f" (exit code {exit_of(compared.verdict, gate)})")
         lets = ", which lets pass here" if gate.state == "undecided" and gate.lets_pass else ""
         yield (
             f"Gate of {chosen(gate.limit_frac)} {words_of('gate')[gate.state]}{lets}{ends}: "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from heuristics.judging.judgement import Judgement
 from heuristics.plugins import problems
 from heuristics.result.result import Result
+from heuristics.result.texts import AnyStruct
 from heuristics.result.tool import SCHEMA_VERSION, Tool
 from heuristics.run.repairs import advised
 from reports.result.fill.configured import NOT_GIVEN, configuration, log, memory_estimate
@@ -36,7 +37,6 @@ _NO_FILES: Final = SimpleNamespace(
 )
 _COSTS: Final = ("cost_ns", "cost_frac", "cost_by_kind_ns", "at_most_frac")
 _OPEN: Final = ("wall", "kind", "bound", "runner_up", "confidence", "next_wall", "next_wall_frac")
-S = TypeVar("S", bound=Struct)
 _PLAIN: Final = frozenset({int, float, str, bool})
 """Types of what holds no gap: columns of a timeline are long."""
 _FLAG: Final = compiled(r" \(Megatron-LM: [^)]*\)")
@@ -111,7 +111,7 @@ def result_of_run(
     return with_public_names(result, redact, each(traces, "info"))
 
 
-def _said(section: S, names: Iterable[str], judged: bool) -> S:
+def _said(section: AnyStruct, names: Iterable[str], judged: bool) -> AnyStruct:
     """A section of what was judged; where nothing was said of a run, that is why these fields are
     unknown.
     """

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from heuristics.result.texts import changed
+from heuristics.result.texts import AnyStruct, changed
 from reports.redaction import public_name
 from traces.names.file_names import WITHHELD
 from traces.texts import TextKind
@@ -19,10 +19,8 @@ from traces.texts import TextKind
 if TYPE_CHECKING:
     from traces.columns import TraceInfo
 
-R = TypeVar("R", bound=Struct)
 
-
-def with_public_names(result: R, redact: bool, infos: Iterable[TraceInfo]) -> R:
+def with_public_names(result: AnyStruct, redact: bool, infos: Iterable[TraceInfo]) -> AnyStruct:
     """The result with recorded names as they may be told, in its sentences too; `infos`: of its
     traces.
     """

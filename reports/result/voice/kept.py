@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from heuristics.result.texts import Refused, changed
+from heuristics.result.texts import AnyStruct, Refused, changed
 from reports.redaction import public_name
 from reports.result.fill.shown import is_public
 from reports.result.voice.book import LONGEST, Reading, book
@@ -25,7 +25,6 @@ from traces.texts import TextKind
 NOT_OURS: Final = "[left out: not in the words of this release]"
 """In place of a text that is to be ours and that this release does not say."""
 _WHO: Final = "another release or a person wrote that. Make the result again"
-R = TypeVar("R", bound=Struct)
 P = TypeVar("P")
 _KEY: Final = compiled(r"(?:-{0,2}[A-Za-z0-9_][A-Za-z0-9_.+:#-]{0,120})?")
 _RELEASE: Final = compiled(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,60}")
@@ -40,7 +39,7 @@ _SHORTEST: Final = 12
 """Shorter names are words."""
 
 
-def kept(result: R) -> R:
+def kept(result: AnyStruct) -> AnyStruct:
     """The result, as read from a file. Raises `NotAResult` for a word that programs go by and that
     is none.
 

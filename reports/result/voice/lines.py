@@ -74,10 +74,9 @@ def _settings() -> frozenset[str]:
     """Every name by which a line may set something: flags, paths, variables, options of ours."""
     names = {*map(option_of, OPTIONS), *by_harness()}
     for knob in knobs().values():
-        group = knob.bridge.rpartition(".")[0]
         names |= {knob.id, knob.id.removeprefix("env."), knob.flag, knob.off, knob.bridge}
         for name in knob.older:
-            names |= {name, flag_named(name), f"{group}.{name}"}
+            names |= {name, flag_named(name), f"{knob.bridge.rpartition('.')[0]}.{name}"}
     return frozenset(names - {""})
 
 

@@ -64,8 +64,9 @@ def _headline(area: Area, block: Headline, top: float) -> float:
         for words, size, colour in ((block.figure, _NUMBER, tone), (block.amount, HUGE, INK)):
             area.strong(left, top, words, size, color=colour, va="baseline")
             left += inches(words, size, bold=True) + _BESIDE
-        lines = cut(wrapped(statement, area.width - left, LARGE), _LINES)
-        for place, line in enumerate(reversed(lines)):
+        for place, line in enumerate(
+            reversed(cut(wrapped(statement, area.width - left, LARGE), _LINES))
+        ):
             area.text(left, top - place * 0.24, line, LARGE, va="baseline")
         top += 0.3
     else:

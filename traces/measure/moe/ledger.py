@@ -272,8 +272,7 @@ def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> I
             "their "
             "names alone"
         )
-        how = rank.cure("ranges")
-        return gap(reason, f"none for a run on one rank; else {how}")
+        return gap(reason, f"none for a run on one rank; else {rank.cure('ranges')}")
     if not steps.used:
         return gap(
             "without steps the passes of a step cannot be counted",
@@ -287,8 +286,7 @@ def _no_tax(
 ) -> Missing | None:
     for open_ in resolution.unresolved:
         if open_.kind == "sendrecv_unresolved":
-            reason = f"some SendRecv could be expert traffic: {open_.reason}"
-            return gap(reason, open_.cure)
+            return gap(f"some SendRecv could be expert traffic: {open_.reason}", open_.cure)
     gathers = resolution.of_kind("other_comm") & np.isin(resolution.operation, _GATHERS)
     if gathers.any() and not resolution.of_kind(*PAYLOAD_KINDS).any():
         return gap(

@@ -31,7 +31,7 @@ from traces.groups import begins, mask_of
 from traces.names.kernels import KernelClass
 from traces.patterns import compiled
 from traces.resolve.communication import communication_of
-from traces.resolve.neighbours import Role, launch_order, role
+from traces.resolve.neighbours import Role, launch_order, phase_of_class, role
 from traces.resolve.resolution import (
     CONTROL_KIND,
     OPERATIONS,
@@ -239,10 +239,7 @@ def evidence_of(
 def _phase_named(name: str, kernel: KernelClass) -> int:
     if kernel.class_ in ("permute", "router", "activation") and _BACKWARD_NAME.search(name):
         return PHASES.index("bwd")
-    for phase in (kernel.phase, kernel.subclass):
-        if phase in PHASES:
-            return PHASES.index(phase)
-    return UNTOLD
+    return phase_of_class(kernel)
 
 
 def passes_of(lanes: Lanes, resolution: Resolution, evidence: Evidence) -> Passes:

@@ -203,8 +203,7 @@ class _Moments:
         """Of each clock that may move the sum, and the sum by time, shape (2, clocks)."""
         count = len(self.free)
         sums = np.bincount(self.clock, values, count)
-        by_time = np.bincount(self.clock, values * self.at, count)
-        return np.where(self.free, (sums, by_time), 0.0)
+        return np.where(self.free, (sums, np.bincount(self.clock, values * self.at, count)), 0.0)
 
     def nearer(self, apart: FloatArray, weight: FloatArray, slope: FloatArray) -> FloatArray:
         """Levels and slopes, shape (2, clocks), that leave the least squares when they are taken

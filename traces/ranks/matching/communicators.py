@@ -181,8 +181,7 @@ def _candidates(
     for code in sorted(codes, key=lambda code: (code == Operation.EXCHANGE, code)):  # stages first
         mine = np.flatnonzero(of_order & (operation == code))
         mine = mine[np.lexsort((mine, group[mine], place[mine]))]
-        first = parts.begins_of(place[mine], group[mine])
-        sequences = np.split(mine, first[1:-1])
+        sequences = np.split(mine, parts.begins_of(place[mine], group[mine])[1:-1])
         by_turn: dict[int, list[IntArray]] = defaultdict(list)
         for rows in sequences:
             by_turn[flat.group_of(rows)].append(rows)

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, Lasting, distinct, ints, order_of, sums_before
+from traces.arrays import BoolArray, IntArray, Lasting, distinct, ints, order_of, reach, sums_before
 from traces.frozen import frozen
 from traces.groups import begins
 from traces.ranks.clocks.clock_fit import ClockFit
@@ -258,7 +258,7 @@ def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | N
 def _in_order(flat: Flat) -> IntArray:
     """Rows by group, sequence and place; a rank takes part in an instance once."""
     sequence, group = flat.rows.sequence, flat.rows.group
-    least, most = int(sequence.min(initial=0)), int(sequence.max(initial=0))
+    least, most = reach(sequence)
     span = most - least + 1
     if (count := (len(flat.groups) + 1) * span) < 1 << 62:
         order = parts.order_of(group * span + (sequence - least), count)

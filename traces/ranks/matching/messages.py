@@ -214,8 +214,11 @@ class Exchanges:
                 continue
             mine, theirs = left[lower], left[higher]
             met = _meet(self.sequences[lower].end_ns[mine], self.sequences[higher].end_ns[theirs])
-            is_taken = partners[[*pair]].max() == _NEIGHBOURS
-            if met is None or not self._meet_often(pair, met) or is_taken:
+            if (
+                met is None
+                or not self._meet_often(pair, met)
+                or partners[[*pair]].max() == _NEIGHBOURS
+            ):
                 continue
             left[lower] = np.delete(mine, met.lower_ends)
             left[higher] = np.delete(theirs, met.higher_ends)

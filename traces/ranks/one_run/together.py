@@ -131,8 +131,7 @@ def _held(matched: Matched, aligned: Aligned) -> int:
     if not aligned.clocks.aligned:
         return 0
     possible = matched.take(consistent(matched, aligned))
-    number = together(possible, ~none_of(len(possible)))
-    return 0 if number.any() else len(possible.place)
+    return 0 if together(possible, ~none_of(len(possible))).any() else len(possible.place)
 
 
 def _order_key(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:

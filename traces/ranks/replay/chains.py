@@ -114,8 +114,7 @@ def _behind(matched: Matched, aligned: Aligned) -> IntArray:
     order = parts.order_of(matched.place, int(matched.place.max(initial=0)) + 1)
     same = (np.diff(group[order]) == 0) & (np.diff(matched.place[order]) == 0)
     if (np.diff(aligned.start_ns[order])[same] < 0).any():
-        order = np.lexsort((aligned.start_ns, group, matched.place))
-        same = (np.diff(group[order]) == 0) & (np.diff(matched.place[order]) == 0)
+        order = np.lexsort((aligned.start_ns, group, matched.place))  # which leaves `same` as it is
     same &= aligned.end_ns[order[:-1]] <= aligned.start_ns[order[1:]]
     behind = np.full(len(order), NO_ROW)
     behind[order[1:][same]] = order[:-1][same]
@@ -144,8 +143,8 @@ def replayed(
     has_before = before != count
     follower, before = np.tile(rows, len(befores))[has_before], before[has_before]
     waits_for = np.bincount(instance[follower], minlength=count)
-    order = np.argsort(before)  # those who wait, by the instance that they wait for
-    followers = instance[follower[order]]
+    # those who wait, by the instance that they wait for
+    followers = instance[follower[np.argsort(before)]]
     begins = sums_before(np.bincount(before, minlength=count))
     end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)

@@ -68,8 +68,7 @@ def microbatches_of_two(matched: Matched, step: IntArray) -> tuple[int, ...]:
     peers = distinct(group_of(matched.place[rows], matched.group[matched.instance[rows]]))
     if not len(rows) or len(peers) > len(distinct(matched.place[rows])):
         return ()
-    counts = np.bincount(group_of(matched.place[rows], step[rows]))
-    number = int(np.median(counts))
+    number = int(np.median(np.bincount(group_of(matched.place[rows], step[rows]))))
     candidates = (number - 1, number // 2 if number % 2 == 0 else 0)
     return tuple(candidate for candidate in candidates if candidate > 0)
 

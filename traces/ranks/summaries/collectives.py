@@ -171,8 +171,7 @@ def _with_peers(
     peer = payloads.peer[call]
     communicator = payloads.communicator[call]
     named = (peer >= 0) & (communicator >= 0) & (size >= 0) & (sends | receives)
-    columns = activity, communicator, peer, size * sends, size * receives
-    return np.stack(columns)[:, named]
+    return np.stack((activity, communicator, peer, size * sends, size * receives))[:, named]
 
 
 def messages_of(called: Called, mine: IntArray) -> Messages:

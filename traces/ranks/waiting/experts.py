@@ -163,8 +163,7 @@ def _pattern(cells: _ExpertCells) -> HotRank | Missing:
     """Whether most of what the largest are above the mean is one rank's, or one rank's in each
     layer.
     """
-    lost = np.bincount(cells.group, weights=cells.above)
-    mine = cells.group == int(np.argmax(lost))
+    mine = cells.group == int(np.argmax(np.bincount(cells.group, weights=cells.above)))
     above, mean = cells.above[mine], cells.mean[mine]
     if 1 + above.sum() / mean.sum() < UNEVEN.value:
         return HotRank.EVEN

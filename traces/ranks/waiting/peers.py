@@ -160,8 +160,9 @@ def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes
     sent: dict[tuple[str, int, int], int] = defaultdict(int)
     for place, summary in enumerate(summaries):
         table = summary.peers
-        rows = row_by_row(table.kind, table.communicator, table.peer, table.sent_bytes)
-        for kind, key, peer, size in rows:
+        for kind, key, peer, size in row_by_row(
+            table.kind, table.communicator, table.peer, table.sent_bytes
+        ):
             other = place_of.get((key, peer))
             if other is not None and other != place and size and kind >= 0:
                 sent[COMM_KINDS[kind], place, other] += size // int(steps[place])

@@ -236,8 +236,7 @@ def schedule_of(sent: Sent, pipelines: Pipelines) -> Schedule | Missing:
     if (sent.sends == UNKNOWN).any():
         return _by_number(sent, before, count)
     brings = before & (sent.receives > 0), ~before & (sent.sends > 0), ~before & (sent.receives > 0)
-    inputs = np.where(before & ~sent.is_shape, sent.receives, 0)
-    got = _per_step(sent, inputs, 2)
+    got = _per_step(sent, np.where(before & ~sent.is_shape, sent.receives, 0), 2)
     if got is None:
         return _VARY
     of_first, of_second = got

@@ -92,8 +92,7 @@ def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray)
 def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
     """Instances of like ranks, each of which did expert work before."""
     first = matched.first
-    kind = numbers_of(alike, matched.ranks)[matched.place]
-    like = ~parts.varies(kind, first)
+    like = ~parts.varies(numbers_of(alike, matched.ranks)[matched.place], first)
     worked = parts.least(matched.grouped_ns, first) > 0
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
         matched.kind[first[:-1]], kinds_of("dp_reduce_scatter", "dp_all_gather", "pp_p2p")

@@ -145,8 +145,7 @@ def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
 
     steps = StepParts.joined(*tables)
     spent = (steps.compute_ns, steps.grouped_ns, steps.exposed_comm_ns, steps.host_starved_ns)
-    parted = map(laid, (steps.length_ns, *spent, steps.loader_ns, steps.pace_ns))
-    return Grid(later, *parted)
+    return Grid(later, *map(laid, (steps.length_ns, *spent, steps.loader_ns, steps.pace_ns)))
 
 
 def own_step_of(matched: Matched, grid: Grid) -> IntArray:

@@ -31,8 +31,7 @@ def counted_from_one_step(matched: Matched, grid: Grid, step: IntArray) -> Match
         return matched
     far = grid.step_count
     begins = parts.least(np.where(in_step, step, far), first)
-    whole = int(begins[begins < far].max())
-    in_whole = in_step & (step == whole)
+    in_whole = in_step & (step == int(begins[begins < far].max()))
     at = parts.least(np.where(in_whole, matched.sequence, _FAR), first)
     base = np.where(at < _FAR, at, 0)
     return replace(matched, sequence=matched.sequence - parts.spread(base, first))

@@ -54,8 +54,7 @@ def find_exchanges(recorded: Recorded) -> list[Exchange]:
     them.
     """
     payload = np.flatnonzero(of_kinds(recorded, PAYLOAD))
-    heavy = np.flatnonzero(recorded.rank.of_class(*HEAVY))
-    before = np.searchsorted(heavy, payload)
+    before = np.searchsorted(np.flatnonzero(recorded.rank.of_class(*HEAVY)), payload)
     autograd = roles_of(recorded.rank).autograd
     exchanges: list[Exchange] = []
     last = -1

@@ -28,8 +28,7 @@ def find_scopes(recorded: Recorded) -> Mapping[str, list[list[int]]]:
     """Places of each scope's kernels, one list for each time it runs with at least two of them."""
     scopes: dict[str, list[list[int]]] = {scope: [] for scope in SCOPES}
     for places in uninterrupted(recorded):
-        kinds = [recorded.classes[place] for place in places]
-        for scope, begin, end in _scopes_of(kinds):
+        for scope, begin, end in _scopes_of([recorded.classes[place] for place in places]):
             if end - begin > 1:
                 scopes[scope].append(places[begin:end])
     return scopes

@@ -63,8 +63,7 @@ def _single(recorded: Recorded) -> list[int]:
     """Of each call the compute kernel that it alone launched, -1 where there is none."""
     graph, rows = recorded.graph, recorded.rows
     work = np.full(len(graph.calls), NONE)
-    fits = (graph.launched_by != NONE) & rows.is_compute & rows.is_kernel
-    places = np.flatnonzero(fits)
+    places = np.flatnonzero((graph.launched_by != NONE) & rows.is_compute & rows.is_kernel)
     places = places[recorded.launch_count[graph.launched_by[places]] == 1]
     work[graph.launched_by[places]] = places
     return work.tolist()
