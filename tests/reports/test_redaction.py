@@ -93,18 +93,13 @@ def test_a_command_is_one_line_of_a_shell_without_folders(folder: str, name: str
     assert len(words) == 8
 
 
-@pytest.mark.parametrize(
-    ("about", "said"),
-    [
-        ({"container": "/home/me/box"}, "--container NAME"),
-        ({"gpu": "NVIDIA H100 80GB HBM3"}, "--gpu-model H100"),
-        ({"gpu": "H100 of db01.example"}, "--gpu-model H100"),
-        ({"pp_layout": "me@host"}, "--pp-layout TEXT"),
-        ({"graph_modules": "attn,moe_router"}, "--graph-modules attn,moe_router"),
-        ({"packed_sequences": False}, "--no-packed-sequences"),
-        ({"tp": 2, "ep": 8}, "--ep 8 --tp 2"),
-    ],
-)
+@pytest.mark.parametrize(("about", "said"), [
+    ({"container": "/home/me/box"}, "--container NAME"),
+    ({"gpu": "NVIDIA H100 80GB HBM3"}, "--gpu-model H100"),
+    ({"gpu": "H100 of db01.example"}, "--gpu-model H100"), ({"pp_layout": "me@host"}, "--pp-layout TEXT"),
+    ({"graph_modules": "attn,moe_router"}, "--graph-modules attn,moe_router"),
+    ({"packed_sequences": False}, "--no-packed-sequences"), ({"tp": 2, "ep": 8}, "--ep 8 --tp 2"),
+])  # fmt: skip
 def test_what_is_said_of_a_run_is_told_in_known_words_only(about: Json, said: str) -> None:
     assert (
         command_line("analyze", [Path("/x/run.sqlite")], {}, about) == f"moe-diag analyze run.sqlite {said}"

@@ -130,17 +130,11 @@ def test_a_document_of_the_history_unpacks_no_further_than_any_does(
 @pytest.mark.parametrize(
     "words", ["analyze b.json", "report b.json", "check-config run.yaml --symptoms b.json --no-megatron"]
 )
-@pytest.mark.parametrize(
-    "text",
-    [
-        TRACE + DEEP,
-        b'{"schema_version":"1.0","x":' + DEEP,
-        b'{"a":' * 100_000,
-        TRACE + EVENT % DIGITS + b"]}",
-        b'{"schema_version":"1.0","x":%b}' % DIGITS,
-        b'{"baseTimeNanoseconds":%b,"traceEvents":[%b]}' % (DIGITS, EVENT % b"1.5"),
-    ],
-)
+@pytest.mark.parametrize("text", [
+    TRACE + DEEP, b'{"schema_version":"1.0","x":' + DEEP, b'{"a":' * 100_000,
+    TRACE + EVENT % DIGITS + b"]}", b'{"schema_version":"1.0","x":%b}' % DIGITS,
+    b'{"baseTimeNanoseconds":%b,"traceEvents":[%b]}' % (DIGITS, EVENT % b"1.5"),
+])  # fmt: skip
 def test_deep_json_and_endless_numbers_are_refused(
     words: str, text: bytes, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,17 +152,11 @@ def test_a_number_with_an_endless_exponent_is_no_time(
     assert capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["  a0: &a0 [x,x,x,x,x,x,x,x,x]", *NINE],
-        ["  a0: &a0 {moe_router_topk: 2}", *NINE_MERGED, "  <<: *a9"],
-        ["  a0: &a0", "    <<: *a0"],
-        ["  a0: &a0 [*a0]"],
-        ["  a0: " + "[" * 200_000],
-        [f"  key{at}: 1" for at in range(30_000)],
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    ["  a0: &a0 [x,x,x,x,x,x,x,x,x]", *NINE], ["  a0: &a0 {moe_router_topk: 2}", *NINE_MERGED, "  <<: *a9"],
+    ["  a0: &a0", "    <<: *a0"], ["  a0: &a0 [*a0]"], ["  a0: " + "[" * 200_000],
+    [f"  key{at}: 1" for at in range(30_000)],
+])  # fmt: skip
 def test_a_yaml_that_multiplies_or_holds_itself_is_refused(
     lines: list[str], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -255,19 +255,12 @@ def no_topic(word: str) -> None:
         explain_page(word)
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        lambda: classify_kernel(f"broadcast{'_' * 200_000}!"),
-        lambda: classify_kernel("xmma" * 50_000),
-        lambda: is_step_name(" " * 700_000),
-        lambda: is_optimizer_name("_" * 700_000),
-        lambda: cause_of_range(f"load{'_' * 700_000}"),
-        lambda: public("a_" * 200_000, redact=True),
-        lambda: _first_error("'/" * 200_000),
-        lambda: no_topic("[" * 100_000),
-    ],
-)
+@pytest.mark.parametrize("told", [
+    lambda: classify_kernel(f"broadcast{'_' * 200_000}!"), lambda: classify_kernel("xmma" * 50_000),
+    lambda: is_step_name(" " * 700_000), lambda: is_optimizer_name("_" * 700_000),
+    lambda: cause_of_range(f"load{'_' * 700_000}"), lambda: public("a_" * 200_000, redact=True),
+    lambda: _first_error("'/" * 200_000), lambda: no_topic("[" * 100_000),
+])  # fmt: skip
 def test_what_once_took_minutes_is_told_at_once(told: Callable[[], object]) -> None:
     begun = process_time()
     with ended_after(ENDLESS_S):

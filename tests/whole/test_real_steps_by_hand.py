@@ -39,15 +39,10 @@ def test_each_step_has_the_one_data_gradient_of_the_network(recordings: Path, na
     assert (len(starts), held) == (59, [1] * 59)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "real/tl_resnet_act_checkpoint.json.gz",
-        "real/resnet50_workers0.pt.trace.json.gz",
-        "real/resnet50_workers4.pt.trace.json.gz",
-        "added/dlrm8/worker0.pt.trace.json.gz",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "real/tl_resnet_act_checkpoint.json.gz", "real/resnet50_workers0.pt.trace.json.gz",
+    "real/resnet50_workers4.pt.trace.json.gz", "added/dlrm8/worker0.pt.trace.json.gz",
+])  # fmt: skip
 def test_a_profiler_step_lasts_until_the_work_that_it_launched_is_done(recordings: Path, name: str) -> None:
     path = recordings / name
     ends_us, steps = launched_until_us(path), steps_of(path)

@@ -13,6 +13,7 @@ from typing import Final
 from heuristics.result.result import Result
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.called import called
+from reports.content.analysis.find_out import STEPS
 from reports.content.analysis.gpu import kernel_blocks, memory, sm_blocks
 from reports.content.analysis.hang import hang_lines, witness_part
 from reports.content.analysis.headline import facts, headline, title
@@ -24,7 +25,6 @@ from reports.content.analysis.recording import recording
 from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import budget, lost_time, outside, step_blocks
 from reports.content.analysis.times import telling_rank
-from reports.content.analysis.unproven import STEPS
 from reports.content.analysis.walls import evidence, savings, step_bar
 from reports.content.blocks import Block, Blocks, Code, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts

@@ -10,15 +10,9 @@ from typing import Final
 from heuristics.result.judged import Fix, Knobs, Precondition
 from heuristics.result.result import Result, late_rank
 from reports.content.analysis.alike import evidence, led, others
+from reports.content.analysis.find_out import STEPS, find_out, with_finds
 from reports.content.analysis.late import leading
-from reports.content.analysis.unproven import (
-    STEPS,
-    find_out,
-    open_walls,
-    own_compute,
-    unused,
-    with_finds,
-)
+from reports.content.analysis.unproven import open_walls, own_compute, unused
 from reports.content.blocks import (
     Block,
     Code,

@@ -1,27 +1,20 @@
-"""Where no wall is proven: what the time may go to, and the steps that find its cause.
+"""Where no wall is proven: what the time may go to.
 
-Steps are also for a wall that no change is known for. Of compute the part is what it can cost.
+Of compute the part is what it can cost. The steps that find its cause: `find_out.py`.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import takewhile
 from math import prod
 from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
-from heuristics.result.result import Result, late_rank
-from heuristics.walls.price import UNNAMED
-from reports.content.analysis.in_calls import called_step, copied_step
+from heuristics.result.result import Result
 from reports.content.analysis.times import all_windows_ns, telling_rank
-from reports.content.blocks import Code, Step, Words, filled, words
+from reports.content.blocks import Code, Words, words
 from reports.content.names import (
     beyond,
-    is_cure,
     kernel_name,
-    listed,
     name_of,
-    sentence,
     when,
 )
 from reports.measures import words_of
@@ -33,7 +26,7 @@ from traces.missing import Missing, known
 from traces.names.kernels import classify_kernel
 from traces.sections.steps import Unit
 from traces.sections.tables import Kernel, WallId
-from traces.spelling import counted, duration, percent
+from traces.spelling import duration, percent
 
 _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
     "exposed_comm": ("communication",),
@@ -97,12 +90,12 @@ def unused(result: Result) -> Unused | None:
 
 def _copies_beside(result: Result, frac: float) -> Unused | None:
     is_priced = those(those(result.walls, outcome="finding"), id="memory")
-    if is_priced or frac < max(WALL.value, _dearest_frac(result)):
+    if is_priced or frac < max(WALL.value, dearest_frac(result)):
         return None
     return Unused("exposed_copy", frac, None)
 
 
-def _dearest_frac(result: Result) -> float:
+def dearest_frac(result: Result) -> float:
     """What the wall that costs most costs; 0 where none is proven."""
     findings = those(result.walls, outcome="finding")
     return max((known(wall.cost_frac) or 0.0 for wall in findings), default=0.0)
@@ -139,7 +132,7 @@ def own_compute(result: Result) -> Own | None:
     for name, time_ns in times_ns.most_common(1):
         frac = min(1.0, time_ns / rank.budget_ns.window)
         all_frac = min(1.0, max(frac, sum(each(rank.unknown_kernels, "frac"))))
-        if all_frac >= max(MOST.value, _dearest_frac(result)) and result.verdict.wall != "compute":
+        if all_frac >= max(MOST.value, dearest_frac(result)) and result.verdict.wall != "compute":
             return Own(Code(name), frac, all_frac, threads[name])
     return None
 
@@ -154,7 +147,7 @@ def vector_products_frac(result: Result) -> float:
             rows = [row for row in rank.kernel_table.rows if row.key == "compute.gemm"]
             vectors = (row for row in rows if classify_kernel(row.name).subclass == "gemv")
             frac = sum(row.work_ns for row in vectors) / max(1, rank.budget_ns.window)
-    return frac if frac >= max(MOST.value, _dearest_frac(result)) else 0.0
+    return frac if frac >= max(MOST.value, dearest_frac(result)) else 0.0
 
 
 def _threads(kernel: Kernel) -> int | None:
@@ -186,7 +179,7 @@ def nothing_judged(result: Result) -> bool:
 
 def is_cold(result: Result) -> bool:
     """Whether no wall is judged because the recording holds a start alone."""
-    return cure("startup", _kind(result)) in each(result.walls, "cure")
+    return cure("startup", recorder_kind(result)) in each(result.walls, "cure")
 
 
 def shows_part(result: Result, part: Unused | None) -> bool:
@@ -283,161 +276,6 @@ def held_by(result: Result) -> str:
     return ""
 
 
-def _look_of(result: Result, part: Unused) -> str | None:
-    held = held_by(result) if part.bucket == "idle" else ""
-    return held or words_of("look_of_part").get(part.bucket)
-
-
-STEPS: Final = 3
-"""Steps of a plan on a first screen."""
-_PAUSES: Final = ("long_python_pauses", "os_wait")
-"""Kinds of the host's cost that name no cause."""
-
-
-def find_out(result: Result) -> Iterator[Step]:
-    """How to find the cause of a wall that has no step; what to record for walls that were not
-    judged.
-    """
-    wall = result.verdict.wall
-    part, judged = unused(result), not nothing_judged(result)
-    if result.verdict.startup_ns and judged and (not wall or _mostly_startup(result)):
-        yield _look("startup", result)
-    elif wall == "host_overhead" and _launches_nothing_frac(result) >= WALL.value:
-        yield _look("launches_nothing", result)
-    elif wall == "communication" and (late := late_rank(result)):
-        repair = (words(sentence(late.repair)),)
-        yield Step("", words(words_of("look")["late"]), "", (), repair)
-    elif judged or not (result.verdict.startup_ns or is_cold(result)):
-        if frac := vector_products_frac(result):
-            yield _look("vector_products", result, f"targets {percent(frac)}")
-        if own := own_compute(result):
-            yield _look_inside(result, own)
-        if shows_part(result, part) and part and (how := _look_of(result, part)):
-            yield _look(how, result, f"targets {percent(part.frac)}")
-        if wall:
-            yield _look(wall, result)
-        if not judged and before_work(result):
-            yield _look("before_work", result)
-    hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
-    lookup, again = hows.values()
-    for open_wall in open_walls(result):
-        if is_cure(open_wall.cure):
-            (lookup if open_wall.cure == cure(UNNAMED, _kind(result)) else again).append(open_wall)
-    for how, cured in hows.items():
-        if cured:
-            named = "any of the walls"
-            if judged:
-                named = listed([*map(name_of, each(cured, "id"))])
-            cures = filled(map(sentence, dict.fromkeys(each(cured, "cure"))))
-            yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
-
-
-def _look_inside(result: Result, own: Own) -> Step:
-    look = words(words_of("look")["own_compute"], " ", own.kernel)
-    inside = words(
-        when(own.threads, f"A launch of it has {counted(own.threads or 0, 'thread')}. "),
-        sentence(cure("own_kernel", _kind(result))),
-    )
-    return Step("", look, f"targets {percent(own.frac)}", (), (inside,))
-
-
-def _kind(result: Result) -> str | None:
+def recorder_kind(result: Result) -> str | None:
+    """Who recorded it, by the kind of its first trace."""
     return next(iter(each(result.traces, "kind")), None)
-
-
-def with_finds(result: Result, steps: list[Step]) -> list[Step]:
-    """Beside changes, how to find what no change is for, before what acts on less.
-
-    A part of time that no wall explains; a wall that no change is planned for; long pauses of a
-    host.
-    """
-    if not steps:
-        return steps
-    if _mostly_startup(result):
-        return [_look("startup", result), *steps]
-    if (share := _launches_nothing_frac(result)) >= WALL.value:
-        steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
-    if (part := unused(result)) is not None and (how := _look_of(result, part)):
-        steps = _placed(result, steps, how, part.frac)
-    if frac := vector_products_frac(result):
-        steps = [_look("vector_products", result, f"targets {percent(frac)}"), *steps]
-    if own := own_compute(result):
-        steps = [_look_inside(result, own), *steps]
-    planned = {*each(result.fixes, "wall")}
-    for wall in sorted(result.walls, key=lambda wall: known(wall.cost_frac) or 0.0):
-        cost = known(wall.cost_frac)
-        if wall.outcome != "finding" or cost is None or not planned:
-            continue
-        if wall.id == "communication" and late_rank(result):
-            continue  # who the others wait for is told
-        if wall.id not in planned:
-            steps = _placed(result, steps, wall.id, cost)
-        elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
-            steps = _placed(result, steps, "long_pauses", share)
-    return steps
-
-
-def _mostly_startup(result: Result) -> bool:
-    """Whether most of a recording without steps is start-up, so that nothing shows that the rest
-    recurs.
-    """
-    stepped = any(rank.steps.found for rank in result.ranks)
-    return not stepped and result.verdict.startup_ns > MOST.value * all_windows_ns(result)
-
-
-def _launches_nothing_frac(result: Result) -> float:
-    """How much of the windows hosts are late in the range in which they are late the most, where it
-    launches nothing and holds most of it: no graph and no larger launch makes that shorter.
-    """
-    late_ns = 0
-    for rank in result.ranks:
-        spots, absent = rank.addresses, rank.absent_ns
-        if not spots or not absent or not spots.hosts or spots.gpu_addresses_left_out.rows:
-            continue
-        first = spots.hosts[0]
-        launching = {spot.name for spot in spots.gpu_addresses if spot.kind == first.kind}
-        whole_ns = spots.host_starved_ns + spots.host_blocking_ns
-        unnamed = absent.launch_starved.get("python", 0) >= first.starved_ns > MOST.value * whole_ns
-        if unnamed and first.kind == "range" and first.name not in launching:
-            late_ns += first.starved_ns
-    return late_ns / max(1, all_windows_ns(result))
-
-
-def _pauses_frac(wall: Wall, cost: float) -> float:
-    """How much long pauses of unknown cause cost, where that is a wall of its own or most of the
-    host's.
-    """
-    kinds, cost_ns = wall.cost_by_kind_ns or {}, wall.cost_ns
-    part = min(1.0, sum(kinds.get(kind, 0) for kind in _PAUSES) / (cost_ns or 1))
-    is_large = part > MOST.value or cost * part >= WALL.value
-    if cost_ns and is_large:
-        return cost * part
-    return 0.0
-
-
-def _placed(result: Result, steps: list[Step], how: str, frac: float) -> list[Step]:
-    look = _look(how, result, f"targets {percent(frac)}")
-    if look.title in each(steps, "title"):
-        return steps
-    before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
-    place = min(STEPS - 1, len([*before]))
-    return [*steps[:place], look, *steps[place:]]
-
-
-def _look(how: str, result: Result, acts: str = "") -> Step:
-    look, missing = words_of("look")[how], words_of("look_cure")[how]
-    run = result.run
-    if how == "communication" and run and run.arrives_last:
-        look = "Find why the rank that arrives last is late"
-    if missing == "all_ranks" and len(result.ranks) > 1:
-        missing = "two_steps"  # the ranks are here, and one step does not show who is always late
-    called = None
-    if how == "exposed_copy":
-        called = copied_step(result, acts)
-    elif missing == "stacks" and how != "before_work":
-        called = called_step(result, acts, how)
-    if called:
-        return called
-    if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
-        missing = "recorded_stacks"
-    return Step("", words(look), acts, (), (words(sentence(cure(missing, _kind(result)))),))

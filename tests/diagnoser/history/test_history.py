@@ -59,15 +59,10 @@ def test_the_same_result_is_kept_once(history: Store) -> None:
     assert [row.tag for row in history.rows()] == [""]
 
 
-@pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        ({"schema_version": "1.0"}, NotAResult),
-        ({**document(), "schema_version": "2.0"}, NotAResult),
-        ({**document(), "ranks": []}, NothingToDiagnose),
-        ({**document(), "verdict": "regression"}, NotAResult),
-    ],
-)
+@pytest.mark.parametrize(("given", "error"), [
+    ({"schema_version": "1.0"}, NotAResult), ({**document(), "schema_version": "2.0"}, NotAResult),
+    ({**document(), "ranks": []}, NothingToDiagnose), ({**document(), "verdict": "regression"}, NotAResult),
+])  # fmt: skip
 def test_what_is_no_result_of_a_run_is_refused(
     history: Store, given: dict[str, object], error: type[Exception]
 ) -> None:

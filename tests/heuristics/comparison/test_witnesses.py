@@ -180,7 +180,8 @@ def entire(of: Result) -> Result:
 def test_the_table_of_what_differs_is_told_of_both_sides_what_it_asks() -> None:
     replay, lacks = "compute.graph_replay", {"stack_unknown": "routing mode, PP, container"}
     image, larger, cut, gemm, whole, ours, theirs = map(result, (
-        gives_back(2, 12_000), gives_back(2, 12_002), rank(kernels=(kernel("a", 9),)), rank(row("compute.gemm", 9), kernels=(kernel("a", 9),)),
+        gives_back(2, 12_000), gives_back(2, 12_002), rank(kernels=(kernel("a", 9),)),
+        rank(row("compute.gemm", 9), kernels=(kernel("a", 9),)),
         rank(row(replay, 9), kernels=(kernel("1", 9, key=replay),), source="none"),
         rank(gpu="H100", kernels=(kernel("a", 9),)), rank(gpu="H200", kernels=(kernel("b", 9),)),
     ))  # fmt: skip

@@ -63,16 +63,11 @@ def test_layers_and_microbatches_are_those_of_the_stages(
     assert expected({**EIGHT, **changes}) == ConfiguredPasses(layers, microbatches)
 
 
-@pytest.mark.parametrize(
-    "unknown",
-    [
-        {"train.rampup_batch_size": (2, 2, 100)},
-        {"hybrid_context_parallel": True},
-        {"hybrid_layer_pattern": "MEME"},
-        {"pipeline_model_parallel_size": 2, "world_size": 16},
-        {**TWO_STAGES, "num_layers_per_virtual_pipeline_stage": 2},
-    ],
-)
+@pytest.mark.parametrize("unknown", [
+    {"train.rampup_batch_size": (2, 2, 100)}, {"hybrid_context_parallel": True},
+    {"hybrid_layer_pattern": "MEME"}, {"pipeline_model_parallel_size": 2, "world_size": 16},
+    {**TWO_STAGES, "num_layers_per_virtual_pipeline_stage": 2},
+])  # fmt: skip
 def test_what_layers_or_microbatches_hang_on_besides_is_unknown(unknown: Config) -> None:
     assert expected({**EIGHT, **unknown}) is None
 

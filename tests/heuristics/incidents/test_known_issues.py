@@ -28,15 +28,10 @@ def test_graphs_with_alltoall_in_26_02_on_gb300_hang() -> None:
     assert (one.id, one.only_if) == (HANG, ())
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"gpu": "H100", "container": "26.02"},
-        {"gpu": "GB300", "container": "26.04"},
-        {"gpu": "GB300", "core_version": "0.17.0"},
-        {"gpu": "GB300", "container": "25.11"},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    {"gpu": "H100", "container": "26.02"}, {"gpu": "GB300", "container": "26.04"},
+    {"gpu": "GB300", "core_version": "0.17.0"}, {"gpu": "GB300", "container": "25.11"},
+])  # fmt: skip
 def test_another_gpu_or_release_does_not_meet_it(given: dict[str, str]) -> None:
     assert HANG not in ids("HST-3", GRAPHS, run_of(A2A, None, **given))
 

@@ -122,17 +122,12 @@ def test_idle_time_and_time_of_neither_kind_point_at_walls_the_largest_first(
         assert f"{frac} of the windows" in found[wall_id]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("memory", "said"),
-    [
-        ({"recompute_ns": 30}, "take 3.0 %"),
-        ({"recompute_ns": 30, "offload_exposed_ns": 20}, "take 5.0 %"),
-        ({"offload_exposed_ns": 20, "peak_bytes": 76, "capacity_bytes": 80}, "take 2.0 %"),
-        ({"peak_bytes": 72, "capacity_bytes": 80}, "90 % of the memory"),
-        ({"peak_bytes": 71, "capacity_bytes": 80}, None),
-        ({"recompute_ns": 0, "offload_exposed_ns": 0}, None),
-    ],
-)
+@pytest.mark.parametrize(("memory", "said"), [
+    ({"recompute_ns": 30}, "take 3.0 %"), ({"recompute_ns": 30, "offload_exposed_ns": 20}, "take 5.0 %"),
+    ({"offload_exposed_ns": 20, "peak_bytes": 76, "capacity_bytes": 80}, "take 2.0 %"),
+    ({"peak_bytes": 72, "capacity_bytes": 80}, "90 % of the memory"),
+    ({"peak_bytes": 71, "capacity_bytes": 80}, None), ({"recompute_ns": 0, "offload_exposed_ns": 0}, None),
+])  # fmt: skip
 def test_memory_is_pointed_at_by_what_is_paid_for_it_else_by_how_full_it_is(
     memory: dict[str, int], said: str | None
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from heuristics.result.result import Result
 from reports.content.analysis import unproven
-from reports.content.analysis.unproven import find_out, with_finds
+from reports.content.analysis.find_out import find_out, with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
 from tests.by_hand.run import Run

@@ -90,22 +90,17 @@ def test_a_kernel_says_its_shape_and_one_sum_of_shared_memory(tmp_path: Path) ->
     assert kernels.in_graph.tolist() == [False, False]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "memory"),
-    [
-        ("Memcpy HtoD (Pinned -> Device)", "memcpy_h2d", Memory.PINNED),
-        ("Memcpy HtoD (Pageable -> Device)", "memcpy_h2d", Memory.PAGEABLE),
-        ("Memcpy DtoH (Device -> Pageable)", "memcpy_d2h", Memory.PAGEABLE),
-        ("Memcpy DtoH (Device -> Pinned)", "memcpy_d2h", Memory.PINNED),
-        ("Memcpy DtoH", "memcpy_d2h", NULL),
-        ("Memcpy PtoP (Device -> Device)", "memcpy_p2p", Memory.DEVICE),
-        ("Memcpy HtoA (Pinned -> Array)", "memcpy_h2d", Memory.PINNED),
-        ("Memcpy HtoD (Host -> Device)", "memcpy_h2d", NULL),
-        ("Memcpy <unknown> (Device -> Device)", "memcpy_unknown", Memory.DEVICE),
-        ("Memcpy HtoD", "memcpy_h2d", NULL),
-        (None, "memcpy_unknown", NULL),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "memory"), [
+    ("Memcpy HtoD (Pinned -> Device)", "memcpy_h2d", Memory.PINNED),
+    ("Memcpy HtoD (Pageable -> Device)", "memcpy_h2d", Memory.PAGEABLE),
+    ("Memcpy DtoH (Device -> Pageable)", "memcpy_d2h", Memory.PAGEABLE),
+    ("Memcpy DtoH (Device -> Pinned)", "memcpy_d2h", Memory.PINNED), ("Memcpy DtoH", "memcpy_d2h", NULL),
+    ("Memcpy PtoP (Device -> Device)", "memcpy_p2p", Memory.DEVICE),
+    ("Memcpy HtoA (Pinned -> Array)", "memcpy_h2d", Memory.PINNED),
+    ("Memcpy HtoD (Host -> Device)", "memcpy_h2d", NULL),
+    ("Memcpy <unknown> (Device -> Device)", "memcpy_unknown", Memory.DEVICE),
+    ("Memcpy HtoD", "memcpy_h2d", NULL), (None, "memcpy_unknown", NULL),
+])  # fmt: skip
 def test_the_kind_of_a_copy_and_the_host_s_memory_stand_in_its_name(
     tmp_path: Path, name: str, kind: str, memory: int
 ) -> None:

@@ -87,16 +87,11 @@ def test_layers_of_a_layout_that_are_of_no_kind_give_no_layout() -> None:
     assert found.text.startswith("model.pipeline_model_parallel_layout takes ")
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("model:\n  x: !!python/object/apply:os.system ['true']\n", 2),
-        ("model:\n  num_layers: 4\n  y: !!python/name:os.system\n", 3),
-        ("model: !include other.yaml\n", 1),
-        ("model:\n  num_layers: [4\n", 3),
-        ("model:\n\t- a: b: c\n", 2),
-    ],
-)
+@pytest.mark.parametrize(("text", "line"), [
+    ("model:\n  x: !!python/object/apply:os.system ['true']\n", 2),
+    ("model:\n  num_layers: 4\n  y: !!python/name:os.system\n", 3), ("model: !include other.yaml\n", 1),
+    ("model:\n  num_layers: [4\n", 3), ("model:\n\t- a: b: c\n", 2),
+])  # fmt: skip
 def test_yaml_that_is_broken_or_asks_for_code_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(NotAConfiguration, match=rf"^a\.yaml:{line}: "):
         configuration_of(text, "a.yaml")

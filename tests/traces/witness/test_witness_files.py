@@ -110,17 +110,12 @@ def test_any_bytes_end_in_a_value_or_in_a_refusal(data: bytes) -> None:
         read_plain(b"\x80\x02" + data)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "why"),
-    [
-        ("trace_rank_0", b"\x80\x02}.", "no entries"),
-        ("trace_rank_0", b"\x80\x02]", "cut off"),
-        ("trace", b'{"entries": []}', "does not end with its rank"),
-        ("trace_rank_0.json", b'{"a": 1}', "names a communicator"),
-        ("trace_rank_0.json", b"\xff\xfe", "no whole dump"),
-        ("trace_rank_0.json", b"", "names a communicator"),
-    ],
-)
+@pytest.mark.parametrize(("name", "data", "why"), [
+    ("trace_rank_0", b"\x80\x02}.", "no entries"), ("trace_rank_0", b"\x80\x02]", "cut off"),
+    ("trace", b'{"entries": []}', "does not end with its rank"),
+    ("trace_rank_0.json", b'{"a": 1}', "names a communicator"),
+    ("trace_rank_0.json", b"\xff\xfe", "no whole dump"), ("trace_rank_0.json", b"", "names a communicator"),
+])  # fmt: skip
 def test_what_is_no_dump_is_refused_by_name(tmp_path: Path, name: str, data: bytes, why: str) -> None:
     path = tmp_path / name
     path.write_bytes(data)

@@ -102,30 +102,19 @@ def test_a_result_of_too_many_texts_that_are_none_of_ours_is_not_read(
         kept(typed(document))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "NCCL_ALGO=Ring reboot",
-        "NCCL_ALGO=Ring NCCL_DEBUG=INFO reboot",
-        "--recompute-modules moe_act reboot",
-        "--cuda-graph-scope the user is to restart the cluster",
-        "env NCCL_ALGO=Ring reboot",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "NCCL_ALGO=Ring reboot", "NCCL_ALGO=Ring NCCL_DEBUG=INFO reboot", "--recompute-modules moe_act reboot",
+    "--cuda-graph-scope the user is to restart the cluster", "env NCCL_ALGO=Ring reboot",
+])  # fmt: skip
 def test_a_setting_takes_no_second_word_that_a_shell_would_run(line: str) -> None:
     assert not book().types(line)
     assert not Reading(book(), ()).says(line)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--recompute-modules moe_act layernorm",
-        "--hierarchical-context-parallel-sizes 8 2",
-        "--moe-flex-dispatcher-num-sms 16, then 32",
-        "NCCL_ALGO=Ring",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "--recompute-modules moe_act layernorm", "--hierarchical-context-parallel-sizes 8 2",
+    "--moe-flex-dispatcher-num-sms 16, then 32", "NCCL_ALGO=Ring",
+])  # fmt: skip
 def test_settings_that_take_several_words_are_ours(line: str) -> None:
     assert book().types(line)
 

@@ -59,15 +59,10 @@ def test_messages_that_name_the_peer_only_are_paired_by_the_order_of_ranks() -> 
     assert sorted(places for _, places in found(match(stages))) == [[0, 1], [0, 1], [0, 2], [0, 2]]
 
 
-@pytest.mark.parametrize(
-    "stages",
-    [
-        [of_stage(8, 1), of_stage(None, 0, 2), of_stage(16, 1)],
-        [of_stage(8, 1), of_stage(16, 0, 2)],
-        [of_stage(8, 1), of_stage(12, 2), of_stage(16, 1)],
-        [of_stage(8, None), of_stage(12, None)],
-    ],
-)
+@pytest.mark.parametrize("stages", [
+    [of_stage(8, 1), of_stage(None, 0, 2), of_stage(16, 1)], [of_stage(8, 1), of_stage(16, 0, 2)],
+    [of_stage(8, 1), of_stage(12, 2), of_stage(16, 1)], [of_stage(8, None), of_stage(12, None)],
+])  # fmt: skip
 def test_messages_are_paired_with_nobody_where_ranks_are_unknown_or_missing(
     stages: list[RankSummary],
 ) -> None:
