@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from heuristics.result.result import Result
-from reports.content.analysis import unproven
+from reports.content.analysis import find_out as finding
 from reports.content.analysis.find_out import find_out, with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
@@ -76,7 +76,7 @@ def test_who_the_others_wait_for_is_no_question_where_it_is_told(
     result = of("host_overhead")
     wall = msgspec.structs.replace(result.walls[0], id="communication", outcome="finding", cost_frac=0.2)
     late = SimpleNamespace(repair="check the GPU") if told else None
-    monkeypatch.setattr(unproven, "late_rank", lambda _: late)
+    monkeypatch.setattr(finding, "late_rank", lambda _: late)
     steps = titles(with_finds(msgspec.structs.replace(result, walls=(wall,)), [CHANGE]))
     assert ("Find which rank the others wait for" in steps) is not told
     verdict = msgspec.structs.replace(result.verdict, wall="communication")
