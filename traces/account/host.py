@@ -143,11 +143,10 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
 def single_pauses(rank: RankTimeline, kind: IntArray) -> HostSpans:
     """Pauses outside CUDA calls of first calls: what these compile or load does not recur.
 
-    `kind`: of every call.
     Before half of the launches those of which none comes later a tenth as long; and what lies
     before the first launch of a kernel that recurs, over ten times as long as before any later one,
-    if a call that loads shows why, or none such comes in the second half: a host that works between
-    the phases of its program pauses too. Each is of the thread that calls next.
+    if a call that loads (by `kind` of all) shows why, or none comes in the second half: a host that
+    works between phases pauses too. Each is of the thread that calls next.
     """
     calls, rows = rank.columns.calls, rank.activities
     mine = np.flatnonzero(np.isin(calls.thread_gid, rows.launching_threads))
@@ -164,11 +163,9 @@ def single_pauses(rank: RankTimeline, kind: IntArray) -> HostSpans:
 
 
 def _before_first(rows: Activities, loads_ns: IntArray) -> IntArray:
-    """Starts, ends and threads, shape (3, k), of times before first launches of kernels.
-
-    Each is over ten times as long as those before later launches of the same kernel. In it a call
-    that loads began, at one of `loads_ns`, in order; or it comes before half of the launches, and
-    no such time without one later a tenth as long.
+    """Starts, ends and threads, shape (3, k), of times before first launches of kernels: each
+    ten times as long as those before later launches of the kernel. A call that loads began
+    in it (`loads_ns`, in order); or no such time without one comes in the second half of launches.
     """
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
     named = named[order_of(rows.launch_ns[named])]
