@@ -153,8 +153,7 @@ def measure_rank(
     summary = summarise(rank, steps, absent, queueing, layers)
     del queueing
     timeline, other_steps = measure_timelines(rank, steps, absent)
-    ledger = measure_ledger(rows, steps, absent, layers.moe)
-    account = _without_pieces(account)
+    ledger, account = measure_ledger(rows, steps, absent, layers.moe), _without_pieces(account)
     return copied(
         RankMeasurements,
         rank,
