@@ -26,14 +26,12 @@ def starting_ns(rank: RankTimeline) -> int | None:
     return union(calls.start_ns[mine], np.minimum(calls.end_ns[mine], first_ns)).total_ns
 
 
-def is_whole(rank: RankTimeline) -> bool:
-    """Whether the process takes memory of its GPU before its first recorded kernel, and gives some
-    back after its last.
-    """
+def ends_here(rank: RankTimeline) -> bool:
+    """Whether the process gives memory of its GPU back after its last recorded kernel."""
     calls, rows = rank.columns.calls, rank.activities
     last_ns = rows.end_ns[rows.is_kernel].max(initial=0)
     mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.end_ns > last_ns)
-    return starting_ns(rank) is not None and bool((_of_memory(rank, _GIVES) & mine).any())
+    return bool((_of_memory(rank, _GIVES) & mine).any())
 
 
 def _of_memory(rank: RankTimeline, names: tuple[str, ...]) -> BoolArray:

@@ -5,7 +5,7 @@ window.
 from collections import Counter
 from dataclasses import replace
 
-from traces.beginning import is_whole, starting_ns
+from traces.beginning import ends_here, starting_ns
 from traces.columns import NULL, PROCESS_BITS
 from traces.errors import EmptySelection
 from traces.groups import passing
@@ -50,11 +50,12 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
         steps = leave_out_these(steps, selection.left_out_steps)
     if selection.steps is not None:
         steps = _sliced(steps, selection.steps)
+    starts_ns = starting_ns(rank)
     return replace(
         steps,
         extent_ns=_recorded(rank),
-        starting_ns=starting_ns(rank),
-        whole=is_whole(rank),
+        starting_ns=starts_ns,
+        whole=starts_ns is not None and ends_here(rank),
         training=training,
         training_evidence=evidence,
     )
