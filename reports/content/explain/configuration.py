@@ -53,7 +53,7 @@ def spelled(topic: str) -> Iterator[Topic]:
     """The setting that a flag or an override spells, its value left out:
     `model.moe_grouped_gemm=true`.
     """
-    name = compiled(r"[=\s]").split(topic.strip())[0]
+    name = next(iter(topic.partition("=")[0].split(maxsplit=1)), "")
     for knob in knobs().values():
         if name in (knob.flag, knob.off, knob.bridge, knob.harness, knob.id.removeprefix("env.")):
             yield Topic(knob.id, "setting", partial(_setting, knob))
