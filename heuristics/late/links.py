@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from heuristics.late.beside import Edits, Places, Times, apart, participations
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct, sums_before
+from traces.arrays import BoolArray, FloatArray, IntArray, distinct, reach, sums_before
 from traces.groups import group_of, sorted_within
+from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.replay.chains import Chains, programs_of, usual
@@ -150,7 +151,8 @@ def _edit(
     factor: float,
     spared: Sequence[int] | IntArray = (),
 ) -> Edit:
-    """Transfers as long as like ones that no slow link touches, or shorter by its factor.
+    """Transfers as long as like ones that no slow link touches, or shorter by its factor; those of
+    other groups that a rank moves at the same time share its way, and are as long as like ones too.
 
     Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another
     the others' by what of their data passes it.
@@ -162,14 +164,24 @@ def _edit(
 
     def edited(chains: Chains) -> Times:
         moving_ns = chains.moving_ns
-        middle, known = usual(moving_ns, run.role, ~touched)
+        shares = ~touched & _at_once(matched, moving_ns, touched)
+        middle, known = usual(moving_ns, run.role, ~touched & ~shares)
         exchanges = (
             np.isin(matched.operation, EXCHANGES) & (size > 2) & ~ends_at_once(moving_ns, first)
         )
         passes = np.where(mine, parts.spread(size - behind, first), parts.spread(behind, first))
         part = np.where(parts.spread(exchanges, first), passes / parts.spread(size - 1, first), 1.0)
         scaled = np.rint(moving_ns / (1 + (factor - 1) * part)).astype(np.int64)
-        return chains.own_ns, np.where(touched, np.where(known, middle, scaled), moving_ns)
+        other = np.where(touched, scaled, moving_ns)
+        return chains.own_ns, np.where((touched | shares) & known, middle, other)
 
     steps = run.grid.step_count
     return Edit(Cause.SLOW_LINK, places, np.full(steps, cost_ns / steps), edited)
+
+
+def _at_once(matched: Matched, moving_ns: IntArray, which: BoolArray) -> BoolArray:
+    """Transfers during which their rank moves one of these as well, shape (p,)."""
+    first_ns, last_ns = reach(np.concatenate((matched.end_ns, matched.end_ns - moving_ns)))
+    end_ns = matched.end_ns + matched.place * (last_ns - first_ns)  # each rank apart
+    start_ns = end_ns - moving_ns
+    return covered_ns(start_ns, end_ns, union(start_ns[which], end_ns[which])) > 0

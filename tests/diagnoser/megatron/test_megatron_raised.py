@@ -89,14 +89,10 @@ def test_what_only_this_host_lacks_is_no_refusal(ask: Ask) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("module", "error"),
-    [
-        ("transformer_config", "AssertionError"),
-        ("moe_module_specs", "ValueError"),
-        ("token_dispatcher", "ModuleNotFoundError"),
-    ],
-)
+@pytest.mark.parametrize(("module", "error"), [
+    ("transformer_config", "AssertionError"), ("moe_module_specs", "ValueError"),
+    ("token_dispatcher", "ModuleNotFoundError"),
+])  # fmt: skip
 def test_what_an_import_raises_is_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, error: str
 ) -> None:

@@ -129,18 +129,14 @@ def test_packages_are_those_that_were_given_then_of_the_log_and_their_versions_a
     assert asked({"bf16": True}, about=Given(te_version="no number")).te_version is None
 
 
-@pytest.mark.parametrize(
-    ("said", "named"),
-    [
-        ({}, "--config"),
-        ({"tensor_model_parallel_size": "two"}, "tensor_model_parallel_size"),
-        ({"tensor_model_parallel_size": True}, "tensor_model_parallel_size"),
-        ({"pipeline_model_parallel_size": 0}, "pipeline_model_parallel_size"),
-        ({"context_parallel_size": None}, "context_parallel_size"),
-        ({"bf16": True, "world_size": -8}, "world_size"),
-        ({"pipeline_model_parallel_layout": "Et|tL"}, "num_layers"),
-    ],
-)
+@pytest.mark.parametrize(("said", "named"), [
+    ({}, "--config"), ({"tensor_model_parallel_size": "two"}, "tensor_model_parallel_size"),
+    ({"tensor_model_parallel_size": True}, "tensor_model_parallel_size"),
+    ({"pipeline_model_parallel_size": 0}, "pipeline_model_parallel_size"),
+    ({"context_parallel_size": None}, "context_parallel_size"),
+    ({"bf16": True, "world_size": -8}, "world_size"),
+    ({"pipeline_model_parallel_layout": "Et|tL"}, "num_layers"),
+])  # fmt: skip
 def test_what_cannot_be_laid_out_is_not_asked(said: dict[str, Value], named: str) -> None:
     refused = request_of(Run(settings=settings(said, "test")))
     assert isinstance(refused, NotAsked)
@@ -214,16 +210,12 @@ def stub(folder: Path, *lines: str) -> str:
     return str(program)
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        *((("sleep 60",), "did not start"), (("exit 1",), "ended early")),
-        (("echo Traceback",), "ended early"),
-        (('echo \'{"absent": "no module x"}\'',), "does not start here: no module x"),
-        *((("echo '{}'",), "ended early"), ((f"echo '{HELLO}'", "kill -9 $$"), "ended early")),
-        *(((f"echo '{HELLO}'", "sleep 60"), "in time"), ((f"echo '{HELLO}'", "echo '{}'"), "ended early")),
-    ],
-)
+@pytest.mark.parametrize(("lines", "said"), [
+    *((("sleep 60",), "did not start"), (("exit 1",), "ended early")), (("echo Traceback",), "ended early"),
+    (('echo \'{"absent": "no module x"}\'',), "does not start here: no module x"),
+    *((("echo '{}'",), "ended early"), ((f"echo '{HELLO}'", "kill -9 $$"), "ended early")),
+    *(((f"echo '{HELLO}'", "sleep 60"), "in time"), ((f"echo '{HELLO}'", "echo '{}'"), "ended early")),
+])  # fmt: skip
 def test_a_worker_that_gives_no_answer_is_not_checked_and_no_error(
     lines: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

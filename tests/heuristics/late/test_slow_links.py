@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heuristics.late.links import _of_exchanges, _of_groups, slowness
+from heuristics.late.links import _at_once, _of_exchanges, _of_groups, slowness
 from tests.recordings.ranks import US, Part, array, summary_of
 from traces.ranks.matching.match import match
 from traces.ranks.one_run.align import Aligned, Clocks
@@ -128,3 +128,9 @@ def test_how_slow_a_link_is_follows_from_what_part_of_all_data_passes_it(
     assert found == pytest.approx(min(slow, 2 * seen + size))
     # all data of these passes it
     assert slowness(np.array([2.5]), array([3]), array([2])) == pytest.approx(2.5)
+
+
+def test_what_a_rank_moves_at_the_same_time_shares_its_way() -> None:
+    moved: Any = SimpleNamespace(end_ns=array([100, 199, 150, 200]), place=array([0, 0, 1, 0]))
+    slow = np.array([True, False, False, False])
+    assert _at_once(moved, array([100] * 4), slow).tolist() == [True, True, False, False]
