@@ -96,7 +96,7 @@ def _edit(
     by_step: Places = (),
 ) -> Edit:
     edited = partial(_at_usual_speed, run, places, by_step, factor)
-    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step, ordinary=bool(by_step))
+    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step)
 
 
 def _at_usual_speed(
