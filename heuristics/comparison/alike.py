@@ -23,7 +23,13 @@ from heuristics.comparison.difference.subject import (
     same_recorder,
     whole_replays,
 )
-from heuristics.comparison.same_work import NEAR, same_classes, same_recording, shared_work_frac
+from heuristics.comparison.same_work import (
+    NEAR,
+    counts_of,
+    same_classes,
+    same_recording,
+    shared_work_frac,
+)
 from heuristics.comparison.witnesses import Weighed, copied, output, shares_families, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
@@ -237,6 +243,15 @@ def classes_alike(sides: Sides) -> bool | None:
     if same_capture(sides.base.rank, sides.new.rank):
         return same_classes(sides.base.rank, sides.new.rank)
     return None
+
+
+@fact
+def most_unlike(sides: Sides) -> str | None:
+    """The class of which one side has the most kernels more than the other."""
+    base, new = (counts_of(side.rank, attrgetter("key")) for side in (sides.base, sides.new))
+    keys = sorted(base.keys() | new.keys())
+    key = max(keys, key=lambda key: abs(new.get(key, 0) - base.get(key, 0)), default=None)
+    return of_known(lambda key: f"{key} {base.get(key, 0):.0f} -> {new.get(key, 0):.0f}", key)
 
 
 @fact

@@ -121,7 +121,7 @@ def compare(
     """
     pairs = pair_ranks(base, new, *gpus)
     before, after = Subject(base, pairs[0].base), Subject(new, pairs[0].new)
-    ranks = before.rank, after.rank
+    ranks, comparable = (before.rank, after.rank), judge_comparable(before, after)
     unexplained = Facts(
         before,
         after,
@@ -130,13 +130,15 @@ def compare(
         compare_kernels(*ranks),
         changed(before, after),
         exchanges(*ranks),
+        comparable.state != "no",
     )
     facts = with_explained(unexplained)
     runs, warnings = _runs_of_base(before, more_base, gpus[0])
-    comparable, size = judge_comparable(before, after), measure_size(before, after, runs)
+    size = measure_size(before, after, runs)
     judged = judge_pairs(judge_size(size, comparable, before, after), pairs)
     recorded = whole_range(*ranks)
-    judged = judge_whole(judged, recorded)
+    ended = {rank.steps.whole for rank in ranks} == {True}
+    judged = judge_whole(judged, recorded, ended=ended)
     return replace(
         whole(facts, pairs, comparable, size, judged),
         suspects=find_suspects(facts),

@@ -19,7 +19,7 @@ from heuristics.comparison.without_steps import judge_windows
 from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
 from heuristics.words import say
 from traces.frozen import frozen
-from traces.limits import LITTLE, Limit
+from traces.limits import FEWEST, LITTLE, Limit
 from traces.missing import known, of_known
 from traces.recording.line import recording
 from traces.recording.options import SPARE, START, Question
@@ -166,12 +166,24 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
         if decided := judge_windows(size, base, new):
             verdict, because = decided
             return Judged(verdict, (because, *beside_it), "")
+        if _are_equal(size, base, new):
+            return Judged("no_change", (say("comparison.steps-equal"), *beside_it), "")
         beside_it += _left_out(size, base.rank, new.rank)
     lacking, record = _lacking(size, base, new), _record_for(int(MANY.value))
     if size.source == "trace" and not size.base_count + size.new_count:
         record = say("comparison.record-windows")
     beside = Beside(beside_it, lacking, record, _record_for, say("comparison.other-runs"))
     return judge(size, comparable, beside)
+
+
+def _are_equal(size: ComparedSize, base: Subject, new: Subject) -> bool:
+    """Of steps too few for an interval, whether none takes as little as a hundredth longer than
+    another.
+    """
+    if size.ends_ns is not None or min(size.base_count, size.new_count) < FEWEST.value:
+        return False
+    lengths_ns = (*lengths_of(base, False), *lengths_of(new, False))
+    return max(lengths_ns) - min(lengths_ns) <= LITTLE.value * min(lengths_ns)
 
 
 def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> Judged:

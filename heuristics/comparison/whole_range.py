@@ -41,22 +41,31 @@ def whole_range(base: Rank, new: Rank) -> OrMissing[Whole]:
     return Whole(base_ns, new_ns, new_ns - base_ns, rows)
 
 
-def judge_whole(judged: Judged, whole: OrMissing[Whole]) -> Judged:
+def judge_whole(judged: Judged, whole: OrMissing[Whole], *, ended: bool) -> Judged:
     """The verdict judges steps: where all that was recorded contradicts it, that is said with it.
 
-    Only of as many steps on both sides, as else more of them would be more time.
+    Only of as many steps on both sides, as else more of them would be more time, which is said of
+    whole programs, `ended`.
     """
     known_whole = known(whole)
-    if known_whole and (why := _contradicting(judged, known_whole)):
+    if known_whole and (why := _contradicting(judged, known_whole, ended)):
         return replace(judged, because=(why, *judged.because))
     return judged
 
 
-def _contradicting(judged: Judged, whole: Whole) -> str:
+def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     rows = {row.part: row for row in whole.rows}
     steps, hiccups = rows["steps"], rows["hiccups"]
-    if steps.base_count != steps.new_count:
+    if steps.base_count != steps.new_count and not ended:
         return ""
+    if steps.base_count != steps.new_count:
+        return say(
+            "comparison.programs-repeat",
+            base=duration(whole.base_ns),
+            new=duration(whole.new_ns),
+            base_count=f"{steps.base_count:,}",
+            new_count=f"{steps.new_count:,}",
+        )
     least_ns = MOST.value * min(whole.base_ns, whole.new_ns)
     differs = judged.verdict == "undecided" and abs(whole.delta_ns) >= least_ns
     is_against = steps.delta_ns * whole.delta_ns < 0

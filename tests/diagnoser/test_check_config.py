@@ -109,14 +109,10 @@ def test_a_text_that_may_be_a_path_is_withheld(tmp_path: Path, capsys: pytest.Ca
     assert SECRET not in out
 
 
-@pytest.mark.parametrize(
-    ("variables", "cure"),
-    [
-        (["NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAINS=8"], "Give NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"),
-        (["USE_MNNVL"], "NAME=VALUE"),
-        ({"A": "1"}, "There are"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "cure"), [
+    (["NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAINS=8"], "Give NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"),
+    (["USE_MNNVL"], "NAME=VALUE"), ({"A": "1"}, "There are"),
+])  # fmt: skip
 def test_w17_a_variable_that_nothing_reads_is_refused_with_what_to_type(
     tmp_path: Path, variables: object, cure: str
 ) -> None:

@@ -69,19 +69,15 @@ def test_a_gate_that_could_be_meant_either_way_is_refused(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["a.json"], "Type moe-diag compare BASE NEW, or moe-diag compare --baseline NAME a.json"),
-        (["a.json", "b.json", "--baseline", "main"], "or moe-diag compare --baseline main b.json"),
-        ([], "Type moe-diag compare --help"),
-        (["a.json", "b.json", "c.json"], "Type moe-diag compare --help"),
-        (["a.json", "b.json", "--bogus"], "Type moe-diag compare --help"),
-        (["a.json", "b.json", "-f", "yaml"], "Type moe-diag compare --help"),
-        (["a.json", "b.json", "-f", "markdown", "-f", "json"], "-o FOLDER/"),
-        (["a.json", "b.json", "--ep", "0"], "--ep 0 is no size"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (["a.json"], "Type moe-diag compare BASE NEW, or moe-diag compare --baseline NAME a.json"),
+    (["a.json", "b.json", "--baseline", "main"], "or moe-diag compare --baseline main b.json"),
+    ([], "Type moe-diag compare --help"), (["a.json", "b.json", "c.json"], "Type moe-diag compare --help"),
+    (["a.json", "b.json", "--bogus"], "Type moe-diag compare --help"),
+    (["a.json", "b.json", "-f", "yaml"], "Type moe-diag compare --help"),
+    (["a.json", "b.json", "-f", "markdown", "-f", "json"], "-o FOLDER/"),
+    (["a.json", "b.json", "--ep", "0"], "--ep 0 is no size"),
+])  # fmt: skip
 def test_a_wrong_line_says_what_to_type(
     capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:

@@ -51,15 +51,11 @@ def test_what_is_given_is_not_asked_for(tmp_path: Path, gpu: str) -> None:
         assert asked not in said
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hidden_size: 2048\nnum_hidden_layers: 48\nmodel_type: qwen3_moe\ntorch_dtype: bfloat16\n",
-        "train:\n  epochs: 3\n  lr: 0.1\nmodel:\n  hidden_size: 128\n  backbone: resnet\n",
-        "- 1\n- 2\n",
-        "base_model: x\nsequence_len: 2048\nmicro_batch_size: 2\nnum_epochs: 3\nadapter: lora\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "hidden_size: 2048\nnum_hidden_layers: 48\nmodel_type: qwen3_moe\ntorch_dtype: bfloat16\n",
+    "train:\n  epochs: 3\n  lr: 0.1\nmodel:\n  hidden_size: 128\n  backbone: resnet\n", "- 1\n- 2\n",
+    "base_model: x\nsequence_len: 2048\nmicro_batch_size: 2\nnum_epochs: 3\nadapter: lora\n",
+])  # fmt: skip
 def test_a_file_of_which_most_is_unknown_is_not_called_legal(tmp_path: Path, text: str) -> None:
     diagnosis = checked(tmp_path, text)
     configuration = known(diagnosis.result.configuration)

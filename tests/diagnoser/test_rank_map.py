@@ -92,15 +92,11 @@ def test_what_is_recorded_counts_more_than_the_map_and_that_is_said() -> None:
     assert contradictions(recorded, MapRow("map.csv:2", "b.sqlite", 2)) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "size", "told"),
-    [
-        (None, 4, []),
-        (4, 4, []),
-        (8, 4, ["the run has 4 ranks by map.csv:2; --world-size has 8, which is not used"]),
-        (2, None, ["--world-size has 2 ranks, fewer than were recorded; it is not used"]),
-    ],
-)
+@pytest.mark.parametrize(("given", "size", "told"), [
+    (None, 4, []), (4, 4, []),
+    (8, 4, ["the run has 4 ranks by map.csv:2; --world-size has 8, which is not used"]),
+    (2, None, ["--world-size has 2 ranks, fewer than were recorded; it is not used"]),
+])  # fmt: skip
 def test_a_world_size_that_is_not_used_is_a_warning(
     given: int | None, size: int | None, told: list[str]
 ) -> None:

@@ -83,6 +83,19 @@ def test_a_program_of_its_own_kernels_is_bound_by_them_and_they_are_looked_into(
     assert "Nothing in this recording calls for a change" not in text
 
 
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [("at::native::vectorized_elementwise_kernel<4>", "norms and the like take 99 %: each passes over"),
+        ("gemv2T_kernel", "matrix and a vector take 99 %"), ("bn_fw_inf_kernel", "the like take 99 %")],
+)  # fmt: skip
+def test_kernels_that_move_more_than_they_compute_are_bound_by_bandwidth(of: str, said: str) -> None:
+    text = screen(program(kernels=20, every=100, busy=99, of=of))
+    assert "BOUND BY MEMORY BANDWIDTH" in text
+    assert said in text
+    assert "targets 99 %" in text
+    assert "BOUND BY MEMORY" not in screen(program(kernels=20, every=100, busy=99, of="sgemm_128x64_tn"))
+
+
 def awaited(late: float = 0, **about: Any) -> Run:
     """The host waits for each kernel: launched every 100 ms, it ends 99 ms later and begins so late."""
     run = program(kernels=0)

@@ -46,7 +46,8 @@ def copy_use(rank: RankTimeline, places: IntArray, windows: Spans) -> tuple[int,
 
 
 def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
-    """Places in the activities of the used steps' copies that leave the GPU and come back.
+    """Places in the activities of the used steps' copies that leave the GPU and come back. What
+    only repeats may read results at its end and give them anew.
 
     Back within the time of the longest used step: what Adam on the CPU takes at a step's end comes
     back in the next. What comes in twice as often as it goes out is none: weights are read forward
@@ -54,7 +55,7 @@ def offload_places(rank: RankTimeline, steps: Steps) -> IntArray | Missing:
     """
     if not rank.has_kernels:
         return _whole_graphs(rank)
-    if not steps.used:
+    if not steps.used or steps.unit == "block":
         return rank.lacks("without steps it is unknown what comes back within one", "steps")
     rows = rank.activities
     at = np.flatnonzero(rows.is_copy)

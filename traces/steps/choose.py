@@ -1,5 +1,5 @@
-"""Steps of one rank: the user's choice, else step ranges, the optimizer, the period, else one
-window.
+"""Steps of one rank: the user's choice, else step ranges, the optimizer, the period, rounds of the
+host, else one window.
 """
 
 from collections import Counter
@@ -19,6 +19,7 @@ from traces.steps.found import Found, Steps, drop, from_steps, one_window
 from traces.steps.nvtx import matching_ranges, nvtx_steps, steps_of
 from traces.steps.optimizer import optimizer_steps
 from traces.steps.period import period_steps, replay_steps, shows_steps
+from traces.steps.rounds import round_steps
 from traces.steps.rules import (
     disagreement_of,
     leave_out_hiccups,
@@ -29,6 +30,8 @@ from traces.steps.selection import Selection, seconds
 from traces.steps.units import mark_units
 from traces.timeline import RankTimeline
 from traces.training import Roles, judge_training, roles_of
+
+Ways = tuple[tuple[StepSource, Found | None], ...]
 
 
 def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
@@ -64,7 +67,7 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
 def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
     """Steps by the first way that finds any; the ways after it are asked whether they agree."""
     order = HostOrder(rank.activities)
-    ways: tuple[tuple[StepSource, Found | None], ...] = (
+    ways: Ways = (
         ("nvtx", nvtx_steps(rank, order)),
         ("optimizer", optimizer_steps(rank, order, roles)),
         ("graph", replay_steps(rank, order)),
@@ -73,6 +76,18 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
     if not rank.activities.is_launched.any():
         # without launches a range lies on the host's clock only, ahead of its work
         ways = (*ways[1:], ways[0])
+    usable = _usable(rank, ways)
+    if usable:
+        chosen = leave_out_hiccups(_finest(usable))
+        if chosen.source == "period" and not shows_steps(rank, roles, chosen):
+            chosen = replace(chosen, unit="block")
+        return replace(chosen, disagreement=disagreement_of(usable))
+    for rounds in _usable(rank, (("period", round_steps(rank, order, roles)),)):
+        return replace(leave_out_hiccups(rounds), unit="block")
+    return _whole_window(rank)
+
+
+def _usable(rank: RankTimeline, ways: Ways) -> list[Steps]:
     usable = []
     for source, way in ways:
         if way is not None:
@@ -80,12 +95,7 @@ def _inferred_steps(rank: RankTimeline, roles: Roles) -> Steps:
             steps = from_steps(source, way.what, tuple(recorded))
             if steps.used:
                 usable.append(steps)
-    if usable:
-        chosen = leave_out_hiccups(_finest(usable))
-        if chosen.source == "period" and not shows_steps(rank, roles, chosen):
-            chosen = replace(chosen, unit="block")
-        return replace(chosen, disagreement=disagreement_of(usable))
-    return _whole_window(rank)
+    return usable
 
 
 def _whole_window(rank: RankTimeline) -> Steps:

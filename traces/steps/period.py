@@ -157,8 +157,7 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     By name and grid, else by name alone, since routing changes grids.
     """
     places = _busiest_compute_stream(rank)
-    layered = roles.forward | roles.backward | roles.optimizer
-    layered |= rank.activities.is_compute & ~rank.of_class("elementwise", "other")
+    layered = layered_of(rank, roles)
     for sequence in _sequences(rank, places):
         longest = len(sequence.codes) // 2  # what was recorded once does not repeat
         match, lags = matching_lags(sequence.codes, 1, longest)
@@ -173,12 +172,18 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
                 known = (
                     "; it may be a microbatch, as no optimizer kernel is known" if unsure else ""
                 )
-                return _as_steps(
+                return as_steps(
                     periods, order, f"{sequence.what}, {lag} kernels long, {periods.why}{known}"
                 )
             if not roles.optimizer.any():  # several layers are no step where one is none
                 left &= lags % lag != 0
     return None
+
+
+def layered_of(rank: RankTimeline, roles: Roles) -> BoolArray:
+    """Which activities are of a layer or an optimizer, as far as their names tell."""
+    of_role = roles.forward | roles.backward | roles.optimizer
+    return of_role | (rank.activities.is_compute & ~rank.of_class("elementwise", "other"))
 
 
 def shows_steps(rank: RankTimeline, roles: Roles, steps: Steps) -> bool:
@@ -219,7 +224,7 @@ def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
 
 
 @frozen
-class _Periods:
+class Periods:
     """A sequence cut every `lag` kernels: arrays of shape (n,), and why it was cut there, in
     words.
     """
@@ -232,7 +237,7 @@ class _Periods:
     alike: FloatArray
 
 
-def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag: int) -> _Periods:
+def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag: int) -> Periods:
     """Cut the sequence every `lag` kernels, from the one after the largest regular gap on."""
     rows, places, codes = rank.activities, sequence.places, sequence.codes
     phase, why = _cut(rows.start_ns[places], rows.end_ns[places], lag)
@@ -246,10 +251,10 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     counts = np.diff(starts, append=len(codes))
     alike = np.add.reduceat(ints(codes == expected), starts) / counts
     kept = counts > HALF_A_WALL.value * lag
-    return _Periods(lag, why, cuts[:-1][kept], cuts[1:][kept], counts[kept], alike[kept])
+    return Periods(lag, why, cuts[:-1][kept], cuts[1:][kept], counts[kept], alike[kept])
 
 
-def _as_steps(periods: _Periods, order: HostOrder, what: str) -> Found:
+def as_steps(periods: Periods, order: HostOrder, what: str) -> Found:
     way = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
     steps = []
     figures = row_by_row(periods.counts, periods.alike)
@@ -299,7 +304,7 @@ def _judged(step: Step, count: int, lag: int, alike: float) -> Step:
 
 
 def _is_step(
-    periods: _Periods, order: HostOrder, roles: Roles, sequence: Sequence, layered: BoolArray
+    periods: Periods, order: HostOrder, roles: Roles, sequence: Sequence, layered: BoolArray
 ) -> bool:
     """Whether a period is a step and neither a microbatch nor a layer, as far as its kernels tell.
 

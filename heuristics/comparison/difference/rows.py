@@ -106,6 +106,8 @@ class Facts(Struct, frozen=True):
     changed: tuple[ComparedChange, ...]
     exchanged: OrMissing[Exchanges] = _NOT_ALIGNED
     """Both steps in the order of launches: what one side does by other kernels."""
+    comparable: bool = True
+    """Whether nothing shows that a side does other work, or leaves it open."""
 
 
 def attribute(base: Rank, new: Rank) -> Attribution:

@@ -58,7 +58,13 @@ def seen_alike(view: View) -> bool:
 
 @fact
 def same_kernels(view: View) -> bool:
-    return seen_alike(view) and same("kernels", view) and pair("kernels", view)[0] > 0
+    """As many; of other work that is chance."""
+    return (
+        view.facts.comparable
+        and seen_alike(view)
+        and same("kernels", view)
+        and pair("kernels", view)[0] > 0
+    )
 
 
 @fact
@@ -235,7 +241,9 @@ def slower_alike(view: View) -> str | None:
 
 @fact
 def more_work(view: View) -> bool:
-    """All large classes have more kernels, alike, and the backward pass has as well."""
+    """All large classes have more kernels, alike, none has fewer, and the backward pass has more as
+    well.
+    """
     before, after = pair("kernels", view)
     if not 0 < before < after or same_count(before, after) or not seen_alike(view):
         return False
@@ -243,6 +251,8 @@ def more_work(view: View) -> bool:
     for name, count in view.before.counts.items():
         if name in CLASSES and count >= 1:
             times = view.after.count(name) / count
+            if times < 1:
+                return False
             alike.append(abs(times - mean) <= MOST.value * (mean - 1))
     back, later_back = pair("backward", view)
     goes_back = not back or (later_back > back and not same_count(back, later_back))
@@ -250,17 +260,23 @@ def more_work(view: View) -> bool:
 
 
 @fact
+def launches_more(view: View) -> bool:
+    """Other work, of more kernels."""
+    before, after = pair("kernels", view)
+    return not view.facts.comparable and before < after and not same("kernels", view)
+
+
+@fact
 def unfused(view: View) -> bool | None:
-    """Small kernels are gone where more of other names came; None where neither order nor list
-    shows it.
+    """Small kernels are gone where more of other names came, by their order, which alone tells what
+    was added, where it is known; None where the list does not show it.
     """
     gone = came = 0.0
     for exchange in _exchanges(view):
         if exchange.key in named("@small") and exchange.change == "exchanged":
             gone, came = gone + exchange.base_count, came + exchange.new_count
-    if came > gone > 0:
-        return True
-    gone = came = 0.0
+    if known(view.facts.exchanged):
+        return came > gone > 0
     for kernel in view.facts.kernels:
         if kernel.key in named("@small"):
             if kernel.change == "gone":

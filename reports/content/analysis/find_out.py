@@ -15,6 +15,7 @@ from reports.content.analysis.unproven import (
     Own,
     Unused,
     before_work,
+    by_bandwidth,
     held_by,
     is_cold,
     nothing_judged,
@@ -23,7 +24,6 @@ from reports.content.analysis.unproven import (
     recorder_kind,
     shows_part,
     unused,
-    vector_products_frac,
 )
 from reports.content.blocks import Step, filled, words
 from reports.content.names import is_cure, listed, name_of, sentence, when
@@ -60,8 +60,8 @@ def find_out(result: Result) -> Iterator[Step]:
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif judged or not (result.verdict.startup_ns or is_cold(result)):
-        if frac := vector_products_frac(result):
-            yield _look("vector_products", result, f"targets {percent(frac)}")
+        if streams := by_bandwidth(result):
+            yield _look(streams[0], result, f"targets {percent(streams[1])}")
         if own := own_compute(result):
             yield _look_inside(result, own)
         if shows_part(result, part) and part and (how := _look_of(result, part)):
@@ -113,8 +113,8 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
         steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
     if (part := unused(result)) is not None and (how := _look_of(result, part)):
         steps = _placed(result, steps, how, part.frac)
-    if frac := vector_products_frac(result):
-        steps = [_look("vector_products", result, f"targets {percent(frac)}"), *steps]
+    if streams := by_bandwidth(result):
+        steps = [_look(streams[0], result, f"targets {percent(streams[1])}"), *steps]
     if own := own_compute(result):
         steps = [_look_inside(result, own), *steps]
     planned = {*each(result.fixes, "wall")}

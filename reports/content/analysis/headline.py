@@ -2,6 +2,7 @@
 batches.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final, get_args
@@ -22,6 +23,8 @@ from reports.content.analysis.unproven import (
     at_most,
     before_work,
     bucket_name,
+    by_bandwidth,
+    dearest_frac,
     held_by,
     is_cold,
     likely_communication,
@@ -32,7 +35,6 @@ from reports.content.analysis.unproven import (
     shows_part,
     unjudged,
     unused,
-    vector_products_frac,
 )
 from reports.content.blocks import Code, Headline, Tone, Words, filled, words
 from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
@@ -99,6 +101,8 @@ HALF: Final = 0.5
 """Parts of a wall's cost that its largest kind alone must win to stand for the wall, or beside
 it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
+_BANDWIDTH: Final = "BOUND BY MEMORY BANDWIDTH"
+_COPIES: Final = "BOUND BY COPIES"
 _UNSTEADY: Final = "NOT A STEADY-STATE RECORDING"
 _NAMED: Final = 2
 _OPAQUE: Final = 3
@@ -126,14 +130,17 @@ def headline(result: Result) -> Headline:
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
         first = when(slowing, f"Beside it: {_named(slowing)}.")
-    elif (vector_frac := vector_products_frac(result)) and not nothing_judged(result):
-        label = "BOUND BY MEMORY BANDWIDTH"
-        takes = f"Products of a matrix and a vector take {percent(vector_frac)}"
-        said = f"{takes}: each weight is read for one token. {_nearest(result)}"
+    elif (streams := by_bandwidth(result)) and not nothing_judged(result):
+        label = _BANDWIDTH
+        takes = words_of("takes")[streams[0]].format(percent(streams[1]))
+        beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
+        said = f"{takes} {beside}"
     elif own and not nothing_judged(result):
         inside = "What holds it back inside, this recording does not show."
         beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
         label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
+    elif slowing and part is not None and part.frac >= HALF:
+        label, said = _COPIES, f"{part_of_time(result, part)} Beside it: {_named(slowing)}."
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result) and not shows_part(result, part):
@@ -157,7 +164,9 @@ def headline(result: Result) -> Headline:
         under = [*address_words(telling_rank(result)), *under]
     if own and label != _OWN:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
-    if slowing and part is not None:
+    elif not own and label != _BANDWIDTH and not nothing_judged(result):
+        under = [_classes(result), *under]
+    if slowing and part is not None and label != _COPIES:
         under = [part_of_time(result, part), *under]
     if result.verdict.startup_ns and label != _UNSTEADY:
         under.insert(0, _startup(result))
@@ -165,6 +174,19 @@ def headline(result: Result) -> Headline:
     if isinstance(said, str):
         said = words(said.rstrip())
     return Headline(label, said, tone, filled(under))
+
+
+def _classes(result: Result) -> str:
+    """What compute is by class where it is most of the time, is no wall, and is not of training."""
+    rank = telling_rank(result)
+    named = {*each(findings(result), "id"), *each(open_walls(result), "id")}
+    is_most = rank.budget_frac.compute >= max(HALF, dearest_frac(result))
+    if known(rank.detected.training_step) or "compute" in named or not is_most:
+        return ""
+    classes = Counter(rank.compute_by_class_ns or {}).most_common(_NAMED)
+    fracs = [(name, time_ns / max(1, rank.budget_ns.window)) for name, time_ns in classes]
+    large = [f"{name_of(name)} {percent(frac)}" for name, frac in fracs if frac >= WALL.value]
+    return optional("Most of the time is compute: {}.", large, ", ".join)
 
 
 def _takes(own: Own) -> Words:
@@ -180,7 +202,7 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
     if (wall := part.wall) is None:
         text = part_of_time(result, part)
         if part.bucket == "exposed_copy" and part.frac >= HALF:
-            return "BOUND BY COPIES", f"{text} {_open(result)}"
+            return _COPIES, f"{text} {_open(result)}"
         text += f" {_nearest(result)}{_open(result)}"
         if part.bucket == "idle" and part.frac >= HALF and held_by(result) == "stalled":
             return "HELD BACK ON THE GPU", text

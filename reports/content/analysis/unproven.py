@@ -5,7 +5,7 @@ Of compute the part is what it can cost. The steps that find its cause: `find_ou
 
 from collections import Counter
 from math import prod
-from typing import Final
+from typing import Final, Literal
 
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
@@ -21,7 +21,8 @@ from reports.measures import words_of
 from reports.rows import each, known_of, those
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.limits import MOST, WALL
+from traces.limits import MOST, NEARLY_ALL, WALL
+from traces.measure.detected import SHORT
 from traces.missing import Missing, known
 from traces.names.kernels import classify_kernel
 from traces.sections.steps import Unit
@@ -37,6 +38,11 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
 
 
 _PRODUCTS: Final = frozenset(f"compute.{name}" for name in ("gemm", "grouped_gemm", "attention"))
+_PASSES: Final = frozenset(
+    f"compute.{name}"
+    for name in ("activation", "elementwise", "layout", "loss", "memory", "norm", "pool", "softmax")
+)
+Streams = Literal["vector_products", "passes"]
 _WIDE: Final = "wide_matrix_frac"
 """The measure that tells of matrix work in FP32 or TF32."""
 
@@ -137,17 +143,28 @@ def own_compute(result: Result) -> Own | None:
     return None
 
 
-def vector_products_frac(result: Result) -> float:
-    """How much of the windows products of a matrix and a vector take, which read each weight for
-    one product; 0 where that is not most of them, in training, and where a wall costs more.
+def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
+    """What moves more bytes than it computes, and how much of the windows it takes; None where that
+    is not most of them, or a wall costs more.
+
+    Products of a matrix and a vector read each weight for one product, outside of training. Kernels
+    that are no products pass over their tensors once, if they fill the GPU and outlast their
+    launch.
     """
-    frac = 0.0
+    fracs: dict[Streams, float] = {"vector_products": 0.0, "passes": 0.0}
     for rank in result.ranks[:1]:
-        if not known(rank.detected.training_step):
-            rows = [row for row in rank.kernel_table.rows if row.key == "compute.gemm"]
-            vectors = (row for row in rows if classify_kernel(row.name).subclass == "gemv")
-            frac = sum(row.work_ns for row in vectors) / max(1, rank.budget_ns.window)
-    return frac if frac >= max(MOST.value, dearest_frac(result)) else 0.0
+        sms = known(rank.sm.sm_count) or 0
+        for row in rank.kernel_table.rows:
+            frac = row.work_ns / max(1, rank.budget_ns.window)
+            fills = prod(known(row.grid) or (sms,)) >= sms
+            if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
+                fracs["passes"] += frac
+            elif row.key == "compute.gemm" and classify_kernel(row.name).subclass == "gemv":
+                fracs["vector_products"] += frac * (not known(rank.detected.training_step))
+    most = max(fracs, key=lambda what: fracs[what])
+    if fracs[most] < max(MOST.value, dearest_frac(result)):
+        return None
+    return most, min(1.0, fracs[most])
 
 
 def _threads(kernel: Kernel) -> int | None:
@@ -184,12 +201,13 @@ def is_cold(result: Result) -> bool:
 
 def shows_part(result: Result, part: Unused | None) -> bool:
     """Whether the largest part that is not compute is said: where a wall is judged, or it is most
-    of whole programs.
+    of whole programs, or nearly all of what was recorded.
     """
     if not nothing_judged(result):
         return True
     is_whole = {*each(result.ranks, "steps.whole")} == {True}
-    return is_whole and part is not None and part.frac >= MOST.value and not is_cold(result)
+    enough = MOST if is_whole else NEARLY_ALL
+    return part is not None and part.frac >= enough.value and not is_cold(result)
 
 
 def open_walls(result: Result) -> list[Wall]:

@@ -240,8 +240,8 @@ def whole_of(base: Rank, new: Rank) -> Whole:
 
 
 def said(base: Rank, new: Rank, verdict: ComparisonVerdict) -> str:
-    judged = judge_whole(Judged(verdict, ("the interval",), ""), whole_range(base, new))
-    return judged.because[0]
+    judged = Judged(verdict, ("the interval",), "")
+    return judge_whole(judged, whole_range(base, new), ended=False).because[0]
 
 
 def test_every_second_that_was_recorded_is_in_one_row() -> None:
@@ -277,6 +277,15 @@ def test_where_both_go_one_way_or_other_steps_were_recorded_nothing_is_said() ->
     assert said(recorded(3, 3), recorded(2, 2, after_s=4), "undecided") == "the interval"
     assert "6.00 s -> 9.00 s (+3.00 s)" in said(recorded(3, 3), recorded(2, 2, after_s=5), "undecided")
     assert "9.00 s -> 6.00 s (-3.00 s)" in said(recorded(2, 2, after_s=5), recorded(3, 3), "undecided")
+
+
+def test_whole_programs_that_repeat_more_often_take_more() -> None:
+    found = judge_whole(
+        Judged("undecided", (), ""), whole_range(recorded(3, 3), recorded(3, 3, 3)), ended=True
+    )
+    assert found.because == (
+        "the whole programs take 6.00 s and 9.00 s, as one repeats 2 times and the other 3",
+    )
 
 
 def test_hiccups_are_said_where_the_steps_show_no_change() -> None:

@@ -159,16 +159,12 @@ def trusted(given: Given, file: dict[str, Value], log: dict[str, Value] | None =
     return by_trust(given, Observed(), files_by_trust(settings(file, "run.yaml:1"), from_log))
 
 
-@pytest.mark.parametrize(
-    ("given", "file", "log", "ranks"),
-    [
-        (Given(world_size=64), {}, None, (64, 8)),
-        (Given(), {"data_parallel_size": 8}, None, (64, 8)),
-        (Given(world_size=128), {"data_parallel_size": 8, "world_size": 64}, None, (128, 16)),
-        (Given(), {}, {"world_size": 64}, (64, 8)),
-        (Given(), {"world_size": 128}, {"world_size": 64, "data_parallel_size": 8}, (128, 16)),
-    ],
-)
+@pytest.mark.parametrize(("given", "file", "log", "ranks"), [
+    (Given(world_size=64), {}, None, (64, 8)), (Given(), {"data_parallel_size": 8}, None, (64, 8)),
+    (Given(world_size=128), {"data_parallel_size": 8, "world_size": 64}, None, (128, 16)),
+    (Given(), {}, {"world_size": 64}, (64, 8)),
+    (Given(), {"world_size": 128}, {"world_size": 64, "data_parallel_size": 8}, (128, 16)),
+])  # fmt: skip
 def test_w5_ranks_in_all_and_data_parallel_ones_agree_whoever_says_them(
     given: Given, file: dict[str, Value], log: dict[str, Value] | None, ranks: tuple[int, int]
 ) -> None:

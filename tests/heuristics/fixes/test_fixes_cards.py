@@ -20,14 +20,10 @@ HST_2 = CATALOGUE["HST-2"]
 HST_9 = CATALOGUE["HST-9"]
 
 
-@pytest.mark.parametrize(
-    ("presets", "harness"),
-    [
-        (("bf16", "fp8_cs", "fp8_sc"), ("--compute_dtype fp8_sc",)),
-        (("bf16", "fp8_cs"), ("--compute_dtype fp8_cs",)),
-        (("bf16",), ()),
-    ],
-)
+@pytest.mark.parametrize(("presets", "harness"), [
+    (("bf16", "fp8_cs", "fp8_sc"), ("--compute_dtype fp8_sc",)),
+    (("bf16", "fp8_cs"), ("--compute_dtype fp8_cs",)), (("bf16",), ()),
+])  # fmt: skip
 def test_a_run_of_bridges_scripts_gets_a_precision_that_has_a_preset(
     presets: tuple[str, ...], harness: tuple[str, ...]
 ) -> None:

@@ -39,17 +39,13 @@ ROW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        *(({"titel": "Keep less"}, "titel"), ({"wins": "recompute"}, r"\$\.wins")),
-        ({"change": {"set": {"moe_paged_stahs": True}}}, "moe_paged_stahs: no line sets it"),
-        ({"change": "memory.nothing_such"}, "nothing_such"),
-        ({"advice": ["nothing_such"]}, "nothing_such"),
-        ({"advice": [{"text": "it holds", "holds": "active.nothing"}]}, "active.nothing is no question"),
-        *(({"advice": [{"text": "it holds", "hold": "active.moe"}]}, "hold"), ({"like": "MEM-98"}, "MEM-98")),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "named"), [
+    *(({"titel": "Keep less"}, "titel"), ({"wins": "recompute"}, r"\$\.wins")),
+    ({"change": {"set": {"moe_paged_stahs": True}}}, "moe_paged_stahs: no line sets it"),
+    ({"change": "memory.nothing_such"}, "nothing_such"), ({"advice": ["nothing_such"]}, "nothing_such"),
+    ({"advice": [{"text": "it holds", "holds": "active.nothing"}]}, "active.nothing is no question"),
+    *(({"advice": [{"text": "it holds", "hold": "active.moe"}]}, "hold"), ({"like": "MEM-98"}, "MEM-98")),
+])  # fmt: skip
 def test_what_is_wrong_with_a_row_is_said_with_its_file_and_its_fix(
     wrong: dict[str, object], named: str
 ) -> None:

@@ -75,15 +75,11 @@ def test_a_change_that_acts_on_two_walls_may_win_more_than_one_of_them_costs() -
     assert (one.low_frac, one.ceiling_frac) == (0.25, 0.4)
 
 
-@pytest.mark.parametrize(
-    ("changes", "gains", "why"),
-    [
-        ((), {}, say("plan.not-replayed")),
-        (("gc",), {}, say("plan.not-found")),
-        (("gc",), {"gc": Gain(None, 0.2, "nobody says so")}, "nobody says so"),
-        (("a", "b"), {"a": Gain(None, 0.2, "first"), "b": Gain(None, 0.2, "second")}, "first"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "gains", "why"), [
+    ((), {}, say("plan.not-replayed")), (("gc",), {}, say("plan.not-found")),
+    (("gc",), {"gc": Gain(None, 0.2, "nobody says so")}, "nobody says so"),
+    (("a", "b"), {"a": Gain(None, 0.2, "first"), "b": Gain(None, 0.2, "second")}, "first"),
+])  # fmt: skip
 def test_without_a_lower_end_the_plan_says_why(
     changes: tuple[str, ...], gains: Mapping[str, Gain], why: str
 ) -> None:

@@ -358,16 +358,12 @@ def test_of_several_releases_of_a_package_the_newest_is_the_step_and_each_packag
     assert found.releases == (Release("te", "2.10.0"), Release("torch", "2.6.0"))
 
 
-@pytest.mark.parametrize(
-    ("releases", "before", "later"),
-    [
-        ((), refusing(tensor()), LATER),
-        ((Release("te", "2.9.0"),), refusing(tensor(), "excluded"), LATER),
-        ((Release("te", "2.9.0"),), LATER, LATER),
-        ((Release("te", "2.9.0"),), refusing(tensor()), Plan((planned(tensor("COM-2")),), (), ())),
-        ((Release("bridge", "0.6.0"),), refusing(tensor()), LATER),
-    ],
-)
+@pytest.mark.parametrize(("releases", "before", "later"), [
+    ((), refusing(tensor()), LATER), ((Release("te", "2.9.0"),), refusing(tensor(), "excluded"), LATER),
+    ((Release("te", "2.9.0"),), LATER, LATER),
+    ((Release("te", "2.9.0"),), refusing(tensor()), Plan((planned(tensor("COM-2")),), (), ())),
+    ((Release("bridge", "0.6.0"),), refusing(tensor()), LATER),
+])  # fmt: skip
 def test_no_upgrade_is_planned_where_it_is_not_all_that_the_fix_needs(
     releases: tuple[Release, ...], before: Plan, later: Plan
 ) -> None:

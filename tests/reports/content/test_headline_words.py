@@ -37,16 +37,12 @@ def loading(**fields: Any) -> str:
     return data_line(result, [wall])
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"waiting_steps": 0}, ""),
-        ({}, "3 of "),
-        ({"workers": 1}, "ms for its batch: one worker or none, by the rhythm."),
-        ({"workers": 4}, "Every fourth step waits longest: four workers, by the rhythm."),
-        ({"workers": 23}, "One step in 23 waits longest: 23 workers, by the rhythm."),
-    ],
-)
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"waiting_steps": 0}, ""), ({}, "3 of "),
+    ({"workers": 1}, "ms for its batch: one worker or none, by the rhythm."),
+    ({"workers": 4}, "Every fourth step waits longest: four workers, by the rhythm."),
+    ({"workers": 23}, "One step in 23 waits longest: 23 workers, by the rhythm."),
+])  # fmt: skip
 def test_waits_for_batches_are_told_by_their_rhythm(fields: dict[str, Any], said: str) -> None:
     found = loading(**fields)
     assert said in found

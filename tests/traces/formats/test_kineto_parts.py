@@ -75,14 +75,10 @@ def test_an_odd_value_costs_its_part_alone(tmp_path: Path, monkeypatch: pytest.M
     expect_alike(path, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "begin",
-    [
-        '{"traceEvents": [{}], "traceEvents": [',
-        '{"one": {"traceEvents": [{}]}, "traceEvents": [',
-        f'{{"traceEvents": [{json.dumps({"nested": [{}] * 2000})}, ',
-    ],
-)
+@pytest.mark.parametrize("begin", [
+    '{"traceEvents": [{}], "traceEvents": [', '{"one": {"traceEvents": [{}]}, "traceEvents": [',
+    f'{{"traceEvents": [{json.dumps({"nested": [{}] * 2000})}, ',
+])  # fmt: skip
 def test_a_layout_that_no_profiler_writes_is_refused_and_where_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
 ) -> None:

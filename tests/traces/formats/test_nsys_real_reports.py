@@ -51,14 +51,10 @@ def patch_version(report: Path, version: bytes) -> None:
     report.write_bytes(data[:-4096] + data[-4096:].replace(old, version.ljust(len(old), b"0")))
 
 
-@pytest.mark.parametrize(
-    ("name", "collector"),
-    [
-        ("jax_3090_2022.nsys-rep", "2022.1.3.3"),
-        ("rtx6000_2021.qdrep", "2021.2.1.58"),
-        ("tiny.nsys-rep", "2022.4.2.1"),
-    ],
-)
+@pytest.mark.parametrize(("name", "collector"), [
+    ("jax_3090_2022.nsys-rep", "2022.1.3.3"), ("rtx6000_2021.qdrep", "2021.2.1.58"),
+    ("tiny.nsys-rep", "2022.4.2.1"),
+])  # fmt: skip
 def test_a_real_report_is_exported_once_and_nothing_else_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, collector: str
 ) -> None:

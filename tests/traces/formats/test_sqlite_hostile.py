@@ -14,15 +14,11 @@ from traces.formats.sqlite_tables import SqliteTables
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        f"{ENDLESS} SELECT n AS a FROM c",
-        f"{ENDLESS} SELECT n AS a FROM c WHERE n < 0",
-        f"{ENDLESS} SELECT sum(n) AS a FROM c",
-        f"{ENDLESS} SELECT one.n AS a FROM c AS one JOIN c AS two ON one.n = -two.n",
-    ],
-)
+@pytest.mark.parametrize("rows", [
+    f"{ENDLESS} SELECT n AS a FROM c", f"{ENDLESS} SELECT n AS a FROM c WHERE n < 0",
+    f"{ENDLESS} SELECT sum(n) AS a FROM c",
+    f"{ENDLESS} SELECT one.n AS a FROM c AS one JOIN c AS two ON one.n = -two.n",
+])  # fmt: skip
 def test_a_view_without_an_end_is_an_error(tmp_path: Path, rows: str) -> None:
     path = database(tmp_path / "run.sqlite", f"CREATE VIEW t AS {rows}")
     for reader in (SqliteTables, PageTables):

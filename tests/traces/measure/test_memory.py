@@ -177,20 +177,16 @@ def test_the_host_may_have_launched_a_step_before_another_ran_and_calls_of_other
     assert memory_of(run, third_lacks).allocator_calls == 3 + 2
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_Avec32UE8M0_Bvec32UE8M0_TNT", "mxfp8"),
-        ("nvjet_sm100_ootst_128x256_256x5_2x1_2cta_v_bz_Avec16UE4M3_Bvec16UE4M3_TNT", "nvfp4"),
-        ("nvjet_sm90_qqtst_128x128_128x6_1x2_h_bz_Avec128_Bblk128_TNT", "fp8_blockwise"),
-        ("nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT", "fp8"),
-        ("nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "fp16"),
-        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8", "fp32"),
-        ("sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", "fp8"),
-        ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", "tf32"),
-        ("ampere_sgemm_128x64_tn", "fp32"),
-        ("_grouped_gemm_kernel", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), [
+    ("nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_Avec32UE8M0_Bvec32UE8M0_TNT", "mxfp8"),
+    ("nvjet_sm100_ootst_128x256_256x5_2x1_2cta_v_bz_Avec16UE4M3_Bvec16UE4M3_TNT", "nvfp4"),
+    ("nvjet_sm90_qqtst_128x128_128x6_1x2_h_bz_Avec128_Bblk128_TNT", "fp8_blockwise"),
+    ("nvjet_qqtst_128x256_128x6_2x1_v_bz_TNT", "fp8"),
+    ("nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "fp16"),
+    ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8", "fp32"),
+    ("sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", "fp8"),
+    ("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4", "tf32"), ("ampere_sgemm_128x64_tn", "fp32"),
+    ("_grouped_gemm_kernel", None),
+])  # fmt: skip
 def test_the_format_of_a_gemm_is_in_its_name(name: str, expected: str | None) -> None:
     assert gemm_format(name) == expected

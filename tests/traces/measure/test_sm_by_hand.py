@@ -16,15 +16,11 @@ from traces.missing import Missing, known
 GPU = Gpu(0, 0, None, 132, "9.0", None)
 
 
-@pytest.mark.parametrize(
-    ("gpu", "said"),
-    [
-        (None, "which GPU this is"),
-        (replace(GPU, sm_count=None), "the number of SMs of the GPU"),
-        (replace(GPU, capability=None), "the GPU's compute capability"),
-        (replace(GPU, capability="42.0"), "what an SM of compute capability 42.0 holds is not known here"),
-    ],
-)
+@pytest.mark.parametrize(("gpu", "said"), [
+    (None, "which GPU this is"), (replace(GPU, sm_count=None), "the number of SMs of the GPU"),
+    (replace(GPU, capability=None), "the GPU's compute capability"),
+    (replace(GPU, capability="42.0"), "what an SM of compute capability 42.0 holds is not known here"),
+])  # fmt: skip
 def test_launches_are_not_judged_without_the_limits_of_the_gpu(gpu: Gpu | None, said: str) -> None:
     run = Run()
     run.work("nvjet_sm90_tst_256x160_64x4_2x1_h_bz_coopA_TNT", 0, 10)

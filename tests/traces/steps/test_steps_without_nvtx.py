@@ -464,7 +464,7 @@ def test_what_is_left_out_does_not_tell_if_a_period_is_a_step(monkeypatch: pytes
     host, gpu = np.array([0, 10, 20, 30, 40, 50]), np.array([0, 10, 20, 30, 30, 40])
     monkeypatch.setattr(period, "step_borders", lambda *_: (gpu[:-1], gpu[1:]))
     counts, alike = np.array([95, 94, 95, 95, 95]), np.array([0.9, 0.9, 0.89, 0.9, 0.9])
-    cut = period._Periods(100, "", host[:-1], host[1:], counts, alike)
+    cut = period.Periods(100, "", host[:-1], host[1:], counts, alike)
     order: Any = SimpleNamespace(chosen_between=lambda role, start, end: np.isin(start, [0, 40]))
     roles: Any = SimpleNamespace(optimizer=np.ones(1, dtype=np.bool_))
     assert period._is_step(cut, order, roles, roles, roles.optimizer)

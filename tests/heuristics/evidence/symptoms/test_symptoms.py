@@ -136,18 +136,14 @@ def test_the_host_costs_what_waits_for_a_launch(said: list[Said], expected: Pric
 BESIDE = "(idle 5.0 %, beside communication {})"
 
 
-@pytest.mark.parametrize(
-    ("said", "most", "words"),
-    [
-        ([budget(compute=60, exposed_comm=35, idle=5)], 40, BESIDE.format("35 %")),
-        ([budget(compute=60, exposed_comm=35), blocking(ep_a2a=30)], 10, ""),
-        ([budget(compute=60), blocking(ep_a2a=20), absent(dependency_stalled=5)], 15, ""),
-        ([budget(compute=60, idle=39.95)], 40, ""),
-        ([budget(compute=60), blocking(ep_a2a=40.2)], 0, ""),
-        ([budget(idle=40)], None, ""),
-        ([{"ranks": [budget(compute=one, idle=5) for one in (90, 70, 80)]}], 30, BESIDE.format("25 %")),
-    ],
-)
+@pytest.mark.parametrize(("said", "most", "words"), [
+    ([budget(compute=60, exposed_comm=35, idle=5)], 40, BESIDE.format("35 %")),
+    ([budget(compute=60, exposed_comm=35), blocking(ep_a2a=30)], 10, ""),
+    ([budget(compute=60), blocking(ep_a2a=20), absent(dependency_stalled=5)], 15, ""),
+    ([budget(compute=60, idle=39.95)], 40, ""), ([budget(compute=60), blocking(ep_a2a=40.2)], 0, ""),
+    ([budget(idle=40)], None, ""),
+    ([{"ranks": [budget(compute=one, idle=5) for one in (90, 70, 80)]}], 30, BESIDE.format("25 %")),
+])  # fmt: skip
 def test_a_late_host_costs_at_most_time_without_compute_that_has_no_other_reason(
     said: list[Said], most: float | None, words: str
 ) -> None:
@@ -291,17 +287,13 @@ def test_fewer_ranks_than_there_are_make_the_verdict_less_sure_and_say_so(seen: 
 HOST, OTHER = {"gc": 26, "python": 2}, {"gc": 14, "python": 2}
 
 
-@pytest.mark.parametrize(
-    ("late", "moved", "host"),
-    [
-        ({"cause": "slow_host", "rank": 5}, 6, HOST),
-        ({"cause": "slow_host", "index": 2}, 6, {"gc": 14, "python": 26}),
-        ({"cause": "rotating_jitter"}, 6, {"gc": 14, "python": 26}),
-        ({"cause": "slow_device", "rank": 5}, 6, OTHER),
-        ({"cause": "slow_link", "rank": 5}, 18, OTHER),
-        ({"cause": "none"}, 18, OTHER),
-    ],
-)
+@pytest.mark.parametrize(("late", "moved", "host"), [
+    ({"cause": "slow_host", "rank": 5}, 6, HOST),
+    ({"cause": "slow_host", "index": 2}, 6, {"gc": 14, "python": 26}),
+    ({"cause": "rotating_jitter"}, 6, {"gc": 14, "python": 26}),
+    ({"cause": "slow_device", "rank": 5}, 6, OTHER), ({"cause": "slow_link", "rank": 5}, 18, OTHER),
+    ({"cause": "none"}, 18, OTHER),
+])  # fmt: skip
 def test_waiting_for_a_late_rank_is_no_transfer_and_the_hosts_where_the_host_is_late(
     late: Said, moved: float, host: Said
 ) -> None:
@@ -344,17 +336,13 @@ def earlier(**about: Any) -> Verdict:
     return double(Verdict, **{**plain, "does_not_fit": False, "largest_bucket_frac": 0.7, **about})
 
 
-@pytest.mark.parametrize(
-    ("again_", "labels", "modules", "full"),
-    [
-        ("none", None, (), False),
-        ("selective", None, None, None),
-        ("selective", ["core_attn", "layernorm", "moe"], ("core_attn", "layernorm", "moe"), True),
-        (["core_attn", "layernorm", "moe"], None, ("core_attn", "layernorm", "moe"), True),
-        ({"norm": {"recomputed_count": 4}, "router": {"recomputed_count": 0}}, None, ("layernorm",), False),
-        (None, ["mla_up_proj"], ("mla_up_proj",), False),
-    ],
-)
+@pytest.mark.parametrize(("again_", "labels", "modules", "full"), [
+    ("none", None, (), False), ("selective", None, None, None),
+    ("selective", ["core_attn", "layernorm", "moe"], ("core_attn", "layernorm", "moe"), True),
+    (["core_attn", "layernorm", "moe"], None, ("core_attn", "layernorm", "moe"), True),
+    ({"norm": {"recomputed_count": 4}, "router": {"recomputed_count": 0}}, None, ("layernorm",), False),
+    (None, ["mla_up_proj"], ("mla_up_proj",), False),
+])  # fmt: skip
 def test_what_runs_again_is_told_by_name_by_label_or_by_count(
     again_: Any, labels: list[str] | None, modules: tuple[str, ...] | None, full: bool | None
 ) -> None:

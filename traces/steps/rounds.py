@@ -1,0 +1,75 @@
+"""Steps from what the host reads: where nothing else shows them, what was launched from one read of
+results to the next, as a token is sampled or a residual is tested.
+"""
+
+import numpy as np
+
+from traces.arrays import BoolArray, FloatArray, IntArray, sums_before
+from traces.groups import first_of, group_of
+from traces.limits import ENOUGH, FEWEST, MOST, NEARLY_ALL
+from traces.steps.borders import HostOrder
+from traces.steps.found import Found
+from traces.steps.period import Periods, as_steps, layered_of, matching_lags
+from traces.timeline import Activities, RankTimeline, Source
+from traces.training import Roles
+
+
+def round_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | None:
+    """Rounds most of which launch the same kernels, each from one read to the next; of reads with
+    no kernel between them the last counts. None where there are no such rounds, and where they may
+    be layers, of which each reads how many tokens its experts get.
+    """
+    if (roles.backward | roles.optimizer).any():
+        return None
+    rows = rank.activities.take(order.places)
+    launched = rows.source != Source.COPY
+    reads = np.flatnonzero(rows.copies("memcpy_d2h"))
+    kernels = sums_before(launched)[np.append(reads, len(launched))]
+    last = reads[np.diff(kernels) > 0]
+    ends = np.append(last, reads[-1:]) + 1
+    first = np.append(0, ends)
+    counts = np.diff(sums_before(launched)[first])
+    ends, first, counts = (column[: len(counts)][counts > 0] for column in (ends, first, counts))
+    if len(counts) < FEWEST.value:
+        return None
+    alike = _alike(rows.name, launched, ends, counts)
+    usual = slice(*(column[counts == _middle(counts)][0] for column in (first, ends)))
+    if _may_be_layer(
+        rows.take(np.arange(len(launched))[usual]), layered_of(rank, roles)[order.places][usual]
+    ):
+        return None
+    lag, used = _middle(counts), int((alike >= NEARLY_ALL.value).sum())
+    # what most of them are not like is how nothing goes
+    if used <= MOST.value * len(counts) or used * lag < ENOUGH.value or used < FEWEST.value:
+        return None
+    borders_ns = np.append(order.launch_ns, order.launch_ns[-1] + 1)
+    why = "from one read of results by the host to the next"
+    rounds = Periods(lag, why, borders_ns[first], borders_ns[ends], counts, alike)
+    return as_steps(rounds, order, f"{lag} kernels, {why}")
+
+
+def _may_be_layer(rows: Activities, layered: BoolArray) -> bool:
+    """Whether a round has kernels of a layer, not as part of a graph, and nothing repeats in it."""
+    if not layered.any() or (rows.source == Source.REPLAY).any():
+        return False
+    names = group_of(rows.name[rows.source == Source.KERNEL])
+    inner, _ = matching_lags(names, 2, len(names) // 2)
+    return not (inner >= MOST.value).any()
+
+
+def _middle(counts: IntArray) -> int:
+    return int(np.sort(counts)[(len(counts) - 1) // 2])
+
+
+def _alike(names: IntArray, launched: BoolArray, ends: IntArray, counts: IntArray) -> FloatArray:
+    """How much of each round the first of usual length has as well, shape (rounds,)."""
+    within = launched & (np.arange(len(names)) < ends[-1])
+    number = np.searchsorted(ends, np.flatnonzero(within), side="right")
+    name = group_of(names[within])
+    pair = group_of(number, name)
+    rows, often = first_of(pair), np.bincount(pair)
+    usual = np.zeros(int(name.max()) + 1, dtype=np.int64)
+    model = number[rows] == int(np.argmax(counts == _middle(counts)))
+    usual[name[rows[model]]] = often[model]
+    shared = np.bincount(number[rows], np.minimum(often, usual[name[rows]]), len(ends))
+    return shared / np.maximum(counts, usual.sum())
