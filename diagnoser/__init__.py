@@ -71,7 +71,7 @@ def _check_siblings() -> None:
         spec = find_spec(name)
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
         where = origin.parent if origin and origin.name == "__init__.py" else origin
-        if where is None or where != home / name:
+        if not where or where != home / name:
             raise ImportError(
                 f"moe-diag needs its own package {name!r}, but Python finds {where or 'none'}. "
                 f"{own}, or start it where no {name}.py and no folder {name}/ is in the way."

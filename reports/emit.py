@@ -7,7 +7,7 @@ document's.
 
 import shlex
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -51,7 +51,7 @@ def _lines(result: Result, patch: Patch) -> Lines:
         text = plain(defect_words(error, Detail.FIRST))
         comments.append(f"Fix first: {printable(text, len(text))}")
     fix = _to_set(result.fixes or result.levers)
-    if fix is None:
+    if not fix:
         why = "; ".join(dict.fromkeys(result.verdict.because))
         if result.judged is False:
             why = (
@@ -84,7 +84,7 @@ def _lines(result: Result, patch: Patch) -> Lines:
 def _to_set(steps: Sequence[Fix]) -> Fix | None:
     """The first step; where that is an upgrade, which sets nothing, the fix that stands on it."""
     first = next(iter(steps), None)
-    if first is None or _sets(first):
+    if not first or _sets(first):
         return first
     for fix in steps:
         if first.id in fix.after:
@@ -139,7 +139,7 @@ def _comments(*texts: str) -> Lines:
 def _bridge(knobs: Knobs) -> Lines:
     for line in knobs.environment:
         yield from _commented(line)
-    tree: Tree = {}
+    tree = Tree()
     for line in knobs.megatron_bridge:
         path, mark, value = line.partition("=")
         if comment := _asked(line, bool(mark) and not line.startswith("("), value):
@@ -210,7 +210,7 @@ def _note(line: str) -> str:
     return f"{capital(line.removeprefix('(').removesuffix(')'))}."
 
 
-_PATCHES: Final[Mapping[str, Patch]] = {"bridge": _bridge, "megatron-lm": _megatron_lm}
+_PATCHES: Final = {"bridge": _bridge, "megatron-lm": _megatron_lm}
 """Frameworks, and what writes a change for each."""
 
 

@@ -6,7 +6,7 @@ Nothing heavy is loaded with it: a writer loads when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
@@ -75,7 +75,7 @@ def page_of(result: Whole, detail: Detail, rows: int | None = None) -> Page:
     return page
 
 
-_PAGES: Final[Mapping[ResultKind, str]] = {
+_PAGES: Final = {
     ResultKind.COMPARISON: "reports.content.comparison",
     ResultKind.FILES: "reports.content.comparison",
     ResultKind.LAYOUTS: "reports.content.layouts",

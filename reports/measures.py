@@ -4,6 +4,7 @@
 Findings and states, which are no measures, have theirs in `glossary.toml`.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -82,9 +83,9 @@ def named(name: str) -> list[Measure]:
 
 @cache
 def _by_stem() -> Mapping[str, list[Measure]]:
-    by_stem = dict[str, list[Measure]]()
+    by_stem = defaultdict[str, list[Measure]](list)
     for measure in measures().values():
-        by_stem.setdefault(_stem(measure.name), []).append(measure)
+        by_stem[_stem(measure.name)].append(measure)
     return by_stem
 
 

@@ -80,12 +80,12 @@ def _of_host(match: Match) -> str | None:
 
 
 Rules = tuple[tuple[Pattern, Instead], ...]
-_SECRETS: Final[Rules] = (
+_SECRETS: Final = (
     (_NAMED, _of_name),
     (_SHAPED, lambda _: "[withheld]"),
     (_LONG, _of_long),
 )
-_PLACES: Final[Rules] = (
+_PLACES: Final = (
     (_ADDRESS, lambda _: "[address]"),
     (_HOST, _of_host),
     (_PATH, lambda match: (match[1] or "") + _base(match[2] or match[0])),

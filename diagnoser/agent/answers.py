@@ -179,7 +179,7 @@ class Tools:
         }
         sides = _side_of("base", base, about), _side_of("new", new, about)
         compared: Shown
-        if (of_files := asked_of_files(*sides, typed)) is not None:
+        if of_files := asked_of_files(*sides, typed):
             compared = compare_files(of_files)
         else:
             compared = diagnoser.compare(*sides, **typed)

@@ -42,7 +42,7 @@ def bounds_of(root: Path | None) -> Bounds:
     folder = Path() if root is None else root
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder. Give another with --root.")
-    if root is None and folder.resolve() == Path("/"):
+    if not root and folder.resolve() == Path("/"):
         raise UsageError(
             "the working folder is /, so that everything could be read. Type moe-diag mcp --root "
             "FOLDER, or --root / if that is meant."

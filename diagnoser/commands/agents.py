@@ -26,6 +26,6 @@ def mcp(keep: Path | None = None, root: Path | None = None, skill: bool = False)
     if skill:
         show(server.skill())
         return
-    if keep is not None:
+    if keep:
         check_place(keep, "--keep")
     server.serve(Tools(keep), bounds_of(root))

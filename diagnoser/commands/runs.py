@@ -219,7 +219,7 @@ def _compare_files(asked: FilesComparison, want: Output) -> int:
 def _ended(compared: "ComparisonResult | FilesResult", limit: str | None) -> int:
     """The exit code, which is explained where it is not 0, or a gate is not passed."""
     code, gate, result = compared.exit_code, compared.gate, compared.result
-    if gate is not None and gate.state != "passed":
+    if gate and gate.state != "passed":
         say(f"gate {limit} {gate.state}: {gate.because}")
     elif code:
         say(f"{result.verdict.replace('_', ' ')} (exit code {code}): {result.because[0]}")
@@ -232,19 +232,19 @@ def _base_and_new(
     """What is compared with what. Raises `UsageError` where one of the two is missing or given
     twice.
     """
-    if first is None:
+    if not first:
         raise UsageError(
             "nothing to compare: give two traces or two configurations. Type moe-diag compare "
             "--help"
         )
     if baseline is None:
-        if second is None:
+        if not second:
             raise UsageError(
                 f"{first} has nothing to be compared with. Type moe-diag compare BASE NEW, or "
                 f"moe-diag compare --baseline NAME {first}"
             )
         return first, second
-    if second is not None:
+    if second:
         raise UsageError(
             f"the base is given twice: as {first} and as --baseline {baseline}. Type moe-diag "
             f"compare {first} {second}, or moe-diag compare --baseline {baseline} {second}"

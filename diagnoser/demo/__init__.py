@@ -64,5 +64,5 @@ def _unpack_folder(folder: Path, data: bytes) -> None:
 
     with appearing(folder) as made, tarfile.open(fileobj=BytesIO(data)) as archive:
         for member in archive.getmembers():
-            if (file := archive.extractfile(member)) is not None:
+            if file := archive.extractfile(member):
                 made.write_new(Path(member.name).name, file.read())

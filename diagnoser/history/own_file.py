@@ -8,7 +8,7 @@ written.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +37,7 @@ _TEXTS: Final = (
     "gpu",
     "wall",
 )
-TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+TABLES: Final = {
     "results": {"id": int, **dict.fromkeys(_TEXTS, str), "step_ns": int}
     | {"host": str, "path": str, "document": bytes},
     "baselines": {"name": str, "result": int, "set_at": str},
@@ -99,7 +99,7 @@ def is_ours(schema: Schema) -> bool:
     """
     table, column = UNIQUE
     index = f"idx_{table}_{column}"
-    wanted: set[tuple[str, str, str, str | None]] = set()
+    wanted = set[tuple[str, str, str, str | None]]()
     for name, columns in TABLES.items():
         first, *others = (f"{field} {_TYPES[kind]}" for field, kind in columns.items())
         created = f"CREATE TABLE {name} ({', '.join((f'{first} PRIMARY KEY', *others))})"

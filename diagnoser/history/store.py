@@ -67,7 +67,7 @@ class NotAHistory(InputError):
 
 def history_file(given: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
     """The file given, else `$MOE_DIAG_HISTORY`, else the one in the user's data folder."""
-    if given is not None:
+    if given:
         return given
     if typed := environment.get("MOE_DIAG_HISTORY"):
         return Path(typed)

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-from heuristics.rules.megatron.answer import Answer, Tier, not_checked
+from heuristics.rules.megatron.answer import Answer, not_checked
 from heuristics.rules.megatron.request import Request
 from traces.limits import Limit
 
@@ -31,7 +31,7 @@ REQUEST_S: Final = Limit(20.0, "seconds", "ours: 0.2 s measured for 1,024 ranks,
 ALL_S: Final = Limit(600.0, "seconds", "ours: longer than 1,000 configurations of 1,024 ranks take")
 
 INSTALL: Final = "pip install 'moe-diag[megatron]'"
-_TIERS: Final[tuple[Tier, Tier]] = ("config", "layer")
+_TIERS: Final = ("config", "layer")
 _HOME: Final = str(Path(__file__).resolve().parents[2])
 _PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from diagnoser.megatron.worker import main; main()"

@@ -81,7 +81,7 @@ class Library:
     def __init__(self) -> None:
         warnings.simplefilter("ignore")
         tempfile.tempdir = os.sep  # asked for the place, Python writes a file to try it
-        self.torch: ModuleType = import_module("torch")
+        self.torch = import_module("torch")
         # Releases of 0.15 compile for CUDA as they are imported, and do without where that fails.
         with _named("torch.utils.cpp_extension", "load_inline", _not_compiled):
             config, *_ = map(import_module, _USED)

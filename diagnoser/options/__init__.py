@@ -56,7 +56,7 @@ def rows() -> Mapping[str, OptionRow]:
     """By parameter, or `command.parameter` where it is that command's alone, in the order of the
     help.
     """
-    rows_by_name = dict[str, OptionRow]()
+    rows_by_name = {}
     for title, rows_of_title in by_title().items():
         for name, row in rows_of_title.items():
             rows_by_name[name] = replace(row, title=title)
@@ -71,7 +71,7 @@ def by_title() -> Mapping[str, Mapping[str, OptionRow]]:
 def typed_as(row: OptionRow, of: ResultKind) -> tuple[Any, Any]:
     """What the parser makes of a row whose kind is not what the API takes, and its default."""
     forms: Any = StrEnum("Form", [*map(str.upper, named(of))])  # type: ignore[misc]
-    kinds: Mapping[str, tuple[Any, Any]] = {
+    kinds = {
         "file": (Path | None, None),
         "files": (list[Path], ()),
         "texts": (list[str], ()),

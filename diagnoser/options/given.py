@@ -170,7 +170,7 @@ def predictions(texts: Iterable[str]) -> "tuple[Prediction, ...]":
     by_fix = {}
     for text in texts:
         match = _EXPECTED.fullmatch(text)
-        if match is None:
+        if not match:
             raise UsageError(
                 f"--expect {text!r} is no fix with its gain. Type one such as --expect com-3=6ms"
             )

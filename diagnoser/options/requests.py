@@ -281,7 +281,7 @@ def made_again(
         value: Any = getattr(asked, item.name)
         value = tuple(value) if isinstance(value, list) else value
         row = rows().get(item.name)
-        if row is None or row.title == ARGUMENTS or not row.is_repeated or value == item.default:
+        if not row or row.title == ARGUMENTS or not row.is_repeated or value == item.default:
             continue
         if value is False:
             given[row.flags[0].partition("/")[2]] = True

@@ -82,7 +82,7 @@ def plan_targets(
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
     folders = set[Path]()
     for target in targets:
-        if target.path is not None:
+        if target.path:
             _check(target.path, traces, force or (target.is_named and _is_special(target.path)))
             folders.add(target.path.parent)
     for folder in folders:
@@ -156,7 +156,7 @@ def write(target: Target, content: str | bytes, force: bool) -> None:
     """
     data = as_bytes(content)
     with writing(target.path or "standard output", "-o"):
-        if target.path is None:
+        if not target.path:
             _print(data.decode(), target.form)
         elif target.is_named and _is_special(target.path):
             _write_through(target.path, data)  # never replaced by a file

@@ -72,7 +72,7 @@ class _Display:
             )
 
     def close(self) -> None:
-        if self._bars is not None:
+        if self._bars:
             with suppress(OSError):
                 self._bars.stop()
 

@@ -61,7 +61,7 @@ class Output:
                 raise UsageError(
                     "--emit-config prints a patch instead of a report. Leave out -f, or run twice."
                 )
-        if self.flavor and not {"markdown", "jira"} & {*self.forms} and self.ticket is None:
+        if self.flavor and not {"markdown", "jira"} & {*self.forms} and not self.ticket:
             raise UsageError(
                 f"--flavor is of markdown. Type the same line with -f markdown --flavor "
                 f"{self.flavor}"
@@ -132,7 +132,7 @@ def plan_results(
     inputs = [*runs, *filter(None, beside)]
     ending = words_of("ending").get(kind, "_moe-diag")
     targets = plan_targets(output.forms, output.output, inputs, output.force_overwrite, ending)
-    if output.ticket is None:
+    if not output.ticket:
         return OutputPlan(output, targets, None)
     if kind in (ResultKind.CONFIGURATION, ResultKind.FILES, ResultKind.LAYOUTS, ResultKind.RUN):
         raise UsageError(
@@ -149,7 +149,7 @@ def plan_results(
 def write_results(result: Whole, plan: OutputPlan) -> None:
     """Render and write everything. A ticket says where it is, where nothing else goes to stdout."""
     output, head = plan.output, _head(plan.output, result.redacted)
-    if (ticket := plan.ticket) is not None:
+    if ticket := plan.ticket:
         from diagnoser.output.ticket import write_ticket
         from heuristics.result.result import Merged
 
@@ -168,7 +168,7 @@ def write_results(result: Whole, plan: OutputPlan) -> None:
             FORMATS[target.form].write(result, Asked(detail, view, output.brief, head)),
             output.force_overwrite,
         )
-        if output.open and target.form == "html" and target.path is not None:
+        if output.open and target.form == "html" and target.path:
             import webbrowser
 
             if not webbrowser.open(target.path.resolve().as_uri()):

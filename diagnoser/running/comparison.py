@@ -143,7 +143,7 @@ def compare_sides(
     gate, expected = check_comparison(request)
     results, sides = read_sides(request, progress), sides_of(request)
     progress("comparing", None)
-    files, given, warnings = list[Path](), list[Path](), list[str]()
+    files, given, warnings = [], [], list[str]()
     for side, recorded in zip(sides, results, strict=True):
         files.append(side.path or Path(recorded.traces[0].name))
         given += side.files()
@@ -244,7 +244,7 @@ def _diagnosed(
 ) -> Result | None:
     """What is found in traces; None for what may be an earlier result."""
     path = side.path
-    if path is None or (path.is_file() and is_result(path)):
+    if not path or (path.is_file() and is_result(path)):
         return None
     jobs = 1 if path.is_file() else request.jobs
     own = copied(
@@ -292,7 +292,7 @@ def _with_files(result: Result, side: Side, request: Comparison, progress: Progr
     replaced. Raises `UsageError` for a second configuration, and what `read_configured` raises.
     """
     configured_before = bool(result.configuration)
-    if side.config is not None and configured_before:
+    if side.config and configured_before:
         raise UsageError(
             "this earlier result already holds a configuration or a log. Leave the configuration "
             "out, or analyze the trace again: moe-diag analyze TRACE --config FILE -f json"

@@ -46,7 +46,7 @@ def read_configured(
     for path in filter(None, (config, log)):
         _check(path)
     logged, problems = _read_log(log, progress, is_all=config is None) if log else (None, ())
-    if config is None:
+    if not config:
         return FilesRead(log=logged, problems=problems)
 
     from heuristics.run.run import Run
@@ -57,7 +57,7 @@ def read_configured(
     try:
         read = read_configuration(config, core)
     except NotAConfiguration as error:
-        if logged is None and not has_more:
+        if not logged and not has_more:
             raise
         reason = f"not read as a configuration ({error}); everything else is judged"
         return FilesRead(log=logged, problems=(*problems, FileProblem(told_path(config), reason)))

@@ -131,7 +131,7 @@ def compare_files(request: FilesComparison) -> FilesResult:
 def _side(name: str, request: FilesComparison, given: Given) -> FileSide:
     """One side, read. Raises `UsageError` for one of which nothing is given."""
     config, log = path_of(getattr(request, name)), path_of(getattr(request, f"{name}_log"))
-    if config is None and log is None:
+    if not config and not log:
         raise UsageError(
             f"{name} has neither a configuration nor a log. Type moe-diag compare BASE.yaml "
             "NEW.yaml, or give --base-log and --new-log"
@@ -157,12 +157,12 @@ def _read(
     config: Path | None, log: Path | None, request: FilesComparison, given: Given
 ) -> tuple[Path | None, Path | None, FilesRead]:
     """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
-    if config is not None and log is None and config.suffix.lower() in (".log", ".out"):
+    if config and not log and config.suffix.lower() in (".log", ".out"):
         config, log = None, config
     try:
         return config, log, read_configured(config, log, given, request.progress)
     except NotAConfiguration:
-        if log is not None:
+        if log:
             raise
         try:
             return None, config, read_configured(None, config, given, request.progress)

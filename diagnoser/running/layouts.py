@@ -115,7 +115,7 @@ def _wanted(request: LayoutPlan, given: Given, settings: Settings, is_file: bool
     config = Run(given=given, settings=settings).config
     gpu, gpus = config.gpu, request.gpus or config.world
     product = product_named(gpu) if gpu else None
-    if product is None:
+    if not product:
         raise UsageError(
             f"which GPU is unknown. Add {option_of('gpu')} H100, or another: "
             f"{', '.join(products())}."

@@ -2,6 +2,7 @@
 trace.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
             f"--summary {folder}"
         )
 
-    read, failed, warnings = list[RankSummary](), list[InputError](), list[str]()
+    read, failed, warnings = [], [], []
     for path in files_named(paths, lambda folder: entries_in(folder, SUFFIX), none):
         try:
             read.append(decode(_read(path), str(path)))
@@ -133,9 +134,9 @@ def keep_summaries(
     A file is named as its trace; where several ranks would have one name, a number follows. A name
     that is told in part may be that of another recording too: it goes by the rank.
     """
-    by_name = dict[str, list[RankSummary]]()
+    by_name = defaultdict[str, list[RankSummary]](list)
     for trace, summary in summaries:
-        by_name.setdefault(base_name(trace), []).append(summary)
+        by_name[base_name(trace)].append(summary)
     by_file = {}
     for base, of_one_name in by_name.items():
         for index, kept in enumerate(of_one_name):

@@ -98,7 +98,7 @@ def diagnose(
         judged = judge(ranks, given, configured, ask, together, replay_at(workers, read, order))
         warnings += other_world(world, together) if together else []
     witnessed = read_all(request.witness, each(ranks, "rank"))
-    sources, missing, traces = list[Path](), list[Missing](), list[ReadTrace]()
+    sources, missing, traces = [], list[Missing](), []
     for index, trace in enumerate(measured):
         sources += [trace.path] * len(trace.ranks)
         missing += recording_gaps(index, trace)

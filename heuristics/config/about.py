@@ -4,7 +4,6 @@ its knobs.
 A setting that is one knob stands here once: options, files and the trace meet under the knob's id.
 """
 
-from collections.abc import Mapping
 from typing import Final, Literal
 
 from traces.frozen import frozen
@@ -12,7 +11,7 @@ from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
 Guidance = Literal["seed", "main-2026-08"]
-NEWEST: Final[Guidance] = "main-2026-08"
+NEWEST: Final = "main-2026-08"
 """NVIDIA's published guides: `seed` of Megatron-Bridge up to 0.6, `main-2026-08` of its main since
 then."""
 
@@ -71,7 +70,7 @@ class Given:
     guidance: Guidance = NEWEST
 
 
-_KINDS: Final[Mapping[str, type]] = {"int": int, "bool": bool, "list": list}
+_KINDS: Final = {"int": int, "bool": bool, "list": list}
 OPTIONS: Final = read_table(
     "heuristics.config", "about.toml", dict[str, Option], {type: _KINDS.__getitem__}
 )

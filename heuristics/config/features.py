@@ -23,7 +23,7 @@ GRAPH_MODULES: Final = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "m
 """What graphs of a layer may hold by name; no name at all is the whole layer."""
 
 
-TRAFFIC: Final[Mapping[str, str]] = {
+TRAFFIC: Final = {
     EP: "ep_active",
     TP: "tp_active",
     CP: "cp_active",

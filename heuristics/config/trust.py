@@ -70,7 +70,7 @@ def _without_later_knobs(core_version: str | None) -> Settings:
     core = release(core_version)
     if core is None:
         return Settings()
-    off = dict[str, Value]()
+    off = {}
     for knob in knobs().values():
         if knob.is_core and core < knob.since:
             off[knob.id] = False if knob.kind == "bool" else None
@@ -78,7 +78,7 @@ def _without_later_knobs(core_version: str | None) -> Settings:
 
 
 def given_settings(given: Given) -> Settings:
-    by_knob = dict[str, Setting]()
+    by_knob = {}
     for field, row in OPTIONS.items():
         value = getattr(given, field)
         if row.is_knob and value is not None:

@@ -1,6 +1,5 @@
 """Versions of packages: their numbers, and the Core of each Bridge."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
 
@@ -21,9 +20,9 @@ Package = Literal[
 ]
 Version = tuple[int, int, int]
 
-PACKAGES: Final[tuple[Package, ...]] = ("core", "bridge", "te", "torch")
+PACKAGES: Final = ("core", "bridge", "te", "torch")
 
-PACKAGE_NAMES: Final[Mapping[str, str]] = {
+PACKAGE_NAMES: Final = {
     "core": "Megatron-Core",
     "bridge": "Megatron-Bridge",
     "te": "Transformer Engine",

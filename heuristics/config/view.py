@@ -2,7 +2,6 @@
 program.
 """
 
-from collections.abc import Mapping
 from enum import Enum, auto
 from functools import cached_property
 from operator import attrgetter, eq, le, lt
@@ -64,7 +63,7 @@ class Config(Sizes):
         if trust is Trust.FILES:
             given, observed = files_alone(given), Observed()
         self.given = given
-        self._log_versions: Mapping[str, str] = log.versions if log else {}
+        self._log_versions = log.versions if log else {}
         written = by_trust(given, observed, settings)
         understand = validated_settings if trust is Trust.CHECKED else effective_settings
         super().__init__(understand(written, self.core_text), written, observed)
@@ -177,7 +176,7 @@ class Config(Sizes):
         if self.given.nvlink_domain is not None:
             return self.given.nvlink_domain
         family, node = self.gpu_family, self.gpus_per_node
-        if family is not None:
+        if family:
             if family.hardware == "nvl72" or node is None:
                 return family.nvlink_domain
             return node
@@ -219,7 +218,7 @@ class Config(Sizes):
         """
         configured = self.value("env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN")
         known = self.hybrid_topology
-        if configured is None or known is None:
+        if configured is None or not known:
             return None
         return str(configured) == str(known.ranks_per_domain)
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @cache
 def added_fixes() -> Catalogue:
-    fixes: dict[str, Fix] = {}
+    fixes = dict[str, Fix]()
     for entry in offered("moe_diag.fixes"):
         with left_out_if_wrong(entry):
             loaded = entry.load()

@@ -32,7 +32,6 @@ from heuristics.words import say
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.knobs import knobs
-from traces.texts import Texts
 from traces.toml_tables import WrongRow, written
 
 ROOMS: Final = (circumstances, dispatcher, graphs, memory, parallelism, precision)
@@ -138,7 +137,7 @@ def _needed(needings: tuple[Needing, ...], run: Run) -> Needs:
 
 
 _FIXES: Final = _read()
-WALL_ORDER: Final[Mapping[WallId, Texts]] = {
+WALL_ORDER: Final = {
     wall: tuple(fix.id for fix in wall_fixes) for wall, wall_fixes in _FIXES.items()
 }
 """Fix ids by wall, in the order to try them."""

@@ -1,6 +1,5 @@
 """What a fix changes, knob by knob, and the lines that say it in each framework."""
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import Final
 
@@ -82,7 +81,7 @@ def sentences(change: Change, run: Run) -> Texts:
     return (*texts, *change.how)
 
 
-_OPEN: Final[Mapping[str, str]] = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}
+_OPEN: Final = {"2N": "twice", "TP/2": "half", LAYOUT: "layout"}
 """Values that only the user knows, and the sentence in place of a line with each; of others
 `open-model`."""
 
@@ -174,7 +173,7 @@ def _spelled(values: Values, core: str | None, framework: Framework = "megatron_
 
     None of a value that only the user knows: nobody could type its line.
     """
-    spelled_lines: Lines = {}
+    spelled_lines = Lines()
     for knob, value in values.items():
         is_bridge = framework == "megatron_bridge"
         of_shell = knob.startswith("env.") and is_bridge

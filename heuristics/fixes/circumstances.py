@@ -1,6 +1,5 @@
 """What needs of fixes ask of a run beside what guides do; each is None where unknown."""
 
-from collections.abc import Mapping
 from functools import partial
 from math import gcd
 from operator import methodcaller
@@ -26,7 +25,6 @@ from heuristics.run.sizes import (
 )
 from heuristics.words import say
 from traces.limits import Limit
-from traces.sections.tables import WallId
 from traces.settings.values import fullest_rank
 
 SM_BACKENDS: Final = ("deepep", "hybridep")
@@ -44,7 +42,7 @@ SMALL_EP: Final = Limit(
 
 enter("dispatcher_guide", choose_dispatcher)
 enter("recompute_guide", choose_recompute)
-_SEEN: Final[Mapping[str, WallId]] = {
+_SEEN: Final = {
     "gc": "host_overhead",
     "data": "host_overhead",
     "cpu_optimizer": "host_overhead",

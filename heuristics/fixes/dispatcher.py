@@ -141,7 +141,7 @@ def sms(run: Run) -> Change:
 
 def _tuned_backend(run: Run) -> str:
     default = "deepep" if run.config.core_before("0.16.0") else "hybridep"
-    backends = (run.active.dispatcher, guided_backend(run), default)
+    backends = run.active.dispatcher, guided_backend(run), default
     return next(backend for backend in backends if backend in _TUNED)
 
 

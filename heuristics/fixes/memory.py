@@ -65,7 +65,7 @@ def recompute(run: Run) -> Change:
 
 def module_needs(run: Run) -> Needs:
     """What makes the chosen modules legal, where an option tells it."""
-    needs: list[Precondition] = []
+    needs = list[Precondition]()
     for label in run.tells("recompute_to_try"):
         module = MODULES[label]
         if module.option:

@@ -27,7 +27,7 @@ from heuristics.run.sizes import (
 )
 from traces.missing import Missing
 from traces.settings.knobs import CP, EP, ETP, MICRO_BATCH, PP, STAGE_LAYOUT, TP, VIRTUAL_STAGES
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.settings.spelling import LAYOUT
 from traces.sizes.memory import delta
 
@@ -55,7 +55,7 @@ def even_stages(run: Run) -> Change:
 
 def _by_layout(run: Run, named: str, virtual: int) -> Change:
     """Stages by name, with their number a rank where that is known (0: it is not)."""
-    count = dict[str, Value]()
+    count = {}
     if virtual:
         count[VIRTUAL_STAGES] = virtual if virtual > 1 else None
     whole = {"pipeline_model_parallel_layout": named, **without_others(run)}
@@ -89,7 +89,7 @@ def more_ranks(run: Run) -> Change:
             return Change()
         return Change({PP: "N"})
     cut = _first_that_fits(run, cuts)
-    whole, count = dict(cut), dict[str, Value]()
+    whole, count = dict(cut), {}
     if VIRTUAL_STAGES in cut:
         count[VIRTUAL_STAGES] = whole.pop(VIRTUAL_STAGES)
     return Change(whole, megatron_bridge=count, since="0.13.0" if STAGE_LAYOUT in cut else "")
@@ -111,7 +111,7 @@ def _first_that_fits(run: Run, cuts: Sequence[Values]) -> Values:
         return cuts[0]
     now = peak_bytes(run) or before.total_bytes
     held = max(now, capacity) if run.tells("ran_out") else now
-    sizes: list[tuple[int, Values]] = []
+    sizes = []
     for cut in cuts:
         added = delta(before, estimated(run.changed(cut)))
         if isinstance(added, Missing):

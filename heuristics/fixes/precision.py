@@ -38,7 +38,7 @@ def low(run: Run) -> Change:
     """The recipe that the table chooses, the router kept in FP32; nothing where that is BF16."""
     recipe = low_recipe(run)
     spelling = _SPELLINGS.get(recipe)
-    if spelling is None:
+    if not spelling:
         return Change()
     routing = _ROUTING if run.tells("seems_moe") else {}
     return Change(
@@ -104,7 +104,7 @@ def low_spelling(run: Run) -> _Spelling | None:
 def gathers_fp8(run: Run) -> bool:
     """Whether it gathers parameters in FP8: a recipe of Bridge does, flags need not."""
     spelling = low_spelling(run)
-    if spelling is None:
+    if not spelling:
         return False
     by_flag = run.settings.framework == "megatron_lm"
     return _GATHER in (_knobs(run, spelling) if by_flag else spelling.megatron_lm)

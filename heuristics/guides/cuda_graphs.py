@@ -19,7 +19,7 @@ from traces.frozen import frozen
 from traces.settings.settings import Values
 from traces.texts import Texts
 
-RNG_TRACKER: Final[Values] = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
+RNG_TRACKER: Final = {"use_te_rng_tracker": True, "rng.te_rng_tracker": True}
 """What every CUDA graph needs of the random numbers."""
 
 Impl = Literal["none", "local", "transformer_engine", "full_iteration"]

@@ -75,7 +75,7 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
     fired = fire("dispatcher", run, edition, partial(_allowed, run))
     row, asks = fired.row, fired.asks
     first, candidates = _allowed(run, row)
-    notes, before, refused = [row.reason], list[str](), list[Refusal]()
+    notes, before, refused = [row.reason], [], []
     for backend in row.answer:
         refused += refusals(run, backend)
     if row.winner and (best := refusals(run, row.answer[0])):
@@ -162,7 +162,7 @@ def backend_extras(run: Run, backend: str) -> Texts:
 def backend_variables(run: Run, backend: str) -> Mapping[str, str]:
     """What a backend has to be told of the machine, as knobs."""
     topology = run.config.hybrid_topology
-    if backend != "hybridep" or topology is None:
+    if backend != "hybridep" or not topology:
         return {}
     return {
         "env.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN": str(topology.ranks_per_domain),
@@ -202,7 +202,7 @@ def _spelled(run: Run, knob: str, value: str = "") -> str:
 
 def _topology(run: Run) -> Texts:
     topology = run.config.hybrid_topology
-    if topology is None:
+    if not topology:
         return ()
     variables = backend_variables(run, "hybridep")
     lines = tuple(f"{knob.removeprefix('env.')}={value}" for knob, value in variables.items())

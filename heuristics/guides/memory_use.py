@@ -111,7 +111,7 @@ def peak_bytes(run: Run) -> int | None:
     The trace shows what PyTorch reserves, which is no less.
     """
     logged = peak_memory(run.log) if run.log else None
-    if logged is None:
+    if not logged:
         return run.active.peak_bytes
     return logged.allocated_bytes or logged.reserved_bytes or run.active.peak_bytes
 
@@ -137,7 +137,7 @@ def too_large(run: Run) -> TooLarge | None:
     """
     use, counted = memory_use(run), estimated(run)
     if (
-        use is None
+        not use
         or not use.is_estimated
         or use.used_frac <= 1 - HEAD_ROOM.value
         or isinstance(counted, Missing)

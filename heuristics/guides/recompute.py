@@ -88,7 +88,7 @@ def most_freed(run: Run, start: Sequence[str], then: Sequence[str]) -> Texts:
     """
     running = recomputed_now(run)
     now = [name for name in MODULES if name in running]
-    sizes = dict[str, int]()
+    sizes = {}
     for label in (*start, *then):
         if label not in now and label != "moe" and (size := _held(run, (*now, label))) is not None:
             sizes[label] = size

@@ -27,7 +27,7 @@ def ran_a_step(run: Run) -> bool | None:
     log.
     """
     log = run.log
-    if log is None or not log.out_of_memory or not log.iterations:
+    if not log or not log.out_of_memory or not log.iterations:
         return None
     return log.iterations[0].line < log.out_of_memory[0].line
 

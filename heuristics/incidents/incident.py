@@ -43,7 +43,7 @@ SHARED_LINES: Final = frozenset(
     (OUT_OF_MEMORY, "collective-timeout", "grad-norm-nan", "local-grad-nan")
 )
 """Lines of many causes: alone they witness none of them."""
-STATES: Final[tuple[IncidentState, ...]] = ("seen", "met", "possible")
+STATES: Final = ("seen", "met", "possible")
 
 
 class IncidentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,9 +83,9 @@ class IncidentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def seen_lines(self, run: Run) -> dict[str, int]:
         """Its lines in the run's log, each with the number of the first."""
         log = run.log
-        if log is None:
+        if not log:
             return {}
-        first: dict[str, int] = {}
+        first = dict[str, int]()
         for message in log.messages:
             first.setdefault(message.id, message.line)
         if log.out_of_memory:
@@ -140,7 +140,7 @@ def version_of(run: Run, package: Package | Literal["container"]) -> str | None:
 @cache
 def incidents() -> Mapping[str, IncidentRow]:
     """Every row by its id. Raises `WrongRow`."""
-    by_id: dict[str, IncidentRow] = {}
+    by_id = dict[str, IncidentRow]()
     for subject in SUBJECTS:
         by_id |= rows(subject)
     return by_id
@@ -169,7 +169,7 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
 
     Of rows about one line, those that fit without an "if" stand for it; the others may be.
     """
-    met, certain = list[Met](), set[str]()
+    met, certain = [], set[str]()
     for row in incidents().values():
         if row.as_it_is and row.is_possible(run):
             met.append(_met(row, run))

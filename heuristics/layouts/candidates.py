@@ -151,7 +151,7 @@ def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] |
     best = None
     least = (True, float("inf"))
     for vpp in range(1, most + 1):
-        if (stages := stages_of(work, pp, vpp)) is None:
+        if not (stages := stages_of(work, pp, vpp)):
             continue
         uneven = max(0.0, stages.uneven_frac)
         wasted = (stages.ragged, (pp - 1) / (vpp * microbatches) + EACH.value * vpp + uneven)

@@ -34,7 +34,7 @@ from traces.texts import Texts
 
 LISTED: Final = Limit(30, "layouts", "ours: more than anybody tries; the rest is counted")
 ASSUMED_PRECISION: Final = "bf16"
-_MEMORY: Final[Values] = {
+_MEMORY: Final = {
     "ddp.use_distributed_optimizer": True,
     "moe_grouped_gemm": True,
     MICRO_BATCH: 1,
@@ -104,7 +104,7 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     listed, refused = _legal(ordered, run, ranking, typed)
     warnings: Texts = ()
     micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
-    if model.experts is None:
+    if not model.experts:
         balance = say("layouts.core-dense")
     if wanted.is_own:
         own = own_layout(run, model, fitting, ranking)
@@ -180,7 +180,7 @@ def _fitted(request: LayoutRequest, fitting: Fitting, ranking: Ranking) -> tuple
         if sizes.key in done:
             continue
         fitted = fitting.fit(sizes)
-        if fitted is None:  # a larger micro-batch needs more
+        if not fitted:  # a larger micro-batch needs more
             done.add(sizes.key)
             continue
         cost = ranking.cost(fitted)

@@ -180,7 +180,7 @@ def _near(machine: Machine, layout: Published) -> Near | None:
 
 
 def _gpus_apart(gpu: str, other_gpu: str) -> float:
-    apart, memory_gib, domains = UNLIKE.value, list[float](), set[int]()
+    apart, memory_gib, domains = UNLIKE.value, [], set[int]()
     for name in (gpu, other_gpu):
         product, family = product_named(name), family_named(name)
         domains.add(family.nvlink_domain if family else 8)

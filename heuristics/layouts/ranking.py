@@ -29,7 +29,7 @@ REACHED: Final = Limit(
 COLLECTIVES: Final = Limit(
     0.7, "of NVLink's rate", "ours: what NCCL's rings reach of 450 (H100) and 900 GB/s (B200)"
 )
-LINK: Final[Costs] = {
+LINK: Final = {
     "ampere": 300.0,
     "hopper": 450.0,
     "blackwell_nvl8": 900.0,
@@ -97,7 +97,7 @@ def _token_bytes(of: Ranking) -> int:
     BF16.
     """
     experts = of.model.experts
-    if experts is None:
+    if not experts:
         return 0
     return 4 * 2 * experts.hidden_size * of.model.moe_layer_count
 

@@ -126,7 +126,7 @@ def _modules(layout: Fitted) -> str:
 
 def _because(layout: Fitted, ranking: Ranking, dispatcher: str, reason: str) -> Iterator[str]:
     sizes, count = layout.sizes, domains(ranking, layout)
-    if ranking.model.experts is not None:
+    if ranking.model.experts:
         if sizes.ep == 1:
             yield say("layouts.no-experts-split")
         elif count == 1:

@@ -123,9 +123,9 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
     if ask is None or not run.settings.by_knob:
         return CheckedPlan(plan)
     answers = _ask(ask, {OWN: run})
-    rejected = dict[str, Rejection]()
+    rejected = {}
     while new := [step for step in (*plan.fixes, *plan.levers) if step.fix.id not in answers]:
-        runs = dict[str, Run]()
+        runs = {}
         for planned in new:
             # what comes after an upgrade is for another release than can be asked
             if {planned.fix.id, *planned.after} & {*IDS.values()}:
@@ -144,7 +144,7 @@ def plan_asked(run: Run, make: Callable[[Rejections], Plan], ask: Ask | None) ->
 
 
 def _ask(ask: Ask, runs: Mapping[str, Run]) -> dict[str, Answers]:
-    requests, answers, not_asked = dict[str, Request](), dict[str, Answers](), {}
+    requests, answers, not_asked = {}, {}, {}
     for name, run in runs.items():
         request = request_of(run)
         if isinstance(request, NotAsked):

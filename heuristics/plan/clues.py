@@ -39,7 +39,7 @@ def fragmented(run: Run) -> bool:
         "allocator"
     ) or run.active.allocator_calls_per_step:
         return True
-    if run.log is None:
+    if not run.log:
         return False
     return any(map(_unallocated, run.log.out_of_memory)) or in_pieces(run.log) is not None
 

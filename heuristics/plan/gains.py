@@ -81,7 +81,7 @@ def _gain(kind: str, ranks: Sequence[Replayed], whole_ns: int) -> Gain:
     for rank, change in zip(ranks, changes, strict=True):
         # where it was not found it may still give what it acts on costs there
         high_ns += most_ns(rank.costs, largest_known) if change is None else change.high_ns
-        if change is not None:
+        if change:
             across |= len(change.acts_on) > 1
             low_ns += change.low_ns or 0
             if change.low_ns is None:
@@ -97,7 +97,7 @@ def most_ns(costs: Costs, change: Change) -> int:
     """
     most = 0
     for wall, kinds in change.acts_on.items():
-        if (cost := costs.of(wall)) is not None:
+        if cost := costs.of(wall):
             most += cost.of_kinds_ns(kinds)
     return most
 
@@ -147,7 +147,7 @@ def _replayed(
         return planned
     if not known:
         return replace(planned, low_because=say("plan.not-found"))
-    planned, high, across, lows = replace(planned, replayed=True), 0.0, False, list[float]()
+    planned, high, across, lows = replace(planned, replayed=True), 0.0, False, []
     for gain in known:
         high += gain.high_frac
         across |= gain.across
@@ -306,7 +306,7 @@ def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Pla
     `ceiling_frac`: what its kinds cost beside that waiting.
     """
     late, fix = run.late, planned.fix
-    if late is None or not late.waits_ns or fix.wall != "communication" or ceiling_frac is None:
+    if not late or not late.waits_ns or fix.wall != "communication" or ceiling_frac is None:
         return planned
     high = planned.ceiling_frac
     if high is not None:

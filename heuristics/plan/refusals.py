@@ -167,7 +167,7 @@ def room_for(run: Run, changes: Values) -> Room:
     if added <= 0:
         freed = say("plan.room-freed", freed_bytes=-added) if added else say("plan.no-more-memory")
         return Room(added, free, True, freed)
-    if use is None or free is None:
+    if not use or free is None:
         return Room(added, None, None, say("plan.free-unknown", added_bytes=added))
     if use.is_estimated:
         return _by_estimate(use, added, free)
@@ -193,7 +193,7 @@ def _freed(run: Run, added: int, after: MemoryEstimate, use: Use | None, free: i
         if use is None or run.tells("ran_out")
         else Use(after.total_bytes, use.capacity_bytes, True)
     )
-    if use_after is not None and use_after.most_frac <= 1:
+    if use_after and use_after.most_frac <= 1:
         return Room(added, free, True, say("plan.room-freed", freed_bytes=-added))
     return Room(added, free, None, say("plan.room-freed-perhaps", freed_bytes=-added))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from heuristics.config.versions import PACKAGE_NAMES, Package, bridge_of_core, numbers
+from heuristics.config.versions import PACKAGE_NAMES, bridge_of_core, numbers
 from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.fixes.precondition import Precondition, Release
@@ -52,7 +52,7 @@ def _may_help(run: Run, fix: Fix) -> bool:
     return fix.lever != "" and all(need.state != "unknown" for need in needs)
 
 
-IDS: Final[Mapping[Package, str]] = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
+IDS: Final = {"torch": "ENV-1", "core": "ENV-2", "te": "ENV-3"}
 """Package -> id of its upgrade, as the rules of releases name it."""
 
 
@@ -108,7 +108,7 @@ def _releases(needs: Iterable[Precondition]) -> tuple[Release, ...]:
             continue
         release = need.release
         # something else stops it as well, or no upgrade in the plan gives this release
-        if release is None or release.package not in IDS:
+        if not release or release.package not in IDS:
             return ()
         before = newest.setdefault(release.package, release)
         newest[release.package] = max(before, release, key=lambda known: numbers(known.version))

@@ -16,7 +16,7 @@ from heuristics.rules.rules import Level, Releases, Rule, Rules, releases_of, ro
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.texts import Texts
 
 OF_MACHINE: Final = frozenset(
@@ -44,7 +44,7 @@ def asked_by(run: Run, changes: Values) -> tuple[RuleAfterChange, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such
     a run.
     """
-    config, asked_rules = run.changed(changes).view(Trust.CHECKED), list[RuleAfterChange]()
+    config, asked_rules = run.changed(changes).view(Trust.CHECKED), []
     releases = releases_of(config)
     for rule in _rules_about(frozenset(changes)):
         applies = rule.asked(config)
@@ -125,10 +125,10 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
 def _with_defaults(run: Run, asks: Texts) -> Config:
     """By defaults that are off or nothing: what a model is made of, its recipe sets."""
     core = release(run.config.core_text)
-    off = dict[str, Value]()
+    off = {}
     for knob in asks:
         row = knobs().get(knob)
-        default = row.default_in(core) if row is not None else ()
+        default = row.default_in(core) if row else ()
         if knob == VIRTUAL_STAGES:  # the table has none: in Megatron-LM it follows from others
             default = (None,)
         if default in ((None,), (False,)):

@@ -161,7 +161,7 @@ class Language:
         """
         room, _, own = name.rpartition(".")
         number = RECIPES[own] if room == "recipes" else _limit(name)
-        if number is not None:
+        if number:
             return Term(lambda c: number.value)
         whole, _, field = name.partition(".")
         if name in DICTIONARY:
@@ -170,7 +170,7 @@ class Language:
         view: type = Run if name.startswith(("observed.", "run.")) else Config
         if fact:
             view = fact.view
-        of: Evaluated = partial(_field, partial(answer, whole), field) if fact else _question(name)
+        of = partial(_field, partial(answer, whole), field) if fact else _question(name)
         if view not in self._ways:
             raise ValueError(f"{name} is no fact of what is asked")
         way = self._ways[view]

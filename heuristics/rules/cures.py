@@ -8,10 +8,10 @@ from heuristics.rules.check import broken, errors
 from heuristics.rules.rules import Rule, Rules
 from heuristics.run.run import Run
 from traces.frozen import frozen
-from traces.settings.settings import Value, Values
+from traces.settings.settings import Values
 from traces.settings.spelling import in_section, with_twins
 
-_PLAIN_RECIPE: Final[Values] = {"mixed_precision": "bf16_mixed"}
+_PLAIN_RECIPE: Final = {"mixed_precision": "bf16_mixed"}
 
 
 @frozen
@@ -43,11 +43,11 @@ def cure_in(run: Run, rule: Rule) -> Cure:
 
 def _added(run: Run, other: Rule, rule: Rule, values: Values) -> Values:
     """What meets one more rule without taking back what is set; nothing where nothing does."""
-    wanted: Values = _in_run(run, other.set)
+    wanted = _in_run(run, other.set)
     if other.id == rule.id:  # a recipe of Bridge writes its precision over the model's
         is_off = any(not values.get(knob, True) for knob in ("fp8", "fp4"))
         wanted = _PLAIN_RECIPE if is_off and run.settings.value("mixed_precision") else {}
-    more = dict[str, Value]()
+    more = {}
     for knob, value in wanted.items():
         if knob not in values:
             more[knob] = value

@@ -2,7 +2,7 @@
 log.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from math import inf
 from typing import Final
@@ -41,7 +41,7 @@ def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
         match error.reserved_bytes, error.allocated_bytes, error.requested_bytes:
             case int(reserved), int(allocated), int(asked) if reserved - allocated >= asked:
                 return (error.line,)
-    if in_pieces(log) is not None:
+    if in_pieces(log):
         return (log.out_of_memory[0].line,)
     most = None if log.out_of_memory else most_unallocated(log)
     if most and most.unallocated_frac >= QUARTER.value:
@@ -57,7 +57,7 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
     """
     silent = [error for error in log.out_of_memory if error.allocated_bytes is None]
     report = inactive_memory(log) if silent else None
-    if report is None or not report.inactive_bytes:
+    if not report or not report.inactive_bytes:
         return None
     asked_bytes: float = max(error.requested_bytes or 0 for error in silent)
     if not asked_bytes:
@@ -95,12 +95,12 @@ def _graph_access(log: TrainingLog, config: Config) -> Seen | None:
     )
     segments = config.env("PYTORCH_CUDA_ALLOC_CONF")
     ruled_out = segments and "expandable_segments:True" not in segments
-    if message is None or not graphs or ruled_out or config.env_is("NCCL_GRAPH_REGISTER", "0"):
+    if not message or not graphs or ruled_out or config.env_is("NCCL_GRAPH_REGISTER", "0"):
         return None
     return (message.line,)
 
 
-SIGNS: Final[Mapping[str, Callable[[TrainingLog, Config], Seen | None]]] = {
+SIGNS: Final = {
     "stopped": _stopped,
     "fragmented": _fragmented,
     "too much": _too_much,
@@ -166,7 +166,7 @@ def failures() -> Mapping[str, FailureRow]:
     return read_keyed("heuristics.rules", "failures.toml", FailureRow, READERS)
 
 
-_STATES: Final[Mapping[str, FailureState]] = {
+_STATES: Final = {
     "error": "rejected",
     "warning": "ineffective",
     "ignored": "skipped",
@@ -178,7 +178,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
 
     Where rules share a line, the one that the configuration breaks caused it.
     """
-    if run.log is None:
+    if not run.log:
         return ()
     log, config = run.log, run.view(Trust.CHECKED)
     of_rules = dict[str, Failure]()
@@ -186,7 +186,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
         if message.id in rules_by_line():
             rule = _cause(rules_by_line()[message.id], config)
             of_rules.setdefault(rule.id, _caused(rule, config, message))
-    seen = dict[str, FailureRow]()
+    seen = {}
     for row in failures().values():
         if (at := row.seen(log, config)) is not None:
             seen[row.id] = replace(row, line=at[0])

@@ -39,7 +39,7 @@ of these two (`arguments`), Megatron-Core while it builds or runs a layer (`disp
 Transformer Engine (`te`), or nobody but us before the run fails."""
 
 _FRAMEWORKS: Final = ("megatron_lm", "megatron_bridge")
-_UPGRADES: Final[Mapping[Package, str]] = {"te": "ENV-3", "torch": "ENV-1"}
+_UPGRADES: Final = {"te": "ENV-3", "torch": "ENV-1"}
 """Package -> the correction that is a newer one."""
 
 
@@ -172,7 +172,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def needs_release(self) -> tuple[Package, str] | None:
         """The release that it asks for, where it asks for one alone: `torch >= '2.6.0'`."""
         needs = self.needs
-        if needs is None or len(needs.words) != 1:
+        if not needs or len(needs.words) != 1:
             return None
         for package in PACKAGES:
             if needs.names == (package,):
@@ -222,7 +222,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def asked(self, config: Config) -> bool | None:
         """Whether the configuration has what the rule is about."""
-        if self.feature is None:
+        if not self.feature:
             return True
         return self.feature.holds(config)
 
@@ -257,7 +257,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         more.
         """
         release = releases.bridge if self.by == "megatron_bridge" else releases.core
-        if release is None:
+        if not release:
             if self.until:
                 return None
             return True

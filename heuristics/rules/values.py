@@ -22,7 +22,7 @@ class _Null:
 
 
 NULL: Final = _Null()
-_ORDERS: Final[Mapping[type[ast.cmpop], Compute]] = {
+_ORDERS: Final = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,

@@ -97,7 +97,7 @@ def cure_with_fix(entry: configured.Defect | configured.Incident) -> str:
 
 
 def defect_words(defect: DefectEntry, detail: Detail) -> Words:
-    start: Words = (Code(defect.id), ": ") if defect.id else ()
+    start = (Code(defect.id), ": ") if defect.id else ()
     text = _MARKS.get(defect.weight, "") + ended(defect.what)
     where = defect.places
     if detail is Detail.FULL:

@@ -14,7 +14,6 @@ from reports.content.blocks import (
     Fold,
     Part,
     Quantity,
-    Span,
     Table,
     Words,
     items,
@@ -55,13 +54,13 @@ def number_lines(result: Result) -> Blocks:
 
 def number_tables(result: Result) -> Blocks:
     if (speed := result.throughput) and speed.references:
-        speeds = (rounded(speed.tokens_per_s_per_gpu), rounded(speed.model_tflops_per_gpu))
+        speeds = rounded(speed.tokens_per_s_per_gpu), rounded(speed.model_tflops_per_gpu)
         rows = [("this run", "", *speeds)]
         for reference in speed.references:
             gpus = f"{reference.gpus} {reference.gpu}" if reference.gpus else reference.gpu
             forced = when(reference.routing == "balanced", ", routing forced to balance")
             what = f"{reference.model}, {gpus}{optional(', {}', reference.precision)}{forced}"
-            speeds = (rounded(reference.tokens_per_s_per_gpu), rounded(reference.tflops_per_gpu))
+            speeds = rounded(reference.tokens_per_s_per_gpu), rounded(reference.tflops_per_gpu)
             rows.append((what, reference.layout or "", *speeds))
         yield shaped("published", rows, source=speed.source)
         sources = each(speed.references, "source")
@@ -100,7 +99,7 @@ def _throughput(result: Result) -> Blocks:
     speed = result.throughput
     if isinstance(speed, Missing):
         yield from _unknown(speed, "Throughput", result)
-    elif speed is not None:
+    elif speed:
         speed_words = (
             f"{rounded(speed.tokens_per_s_per_gpu)} tokens/s and "
             f"{rounded(speed.model_tflops_per_gpu)} model"
@@ -158,7 +157,7 @@ def _memory(result: Result) -> Blocks:
     estimate = result.memory_estimate
     if isinstance(estimate, Missing):
         yield from _unknown(estimate, "Memory", result)
-    elif estimate is not None:
+    elif estimate:
         over = estimate.rest_bytes or 0
         fullest = f"the fullest GPU (pipeline stage {estimate.stage})"
         estimated = f"{gigabytes(estimate.total_bytes - over)} estimated on {fullest}"
@@ -221,7 +220,7 @@ def _configuration(result: Result, configuration: Configuration) -> Blocks:
     yield from defect_items(result, Detail.FULL)
     rows = []
     for setting in configuration.settings:
-        value: Span = "null" if setting.value is None else Code(f"{setting.value}")
+        value = "null" if setting.value is None else Code(f"{setting.value}")
         if setting.withheld:
             value = "withheld: it may hold a path or a name"
         if setting.said != DEFAULT:

@@ -18,7 +18,7 @@ from reports.rows import those
 from traces.spelling import counted
 
 State = Literal["violated", "differs", "unknown", "met", "not_applicable"]
-OPEN: Final[tuple[State, ...]] = ("violated", "differs")
+OPEN: Final = ("violated", "differs")
 """States of rules that the run does not follow."""
 _INPUTS: Final = 4
 _RULES: Final = 3

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from heuristics.evidence.fitness import Grade, fitness
+from heuristics.evidence.fitness import fitness
 from heuristics.result.result import Result
 from reports.content.blocks import (
     Blocks,
@@ -35,7 +35,7 @@ from traces.recording.recorder import TORCH, recorded_by
 from traces.recording.traps import Trap
 from traces.spelling import counted, duration, percent
 
-_TONES: Final[dict[Grade, Tone]] = {"good": Tone.GOOD, "usable": Tone.NOTICE, "useless": Tone.BAD}
+_TONES: Final = {"good": Tone.GOOD, "usable": Tone.NOTICE, "useless": Tone.BAD}
 _CAPTURE: Final = "moe-diag capture --for"
 _PASSES: Final = {
     Question.MEMORY: "Memory in use, from the program's start:",
@@ -63,11 +63,11 @@ def page(
     called, grades = words_of("trap"), []
     wrong = [called[trap.name.lower()].format(count=f"{count:,}") for trap, count in traps]
     for fit in walls:
-        cells = (name_of(fit.wall), fit.grade, "; ".join(fit.because))
+        cells = name_of(fit.wall), fit.grade, "; ".join(fit.because)
         grades.append(row(cells, (), _TONES[fit.grade]))
     wall_grades = ", ".join(f"{name_of(wall.wall)} {wall.grade}" for wall in walls)
-    given: set[Grade] = {*each(walls, "grade")}
-    worst: Grade = max(given, key=[*_TONES].index)
+    given = {*each(walls, "grade")}
+    worst = max(given, key=[*_TONES].index)
     label = f"{worst.upper()} FOR A DIAGNOSIS"
     if worst == "useless":
         label = "PARTLY USELESS" if len(given) > 1 else "NOT FIT FOR A DIAGNOSIS"

@@ -34,7 +34,7 @@ def list_page(lines: Sequence[Line], baselines: Mapping[str, int]) -> Page:
     for line in lines:
         step, gpu = told_ms(line.step_ns), told(line.gpu, gpu_model)
         wall = optional("{}", line.wall, name_of) or "none"
-        start = (f"{line.id}", line.added_at[:10], line.name, line.tag)
+        start = f"{line.id}", line.added_at[:10], line.name, line.tag
         rows.append((*start, gpu, step, wall, line.origin or "")[: len(heads)])
     blocks: list[Block] = [table("", heads, rows, (0, 5))]
     if baselines:

@@ -14,7 +14,7 @@ Settings = Mapping[str, Setting]
 def judged(at: Sighting, settings: Settings) -> Code:
     """A setting and its value, where that may be shown: it may be a path or a name."""
     setting = settings.get(at.what)
-    if setting is None or setting.withheld:
+    if not setting or setting.withheld:
         return Code(at.what)
     return Code(f"{at.what} {spelled(setting.value)}")
 

@@ -142,7 +142,7 @@ def _row(layout: PlannedLayout) -> BlockRow:
     memory_text = optional(
         f"{{}}{mark}", layout.memory, lambda memory: gigabytes(memory.total_bytes)
     )
-    sizes = (layout.tp, layout.cp, layout.pp, layout.vpp or "-", layout.ep, layout.micro_batch)
+    sizes = layout.tp, layout.cp, layout.pp, layout.vpp or "-", layout.ep, layout.micro_batch
     name = f"{layout.place}{when(layout.own, ' yours')}"
     cells = (name, *map(str, sizes), recompute, layout.dispatcher, memory_text)
     tone = {"none": Tone.BAD}.get(layout.room, Tone.PLAIN)

@@ -2,6 +2,7 @@
 for.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain
 from typing import Final
@@ -79,12 +80,12 @@ def conditions(result: Result, detail: Detail) -> Blocks:
     if not configuration or isinstance(configuration.legal, Missing):
         return
     yield from items("Refused at the defaults", refused_by_default(result))
-    by_options = dict[Texts, list[UndecidedRule]]()
+    by_options = defaultdict[Texts, list[UndecidedRule]](list)
     facts = []
     for rule in _undecided(result):
         if rule.waits_for and configuration.legal:
             facts.append(_rule_words(result, rule, rule.waits_for, "Give"))
-            by_options.setdefault(rule.waits_for, []).append(rule)
+            by_options[rule.waits_for].append(rule)
     if detail is Detail.FULL:
         yield from items("Waits for a fact", facts)
         return

@@ -76,7 +76,7 @@ def _wall(result: Result, name: str) -> Wall:
     of_fixes: dict[str, str] = {fix.id.lower(): fix.wall for fix in result.fixes}
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     for id in (plain, of_fixes.get(name.strip().lower(), "")):
-        if (wall := walls.get(id)) is not None:
+        if wall := walls.get(id):
             return wall
     known = [*walls, *(fix.id for fix in result.fixes)]
     meant = optional("Did you mean {}? ", nearest(plain, walls) or nearest(name, known))

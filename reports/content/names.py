@@ -189,10 +189,10 @@ def keyed(text: str) -> Words:
     """A sentence whose keys of measures (`launch_starved.data`) are terms, and whose settings are
     code.
     """
-    spans, place = list[Span](), 0
+    spans, place = [], 0
     for chunk in _CHUNK.finditer(text):
         key = _KEY.fullmatch(chunk[0])
-        if key is not None and (span := _span(key[1])) is not None:
+        if key and (span := _span(key[1])) is not None:
             spans += [text[place : chunk.start()], span]
             place = chunk.start() + key.end(1)
     return words(*spans, text[place:])

@@ -105,7 +105,7 @@ def _short(brief: Brief | BriefRun) -> str:
 
 
 def _fix(step: Step) -> BriefFix:
-    arms, lines, written = list[BriefArm](), list[str](), 0
+    arms, lines, written = [], list[str](), 0
     for spelling in step.in_use:
         written += sum(map(_bytes, spelling.code.lines))
         if spelling.arm:

@@ -5,6 +5,7 @@ A pattern of ours looks neither ahead nor back, so each character that may be on
 what stands beside it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final
@@ -30,11 +31,11 @@ class Dangers:
     """The characters that a markup would take for its own."""
 
     def __init__(self, rows: Iterable[Where]) -> None:
-        self._beside = dict[str, list[tuple[Pattern, Pattern]]]()
+        self._beside = defaultdict[str, list[tuple[Pattern, Pattern]]](list)
         for row in rows:
             beside = compiled(f"(?:{row.before})$"), compiled(row.after)
             for character in row.characters:
-                self._beside.setdefault(character, []).append(beside)
+                self._beside[character].append(beside)
         self._any = compiled("|".join(map(literal, self._beside)))
 
     def sub(self, escaped: Callable[[str], str], text: str) -> str:

@@ -37,7 +37,7 @@ def harmless(text: str, width: int = TEXT_WIDTH) -> str:
         lambda mark: _APART.get(mark, _entity(mark)), printable(text, width)
     )
     start = _STARTS.match(shown)
-    if start is None:
+    if not start:
         return shown
     at = max(map(start.start, (2, 3, 4)))
     return f"{shown[:at]}{_entity(shown[at])}{shown[at + 1 :]}"

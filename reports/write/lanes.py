@@ -2,7 +2,7 @@
 streams.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import nlargest
@@ -54,7 +54,7 @@ class DrawnTimeline:
 
 def lanes_of(stretch: DrawnTimeline) -> list[Drawn]:
     """Functions last: their stacks are deep, and what they launch is seen above."""
-    lanes, streams, functions = list[Drawn](), list[Drawn](), list[Drawn]()
+    lanes, streams, functions = list[Drawn](), [], list[Drawn]()
     for drawn in _host(stretch):
         (functions if drawn.kind == "functions" else lanes).append(drawn)
     if (why := stretch.timeline.reasons) and why.at_ns:
@@ -66,7 +66,7 @@ def lanes_of(stretch: DrawnTimeline) -> list[Drawn]:
         if lane.at_ns:
             keys = [stretch.words.keys[key] for key in lane.key]
             title, under = _meaning(lane, keys), f"stream {lane.stream}"
-            columns = (lane.at_ns, lane.length_ns, keys, _names(stretch, lane))
+            columns = lane.at_ns, lane.length_ns, keys, _names(stretch, lane)
             streams.append(Drawn("stream", title, under, *columns, [*map(known, lane.launch_ns)]))
     return [*lanes, *sorted(streams, key=_order), *functions]
 
@@ -113,10 +113,10 @@ def _names(stretch: DrawnTimeline, lane: HostLane | Lane) -> list[str]:
 
 
 def _meaning(lane: Lane, keys: Sequence[str]) -> str:
-    times = dict[str, Counter[str]]()
+    times = defaultdict[str, Counter[str]](Counter)
     for key, length_ns in zip(keys, lane.length_ns, strict=True):
         family, _, kind = key.partition(".")
-        times.setdefault(family, Counter())[kind] += length_ns
+        times[family][kind] += length_ns
     first, *others = sorted(times, key=lambda family: -times[family].total())
     whole_ns = sum(lane.length_ns)
     if first == "comm":

@@ -223,7 +223,7 @@ class Writer:
             yield from ("", self.said(together))
 
     def _step(self, step: blocks.Step) -> Item:
-        id_and_saving = (optional("[{}]", step.id), optional("{}.", step.saves, capital))
+        id_and_saving = optional("[{}]", step.id), optional("{}.", step.saves, capital)
         head = " ".join([self.strong(step.title), *map(self.text, filter(None, id_and_saving))])
         shown = step.spellings if self.page.detail is Detail.FULL else step.in_use
         code = partial(self.markup.code, width=COMMAND_WIDTH)

@@ -59,7 +59,7 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     indent = " " * len(first) if hanging is None else hanging
     if not width:
         return [plain(first) + line]
-    room, breaks, used = max(_LEAST, width - max(len(first), len(indent))), list[int](), 0
+    room, breaks, used = max(_LEAST, width - max(len(first), len(indent))), [], 0
     for word in _WORD.finditer(line.plain):
         if used and used + cell_len(word[0].rstrip()) > room:
             breaks.append(word.start())
@@ -80,7 +80,7 @@ def shortened(
 
     The first stays whole, however long it is: a reader cannot type, or trust, half of one.
     """
-    ends, depth, quoted = list[int](), 0, False
+    ends, depth, quoted = [], 0, False
     # where sentences and items end, outside brackets and quotes
     for mark in _MARKS.finditer(line.plain):
         quoted ^= mark[0] == '"'
@@ -144,7 +144,7 @@ def bar_lines(bar: Bar, view: View, most: int) -> Lines:
     if cells:
         cells[cells.index(max(cells))] += room - sum(cells)
     for piece, length in zip(bar.pieces, cells, strict=True):
-        labels = (f" {piece.name} {percent(piece.share)} ", f" {percent(piece.share)} ")
+        labels = f" {piece.name} {percent(piece.share)} ", f" {percent(piece.share)} "
         inside = next((label for label in labels if len(label) + 2 <= length), "")
         style = words_of("hue_style")[piece.hue]
         drawn += plain(inside.center(length, words_of("hue_fill")[piece.hue]), style) + plain("|")

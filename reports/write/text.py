@@ -98,7 +98,7 @@ def _fitted(page: Page, view: View) -> Lines:
 
 def _titled(part: Block, view: View, room: Room) -> Iterator[tuple[str, Lines]]:
     """Each block of a part by its title; its own title stands with the first."""
-    gap, first = list[Text](), list[Text]()
+    gap, first = [], []
     if room.gaps:
         gap = [plain("")]
     inner: Sequence[Block] = (part,)

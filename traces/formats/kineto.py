@@ -101,7 +101,7 @@ def read_kineto(path: Path, progress: Progress = silent) -> Columns:
 
 def _gpus(header: Mapping[str, object]) -> tuple[Gpu, ...]:
     """Every GPU the process saw, used or not, each once."""
-    gpus: dict[int | None, Gpu] = {}
+    gpus = dict[int | None, Gpu]()
     for gpu in map(_gpu, objects(header.get("deviceProperties"))):
         gpus.setdefault(gpu.cuda_device, gpu)
     return tuple(gpus.values())

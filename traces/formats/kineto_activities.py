@@ -27,8 +27,7 @@ from traces.columns import (
     Syncs,
 )
 from traces.formats import kineto_schema as schema
-from traces.formats.kineto_rows import first_told
-from traces.formats.tables import Table, copies_of
+from traces.formats.tables import Table, copies_of, first_told
 from traces.groups import begins
 from traces.launches import distinct_shapes
 from traces.texts import Texts
@@ -54,7 +53,7 @@ def copies(memcpy: Table, memset: Table, process_gid: int) -> Copies:
     """Copies, then memsets; the kind of a copy stands in its name."""
     place = codes_of(COPY_KINDS)
     name, texts = memcpy.texts["name"]
-    kinds, memories = list[int](), list[int]()
+    kinds, memories = [], []
     for text in (*texts, ""):  # without a name: -1, the last
         _, spelled, memory, _, target, *_ = (*text.split(), *[""] * 5)
         kind = schema.COPY_KIND.get(spelled, "memcpy_unknown")
@@ -75,7 +74,7 @@ def _rows_with(
     tables: Mapping[str, Table], names: Iterable[str], column: Callable[[Table], IntArray]
 ) -> tuple[dict[str, Table], int]:
     """Some tables without the rows of which a column is not told, and how many those were."""
-    kept, left_out = dict[str, Table](), 0
+    kept, left_out = {}, 0
     for name in names:
         kept[name] = tables[name].only(column(tables[name]) != NULL)
         left_out += len(tables[name]) - len(kept[name])
@@ -115,7 +114,7 @@ class Threads:
     def __init__(self, tables: Mapping[str, Table]) -> None:
         on_threads = (*_HOST_TABLES, schema.FRAMES, schema.OVERHEADS)
         pids, tids = _ids(*(tables[name] for name in on_threads))
-        self._numbered: dict[int, IntArray] = {}
+        self._numbered = dict[int, IntArray]()
         for pid in distinct(pids[pids != NULL]):
             of_pid = distinct(tids[(pids == pid) & (tids != NULL)])
             if len(of_pid) and (of_pid[0] < 0 or of_pid[-1] > _LOW_24):

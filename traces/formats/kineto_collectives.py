@@ -54,7 +54,7 @@ def process_groups(
             count = len(group_ranks) if group_ranks else None
             if 0 < size[row] <= _MOST:
                 count = int(size[row])
-            key = fingerprint(f"{name}\x00{group_ranks if group_ranks else text}")
+            key = fingerprint(f"{name}\x00{group_ranks or text}")
             groups.append(ProcessGroup(key, count, group_ranks))
     return tuple(groups)
 

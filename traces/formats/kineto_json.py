@@ -18,6 +18,7 @@ import gzip
 import json
 import os
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from io import BufferedIOBase
 from itertools import islice
@@ -75,7 +76,7 @@ def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str
     read.
     """
     progress(f"reading {path.name}", None)
-    parts: _Parts = {}
+    parts = _Parts()
     with opened(path) as file:
         source = Unpacked(file, path) if file.peek(2).startswith(GZIP_MAGIC) else file
         size = os.fstat(file.fileno()).st_size
@@ -165,10 +166,10 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
 
 
 def _added(parts: _Parts, rows: list[EventRow] | None) -> bool:
-    by_table: dict[str, list[EventRow]] = {}
+    by_table = defaultdict[str, list[EventRow]](list)
     for row in rows or ():
         if table := row.table:
-            by_table.setdefault(table, []).append(row)
+            by_table[table].append(row)
     for table, several in by_table.items():
         parts.setdefault(table, []).append(kineto_rows.table(several, table))
     return rows is not None

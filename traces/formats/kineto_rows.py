@@ -1,6 +1,6 @@
 """Events of a PyTorch profiler trace as typed rows, rows as columns: only what is read is kept."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import chain, repeat
 from operator import attrgetter, itemgetter
@@ -88,14 +88,6 @@ def _decimals(values: Sequence[object], scale: int) -> IntArray | None:
     return None
 
 
-def first_told(*columns: IntArray) -> IntArray:
-    """Of each row the first value that is not NULL."""
-    result = columns[0]
-    for other in columns[1:]:
-        result = np.where(result == NULL, other, result)
-    return result
-
-
 _SPELLED: Final = {
     "shared_memory": "shared memory",
     "warps_per_sm": "warps per SM",
@@ -119,18 +111,27 @@ _SPELLED: Final = {
 
 
 _ON_GPU: Final = ("device", "in_device", "stream", "correlation")
-_NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+_NUMBERS: Final = {
     schema.KERNELS: (
-        *(*_ON_GPU, "registers_per_thread", "shared_memory", "graph_node_id"),
-        *("sequence", "elements", "group_size"),
+        *_ON_GPU,
+        "registers_per_thread",
+        "shared_memory",
+        "graph_node_id",
+        "sequence",
+        "elements",
+        "group_size",
     ),
     schema.MEMCPY: (*_ON_GPU, "bytes"),
     schema.MEMSET: (*_ON_GPU, "bytes"),
     schema.CALLS: ("correlation",),
     schema.EVENTS: ("context", "stream", "event_id", "correlation"),
     schema.SYNCS: (
-        *("context", "stream", "correlation", "wait_on_stream"),
-        *("wait_on_cuda_event_id", "wait_on_cuda_event_record_corr_id"),
+        "context",
+        "stream",
+        "correlation",
+        "wait_on_stream",
+        "wait_on_cuda_event_id",
+        "wait_on_cuda_event_record_corr_id",
     ),
     schema.MEMORY: ("memory_device", "memory_device_type", "total_reserved"),
 }
@@ -226,7 +227,7 @@ def _values(rows: Sequence[object], field: str) -> list[object]:
 
 def _problem(row: EventRow) -> str | None:
     """The operator and its arguments as one text, where it multiplies and its shapes are there."""
-    if row.args is None or not isinstance(row.name, str) or row.name not in operators():
+    if not row.args or not isinstance(row.name, str) or row.name not in operators():
         return None
     return problem_text(row.name, *map(_decoded, attrgetter(*_OF_OPERATORS)(row.args)))
 
@@ -240,7 +241,7 @@ def _decoded(raw: msgspec.Raw) -> object:
 
 def joined(tables: Sequence[Table]) -> Table:
     """Rows of several tables one after the other, with the columns of the first."""
-    numbers, texts = dict[str, IntArray](), dict[str, Texts]()
+    numbers, texts = {}, {}
     for name in tables[0].integers:
         numbers[name] = np.concatenate([*map(itemgetter(name), tables)])
     for name in tables[0].texts:
@@ -282,7 +283,7 @@ def _encoded(value: object) -> msgspec.Raw:
 
 
 def _coded(texts: Iterable[object]) -> Texts:
-    codes: dict[str, int] = {}
+    codes = dict[str, int]()
     code = [codes.setdefault(text, len(codes)) if isinstance(text, str) else -1 for text in texts]
     return Texts(ints(code), tuple(codes))
 
@@ -292,7 +293,7 @@ def _named(texts: Iterable[object]) -> Texts:
 
 
 def _joined_texts(tables: Sequence[Table], name: str) -> Texts:
-    codes, values = list[IntArray](), list[str]()
+    codes, values = [], list[str]()
     for part in tables:
         code, own = part.texts[name]
         codes.append(np.where(code < 0, -1, code + len(values)))

@@ -22,11 +22,24 @@ FRAMES: Final = "python_function"
 MEMORY: Final = "memory"
 
 _CATEGORIES: Final = (
-    *(KERNELS, MEMCPY, MEMSET, CALLS, ANNOTATIONS, OPERATORS, EVENTS, SYNCS, OVERHEADS, FRAMES),
+    KERNELS,
+    MEMCPY,
+    MEMSET,
+    CALLS,
+    ANNOTATIONS,
+    OPERATORS,
+    EVENTS,
+    SYNCS,
+    OVERHEADS,
+    FRAMES,
 )
 TABLE_OF: Final = {name: name for name in _CATEGORIES} | {
-    **{"Kernel": KERNELS, "Memcpy": MEMCPY, "Memset": MEMSET, "Operator": OPERATORS},
-    **{"Runtime": CALLS, "cuda_driver": CALLS},
+    "Kernel": KERNELS,
+    "Memcpy": MEMCPY,
+    "Memset": MEMSET,
+    "Operator": OPERATORS,
+    "Runtime": CALLS,
+    "cuda_driver": CALLS,
 }
 """Category as written -> the name it has here.
 
@@ -56,7 +69,8 @@ COPY_KIND: Final = {
     **dict.fromkeys(("HtoD", "HtoA"), "memcpy_h2d"),
     **dict.fromkeys(("DtoH", "AtoH"), "memcpy_d2h"),
     **dict.fromkeys(("DtoD", "AtoA", "AtoD", "DtoA"), "memcpy_d2d"),
-    **{"PtoP": "memcpy_p2p", "HtoH": "memcpy_h2h"},
+    "PtoP": "memcpy_p2p",
+    "HtoH": "memcpy_h2h",
 }
 """Second word of a copy's name, as in "Memcpy HtoD (Pinned -> Device)" (A: a CUDA array), ->
 kind."""

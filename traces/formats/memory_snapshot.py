@@ -12,6 +12,7 @@ end.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -102,9 +103,9 @@ def _devices(document: object) -> tuple[DeviceMemory, ...]:
     ):
         raise _Wrong("it has more parts than a snapshot")
     parts = _Parts()
-    segments: dict[int, list[Mapping[str, Any]]] = {}
+    segments = defaultdict[int, list[Mapping[str, Any]]](list)
     for segment in document["segments"]:
-        segments.setdefault(_number(_object(segment), "device", 4096), []).append(segment)
+        segments[_number(_object(segment), "device", 4096)].append(segment)
     devices = []
     for device in sorted({*segments, *range(len(traces))}):
         entries = traces[device] if device < len(traces) else []
@@ -118,7 +119,7 @@ class _Parts:
 
     def __init__(self) -> None:
         self.count = 0
-        self.known: dict[int, tuple[object, tuple[Frame, ...]]] = {}
+        self.known = dict[int, tuple[object, tuple[Frame, ...]]]()
 
     def each(self, given: object) -> Iterator[Mapping[str, Any]]:
         if not isinstance(given, list):
@@ -148,7 +149,7 @@ def _device(
     reserved = sum(_number(segment, "total_size", _LARGEST) for segment in segments)
     if reserved > _LARGEST:
         raise _Wrong("it holds more than any GPU")
-    held: dict[int, Allocation] = {}
+    held = {}
     for segment in segments:
         address = _number(segment, "address", 1 << 64)
         for block in parts.each(segment.get("blocks", [])):
@@ -198,20 +199,20 @@ def _lifetimes(
     """All memory in use since before the first entry, by address: a block is in use until it is
     free.
     """
-    open_: dict[int, Allocation] = {}
+    open_ = dict[int, Allocation]()
     for place, entry in enumerate(entries):
         action = entry["action"]
         if action not in ("alloc", "free_completed"):
             continue
         address, size = _number(entry, "addr", 1 << 64), _number(entry, "size", _LARGEST)
         began = open_.get(address)  # at another allocation its end is not among the entries
-        if began is not None:
+        if began:
             yield replace(began, end=place)
         if action == "alloc":
             open_[address] = Allocation(
                 address, size, parts.frames(entry.get("frames")), place, None
             )
-        elif began is None:
+        elif not began:
             yield Allocation(address, size, (), -1, place)
         else:
             del open_[address]

@@ -109,11 +109,11 @@ def build_schemas(
     A definition begins again where places do not rise. A NULL offset is the beginning of the
     payload.
     """
-    size_of: dict[tuple[int, int], list[int | None]] = defaultdict(list)
+    size_of = defaultdict[tuple[int, int], list[int | None]](list)
     for domain, schema, size in sizes:
         size_of[_number(domain), _number(schema)].append(None if size is None else _number(size))
-    fields_of: dict[tuple[int, int], list[list[PayloadField]]] = defaultdict(list)
-    last: dict[tuple[int, int], int] = {}
+    fields_of = defaultdict[tuple[int, int], list[list[PayloadField]]](list)
+    last = dict[tuple[int, int], int]()
     for domain, schema, place, kind, name, offset in entries:
         key, place = (_number(domain), _number(schema)), _number(place)
         if key not in last or place <= last[key]:

@@ -68,7 +68,7 @@ def named(tables: SqliteTables, ids: Sequence[IntArray]) -> tuple[IntArray, tupl
     none.
     """
     chosen, open_ = np.full(len(ids[0]), NULL), np.arange(len(ids[0]), dtype=PLACE)
-    texts_by_id: dict[int, str] = {}
+    texts_by_id = dict[int, str]()
     for column in ids:
         open_ids = column[open_]
         texts = tables.strings(distinct(open_ids))

@@ -20,14 +20,30 @@ from traces.recording.traps import Trap
 from traces.texts import Texts
 
 _GPU: Final = (
-    *("id", "cuDevice", "name", "smCount", "computeMajor", "computeMinor", "totalMemory"),
-    *("maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
+    "id",
+    "cuDevice",
+    "name",
+    "smCount",
+    "computeMajor",
+    "computeMinor",
+    "totalMemory",
+    "maxWarpsPerSm",
+    "maxBlocksPerSm",
+    "maxRegistersPerSm",
+    "maxShmemPerSm",
 )
 _GPU_2020: Final = (
-    *("deviceId", "deviceId", "name", "numMultiprocessors"),
-    *("computeCapabilityMajor", "computeCapabilityMinor", "globalMemorySize"),
-    *("maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
-    *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
+    "deviceId",
+    "deviceId",
+    "name",
+    "numMultiprocessors",
+    "computeCapabilityMajor",
+    "computeCapabilityMinor",
+    "globalMemorySize",
+    "maxWarpsPerMultiprocessor",
+    "maxBlocksPerMultiprocessor",
+    "maxRegistersPerMultiprocessor",
+    "maxSharedMemoryPerMultiprocessor",
 )
 
 
@@ -99,7 +115,7 @@ def own_names(tables: SqliteTables) -> Texts:
     """The machine's name, whole and without its domain, and the user's: for what is not to be
     told.
     """
-    hosts, users = list[str](), list[str]()
+    hosts, users = [], []
     for name, value in tables.typed(schema.SYSTEM, {"name": str, "value": str}):
         users += _USER.findall(value[: int(ENVIRONMENT.value)])
         if name == schema.HOST_NAME:
@@ -184,7 +200,7 @@ def traps(tables: SqliteTables, columns: Columns) -> Iterator[tuple[Trap, int]]:
         if unclosed := summed(ranges & np.isin(kept["end"], (NULL, *ends))):
             yield Trap.OPEN_RANGES, unclosed
     of_nccl = passing(_NCCL.__contains__, columns.range_texts)[columns.ranges.text]
-    if columns.nccl_calls is None and of_nccl.any():
+    if not columns.nccl_calls and of_nccl.any():
         yield Trap.NO_PAYLOADS, summed(of_nccl)
     samples = 0
     for name in _CPU:

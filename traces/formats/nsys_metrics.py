@@ -14,6 +14,7 @@ from traces.arrays import NOWHERE, IntArray, distinct, ints
 from traces.columns import NULL, GpuSamples
 from traces.formats.nsys_columns import read_present
 from traces.formats.sqlite_tables import SqliteTables
+from traces.formats.tables import first_told
 from traces.groups import places_of_each
 
 METRICS: Final = "GPU_METRICS"
@@ -58,7 +59,7 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
     metric = np.full(len(column), -1)
     for type_id, metric_id, place in named:
         metric[(column["typeId"] == type_id) & (column["metricId"] == metric_id)] = place
-    stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
+    stamps = first_told(column["timestamp"], column["rawTimestamp"])
     keep = (metric >= 0) & (stamps != NULL) & (column["value"] != NULL)
     return stamps[keep], column["typeId"][keep] & 0xFF, metric[keep], column["value"][keep]
 
@@ -92,7 +93,7 @@ def _generic_rows(tables: SqliteTables) -> _Rows:
         tables, GENERIC, ("typeId",), ("timestamp", "rawTimestamp"), texts=("data",)
     )
     text = column.texts["data"]
-    stamps = np.where(column["timestamp"] != NULL, column["timestamp"], column["rawTimestamp"])
+    stamps = first_told(column["timestamp"], column["rawTimestamp"])
     by_row = ints([*map(_values_of, text.values), (NULL,) * len(_WANTED)])[text.codes]
     row, metric = np.nonzero((by_row != NULL) & (stamps != NULL)[:, None])
     return stamps[row], column["typeId"][row] & 0xFF, metric, by_row[row, metric]

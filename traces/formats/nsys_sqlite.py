@@ -32,8 +32,15 @@ from traces.texts import Texts
 _GPU_REQUIRED = ("start", "end", "deviceId", "streamId")
 _GPU_OPTIONAL = ("correlationId", "globalPid")
 _LAUNCH_SHAPE = (
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
+    "gridX",
+    "gridY",
+    "gridZ",
+    "blockX",
+    "blockY",
+    "blockZ",
+    "registersPerThread",
+    "staticSharedMemory",
+    "dynamicSharedMemory",
 )
 
 

@@ -34,7 +34,7 @@ _KINDS: Final = (FrameKind.FUNCTION, FrameKind.NATIVE)
 
 def read_frames(tables: SqliteTables) -> HostSpans | None:
     """Functions by thread; None where no stack was recorded."""
-    names: dict[str, int] = {}
+    names = dict[str, int]()
     parts = []
     for part, texts in chain.from_iterable(starmap(partial(_spans, tables), _SOURCES)):
         known = ints([names.setdefault(text, len(names)) for text in texts])
@@ -83,7 +83,7 @@ def _frames(tables: SqliteTables, stacks: str) -> tuple[IntArray, IntArray, IntA
     distinct, of = np.unique(
         np.where((symbol < 0) | (column["unresolved"] > 0), -1, pair), return_inverse=True
     )
-    texts: list[str] = []
+    texts = []
     kinds = []
     for code in distinct.tolist():
         at, file = divmod(code, len(modules) + 1)

@@ -26,9 +26,18 @@ from traces.progress import Progress
 
 _POLL_S: Final = 0.2
 _NEEDED: Final = (
-    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR"),
-    *("LANG", "LC_ALL", "LC_CTYPE"),  # how bytes of a path are read
-    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "LANG",  # this and the next two: how bytes of a path are read
+    "LC_ALL",
+    "LC_CTYPE",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
 )
 _NOBODYS: Final = Path("/")
 """Where nsys answers: in the working folder it would look for settings and for modules of its own
@@ -152,7 +161,7 @@ def _named(source: str, given: str) -> Nsys:
             f"{source} names {given}, where no nsys that can be run is. Check the path."
         )
     nsys = _ask_version(Path(path).absolute())
-    if nsys is None:
+    if not nsys:
         raise NsysUnavailable(
             f"{source} names {given}, which is no nsys version. Try: {path} --version"
         )
@@ -243,7 +252,7 @@ def session_start_ns(nsys: Nsys, report: Path, scratch_dir: Path) -> int | None:
     """
     output = scratch_dir / "info.json"
     output.unlink(missing_ok=True)
-    options = ("--type=info", f"--output={output.name}", "--quiet=true")
+    options = "--type=info", f"--output={output.name}", "--quiet=true"
     try:
         if _run(nsys, options, report, scratch_dir, INFO_LIMIT.value, lambda: None).code != 0:
             return None

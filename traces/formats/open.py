@@ -57,7 +57,7 @@ def read_and_examine(
     path: Path, options: ReadOptions, progress: Progress
 ) -> tuple[Columns, tuple[tuple[Trap, int], ...]]:
     """A trace as `read_trace` reads it, and each way it went wrong with how many rows show that."""
-    found_traps: list[tuple[Trap, int]] = []
+    found_traps = list[tuple[Trap, int]]()
 
     def examined(tables: SqliteTables, kind: str) -> Columns:
         columns = read_export(tables, kind)

@@ -190,7 +190,7 @@ class TableReader:
         columns = [_Growing() for _ in slots]
         stores = [TextStore() for _ in self._texts]
         state = np.zeros(3, dtype=np.int64)
-        left: list[tuple[int, int]] = []
+        left = []
         for first in range(0, len(leaves), batch):
             numbers = leaves[first : first + batch]
             data = self._pages.read(numbers, buffer)
@@ -342,7 +342,7 @@ class PageTables(SqliteTables):
 
     def __init__(self, path: Path, progress: Progress = silent, shown: Path | None = None) -> None:
         super().__init__(path, progress, shown)
-        self._left: dict[str, None] = {}
+        self._left = dict[str, None]()
         self._pages: PageFile | None = None
         with suppress(Unusual):
             self._pages = PageFile(path)
@@ -357,7 +357,7 @@ class PageTables(SqliteTables):
         """Which readers ran: `pages`, `sqlite3`, or `pages, sqlite3 for` the tables that it
         read.
         """
-        if self._pages is None:
+        if not self._pages:
             return super().reader
         if self._left:
             return f"pages, {super().reader} for {', '.join(self._left)}"
@@ -370,7 +370,7 @@ class PageTables(SqliteTables):
         texts: Sequence[str] = (),
         only: RowFilter = EVERY_ROW,
     ) -> Table:
-        if self._pages is not None:
+        if self._pages:
             try:
                 return TableReader(self._pages, self, table, integers, texts, only).read(
                     self._progress

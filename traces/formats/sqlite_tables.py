@@ -38,7 +38,7 @@ NULL."""
 EVERY_ROW: Final[RowFilter] = MappingProxyType({})
 
 
-def empty_columns(integers: Sequence[str], texts: Sequence[str] = ()) -> Table:
+def empty_columns(integers: Sequence[str], texts: Sequence[str]) -> Table:
     """Columns of no row."""
     return Table(dict.fromkeys(integers, NOWHERE), dict.fromkeys(texts, Texts(NOWHERE, ())))
 
@@ -125,7 +125,7 @@ class SqliteTables:
         self.path = shown or path
         self._file = path
         self._progress = progress
-        self._columns: dict[str, frozenset[str]] = {}
+        self._columns = dict[str, frozenset[str]]()
         check_whole(path)
         self._stamp = _stamp(path)
         address = "file:" + quote(os.fsencode(path.absolute()), safe="/") + "?mode=ro&immutable=1"
@@ -181,7 +181,7 @@ class SqliteTables:
         used.
         """
         known: list[dict[str | None, int]] = [{None: -1} for _ in texts]
-        chunks: list[list[IntArray]] = []
+        chunks = list[list[IntArray]]()
         done, most, count = 0, self._most_rows(table), len(integers)
         with self._reading(table):
             source = f"{_quoted(table)} NOT INDEXED WHERE {_condition(only)}"
@@ -215,7 +215,7 @@ class SqliteTables:
         if not self.columns_of("StringIds") >= {"id", "value"}:
             return {}
         wanted = distinct(ids[ids != NULL]).tolist()
-        texts: dict[int, str] = {}
+        texts = {}
         for first in range(0, len(wanted), _IDS_PER_QUERY):
             some_ids = wanted[first : first + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(some_ids))
@@ -281,7 +281,7 @@ class SqliteTables:
             row = cursor.fetchone()
         if row is None:
             return None
-        return (bool(row[0]), row[1:])
+        return bool(row[0]), row[1:]
 
     def _whole(self, table: str, column: str, values: tuple[Any, ...]) -> IntArray:
         try:

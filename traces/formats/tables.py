@@ -21,6 +21,14 @@ _FIRST_ROOM: Final = 256
 _FIRST_BYTES: Final = 1 << 16
 
 
+def first_told(*columns: IntArray) -> IntArray:
+    """Of each row the first value that is not NULL."""
+    result = columns[0]
+    for other in columns[1:]:
+        result = np.where(result == NULL, other, result)
+    return result
+
+
 class Texts(NamedTuple):
     """A text column: `codes` of shape (n,) index the distinct `values`; -1 where the row has
     none.
@@ -166,7 +174,7 @@ class TextStore:
         """Replace places in `out` from `slot` on, with lengths `capacity` after them, by codes."""
         done, run = 0, encode_texts.over(work)
         while True:
-            tables = (self._buckets, self._hashes, self._ends, self._arena, self._state)
+            tables = self._buckets, self._hashes, self._ends, self._arena, self._state
             done = run(data, done, rows, slot, slot + capacity, out, *tables)
             if done == rows:
                 return
@@ -201,7 +209,7 @@ def names(codes: IntArray, values: Iterable[str]) -> Texts:
 
 def in_order(codes: IntArray, values: tuple[str, ...]) -> Texts:
     """The column with each text once, in order of first sight, and only those that it has."""
-    place: dict[str, int] = {}
+    place = dict[str, int]()
     first = np.full(len(values) + 1, len(codes))  # code -1 takes the last entry, here and below
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     new = np.full(len(values) + 1, -1)

@@ -36,7 +36,7 @@ def take_arguments(draft: Draft, lines: Iterable[str]) -> bool:
             _take_argument(draft, knob, name, text, number)
     if is_whole:
         names = {name for _, name, _ in printed}
-        used, missing = list[Release](), list[Release]()
+        used, missing = [], []
         for knob in knobs().values():
             if knob.dest in names:
                 used.append(max(knob.flag_since, knob.renamed))

@@ -52,7 +52,7 @@ def take(
 
 def take_variable(draft: Draft, name: str, raw: Raw, line: int | None) -> None:
     """Set a variable of the environment, of those that matter to a run."""
-    if (knob := knobs().get(f"env.{name}")) is not None:
+    if knob := knobs().get(f"env.{name}"):
         take(draft, knob, name, raw, line)
 
 
@@ -128,7 +128,7 @@ ENVIRONMENTS: Final = ("env_vars.", "env.")
 def is_override(word: str) -> bool:
     """Whether a word is an override of a group of Bridge's configuration."""
     match = OVERRIDE.fullmatch(word)
-    if match is None or (match[3] is None and match[1] != "~"):
+    if not match or (match[3] is None and match[1] != "~"):
         return False
     path = match[2].removeprefix("cfg.")
     return path.partition(".")[0] in bridge_groups() and (path in by_path() or "." in path)
@@ -166,13 +166,13 @@ def take_path(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool 
     wrong = wrong_in(draft, path)
     if dumped and is_older(path) and (raw is None or raw is False):
         return  # the field of an older name, as its class leaves it
-    if wrong is not None and (wrong.sets or not dumped):
+    if wrong and (wrong.sets or not dumped):
         take_correction(draft, path, wrong, raw, line)
         if wrong.sets:
             return
     if not dumped:
         say_if_absent(draft, path, stay_of_path(path), line)
-    if (knob := by_path().get(path)) is not None:
+    if knob := by_path().get(path):
         take(draft, knob, path, raw, line)
         draft.note_name(knob.id, path, line)
         if knob.is_core and not dumped:
@@ -206,7 +206,7 @@ def is_older(path: str) -> bool:
 
 def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
     meant = alias(path, str(raw))
-    if meant is None:
+    if not meant:
         return
     group = path.partition(".")[0]  # a knob of another group may have been set by its own path
     sets = [
@@ -225,7 +225,7 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
     if not name or name.count("."):
         return
     meant = corrected_path(path)
-    if meant is not None and not dumped:
+    if meant and not dumped:
         take_correction(draft, path, meant, raw, line)
         return
     what = "no field of Megatron-Bridge that we know"

@@ -49,7 +49,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
     """The last number after flags of a launcher, as `--nodes=4`, `--nodes 4`, `-N4`; None: none is
     plain.
     """
-    counts = dict[str, int | None]()
+    counts = {}
     for word, after in pairwise((*words, _NO_WORD)):
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
@@ -92,7 +92,7 @@ def _is_torchrun(word: Word) -> bool:
 
 
 def _plain_number(word: Word | None) -> int | None:
-    if word is None or not word.sure or not compiled(r"[1-9]\d{0,6}").fullmatch(word.text.strip()):
+    if not word or not word.sure or not compiled(r"[1-9]\d{0,6}").fullmatch(word.text.strip()):
         return None
     return int(word.text)
 
@@ -160,7 +160,7 @@ def flags_of(words: Words) -> Iterator[Flag]:
     starts = [place for place, word in enumerate(words) if word.is_flag]
     for start, end in pairwise((*starts, len(words))):
         word, behind = words[start], words[start + 1 : end]
-        if word.value is not None:
+        if word.value:
             behind = (word.value, *behind)
         yield Flag(word.name, behind, word.line, word.sure)
 
@@ -236,7 +236,7 @@ def take_flag(draft: Draft, flag: Flag) -> None:
     """Take a flag of Megatron-LM with its value."""
     wrong = wrong_in(draft, flag.name)
     rows = by_flag().get(flag.name)
-    if wrong is not None:
+    if wrong:
         _take_meant(draft, flag, wrong)
         if wrong.sets:
             return
@@ -246,11 +246,11 @@ def take_flag(draft: Draft, flag: Flag) -> None:
             draft.note_name(knob.id, flag.name, flag.line)
         _check_release(draft, flag)
     elif is_alias(flag.name):
-        if (meant := alias(flag.name, str(flag.raw))) is not None:
+        if meant := alias(flag.name, str(flag.raw)):
             _take_meant(draft, flag, meant)
     elif flag.name in lm_flags():  # Megatron-LM has it, and nothing here depends on it
         return
-    elif (meant := corrected_flag(flag.name)) is not None:
+    elif meant := corrected_flag(flag.name):
         _take_meant(draft, flag, meant)
     else:
         what = "no flag of Megatron-LM that we know"
@@ -310,11 +310,11 @@ def take_environment(draft: Draft, script: Script, command: Command, launch: Wor
     """Variables that matter to a run, and no others: a script's environment holds secrets."""
     words = dict(script.exported) | command.environment
     for word in (*command.around, *launch):
-        if word.value is not None:
+        if word.value:
             words[word.name] = word.value
     for name, word in words.items():
         knob = knobs().get(f"env.{name}")
-        if knob is None:
+        if not knob:
             _misspelt_variable(draft, name, word.line)
         elif word.is_told:
             take(draft, knob, name, word.text, word.line)

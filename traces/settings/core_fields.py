@@ -59,7 +59,7 @@ class CoreFields:
 def core_fields() -> CoreFields:
     """The table, read where Megatron-Core is asked."""
     table = read_table("traces.settings", "core_fields.toml", _Table)
-    sometimes = dict[str, Field]()
+    sometimes = {}
     for since, brought in table.since.items():
         for name, default in brought.defaults.items():
             sometimes[name] = Field(since, table.until.get(name, ""), default)

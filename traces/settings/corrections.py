@@ -62,7 +62,7 @@ def _table() -> _Table:
 @cache
 def spellings() -> Mapping[str, Correction]:
     """Flags and paths that are no longer right, each with its correction."""
-    corrections = dict[str, Correction]()
+    corrections = {}
     for row in _table().spelling:
         for name, right in row.right.items():
             corrections[name] = _correction(row, name, right)
@@ -97,7 +97,7 @@ def is_alias(name: str) -> bool:
 
 def corrected_flag(flag: str) -> Correction | None:
     """What an unknown flag of Megatron-LM certainly means: a field by its own name."""
-    if (knob := knobs().get(flag[2:].replace("-", "_"))) is None or not knob.flag:
+    if not (knob := knobs().get(flag[2:].replace("-", "_"))) or not knob.flag:
         return None
     text = "Megatron-LM has it under another name"
     return Correction(((knob.id, AS_WRITTEN),), text, knob.flag, effect="stops")

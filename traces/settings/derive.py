@@ -45,7 +45,7 @@ def add_derived(draft: Draft, is_complete: bool) -> None:
         _follow(draft, "activation_func", "gelu", "gated_linear_unit")
     if draft.view.value("group_query_attention") is False:
         _follow(draft, "num_query_groups", None, "group_query_attention", over_default=True)
-    if (overlap := draft.by_knob.get("overlap_p2p_comm")) is not None:
+    if overlap := draft.by_knob.get("overlap_p2p_comm"):
         _follow(draft, "batch_p2p_comm", overlap.value is False, "overlap_p2p_comm")
     if is_complete:
         _follow(draft, "variable_seq_lengths", False, "")
@@ -153,7 +153,7 @@ def _both_types(draft: Draft, dtype: str, source: str) -> None:
 def _follow(draft: Draft, knob: str, value: Value, source: str, over_default: bool = False) -> None:
     """Set a knob that was not said, as said where its source was."""
     known = draft.by_knob.get(knob)
-    if known is not None and not (over_default and known.said == DEFAULT):
+    if known and not (over_default and known.said == DEFAULT):
         return
     if knob not in draft.unclear:
         source_said = draft.by_knob[source].said if source else DEFAULT

@@ -57,7 +57,7 @@ class Draft:
 
     def note_name(self, knob: str, name: str, line: int | None) -> None:
         """Keep under which name a knob was said just now, where it has a value."""
-        if (setting := self.by_knob.get(knob)) is not None and setting.value is not None:
+        if (setting := self.by_knob.get(knob)) and setting.value is not None:
             self.names.setdefault(knob, {})[name] = setting.value, line
 
     def leave(self, knob: str) -> None:

@@ -7,7 +7,7 @@ Megatron-LM's rules are those of training/arguments.py, validate_args, Megatron-
 (067f987d).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -193,7 +193,7 @@ def of_precision(said: Settings) -> Values:
     for knob in said.by_knob:
         if knob.startswith("mixed_precision."):
             fields[knob.removeprefix("mixed_precision.")] = said.value(knob)
-    written = dict[str, Value]()
+    written = {}
     for field, value in fields.items():
         for target in (field, f"ddp.{field}", f"optimizer.{field}"):
             if target in knobs():
@@ -275,7 +275,7 @@ def _hierarchy(facts: RuleFacts) -> Changes:
         yield ImposedValue(_HIERARCHY, None, "default")
 
 
-_COMPUTED: Final[Mapping[str, tuple[Rule, ...]]] = {
+_COMPUTED: Final = {
     "megatron_lm": (_feed_forward,),
     "core": (_graph_of_all, _layer_recompute, _sizes),
     "megatron_bridge": (_precision, _tensor_parallel, _expert_parallel, _pipeline, _data_parallel),

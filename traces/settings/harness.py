@@ -64,7 +64,7 @@ def take_harness(draft: Draft, words: Words, is_script: bool = True) -> None:
 
     `is_script`: a flag that they do not have is a mistake, not some other program's own.
     """
-    plain = dict[str, str]()
+    plain = {}
     pairs = list(_pairs(words))
     if is_script:  # run_script.py sets overrides first, so that a flag wins wherever it stands
         pairs.sort(key=lambda pair: pair[0].is_flag)
@@ -78,7 +78,7 @@ def take_harness(draft: Draft, words: Words, is_script: bool = True) -> None:
                 plain[flag] = UNKNOWN
         elif is_override(word.text) and word.is_told:
             take_override(draft, word.text, word.line)
-        elif (hidden := by_path().get(word.name)) is not None:
+        elif hidden := by_path().get(word.name):
             unclear(draft, hidden, hidden.bridge, word.line)
     if is_script:
         if "--seq_length" in plain or plain.get("--data", "mock") not in _OWN_LENGTH:
@@ -117,11 +117,7 @@ def _without_deepep(draft: Draft, flags: Flags) -> None:
     067f987d; a configuration file is not changed so, but refused.
     """
     gpu = draft.by_knob.get("launcher.gpu")
-    if (
-        flags.get("--moe_flex_dispatcher_backend") != "deepep"
-        or gpu is None
-        or gpu.value in _DEEPEP
-    ):
+    if flags.get("--moe_flex_dispatcher_backend") != "deepep" or not gpu or gpu.value in _DEEPEP:
         return
     set_before = {knob: draft.by_knob.pop(knob) for knob in _BY_HELPER}
     backend = set_before["moe_flex_dispatcher_backend"]
@@ -138,7 +134,7 @@ def _pairs(words: Words) -> Iterator[tuple[Word, Word]]:
         word = left.popleft()
         if not word.is_flag:
             yield word, word
-        elif (value := word.value) is not None:
+        elif value := word.value:
             yield replace(word, text=word.name), value
         elif left and not left[0].is_flag:
             yield word, left.popleft()
@@ -152,13 +148,13 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
     if not (word.sure and value.is_told):
         if flag == PRECISION:
             knob = knobs()["mixed_precision"]
-        if knob is not None:
+        if knob:
             unclear(draft, knob, flag, word.line)
     elif flag in ("--env", "--custom_env_vars"):
         _take_environment(draft, text, word.line)
     elif is_alias(flag):
         _take_alias(draft, flag, text, word.line)
-    elif knob is not None:
+    elif knob:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
             _check_words(draft, knob, flag, text, word.line)
             take(draft, knob, flag, text, word.line, "stops" if knob.choices else "unread")
@@ -181,7 +177,7 @@ def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> N
 
 def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
     meant = alias(flag, text)
-    if meant is None:
+    if not meant:
         draft.problem(line, f"{flag} does not take this word", "one that it takes", "stops")
     else:
         take_correction(draft, flag, meant, text, line)

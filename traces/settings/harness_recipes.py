@@ -2,6 +2,7 @@
 it runs.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
@@ -94,27 +95,27 @@ def take_recipe(draft: Draft, flags: Flags) -> None:
         draft.by_knob[_VALUES_KNOWN] = Setting(False, draft.name)
     if not is_known_recipe(name):
         return
-    _take_values(draft, name, models().get(name, {}))
+
+    def take(values: Values) -> None:
+        draft.fill(settings(values, f"the recipe {name}"))
+
+    take(models().get(name, {}))
     if PRECISION not in flags:
-        _take_values(draft, name, {"mixed_precision": "bf16_mixed"})
+        take({"mixed_precision": "bf16_mixed"})
     newer = max(_FIRST + 1, min((draft.core or MAIN)[1] - _CORE_BEFORE_BRIDGE, _ONE_FOR_BOTH))
     release = newer if "--model_recipe_name" in flags else _FIRST
     by_precision = _presets_of(draft, name, flags, release)
     if by_precision is not None:
-        _take_values(draft, name, {PRECISIONS: tuple(by_precision)})
+        take({PRECISIONS: tuple(by_precision)})
     preset = _chosen(draft, (by_precision or {}).get(precision_asked(flags), []))
     draft.by_knob[_VALUES_KNOWN] = Setting(preset is not None, draft.name)
     if preset is not None:
         for choice in _choices(preset.row.words):
             if not any(map(draft.has, choice)):
-                _take_values(draft, name, choice)
-        _take_values(draft, name, _sizes(draft, preset, release))
-        _take_values(draft, name, _also(name, str(draft.by_knob["launcher.gpu"].value), release))
-    _take_values(draft, name, _stages(draft, name))
-
-
-def _take_values(draft: Draft, name: str, values: Values) -> None:
-    draft.fill(settings(values, f"the recipe {name}"))
+                take(choice)
+        take(_sizes(draft, preset, release))
+        take(_also(name, str(draft.by_knob["launcher.gpu"].value), release))
+    take(_stages(draft, name))
 
 
 def is_known_recipe(name: str) -> bool:
@@ -156,11 +157,11 @@ def _presets_of(
         variant = "v2"
     by_precision = dict[str, list[_Preset]]()
     for variant_of in ("v1", variant):  # which stands in where the variant has none
-        presets = dict[str, list[_Preset]]()
+        presets = defaultdict[str, list[_Preset]](list)
         for row in rows:
             batch = getattr(row, variant_of).get(release)
             for precision in row.precisions if gpu in row.gpus and batch is not None else ():
-                presets.setdefault(precision, []).append(_Preset(row, batch))
+                presets[precision].append(_Preset(row, batch))
         by_precision |= presets
     return {code: by_precision[code] for code in _CODES if code in by_precision}
 
@@ -260,7 +261,7 @@ class _Table(TableRow):
 
 
 def _releases(text: str) -> _Releases:
-    releases: set[int] = set()
+    releases = set[int]()
     for span in text.replace("0.", "").split():
         first, _, last = span.partition("-")
         releases.update(range(int(first), int(last or first) + 1))

@@ -2,6 +2,7 @@
 takes.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, Literal
@@ -90,7 +91,7 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
         """(Its default,) in Megatron-LM; None where it has none, or releases differ and none is
         given.
         """
-        default: tuple[Value] | None = None
+        default = None
         if core is not None or len(self.defaults) == 1:
             for since, value in self.defaults:
                 if core is None or since <= core:
@@ -99,7 +100,7 @@ class Knob(Struct, frozen=True, forbid_unknown_fields=True):
 
     def words_in(self, core: Release) -> Texts:
         """Of its choices those that a release takes."""
-        words = list[str]()
+        words = []
         for word in self.choices:
             gone = self.gone_choices.get(word)
             if self.new_choices.get(word, FIRST) <= core and (gone is None or core < gone):
@@ -129,7 +130,7 @@ def release(version: str | None) -> Release | None:
     if version in ("main", "dev"):
         return MAIN
     match = compiled(r"\d{1,4}(?:\.\d{1,4}){0,2}").search(version or "")
-    if match is None:
+    if not match:
         return None
     return max(FIRST, Release((*map(int, match[0].split(".")), 0, 0)[:3]))
 
@@ -157,7 +158,7 @@ def knobs() -> Mapping[str, Knob]:
     groups = read_table("traces.settings", "knobs.toml", dict[str, tuple[_Group, ...]], readers)[
         "group"
     ]
-    by_id, plain = dict[str, Knob](), dict[str, Knob]()
+    by_id, plain = {}, {}
     for group in groups:
         for name, row in group.knobs.items():
             by_id[group.prefix + name] = _complete(group, name, row)
@@ -215,17 +216,17 @@ def by_flag() -> Mapping[str, Sequence[tuple[Knob, bool]]]:
 @cache
 def by_dest() -> Mapping[str, Sequence[Knob]]:
     """Each name of Megatron-LM's printed arguments: the knobs it tells. Older names included."""
-    by_name = dict[str, list[Knob]]()
+    by_name = defaultdict[str, list[Knob]](list)
     for knob in knobs().values():
         for name in filter(None, (knob.dest, *knob.older)):
-            by_name.setdefault(name, []).append(knob)
+            by_name[name].append(knob)
     return by_name
 
 
 @cache
 def by_path() -> Mapping[str, Knob]:
     """Each path of a Megatron-Bridge configuration: its knob. Older names included."""
-    knob_of = dict[str, Knob]()
+    knob_of = {}
     for knob in knobs().values():
         group, _, name = knob.bridge.rpartition(".")
         if name:

@@ -59,7 +59,7 @@ def _leave_out(draft: Draft, names: str) -> None:
     for name in compiled(r"[\w-]+").findall(names):
         if name in BINDERS:
             draft.put("launcher.numa_binding", False, None)
-        elif (variable := knobs().get(f"env.{name}")) is not None:
+        elif variable := knobs().get(f"env.{name}"):
             draft.put(variable.id, None, None)
         for knob, is_off in by_flag().get(name, ()):
             draft.put(knob.id, _off_value(knob, is_off), None)

@@ -24,7 +24,7 @@ from traces.settings.command import take_script
 from traces.settings.corrections import spellings
 from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.draft import Draft
-from traces.settings.knobs import FIRST, Release, knobs, release
+from traces.settings.knobs import FIRST, knobs, release
 from traces.settings.names import bridge_groups
 from traces.settings.settings import Configuration, NotAConfiguration
 from traces.settings.trainers import (
@@ -131,7 +131,7 @@ def _take_overrides(draft: Draft, text: str) -> bool:
     """Take a text of overrides alone, without comments, list marks and continuations; False where
     one of its lines is something else.
     """
-    words = dict[int, str]()
+    words = {}
     for number, line in enumerate(text.splitlines(), 1):
         cut = compiled(r"(^|\s)#.*$").sub("", line).strip().removesuffix("\\").strip()
         words[number] = cut.removeprefix("- ").strip()
@@ -190,7 +190,7 @@ def _take_groups(draft: Draft, document: YamlDocument) -> None:
     if not dumped:
         return
     names = {path.removeprefix("model.").removeprefix("transformer.") for path in paths}
-    used, missing = list[Release](), list[Release]()
+    used, missing = [], []
     for knob in knobs().values():
         if knob.is_core and knob.id in names:
             used.append(max(knob.since, knob.renamed))
@@ -207,7 +207,7 @@ core_v0.18.0)."""
 def _refuse_two_names(draft: Draft) -> None:
     """An older and the newer name of one setting together, where Megatron-Core refuses that."""
     for names in draft.names.values():
-        older, newer = list[str](), list[str]()
+        older, newer = [], []
         for name, (value, _) in names.items():
             if name in spellings() and spellings()[name].refused_beside_newer:
                 older.append(name)

@@ -40,9 +40,9 @@ def stay_of_path(path: str) -> NameLifetime | None:
         return None
     name = path.rpartition(".")[2]
     knob = by_path().get(path)
-    if knob is None:
+    if not knob:
         field = core_fields().sometimes.get(name) if path.startswith("model.") else None
-        if field is None:
+        if not field:
             return None
         return NameLifetime(release(field.since) or FIRST)
     if path != knob.bridge or knob.source.startswith("megatron/training"):

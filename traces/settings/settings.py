@@ -38,7 +38,7 @@ def entries_of(value: Value) -> tuple[Scalar | None, ...]:
 
 
 Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
-PROGRAMS: Final[Mapping[Framework, str]] = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
+PROGRAMS: Final = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
 """Those that are no Megatron, as people call them."""
 
 

@@ -132,7 +132,7 @@ class _Reader:
         self.script = Script()
         self.texts = dict[str, Pieces]()
         self.arrays = dict[str, Words]()
-        self.to_export: set[str] = set()
+        self.to_export = set[str]()
         self.conditions = 0
         self.depth = 0
         self.after_test = False
@@ -141,7 +141,7 @@ class _Reader:
 
     def follow(self, text: str, line: int) -> None:
         self.depth += 1
-        statement = list[Token]()
+        statement = []
         for token in Lexer(text, line).tokens():
             if token.comment.startswith("#SBATCH"):
                 for word in token.comment.removeprefix("#SBATCH").partition(" #")[0].split():
@@ -174,7 +174,7 @@ class _Reader:
             self._declare(tokens[0].plain, tokens[1:])
             return
         words = [*dropwhile(_is_assignment, tokens)]
-        environment: Variables = {}
+        environment = {}
         for token in tokens[: len(tokens) - len(words)]:
             if words:
                 environment[token.assigns[0]] = _joined(self._value(token), token.line)
@@ -223,7 +223,7 @@ class _Reader:
     def _command(self, tokens: list[Token], before: Variables) -> None:
         words = self._words(tokens)
         nested = _nested(words)
-        if nested is not None and self.depth < DEEPEST.value:
+        if nested and self.depth < DEEPEST.value:
             outside, self.around = self.around, self.around + words
             first = len(self.script.commands)
             self.follow(nested.text, nested.line)

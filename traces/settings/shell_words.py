@@ -60,8 +60,8 @@ class Token:
         """
         match = _ASSIGNED.fullmatch(self.parts[0].text)
         if match:
-            return (match[1], match[2], match[3])
-        return ("", "", "")
+            return match[1], match[2], match[3]
+        return "", "", ""
 
 
 _ARRAY: Final = compiled(r"[A-Za-z_]\w*\+?=")
@@ -118,7 +118,7 @@ class Lexer:
     def _eat(self, pattern: HerePattern) -> Here | None:
         """Match a pattern at this place, and go on behind it."""
         match = pattern.match(self.text, self.at)
-        if match is not None:
+        if match:
             self._to(match.end())
         return match
 
@@ -220,7 +220,7 @@ def _braced(inside: str, line: int, quoted: bool) -> WordPiece:
     if inside in ("@", "*"):
         return WordPiece("arguments", "", line, quoted)
     match = _BRACED.fullmatch(inside)
-    if match is None:
+    if not match:
         return WordPiece("unknown", "", line, quoted)
     kind: PartKind = "name"
     if match[2]:

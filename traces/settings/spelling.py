@@ -36,9 +36,9 @@ def spelled(value: object) -> str:
 
 def with_twins(changes: Values) -> Values:
     """Changes with the knobs that the same flags of Megatron-LM set."""
-    twins = dict[str, Value]()
+    twins = {}
     for name, value in changes.items():
-        if (knob := knobs().get(name)) is None:
+        if not (knob := knobs().get(name)):
             continue
         for twin, _ in by_flag().get(knob.flag or knob.off, ()):
             twins[twin.id] = value
@@ -55,7 +55,7 @@ def in_section(changes: Values, settings: Settings) -> Values:
     view = KnobView(settings)
     is_new = not view.group("comm_overlap.")
     reduces = any(f"comm_overlap.{name}" in settings for name in _REDUCTIONS)
-    moved_changes = dict[str, Value]()
+    moved_changes = {}
     for knob, value in changes.items():
         moved_changes[_in_section(knob, reduces)] = value
     if is_new and not moved_changes.keys().isdisjoint(_SECTION.values()):
@@ -75,7 +75,7 @@ def _in_section(knob: str, reduces: bool) -> str:
 def harness_line(knob_id: str, value: Value) -> str:
     """The flag of Bridge's scripts/performance for a knob; empty where there is none."""
     knob = knobs().get(knob_id)
-    if knob is None or not knob.harness:
+    if not knob or not knob.harness:
         return ""
     text = as_word(",".join(map(str, value))) if isinstance(value, tuple) else _word(value)
     return f"{knob.harness} {text}"
@@ -84,7 +84,7 @@ def harness_line(knob_id: str, value: Value) -> str:
 def is_left_out(knob_id: str, value: Value) -> bool:
     """Whether Megatron-LM's command says a value by saying nothing."""
     knob = knobs().get(knob_id)
-    if knob is not None and knob.kind == "bool":
+    if knob and knob.kind == "bool":
         return not (knob.flag if value else knob.off)
     return value in (None, ())
 
@@ -92,7 +92,7 @@ def is_left_out(knob_id: str, value: Value) -> bool:
 def can_spell(knob_id: str, framework: Framework, core_version: str | None = None) -> bool:
     """Whether a framework, at a release of Megatron-Core, has a way to say the knob."""
     knob, core = knobs().get(knob_id), release(core_version)
-    if knob is None or knob.kind == "given" or (core is not None and not knob.is_known_in(core)):
+    if not knob or knob.kind == "given" or (core is not None and not knob.is_known_in(core)):
         return False
     if knob_id.startswith("env."):
         return True

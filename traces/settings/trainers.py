@@ -97,7 +97,7 @@ def take_toml(draft: Draft, text: str) -> bool:
     except (tomli.TOMLDecodeError, RecursionError) as error:
         cure = "correct it, or give the command line"
         raise NotAConfiguration(f"{draft.name}: broken TOML; {cure}") from error
-    if (trainer := _trainer_of({*document}, "toml")) is None:
+    if not (trainer := _trainer_of({*document}, "toml")):
         return False
     _take_numbers(draft, trainer, _entries_of(document, trainer, text))
     return True
@@ -133,9 +133,9 @@ def take_flags_of_titan(draft: Draft, text: str) -> bool:
 
 def take_trainer_document(draft: Draft, document: YamlDocument) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
-    if (trainer := _trainer_of({*document.outermost()}, "yaml")) is None:
+    if not (trainer := _trainer_of({*document.outermost()}, "yaml")):
         return False
-    entries = dict[str, TrainerEntry]()
+    entries = {}
     for entry in document.entries(int(DEEPEST.value)):
         entries[entry.dotted] = TrainerEntry(entry.dotted, entry.raw, entry.line)
     if trainer.form == "numbers":
@@ -269,7 +269,7 @@ def _take_one(draft: Draft, trainer: Trainer, entry: TrainerEntry) -> None:
 
 
 def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEntry]) -> None:
-    sizes, line = list[int](), None
+    sizes, line = [], None
     for rank_key in trainer.ranks:
         name, _, usual = rank_key.partition("=")
         if name in entries:
@@ -295,7 +295,7 @@ def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEnt
     """The sizes of a model that we know by its name, where the file does not set them itself."""
     for name in trainer.model:
         entry = entries.get(name)
-        if entry is None or not isinstance(entry.raw, str) or UNKNOWN in entry.raw:
+        if not entry or not isinstance(entry.raw, str) or UNKNOWN in entry.raw:
             continue
         try:
             model = model_named(

@@ -130,7 +130,7 @@ def _merged(node: yaml.MappingNode) -> list[yaml.MappingNode]:
     """Mappings that `<<` puts under a mapping's own keys; the first of several outranks the
     others.
     """
-    mappings = list[yaml.MappingNode]()
+    mappings = []
     for key, value in node.value:
         if key.tag == _MERGE:
             several = value.value if isinstance(value, yaml.SequenceNode) else [value]
@@ -244,7 +244,7 @@ def take_argument(draft: Draft, name: str, raw: Raw, line: int) -> bool:
 def _take_argument(draft: Draft, name: str, entry: Entry) -> None:
     if take_argument(draft, name, entry.raw, entry.line) or _is_argument(name):
         return
-    if (known := knobs().get(name)) is not None:
+    if known := knobs().get(name):
         take(draft, known, name, entry.raw, entry.line)
     else:
         say_unknown(draft, entry.line, name, by_dest(), "no argument of Megatron-LM that we know")

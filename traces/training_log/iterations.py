@@ -53,8 +53,8 @@ class IterationLines:
     def __init__(self) -> None:
         self.last_of_run = False
         self.planned: int | None = None
-        self._iterations: deque[Iteration] = deque(maxlen=int(KEPT.value))
-        self._step_times: deque[Iteration] = deque(maxlen=int(KEPT.value))
+        self._iterations = deque[Iteration](maxlen=int(KEPT.value))
+        self._step_times = deque[Iteration](maxlen=int(KEPT.value))
         self._step_time_count = 0
 
     def take(self, number: int, text: str) -> bool:
@@ -96,7 +96,7 @@ class IterationLines:
         if not self._iterations:
             return tuple(self._step_times)
         waiting = deque(self._step_times)
-        iterations = list[Iteration]()
+        iterations = []
         for iteration in self._iterations:
             while (
                 len(waiting) > 1
@@ -181,7 +181,7 @@ class SteadyStep:
 
 def steady_step(log: TrainingLog | None) -> SteadyStep | None:
     """The steady step; None where there is no log, or it holds no steady iteration."""
-    if log is None:
+    if not log:
         return None
     judged = [*zip(log.iterations, _reasons(log), strict=True)]
     kept_ns = [iteration.length_ns for iteration, reason in judged if reason is None]
@@ -189,8 +189,8 @@ def steady_step(log: TrainingLog | None) -> SteadyStep | None:
         return None
     longest_ns = median(kept_ns) * FAR_ABOVE.value
     checkpoints = _lines(log, "checkpoint")
-    used = list[Iteration]()
-    left_out = list[LeftOut]()
+    used = []
+    left_out = []
     before = 0
     for iteration, reason in judged:
         if reason is None and iteration.length_ns > longest_ns:
@@ -285,7 +285,7 @@ def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:
     end = settings.value("profiling.profile_step_end")
     on = True in map(settings.value, profilers)
     if on and isinstance(start, int) and isinstance(end, int):
-        return (start, end)
+        return start, end
     return None
 
 

@@ -4,7 +4,8 @@ Those that several rules print, or none, stand in `known_lines.toml`; a message 
 in its row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -41,11 +42,11 @@ class KnownLines:
     """Lines to look for. `by_id`: each by its id, in order."""
 
     def __init__(self, lines: Iterable[KnownLine]) -> None:
-        self.by_id: Mapping[str, KnownLine] = {line.id: line for line in lines}
-        self._by_key = dict[str, list[tuple[str, KnownLine]]]()
+        self.by_id = {line.id: line for line in lines}
+        self._by_key = defaultdict[str, list[tuple[str, KnownLine]]](list)
         for line in self.by_id.values():
             for text in line.texts:
-                self._by_key.setdefault(line.key, []).append((text, line))
+                self._by_key[line.key].append((text, line))
 
     def words(self) -> tuple[bytes, ...]:
         return tuple(map(str.encode, self._by_key))
@@ -67,6 +68,6 @@ class KnownLines:
 
 def _named_groups(known: KnownLine, text: str) -> dict[str, str]:
     match = known.says.search(text) if known.says else None
-    if match is None:
+    if not match:
         return {}
     return {name: word for name, word in match.groupdict().items() if word}

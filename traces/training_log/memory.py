@@ -55,7 +55,7 @@ def rank_of(text: str) -> int | None:
     none.
     """
     match = _RANK.match(text)
-    if match is None:
+    if not match:
         return None
     return int(match[1] or match[2])
 
@@ -71,7 +71,7 @@ class Tracebacks:
 
     def frame(self, text: str) -> None:
         match = _FRAME.search(text)
-        if match is None:
+        if not match:
             return
         place = f"{match[1]} {match[2]}"
         for stage, names in _STAGES.items():
@@ -101,7 +101,7 @@ WORDS: Final = (
 )
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e-[0-9]{1,2})?"
 _REPORT: Final = compiled(r"\[Rank ([0-9]{1,7})\].* memory \((MB|GB)\) \|")
-_UNIT_BYTES: Final[Mapping[str, float]] = {"MB": 1024.0**2, "GB": 1e9}
+_UNIT_BYTES: Final = {"MB": 1024.0**2, "GB": 1e9}
 _FIELDS: Final = {
     "allocated": "allocated_bytes",
     "max allocated": "peak_allocated_bytes",
@@ -133,7 +133,7 @@ _OUT_WORDS: Final = (
     "_ALLOC_FAILED",
 )
 _SIZE: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})? (?:bytes|KiB|MiB|GiB|TiB)"
-_SIZE_BYTES: Final[Mapping[str, int]] = {
+_SIZE_BYTES: Final = {
     "bytes": 1,
     "KiB": 1 << 10,
     "MiB": 1 << 20,
@@ -161,7 +161,7 @@ _SIZES: Final = (
 def logged_memory(number: int, text: str) -> LoggedMemory | None:
     """A rank's report; None where the line is none."""
     match = _REPORT.search(text) if " memory (" in text else None
-    if match is None:
+    if not match:
         return None
     unit = _UNIT_BYTES[match[2]]
     sizes = {_FIELDS[part[1]]: round(float(part[2]) * unit) for part in _PART.finditer(text)}

@@ -51,7 +51,7 @@ _TORCH: Final = frozenset(
 def sizes_in(text: str, where: str) -> dict[str, Setting]:
     """Ranks in all and of each parallel group, as one line says them; `where`: such as
     `run.log:7`."""
-    settings = dict[str, Setting]()
+    settings = {}
     if holds_one(text, _OF_SIZES):
         own = _OF_ENCODER.sub("", text)
         for knob, pattern in _SIZES.items():
@@ -66,7 +66,7 @@ def batch_ns_in(text: str) -> int | None:
     """
     match = _BATCH.search(text) if _BATCH_TIMER in text else None
     try:
-        if match is None:
+        if not match:
             return None
         return round(float(match[2]) * 1e6)
     except ValueError:  # dots alone
@@ -78,7 +78,7 @@ def error_in(number: int, text: str) -> Message | None:
     it.
     """
     match = _RAISED.match(text)
-    if match is None:
+    if not match:
         return None
     named = match[1] in _BUILT_IN or match[1] in _TORCH
     return Message("unknown-error", number, {"error": match[1]} if named else {})
@@ -91,7 +91,7 @@ def logged_run(log: TrainingLog, steady: SteadyStep | None) -> Settings:
     printed = (log.settings or Settings()).by_knob
     settings = {knob: printed[knob] for knob in _SIZES if knob in printed}
     batches = {iteration.global_batch_size for iteration in steady.used} if steady else set()
-    if steady is not None and len(batches) == 1 and (batch := batches.pop()):
+    if steady and len(batches) == 1 and (batch := batches.pop()):
         settings[GLOBAL_BATCH] = Setting(batch, f"{log.name}:{steady.used[-1].line}")
     return Settings(settings)
 
@@ -100,7 +100,7 @@ def loading_frac(log: TrainingLog, steady: SteadyStep | None) -> float | None:
     """The part of a typical step that waits for data; None where nothing printed tells it."""
     if log.loading_fracs:
         return median(log.loading_fracs)
-    if not log.batch_ns or steady is None:
+    if not log.batch_ns or not steady:
         return None
     return min(1.0, median(log.batch_ns) / steady.median_ns)
 
@@ -112,7 +112,7 @@ def overlaps_on(log: TrainingLog) -> dict[str, int]:
     (all calls that log in combined_1f1b.py, model_chunk_schedule_plan.py and comm_overlap.py,
     2026-08).
     """
-    lines = dict[str, int]()
+    lines = {}
     if wrapped := log.first("ddp-config"):
         for knob, state in wrapped.said.items():
             if state == "True":

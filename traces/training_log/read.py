@@ -121,13 +121,13 @@ class _Reading:
     def __init__(self, name: str, known: KnownLines) -> None:
         self.name, self.line_count, self.skipped_count = name, 0, 0
         self.versions = dict[str, str]()
-        self.loading_fracs: deque[float] = deque(maxlen=int(iterations.KEPT.value))
-        self.batch_ns: deque[int] = deque(maxlen=int(iterations.KEPT.value))
-        self._kept: dict[str, list[Any]] = defaultdict(list)
+        self.loading_fracs = deque[float](maxlen=int(iterations.KEPT.value))
+        self.batch_ns = deque[int](maxlen=int(iterations.KEPT.value))
+        self._kept = defaultdict[str, list[Any]](list)
         self._known, self._iterations = known, iterations.IterationLines()
         self._tracebacks, self._blocks = memory.Tracebacks(), blocks.Blocks(name)
         self._titan = titan.TitanLines()
-        self._count: Counter[str] = Counter()
+        self._count = Counter[str]()
         self._failed = False
         self._sizes = dict[str, Setting]()
         self._first_error: Message | None = None
@@ -186,7 +186,7 @@ class _Reading:
         if (batch_ns := own_lines.batch_ns_in(text)) is not None:
             self.batch_ns.append(batch_ns)
             return True
-        if (step := self._titan.take(number, text)) is None:
+        if not (step := self._titan.take(number, text)):
             return False
         if step.iteration is not None:
             self._iterations.add(step.iteration)
@@ -225,7 +225,7 @@ class _Reading:
             return
         self._sizes = own_lines.sizes_in(text, f"{self.name}:{number}") | self._sizes
         known = self._known_line(number, text)
-        if self._first_error is None:
+        if not self._first_error:
             is_raised = known and self._known.is_raised(known)
             self._first_error = known if is_raised else own_lines.error_in(number, text)
 

@@ -44,7 +44,7 @@ class TitanLines:
 
     def take(self, number: int, text: str) -> TitanStep | None:
         match = _STEP.search(text) if "  tps: " in text else None
-        if match is None:
+        if not match:
             return None
         rank = rank_of(text)
         if not self._begun:
@@ -62,7 +62,7 @@ class TitanLines:
     def _iteration(self, number: int, text: str, match: Match) -> Iteration | None:
         index, at, before = int(match[1]), _seconds(text), self._last
         if at is not None:
-            self._last = (index, at)
+            self._last = index, at
         if before is None or at is None or index <= before[0] or at <= before[1]:
             return None
         tflops = _TFLOPS.search(text)
@@ -77,7 +77,7 @@ class TitanLines:
 
 def _seconds(text: str) -> float | None:
     match = _TIME.search(text)
-    if match is None:
+    if not match:
         return None
     try:
         return datetime.fromisoformat(match[1]).timestamp() + int(match[2]) / 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -51,20 +52,20 @@ def read_rank_map(path: Path | None, traces: Sequence[Path]) -> dict[Path, tuple
     Raises `InputError` for a map that cannot be read, `UsageError`, with its line, for what is
     wrong in it.
     """
-    if path is None:
+    if not path:
         return {}
-    by_trace = dict[Path, list[MapRow]]()
+    by_trace = defaultdict[Path, list[MapRow]](list)
     ranks = dict[int, str]()
-    by_path, by_name = dict[str, Path](), dict[str, list[Path]]()
+    by_path, by_name = {}, defaultdict[str, list[Path]](list)
     for trace in traces:
         by_path[real_path(trace)] = trace
-        by_name.setdefault(trace.name, []).append(trace)
+        by_name[trace.name].append(trace)
     for row in _rows(path):
         if (first := ranks.setdefault(row.rank, row.place)) is not row.place:
             raise UsageError(
                 f"{row.place}: rank {row.rank} is in {first} already. Give each rank once."
             )
-        by_trace.setdefault(_named(row, path, by_path, by_name), []).append(row)
+        by_trace[_named(row, path, by_path, by_name)].append(row)
     rows = list(chain.from_iterable(by_trace.values()))
     sizes = {row.world_size: row.place for row in rows if row.world_size}
     if len(sizes) > 1:
@@ -138,7 +139,7 @@ def _named(
 ) -> Path:
     """The trace that a row names: by its path, from here or from the map, or by its name alone."""
     for place in map(real_path, (Path(row.file), map_path.parent / row.file)):
-        if (trace := by_path.get(place)) is not None:
+        if trace := by_path.get(place):
             return trace
     fits = by_name.get(row.file, ())
     if not fits:
@@ -199,7 +200,7 @@ def identified(identity: Identity, row: MapRow) -> Identity:
 
 def contradictions(identity: Identity, row: MapRow) -> list[str]:
     """What a recording says otherwise than the map; the map's number is then not used."""
-    pairs = (("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size))
+    pairs = ("rank", identity.rank, row.rank), ("world size", identity.world_size, row.world_size)
     return [
         f"{what} {recorded} is recorded; {row.place} has {given}, which is not used"
         for what, recorded, given in pairs
@@ -223,7 +224,7 @@ def configured_world(given: Given, configured: FilesRead) -> WorldSize | None:
 def other_world(given: WorldSize | None, run: Run) -> list[str]:
     """What to warn of where a run has another number of ranks than is said of it."""
     size = known(run.world_size)
-    if given is None or given.ranks == size:
+    if not given or given.ranks == size:
         return []
     if size is not None:
         had = f"{size} ranks by {run.world_size_from or 'its recordings'}"

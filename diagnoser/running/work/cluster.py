@@ -60,7 +60,7 @@ class SentJob:
     """A job that is done where `pickle.loads` takes its bytes, and leaves a `Kept` there."""
 
     def __init__(self, job: Job, versions: Mapping[str, str]) -> None:
-        self._given = (job, versions)
+        self._given = job, versions
 
     def __reduce__(self) -> tuple[object, ...]:
         return _kept, self._given
@@ -127,7 +127,7 @@ class Cluster(Engine):
         self._kept = dict[int, Any]()
 
     def __enter__(self) -> Self:
-        if find_spec("distributed") is None:
+        if not find_spec("distributed"):
             raise ClusterUnavailable(
                 "--scheduler needs the package distributed. Type pip install 'moe-diag[cluster]'"
             )
@@ -243,7 +243,7 @@ def _connected(address: str) -> Any:
     distributed: Any = import_module("distributed")
     # what a client would only end for after a long time, and not in one line
     known = compiled(r"(?:(tcp|tls)://)?[^\s/]+:\d+").fullmatch(address)
-    if known is None:
+    if not known:
         raise UsageError(
             f"{address!r} is no address of a scheduler. Give one as --scheduler tcp://HOST:8786"
         )

@@ -4,7 +4,7 @@ With what a user is told about what is not there: in the trace, in the selection
 """
 
 import os
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -144,11 +144,11 @@ def replay_at(
         homes = [homes[place] for place in order]
 
     def replay(pairs: Sequence[tuple[Replayed, Sequence[Kinds]]]) -> list[Sequence[Joint]]:
-        questions = dict[int, dict[int, tuple[int, Sequence[Kinds]]]]()
+        questions = defaultdict[int, dict[int, tuple[int, Sequence[Kinds]]]](dict)
         for at, (rank, kinds) in enumerate(pairs):
             if kinds:
                 trace, number = homes[rank.place]
-                questions.setdefault(trace, {})[at] = (number, kinds)
+                questions[trace][at] = number, kinds
         answers = engine.ask(
             {trace: partial(joints, several) for trace, several in questions.items()}
         )
@@ -239,14 +239,14 @@ def _measured(
     tuple[Missed, ...],
     Texts,
 ]:
-    done, missed, warnings = [], [], list[str]()
+    done, missed, warnings = [], [], []
     for rank in ranks:
         try:
             own = measure_rank(rank, task.selection, only_data_parallel=task.only_data_parallel)
         except EmptySelection as error:
             missed.append((rank.process, rank.device, EmptySelection(str(error))))  # holds no frame
             continue
-        if (row := row_of(task.rows, rank)) is not None:
+        if row := row_of(task.rows, rank):
             recorded = own.summary.identity
             warnings += contradictions(recorded, row)
             identity = identified(recorded, row)
@@ -260,7 +260,7 @@ def _number(rank: RankTimeline, task: TraceTask) -> int | None:
     if rank.process in rank.columns.rank_of:
         return rank.columns.rank_of[rank.process]
     row = row_of(task.rows, rank)
-    if row is None:
+    if not row:
         return None
     return row.rank
 
@@ -273,8 +273,8 @@ def chosen_of(
     Raises the first error where no trace can be used. A rank the selection misses becomes a
     warning, unless it misses all.
     """
-    warnings = list[str]()
-    read = list[MeasuredTrace]()
+    warnings = []
+    read = []
     failed = list[InputError | errors.NothingToDiagnose]()
     for path, outcome in zip(paths, traces, strict=True):
         if isinstance(outcome, InputError):
@@ -299,7 +299,7 @@ def chosen_of(
         raise missed[0][2]
     gpus, numbers = _listed(read, "devices"), _listed(read, "recorded_ranks")
     known = f"recorded ranks are {numbers}" if numbers else "no rank is recorded in the trace"
-    options = (("--rank", selection.rank), ("--gpu", selection.gpu))
+    options = ("--rank", selection.rank), ("--gpu", selection.gpu)
     given = " ".join(f"{option} {value}" for option, value in options if value is not None)
     raise EmptySelection(
         f"{given} matches nothing: kernels ran on GPU {gpus}, and {known}. Choose one of these."

@@ -166,7 +166,7 @@ class Workers(Engine):
         self._most, self._progress = jobs or cores, progress
         self._workers = list[_Worker]()
         self._made = dict[int, _Worker]()
-        self._kept: Results = {}
+        self._kept = Results()
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:

@@ -143,7 +143,7 @@ def _answer(request: Request, tier: Tier, answer: Kind, text: str, version: str)
 
 
 def _where(name: str) -> str:
-    if (field := core_fields().sometimes.get(name)) is None:
+    if not (field := core_fields().sometimes.get(name)):
         return ""
     return f" (from {field.since}{f' to {field.until}' if field.until else ''})"
 

@@ -43,7 +43,7 @@ def assumed_options(fields: Values, run: Run) -> Values:
     if run.settings.framework == "megatron_lm":
         return {}
     is_known = {"bf16", "fp16"} & set(fields) or run.precision in ("fp32", "tf32")
-    options: dict[str, Value] = {
+    options = {
         **_TABLE["of_all_recipes"],
         **(_TABLE["of_moe_recipes"] if _is_moe(fields, run) else {}),
         **({} if is_known else {"bf16": True}),
@@ -199,7 +199,7 @@ def _is_off_by_release(knob: str, value: Value, core: Release | None) -> bool:
     that says nothing.
     """
     row = knobs().get(knob)
-    if row is None or core is None or (value is not None and value is not False):
+    if not row or core is None or (value is not None and value is not False):
         return False
     return core < row.since
 

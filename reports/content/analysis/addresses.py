@@ -75,7 +75,7 @@ def address_blocks(rank: Rank) -> Blocks:
         return
     rows = []
     for address in addresses.hosts:
-        times = (scale.ms(address.starved_ns), scale.ms(address.blocking_ns))
+        times = scale.ms(address.starved_ns), scale.ms(address.blocking_ns)
         rows.append((*_named(address), *times, scale.share(address.total_ns, Hue.HOST)))
     yield shaped("hosts", rows, addresses.hosts_left_out.rows, unit=scale.unit)
     calls = [

@@ -23,7 +23,7 @@ def led(fixes: Sequence[Fix]) -> Mapping[str, tuple[Fix, ...]]:
     leaders = list[Fix]()
     for fix in fixes:
         leader = None if fix.gain_replayed else _leader(fix, leaders)
-        if leader is None:
+        if not leader:
             leading[fix.id] = ()
             leaders.append(fix)
         else:

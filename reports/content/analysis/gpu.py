@@ -33,8 +33,8 @@ def kernel_blocks(rank: Rank) -> Blocks:
     yield shaped("kernels", rows, kernel_table.left_out.rows, unit=scale.unit)
     rows = []
     for unknown in rank.unknown_kernels:
-        figures = (f"{unknown.count:,}", scale.ms(unknown.busy_ns), share_of(unknown.frac))
-        mean_and_grid = (duration(unknown.mean_ns), grid_words(unknown.grid))
+        figures = f"{unknown.count:,}", scale.ms(unknown.busy_ns), share_of(unknown.frac)
+        mean_and_grid = duration(unknown.mean_ns), grid_words(unknown.grid)
         rows.append((kernel_code(unknown.name), *figures, *mean_and_grid))
     if rows:
         yield shaped("unknown_kernels", rows, unit=scale.unit)
@@ -63,8 +63,8 @@ def sm_blocks(rank: Rank) -> Blocks:
     if sm.by_class:
         rows = []
         for key, use in sm.by_class.items():
-            shares = (told(use.occupancy_frac, percent), told(use.fill_frac, percent))
-            times = (told(use.under_filled_ns, scale.ms), told(use.persistent_ns, scale.ms))
+            shares = told(use.occupancy_frac, percent), told(use.fill_frac, percent)
+            times = told(use.under_filled_ns, scale.ms), told(use.persistent_ns, scale.ms)
             rows.append((Term(key), *shares, *times))
         yield shaped("sm_by_class", rows, unit=scale.unit)
 

@@ -129,8 +129,8 @@ def witness_part(result: Result | Merged) -> Iterator[Part]:
     rows = []
     for witnessed in sorted(worst, key=lambda rank: rank.rank):
         profiled = "yes" if witnessed.profiled else "no"
-        counts = (f"{witnessed.collectives:,}", told(witnessed.last_sequence, "{:,}".format))
-        times = (told_ms(witnessed.waited_ns), told_ms(witnessed.caused_ns))
+        counts = f"{witnessed.collectives:,}", told(witnessed.last_sequence, "{:,}".format)
+        times = told_ms(witnessed.waited_ns), told_ms(witnessed.caused_ns)
         last = told(witnessed.arrived_last, "{:,}".format)
         rows.append((f"rank {witnessed.rank}", profiled, *counts, *times, last))
     yield titled("witness", [shaped("witness", rows, len(witness.ranks) - len(worst))])

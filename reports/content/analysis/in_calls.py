@@ -25,7 +25,7 @@ def called_step(result: Result, acts: str, wall: str) -> Step | None:
         return None
     rank = telling_rank(result)
     addresses, window_ns = known(rank.addresses), rank.budget_ns.window
-    if addresses is None:
+    if not addresses:
         return None
     times_ns, longest = Counter[str](), dict[str, tuple[int, str]]()
     callers: list[Address | HostCall] = [*(known(addresses.calls) or ()), *addresses.hosts]

@@ -29,14 +29,14 @@ def stages(run: Run) -> Blocks:
     pipeline = run.pipeline
     if isinstance(pipeline, Missing):
         yield statement(f"unknown: {ended(pipeline.reason)}", "Pipeline stages")
-    elif pipeline is not None:
+    elif pipeline:
         rows = []
         for place, stage in enumerate(pipeline.stages):
             # by their numbers; where these are not recorded, how many
             ranks_words, recorded = counted(len(stage.ranks), "rank"), numbers_of(run, stage.ranks)
             if len(recorded) == len(stage.ranks):
                 ranks_words = numbers(recorded)
-            phases = (stage.warm_up_ns, stage.steady_ns, stage.cool_down_ns)
+            phases = stage.warm_up_ns, stage.steady_ns, stage.cool_down_ns
             times = (stage.step_ns, stage.own_work_ns, stage.bubble_ns, *phases)
             rows.append((f"{place}", ranks_words, *map(told_ms, times)))
         why = ""
@@ -91,7 +91,7 @@ def experts(run: Run, name: Callable[[int], Words], notes: Sequence[Words] = ())
     layers = sorted(load.uneven_layers, key=lambda uneven: -uneven.imbalance)
     rows = []
     for layer in layers[:_LISTED]:
-        cells = (f"{layer.layer}", f"{layer.expert_group + 1}", f"{rounded(layer.imbalance)} x")
+        cells = f"{layer.layer}", f"{layer.expert_group + 1}", f"{rounded(layer.imbalance)} x"
         rows.append((*cells, name(layer.hot_index)))
     groups = counted(len(load.groups), "group")
     yield shaped("experts", rows, max(0, len(layers) - _LISTED), groups=groups)

@@ -63,7 +63,7 @@ def communication(result: Result, rank: Rank) -> Iterator[Part]:
     for trace in result.traces:
         messages = known(trace.nccl_messages) if trace.name == rank.trace else None
         for sent in messages or ():
-            counts = (f"{sent.communicator_count}", optional("{}", sent.peer_count))
+            counts = f"{sent.communicator_count}", optional("{}", sent.peer_count)
             size = megabytes(sent.size_bytes)
             rows.append((Code(sent.operation), f"{sent.call_count}", size, *counts))
     if rows:

@@ -2,6 +2,7 @@
 first.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -64,12 +65,12 @@ nothing."""
 
 
 def plan(result: Result, most: int | None = STEPS) -> Plan:
-    fixes, errors = result.fixes or result.levers, list[Step]()
+    fixes, errors = result.fixes or result.levers, []
     for defect in first_errors(result):
         what = words(f"Correct the configuration: {defect.what}")
         why, notes = words_of("why_correct")[defect.weight.name.lower()], filled((defect.cure,))
         errors.append(Step(defect.id, what, why, (), notes))
-    beside, fix_steps, leaders = led(fixes), list[Step](), dict[str, str]()
+    beside, fix_steps, leaders = led(fixes), [], dict[str, str]()
     for leader, rivals in beside.items():
         leaders |= dict.fromkeys(each(rivals, "id"), f"in place of {leader}")
     for fix in fixes:
@@ -109,7 +110,7 @@ def _is_open(result: Result, fix: Fix) -> bool:
 def _unproven(result: Result) -> Words:
     """Why levers of walls that are not decided may help, and what would confirm it."""
     levers = {fix.wall: fix.gain_frac for fix in result.levers if _is_open(result, fix)}
-    parts, cures = dict[str, None](), dict[str, list[str]]()
+    parts, cures = dict[str, None](), defaultdict[str, list[str]](list)
     for gap in levers.values():
         if isinstance(gap, Missing):
             parts.setdefault(sentence(f"no gain is proven: {gap.reason}"))
@@ -117,7 +118,7 @@ def _unproven(result: Result) -> Words:
         if wall.outcome == "finding" and isinstance(gap := levers.get(wall.id), Missing):
             parts.setdefault(f"To plan for {name_of(wall.id)}: {gap.cure}.")
         if wall.id in levers and is_cure(wall.cure):  # one cure of several stands once
-            cures.setdefault(wall.cure, []).append(name_of(wall.id))
+            cures[wall.cure].append(name_of(wall.id))
     for cure, several in cures.items():
         parts.setdefault(f"To judge {' and '.join(several)}: {cure}.")
     return words(" ".join(parts))
@@ -145,7 +146,7 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
     for arm in fix.arms:
         for spelling in _spellings(arm.knobs, order):
             ways.append(replace(spelling, name=f"{arm.name}, {spelling.name}", arm=True))
-    gained = (low, high, fix.after, fix.gain_replayed)
+    gained = low, high, fix.after, fix.gain_replayed
     return Step(fix.id, words(fix.title), saves, tuple(ways), filled(notes), *gained)
 
 
@@ -157,7 +158,7 @@ def _in_place_of(result: Result, fix: Fix) -> Iterator[Words]:
     for line in _lines_of(fix, "bridge_harness"):
         knob = by_harness().get(line.partition(" ")[0])
         now = written.pop(knob.id, None) if knob else None
-        if now is None or now.withheld or not _OF_A_LINE.fullmatch(now.said):
+        if not now or now.withheld or not _OF_A_LINE.fullmatch(now.said):
             continue
         if before := harness_line(now.knob, now.value):
             yield words("In place of: ", Code(before), f" ({now.said})")

@@ -59,13 +59,13 @@ def _blocks(measured: Rates, scale: Scale) -> Blocks:
         )
     rows = list[Cells]()
     for copy in measured.copies or ():
-        amounts = (f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns))
+        amounts = f"{copy.count:,}", sized(copy.size_bytes), scale.ms(copy.work_ns)
         rows.append((Term(copy.kind), *amounts, rounded(copy.gb_per_s)))
     if rows:
         yield shaped("copies", rows, unit=scale.unit)
     rows = []
     for row in measured.collective_rates or ():
-        counts = (f"{row.rank_count:,}", f"{row.count:,}", sized(row.size_bytes))
+        counts = f"{row.rank_count:,}", f"{row.count:,}", sized(row.size_bytes)
         speeds = (
             row.algorithm_gb_per_s_at_least,
             row.bus_gb_per_s_at_least,

@@ -1,5 +1,6 @@
 """The recording itself: where it is from, how good it is, what it lacks and how to record that."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 
@@ -37,14 +38,14 @@ def _blocks(result: Result) -> Blocks:
     rows = []
     for rank in result.ranks:
         whose = who(rank) + optional(", process {}", rank.process)
-        figures = (scale_of(rank).ms(rank.budget_ns.window), percent(rank.budget_frac.compute))
+        figures = scale_of(rank).ms(rank.budget_ns.window), percent(rank.budget_frac.compute)
         rows.append((whose, gpu_of(rank), f"{len(rank.steps.used)}", *figures))
     yield shaped("recorded_ranks", rows)
     # gaps that have one reason and one cure together, by the names of what is missing
-    together = dict[tuple[str, str], dict[str, None]]()
+    together = defaultdict[tuple[str, str], dict[str, None]](dict)
     for gap in gaps(result):
         name = name_of(gap.path.rpartition(".")[2].partition("[")[0])
-        together.setdefault((gap.reason, gap.cure), {})[name] = None
+        together[gap.reason, gap.cure][name] = None
     missing = (
         f"{capital(', '.join(names))}: {ended(reason)}{how_to_learn(cure)}"
         for (reason, cure), names in together.items()

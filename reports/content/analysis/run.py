@@ -124,10 +124,10 @@ def _late(run: Run, names: Names) -> Iterator[Sentence]:
         yield Sentence(straggler_words, "Arrives last", Tone.NOTICE)
     elif isinstance(late, Missing):
         yield statement(unknown_words(late), "Straggler", Tone.MUTED)
-    elif late is not None and late.cause is Cause.NONE:
+    elif late and late.cause is Cause.NONE:
         differ = "no rank stands out from how much ranks with the same work differ"
         yield statement(f"none of these {run.ranks_seen}: {differ}.", "Straggler", whole=True)
-    elif late is not None:
+    elif late:
         straggler_words = words(why_words(run, names, late), " ", costs_words(run, late))
         yield Sentence(straggler_words, "Straggler", Tone.NOTICE, whole=True)
         yield statement(late.repair, "First" if late.repair_first else "Repair")
@@ -164,7 +164,7 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
                 "loss": group.has_loss,
             }
             also = ", ".join(compress(parts, parts.values()))
-            kernels = (f"{group.attention_kernels:,}", f"{group.router_kernels:,}")
+            kernels = f"{group.attention_kernels:,}", f"{group.router_kernels:,}"
             groups.append(
                 (f"{place}", f"{len(group.ranks):,}", told_ms(group.step_ns), *kernels, also)
             )
@@ -199,7 +199,7 @@ def _rows(run: Run, names: Names) -> Block:
         caused: Entry = told_ms(rank.caused_ns)
         if (caused_ns := rank.caused_ns) and all_ns:
             caused = Quantity(milliseconds(caused_ns), caused_ns / all_ns, Hue.COMMUNICATION)
-        times = (told_ms(rank.step_ns), milliseconds(rank.waited_ns), caused)
+        times = told_ms(rank.step_ns), milliseconds(rank.waited_ns), caused
         factor = told(rank.device_factor, lambda factor: f"{rounded(factor)} x")
         rows.append(row((names.short(rank.index), f"{rank.group + 1}", *times, factor), tone=tone))
     in_pairs = _PAIR in map(len, each(run.groups, "ranks"))
@@ -268,7 +268,7 @@ def run_headline(merged: Merged) -> Headline:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
     elif isinstance(late, Missing):
         label, said = "LATE RANK UNKNOWN", sentence(late.reason)
-    elif late is None:
+    elif not late:
         label, said = "LATE RANK UNKNOWN", "Nothing was compared."
     elif late.cause is Cause.NONE:
         label, tone = "NO LATE RANK", Tone.GOOD

@@ -33,7 +33,7 @@ def _notes(rank: Rank) -> Iterator[str]:
     if steps.slow:
         beyond = f"{duration(steps.hiccups_ns)} beyond the median, in no other figure."
         yield f"{_hiccups(steps)}: {beyond}"
-    if steps.outside_ns is not None and steps.outside_ns.total_ns:
+    if steps.outside_ns and steps.outside_ns.total_ns:
         yield _outside(rank, steps.outside_ns, 0)
     if 0 < len(steps.replayed) < len(steps.used):
         of_all = f"{len(steps.replayed)} of {len(steps.used)} {name}s were replayed"
@@ -54,7 +54,7 @@ def outside(rank: Rank) -> Blocks:
     longer.
     """
     around, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
-    if around is not None and max(around.before_ns, around.between_ns, around.after_ns) >= least_ns:
+    if around and max(around.before_ns, around.between_ns, around.after_ns) >= least_ns:
         yield statement(_outside(rank, around, least_ns))
     if rank.steps.slow:
         beyond = f"{duration(rank.steps.hiccups_ns)} beyond the median together."

@@ -149,7 +149,7 @@ def times_table(
 
 
 def _time_row(scale: Scale, time: Time) -> BlockRow:
-    cells = (time.name, scale.ms(time.time_ns), scale.share(time.time_ns, time.hue))
+    cells = time.name, scale.ms(time.time_ns), scale.share(time.time_ns, time.hue)
     return replace(row(cells), depth=time.depth)
 
 
@@ -186,7 +186,7 @@ def written(value: float, unit: str, scale: Scale | None = None) -> str:
     given.
     """
     if unit.startswith("ns"):
-        if scale is None:
+        if not scale:
             return duration(value)
         return f"{scale.ms(value)} {scale.unit}"
     if unit.startswith("fraction"):

@@ -5,7 +5,6 @@ After the evidence comes what is next once a wall is gone, and the proofs of the
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -70,7 +69,7 @@ from traces.sections.tables import WallId
 from traces.spelling import between, file_word, milliseconds, percent
 from traces.steps.selection import seconds
 
-_SHOWN: Final[Mapping[WallId, tuple[str, str]]] = {
+_SHOWN: Final = {
     "communication": ("Communication is exposed for", "the GPU would wait for other work instead"),
     "host_overhead": ("The CPU is late for", "the late kernels wait for other work as well"),
 }
@@ -210,7 +209,7 @@ def _row(result: Result, wall: Wall) -> BlockRow:
     else:
         mostly = _apart_from(result, wall)
     amount = milliseconds(per_step_ns(result, cost_ns))
-    cells = (name, amount, share_of(share, Hue(words_of("wall_hue")[wall.id])), mostly)
+    cells = name, amount, share_of(share, Hue(words_of("wall_hue")[wall.id])), mostly
     return row(cells, _FIGURES, tone, wall.id)
 
 

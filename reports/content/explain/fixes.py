@@ -46,7 +46,7 @@ def guide_topics(edition: Guidance) -> Iterator[Topic]:
                 if row.id not in seen:
                     yield Topic(row.id, kind, partial(_row, row))
             seen.update(each(editions[each_edition], "id"))
-    text = (("", _NOT_FIRST), ("Source", table("dispatcher")["seed"][0].source))
+    text = ("", _NOT_FIRST), ("Source", table("dispatcher")["seed"][0].source)
     yield Topic(dispatcher.NOT_FIRST, "rule of the guide on dispatchers", partial(sentences, *text))
 
 
@@ -77,7 +77,7 @@ def _table(name: str, edition: Guidance) -> Blocks:
 
 
 def _when(row: GuideRow) -> str:
-    if row.when is None:
+    if not row.when:
         return "otherwise"
     conditions, fact_names = [], {**words_of("guide_fact"), "small_experts": _SMALL_EXPERTS}
     for name, values in facts_of(row.when):

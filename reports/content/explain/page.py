@@ -6,12 +6,13 @@ asked for.
 """
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
 
 from heuristics.config.about import NEWEST, Guidance
-from reports.content.blocks import Block, Blocks, Code, Part, Sentence, words
+from reports.content.blocks import Blocks, Code, Part, Sentence, words
 from reports.content.explain.topic import Topic, sentences
 from reports.content.names import capital, codes, optional, when
 from reports.content.page import Detail, Page
@@ -34,7 +35,7 @@ _FEWEST: Final = 2
 """Letters of a word that is looked for within a phrase."""
 
 
-def explain_page(topic: str = "", edition: Guidance = NEWEST, detail: Detail = Detail.FULL) -> Page:
+def explain_page(topic: str, edition: Guidance = NEWEST, detail: Detail = Detail.FULL) -> Page:
     """The explanation of a topic; without one, the list of all, by kind.
 
     Upper and lower case, `-`, `_` and blanks are the same, and a path such as
@@ -137,14 +138,14 @@ def _by_name(edition: Guidance) -> dict[str, list[Topic]]:
     from reports.content.explain.fixes import fix_topics, guide_topics
     from reports.content.explain.walls import wall_topics
 
-    by_name = dict[str, list[Topic]]()
+    by_name = defaultdict[str, list[Topic]](list)
     for topic in (
         *wall_topics(),
         *fix_topics(edition),
         *guide_topics(edition),
         *configuration_topics(),
     ):
-        by_name.setdefault(_plain(topic.name), []).append(topic)
+        by_name[_plain(topic.name)].append(topic)
     return by_name
 
 
@@ -157,15 +158,15 @@ def _measure(measure: Measure) -> Blocks:
 
 def explained() -> dict[str, list[str]]:
     """Kind -> the names of that kind, each once. Measures are apart, in `reports.measures`."""
-    of_kind = dict[str, dict[str, None]]()
+    of_kind = defaultdict[str, dict[str, None]](dict)
     for topics in _by_name(NEWEST).values():
         for topic in topics:
-            of_kind.setdefault(topic.kind, {})[topic.name] = None
+            of_kind[topic.kind][topic.name] = None
     return {kind: [*names] for kind, names in of_kind.items()}
 
 
 def _everything() -> Page:
-    of_kind, listed, blocks = explained(), dict[str, list[str]](), list[Block]()
+    of_kind, listed, blocks = explained(), {}, []
     for kind in _FIRST:
         listed[kind] = of_kind.pop(kind)
     for group, title in GROUPS.items():

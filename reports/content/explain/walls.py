@@ -5,11 +5,10 @@ Limits are read from the one home each of them has.
 """
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Final
 
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
@@ -21,7 +20,6 @@ from reports.content.names import name_of, optional
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.sections.tables import WallId
-from traces.texts import Texts
 
 _PLACE: Final = compiled(r"((?:traces|heuristics)(?:\.[a-z_0-9]+)+)[.:]([A-Z][A-Z_0-9]*)")
 
@@ -61,7 +59,7 @@ def limit_topics(topic: str) -> Iterator[Topic]:
         place = f"{place_match[1]}:{place_match[2]}"
         if place in limits_in(place_match[1]):
             limit = limit_at(place)
-            labelled = (("", f"{_value(limit)}."), ("Why", f"{limit.because.rstrip('.')}."))
+            labelled = ("", f"{_value(limit)}."), ("Why", f"{limit.because.rstrip('.')}.")
             yield Topic(place.replace(":", "."), "limit", partial(sentences, *labelled))
 
 
@@ -70,7 +68,7 @@ def _value(limit: Limit) -> str:
     return f"{value} {limit.unit}"
 
 
-_JUDGE: Final[Mapping[WallId, ModuleType]] = dict(zip(WALL_IDS, JUDGES, strict=True))
+_JUDGE: Final = dict(zip(WALL_IDS, JUDGES, strict=True))
 _EVERY_WALL: Final = (
     "traces.limits:WALL",
     "traces.limits:HALF_A_WALL",
@@ -79,7 +77,7 @@ _EVERY_WALL: Final = (
     "heuristics.walls.verdict:NEAR",
 )
 """The limits that every wall is held against."""
-_MEASURED: Final[Mapping[WallId, Texts]] = {
+_MEASURED: Final = {
     "memory": (
         "traces.account.host:LARGE",
         "traces.measure.host_copies:RECURS",

@@ -33,7 +33,7 @@ def configuration(judgement: Judgement, redact: bool) -> OrMissing[typed.Configu
     """The configuration as it was understood. `redact`: texts that may be a path or a name are
     withheld.
     """
-    if judgement.from_files is None:
+    if not judgement.from_files:
         return NOT_GIVEN
     checked, settings, listed = judgement.from_files, judgement.run.config.written, []
     for knob, setting in sorted(settings.by_knob.items()):
@@ -67,10 +67,10 @@ def memory_estimate(judgement: Judgement) -> OrMissing[MemoryEstimate]:
 
 def log(judgement: Judgement) -> OrMissing[typed.Log]:
     """The log, its steady iterations and its peak of memory."""
-    if judgement.from_files is None:
+    if not judgement.from_files:
         return NOT_GIVEN
     run_log, steady = judgement.run.log, judgement.from_files.steady
-    if run_log is None:
+    if not run_log:
         return gap("no training log was given", "give the training log: --log FILE")
     peak = peak_memory(run_log)
     last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]

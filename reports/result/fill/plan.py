@@ -46,7 +46,7 @@ def fix(
     gain_frac: Missing | tuple[float | Missing, float] = untold
     # the lower end is missing where the fix itself was not replayed
     if planned.ceiling_frac is not None:
-        gain_frac = (or_gap(planned.low_frac, untold), planned.ceiling_frac)
+        gain_frac = or_gap(planned.low_frac, untold), planned.ceiling_frac
     return copied(
         typed.Fix,
         planned.fix,
@@ -77,7 +77,7 @@ _WORD: Final = compiled(r"\w+")
 def _checked(judgement: Judgement, planned: Planned) -> tuple[typed.Checked, ...]:
     """What each tier says of a fix, merged into the whole configuration."""
     files = judgement.from_files
-    if files is None:
+    if not files:
         return (typed.Checked("rules", "not_checked", f"no configuration was given; {GIVE}"),)
     after = f" after {' and '.join(planned.after)}" if planned.after else ""
     answer = f"merged into the configuration{after} it breaks no rule of these versions"

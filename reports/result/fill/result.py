@@ -66,7 +66,7 @@ def result_of_run(
     configuration are withheld where they could be a path or a name. `hang`: that of a second
     witness; without one, that of the log.
     """
-    if hang is None and judgement.run.log is not None:
+    if not hang and judgement.run.log:
         hang = hang_of_log(judgement.run.log)
     seen, plan, files = judged is not False, judgement.plan, judgement.from_files or _NO_FILES
     open_gaps = list[Missing]()
@@ -124,7 +124,7 @@ def _said(section: AnyStruct, names: Iterable[str], judged: bool) -> AnyStruct:
 
 def _startup(traces: Sequence[ReadTrace], judgement: Judgement) -> list[str]:
     """A recording that is mostly of the profiler or of start-up says so before all else."""
-    if (startup := judgement.evidence.startup) is None:
+    if not (startup := judgement.evidence.startup):
         return []
     note = "Walls are judged on the rest. "
     if startup.leaves_too_little:

@@ -13,9 +13,28 @@ from traces.settings.values import stage_count
 
 _KNOWN_WORDS: Final = frozenset(
     {
-        *("0", "1", "true", "false", "expandable_segments:True", "INFO", "WARN", "VERSION"),
-        *("adam", "sgd", "muon", "dist_muon", "silu", "gelu", "swiglu", "squared_relu", "relu"),
-        *("quick_gelu", "fast_gelu", "openai_gelu", "sigmoid", "quick-gelu"),
+        "0",
+        "1",
+        "true",
+        "false",
+        "expandable_segments:True",
+        "INFO",
+        "WARN",
+        "VERSION",
+        "adam",
+        "sgd",
+        "muon",
+        "dist_muon",
+        "silu",
+        "gelu",
+        "swiglu",
+        "squared_relu",
+        "relu",
+        "quick_gelu",
+        "fast_gelu",
+        "openai_gelu",
+        "sigmoid",
+        "quick-gelu",
     }
 )
 """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or

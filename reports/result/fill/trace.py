@@ -36,7 +36,7 @@ def trace(read: ReadTrace, perturbation_frac: float | None) -> typed.Trace:
     gpus = []
     for gpu in info.gpus:
         name = or_gap(gpu.name, gap("it is none of the product names we know", how))
-        limits = (or_gap(gpu.sm_count, silent), or_gap(gpu.capability, silent))
+        limits = or_gap(gpu.sm_count, silent), or_gap(gpu.capability, silent)
         gpus.append(typed.Gpu(name, *limits, or_gap(gpu.memory_bytes, silent)))
     return copied(
         typed.Trace,

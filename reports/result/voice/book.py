@@ -2,6 +2,7 @@
 several.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
@@ -68,9 +69,9 @@ class Book:
     """What is said, by the longest word of each sentence, so that few are tried for a text."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        self.whole: set[str] = {*VALUES}
-        self.words: set[str] = {*map(str.lower, VALUES)}
-        self._by_word: dict[str, list[GappedSentence]] = {}
+        self.whole = {*VALUES}
+        self.words = {*map(str.lower, VALUES)}
+        self._by_word = defaultdict[str, list[GappedSentence]](list)
         for sentence in dict.fromkeys(sentences):
             pieces, bare = tuple(sentence.split(GAP)), sentence.replace(GAP, " ")
             words = _WORD.findall(bare)
@@ -78,9 +79,7 @@ class Book:
             if len(pieces) == 1:
                 self.whole.add(sentence)
             elif telling := [word for word in words if word.lower() not in _SMALL]:
-                self._by_word.setdefault(max(telling, key=len).lower(), []).append(
-                    GappedSentence(pieces)
-                )
+                self._by_word[max(telling, key=len).lower()].append(GappedSentence(pieces))
 
     def types(self, line: str) -> bool:
         """Whether a line to type is of ours: settings, stages of a pipeline, or a line of our

@@ -77,7 +77,7 @@ class _WordCheck:
         self._redacted = redacted
         self._names = frozenset(files.values())
         self._reading = Reading(self._book, self._names)
-        self._known: dict[str, bool] = {}
+        self._known = dict[str, bool]()
         self._withheld = {name: public for name, public in files.items() if name and name != public}
         self._recorded_names = recorded
 
@@ -145,7 +145,7 @@ class _WordCheck:
 
     def _place(self, text: str) -> str | None:
         at = _AT.fullmatch(text)
-        if at is None or len(text) > _LONGEST_PLACE:
+        if not at or len(text) > _LONGEST_PLACE:
             return self._strange()
         if text in self._names or _IN_DOCUMENT.fullmatch(text) or self._says(text):
             return text
@@ -165,7 +165,7 @@ def _names_in(result: Struct, redacted: bool) -> tuple[dict[str, str], list[str]
     """Names of files that sentences may have, each as it may be told, and names of what was
     recorded.
     """
-    files, recorded = dict[str, str](), dict[str, None]()
+    files, recorded = {}, dict[str, None]()
 
     def note(kind: TextKind, text: Any) -> Any:
         at = _AT.fullmatch(text) if kind is TextKind.PLACE else None

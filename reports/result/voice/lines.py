@@ -29,7 +29,7 @@ def is_setting(line: str) -> bool:
         return match["name"] in _settings()
     of_shell = _SET.fullmatch(line)
     match = of_shell or _FLAG.fullmatch(line)
-    if match is None or match["name"] not in _settings():
+    if not match or match["name"] not in _settings():
         return False
     first, *more = _THEN.sub("", match["values"] or "").split(" ")
     if not more:

@@ -43,7 +43,7 @@ def fills(text: str, words: Collection[str], names: Collection[str]) -> bool:
     """
     if text in names:
         return True
-    if _MARKS.fullmatch(text) is None or LOADS.search(text) or "://" in text:
+    if not _MARKS.fullmatch(text) or LOADS.search(text) or "://" in text:
         return False
     return all(_is_known(token, words, names) for token in tokens(text))
 

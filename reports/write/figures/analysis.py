@@ -34,7 +34,7 @@ def draw_analysis(area: Area, result: Result, head: Head) -> None:
     top = draw_frame(area, shown, result.tool.version)
     lower = area.height - _FOOT - high
     left, right = map(area.width.__mul__, _COLUMNS)
-    if heat is not None:
+    if heat:
         sentences = [block for block in shown.of_kind(Sentence) if block.label in _OF_RANKS]
         top += draw_sentences(area.across(top, lower - top), sentences) + APART
     else:
@@ -44,7 +44,7 @@ def draw_analysis(area: Area, result: Result, head: Head) -> None:
         draw_savings(area.part(0, top, left, lower - top - APART), table)
     for plan in shown.of_kind(Plan):
         draw_plan(area.part(area.width - right, top, right, lower - top - APART), plan)
-    if heat is not None:
+    if heat:
         draw_heat(area, heat, lower)
     else:
         draw_timeline(area.across(lower, high), timeline)

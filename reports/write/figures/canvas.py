@@ -2,7 +2,7 @@
 time.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, Final, Literal, TypeVar
@@ -27,7 +27,7 @@ SMALL, BODY, LARGE, HUGE = 9.5, 10.5, 12.5, 19.0
 LINE: Final = 0.215
 """Inches from one line of body text to the next."""
 
-NO_DATE: Final[Mapping[str, dict[str, Any]]] = {
+NO_DATE: Final = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},

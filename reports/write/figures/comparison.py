@@ -3,7 +3,7 @@
 from typing import Final
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import Block, Table
+from reports.content.blocks import Table
 from reports.content.comparison import page
 from reports.content.comparison.difference import longest_ns, sides
 from reports.content.names import hue_of
@@ -33,7 +33,7 @@ def draw_comparison(area: Area, compared: Compared, head: Head) -> None:
         draw_waterfall(area.part(0, top, left, lower - top - APART), compared, tables[0])
     else:
         left, right = 0.0, area.width
-    rest: list[Block] = [block for block in shown.blocks if block not in tables]
+    rest = [block for block in shown.blocks if block not in tables]
     draw_sentences(area.part(area.width - right, top, right, lower - top - APART), rest)
     _draw_steps(area.across(lower, _LOWER), compared)
 

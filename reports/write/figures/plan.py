@@ -67,7 +67,7 @@ def draw_plan(area: Area, plan: Plan) -> None:
 
 def _texts(step: Step, width: float, notes: int) -> _Texts:
     title = wrapped(plain(step.title), width - _saves_inches(step) - 0.5, BODY, bold=True)
-    notes_lines, code, letters = list[str](), list[str](), int((width - 0.3) / mono_inches(SMALL))
+    notes_lines, code, letters = [], [], int((width - 0.3) / mono_inches(SMALL))
     for note in step.notes[:notes]:
         notes_lines += wrapped(plain(note), width - 0.3, SMALL)
     for spelling in step.in_use:  # as the framework in use spells it; several settings share a line

@@ -23,7 +23,7 @@ def draw_run(area: Area, merged: Merged, head: Head) -> None:
     shown = head.over(page(merged))
     top = draw_frame(area, shown, merged.tool.version)
     heat = heat_of(merged.run, partial(merged_text, merged))
-    if heat is not None:
+    if heat:
         top = draw_heat(area, heat, top) + APART
     sentences = [block for block in shown.blocks if not isinstance(block, Part)]
     draw_sentences(area.across(top, area.height - top - _FOOT), sentences)

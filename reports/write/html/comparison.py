@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.result.compared import Compared
-from reports.content.blocks import Block, Cell, Fold, Headline, Hue, Table
+from reports.content.blocks import Cell, Fold, Headline, Hue, Table
 from reports.content.comparison import closing
 from reports.content.comparison import page as page_of
 from reports.content.comparison.causes import limits
@@ -96,16 +96,16 @@ class Strip:
 def write_comparison_html(compared: Compared, view: View, head: Head) -> str:
     page = head.over(page_of(compared, Detail.FULL))
     (headline,), folds = page.of_kind(Headline), page.of_kind(Fold)
-    around: list[Block] = [*changed(compared, everything=True), *closing(compared)]
-    beside: list[Block] = [*limits(compared, everything=True)]
+    around = [*changed(compared, everything=True), *closing(compared)]
+    beside = [*limits(compared, everything=True)]
     drawn = None
     if compared.verdict != "not_comparable":
         around[1:1] = beside
         beside = [*waterfall(compared)]
         for block in beside:
-            if isinstance(block, Table) and drawn is None:
+            if isinstance(block, Table) and not drawn:
                 drawn = waterfall_of(compared, block)
-    above: tuple[Block, ...] = (headline, *beside, *around, *folds)
+    above = (headline, *beside, *around, *folds)
     why = [block for block in page.blocks if block not in above]
     for fold in folds:  # all that was recorded, as a table that is seen at once
         if fold.id == _WHOLE:

@@ -142,7 +142,7 @@ class PageMarks:
     def _term(self, key: str) -> Markup:
         """Its name, linked to the glossary; only the first of a page is a stop of the Tab key."""
         measure = measures().get(key) or measures().get(key.rpartition(".")[2])
-        if measure is None:
+        if not measure:
             return escape(harmless(name_of(key)))
         tab = Markup(when(measure.name in self._terms, ' tabindex="-1"'))
         self._terms[measure.name] = measure

@@ -76,7 +76,7 @@ def _levels(one: HostStack) -> list[Level]:
 
 def _cells(stacks: Sequence[HostStack], total_ns: int, row: int, left: float) -> Iterator[Cell]:
     """The cells of one row within their parent, largest first, each followed by those below it."""
-    parts: dict[Level, list[HostStack]] = defaultdict(list)
+    parts = defaultdict[Level, list[HostStack]](list)
     for stack in stacks:
         levels = _levels(stack)
         if row < len(levels):

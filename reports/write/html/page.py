@@ -24,7 +24,7 @@ from reports.content.analysis.run import merged_text, ranks_part, run_lines
 from reports.content.analysis.run import page as run_page
 from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Fold, Items, Part, Plan, Several
+from reports.content.blocks import Block, Fold, Items, Part, Plan
 from reports.content.names import optional, when
 from reports.content.page import Detail, Head, Page, View
 from reports.measures import words_of
@@ -88,7 +88,7 @@ def write_analysis_html(result: Result, view: View, head: Head) -> str:
     stays under 1 MB: the timelines take what room the rest leaves.
     """
     rank, steps, whole = telling_rank(result), plan(result, None), whole_plan(result).blocks
-    more_of, refused = dict[str, Several](), list[Items]()
+    more_of, refused = {}, []
     for block in whole:
         if isinstance(block, Plan):
             for step in block.steps:

@@ -142,7 +142,7 @@ def step_maps_of(run: Run, called: Called) -> Maps | None:
     shown, late = shown_ranks(run, _ROWS), known(run.late)
     ranks = [Squares((), (), called(rank.index), is_late(late, rank)) for rank in shown]
     hue = Hue.COMMUNICATION
-    if late is not None:
+    if late:
         hue = Hue(words_of("late_hue").get(late.cause, hue))
     maps = [_by_step("waited", Hue.COMMUNICATION, ranks, each(shown, "waited_by_step_ns"))]
     caused = known_of(shown, "caused_by_step_ns")
@@ -223,7 +223,7 @@ def pair_of(result: Result) -> RankPair | None:
     second = max(
         shown, key=lambda rank: (rank is not first, rank.group == first.group, rank.waited_ns)
     )
-    chosen = (shown.index(first), shown.index(second))
+    chosen = shown.index(first), shown.index(second)
     names = tuple(plain(short_name(result, rank.index)) for rank in shown)
     return RankPair(names, tuple(rows[0]), texts, shares, chosen, len(run.ranks) - len(shown))
 

@@ -8,6 +8,7 @@ other communication orange, copies yellow, a late host purple. Within a family t
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -104,7 +105,7 @@ class _Shared:
     def data(self) -> Data:
         looks = []
         for key in self.looks:
-            titles = (printable(title_of(key), _NAME), printable(key, _NAME))
+            titles = printable(title_of(key), _NAME), printable(key, _NAME)
             looks.append((*titles, *look(key), self.walls.get(key, "")))
         return {
             "looks": looks,
@@ -126,11 +127,11 @@ def stretches(ranks: Sequence[Rank], called: Callable[[Rank], str]) -> list[Draw
 
 
 def grids_of(ranks: Sequence[Rank]) -> Mapping[str, str]:
-    grids = dict[str, set[str]]()
+    grids = defaultdict[str, set[str]](set)
     for rank in ranks:
         for row in rank.kernel_table.rows:
             if grid := grid_words(row.grid):
-                grids.setdefault(row.name, set()).add(grid)
+                grids[row.name].add(grid)
     return {name: only for name, (only, *others) in grids.items() if not others}
 
 
@@ -253,10 +254,10 @@ def _tables(stretch: DrawnTimeline) -> Iterator[Table]:
         ("GPU activities, summed over streams", "stream"),
         ("Why no compute ran", "why"),
     ):
-        lengths = dict[str, list[int]]()
+        lengths = defaultdict[str, list[int]](list)
         for lane in those(lanes, kind=kind):
             for key, length_ns in zip(lane.key, lane.length_ns, strict=True):
-                lengths.setdefault(key, []).append(length_ns)
+                lengths[key].append(length_ns)
         rows = []
         for key, lengths_ns in sorted(lengths.items(), key=lambda item: -sum(item[1])):
             most, whole = milliseconds(max(lengths_ns)), milliseconds(sum(lengths_ns))

@@ -47,7 +47,7 @@ def fits_of(result: Result) -> dict[int, ClockFit]:
 
 def on_clock(fit: ClockFit | None) -> OnClock:
     """From a rank's own times to those of the one clock; without a fit they stay as they are."""
-    if fit is None:
+    if not fit:
         return lambda own_ns: own_ns
     return fit.time_of
 
@@ -103,7 +103,7 @@ def write_perfetto(result: Result, detail: Detail) -> str:
     for place, rank in enumerate(result.ranks):
         tracks = [*_own_tracks(result, place)]
         if place < shown:
-            a2a, spans = rank.a2a, list[Slice]()
+            a2a, spans = rank.a2a, []
             for call in a2a.spans if a2a else ():  # an unknown direction is no phase
                 within = {
                     "step": known(call.step),
@@ -138,7 +138,7 @@ def _name(result: Result, place: int) -> str:
         name += f", {rank.trace}"
     if late and place in late.places:
         name += f", late: {name_of(late.cause)}"
-    if several and fit is None:
+    if several and not fit:
         name += ", own clock: its times cannot be compared with other ranks"
     elif several and fit and fit.source is ClockSource.SESSION_START:
         name += ", put in place by its session's start"
@@ -170,7 +170,7 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
                     Slice(proof.start_ns, proof.end_ns, name_of(proof.measure), wall.id, args)
                 )
         yield Track(f"{name_of(wall.id)}: where to look", marks)
-    slow, steps = list[Slice](), [_step(step, "used") for step in rank.steps.used]
+    slow, steps = [], [_step(step, "used") for step in rank.steps.used]
     for dropped in sorted(rank.steps.dropped, key=lambda step: step.index not in rank.steps.slow):
         if dropped.index in rank.steps.slow:
             slow.append(_step(dropped, "slow"))

@@ -11,6 +11,7 @@ A step has host threads, why no compute ran, streams, and arrows from call to ke
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, count, repeat
@@ -230,14 +231,14 @@ def step_tracks(
 
     `arrows`: numbers for arrows, each once in a file; `moved_ns` is added to every time.
     """
-    hosts = dict[int, list[Slice]]()
-    streams = dict[int, list[Slice]]()
+    hosts = defaultdict[int, list[Slice]](list)
+    streams = defaultdict[int, list[Slice]](list)
     why = []
     for timeline in timelines:
         at_ns = timeline.start_ns + moved_ns
         names = [printable(name, _NAME_WIDTH) for name in timeline.names]
         call_starts = {*chain.from_iterable(each(those(timeline.host, kind="calls"), "at_ns"))}
-        launched = dict[int, list[int]]()
+        launched = defaultdict[int, list[int]](list)
         for lane in timeline.lanes:
             for activity, launch_ns in _activities(timeline, names, lane, at_ns):
                 if (
@@ -246,12 +247,12 @@ def step_tracks(
                     and launch_ns <= activity.start_ns - at_ns
                 ):
                     activity = replace(activity, launched_by=next(arrows))
-                    launched.setdefault(launch_ns, []).append(activity.launched_by)
-                streams.setdefault(lane.stream, []).append(activity)
+                    launched[launch_ns].append(activity.launched_by)
+                streams[lane.stream].append(activity)
         for host in timeline.host:
-            hosts.setdefault(host.thread, []).extend(_host(host, names, at_ns, launched))
+            hosts[host.thread] += _host(host, names, at_ns, launched)
         if reasons := timeline.reasons:
-            columns = (reasons.at_ns, reasons.length_ns, reasons.reason)
+            columns = reasons.at_ns, reasons.length_ns, reasons.reason
             for offset_ns, length_ns, reason in zip(*columns, strict=True):
                 name, start_ns = reasons.reasons[reason], at_ns + offset_ns
                 why.append(Slice(start_ns, start_ns + length_ns, name, name.partition(".")[0]))
@@ -269,7 +270,7 @@ def _activities(
     category.
     """
     launches = lane.launch_ns or (None,) * len(lane.at_ns)
-    columns = (lane.at_ns, lane.length_ns, lane.key, lane.name, launches)
+    columns = lane.at_ns, lane.length_ns, lane.key, lane.name, launches
     for offset_ns, length_ns, key, name, launch_ns in zip(*columns, strict=True):
         category, start_ns = timeline.keys[key], at_ns + offset_ns
         shown = names[name] if name >= 0 else category.partition(".")[2]
