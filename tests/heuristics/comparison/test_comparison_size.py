@@ -68,6 +68,13 @@ def test_without_logs_the_size_is_the_difference_of_means_over_used_steps() -> N
     assert measure_size(logged(steps(1, 1)), logged(replace(steps(1, 1), steps=late))).ends_ns is None
 
 
+def test_three_steps_a_side_of_which_none_takes_a_hundredth_longer_show_no_change() -> None:
+    base = steps(100, 100.5, 101)
+    assert judged_steps(base, steps(100.2, 100.4, 101))[1].verdict == "no_change"
+    for other in (steps(100.2, 100.4, 101.1), steps(100.2, 100.4)):
+        assert judged_steps(base, other)[1].verdict == "undecided"
+
+
 def test_logs_of_both_sides_give_the_size_whatever_the_steps_say() -> None:
     size, _ = measured(logged(steps(100, 100), *(90, 92) * 4), logged(steps(150, 150), *(100,) * 8))
     assert (size.source, size.base_count, size.new_count) == ("log", 8, 8)

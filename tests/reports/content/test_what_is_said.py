@@ -77,6 +77,13 @@ def test_a_fifth_without_compute_leads_although_every_wall_is_clear(bucket: str,
     assert "targets 20 %" in text
 
 
+def test_copies_that_take_most_of_the_time_lead_before_a_host_that_costs_less() -> None:
+    copied = with_time(scenario("host_overhead"), "exposed_copy", 0.6)
+    text = flat(first_screen(with_wall(copied, "host_overhead", cost_frac=0.3)))
+    assert "BOUND BY COPIES Exposed copies take 60 % of the time. Beside it: host" in text
+    assert "BOUND BY COPIES" not in flat(first_screen(with_wall(copied, "host_overhead", cost_frac=0.7)))
+
+
 def test_a_part_of_time_whose_wall_is_open_is_what_may_slow_the_run() -> None:
     unknown = {"outcome": "unmeasurable", "cost_ns": None, "cost_frac": None, "cost_by_kind_ns": None}
     document = with_time(scenario("healthy"), "exposed_comm", 0.3)

@@ -159,20 +159,16 @@ def test_without_a_highest_capability_newer_gpus_of_as_many_sms_bound_it_as_well
 VENV = "/opt/venv/lib/python3.12/site-packages"
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("torch/cuda/__init__.py(990): synchronize", "torch.cuda.synchronize"),
-        (f"{VENV}/megatron/core/optimizer/optimizer.py(5): step", "megatron.core.optimizer.optimizer.step"),
-        ("/home/eve/Megatron-LM/megatron/core/x.py(5): f", "megatron.core.x.f"),
-        ("secret_model/train.py(12): step", "train.step"),
-        ("/home/torch/secret/train.py(12): step", "train.step"),
-        ("train.py(184): <module>", "train"),
-        ("nn.Module: TransformerBlock_12", "TransformerBlock"),
-        ("/x/libtorch_cpu.so: void at::native::copy_impl<float>(at::Tensor const&)", "at::native::copy_impl"),
-        ("libnccl.so.2.21.5: ncclLaunchKernel", "ncclLaunchKernel"),
-    ],
-)
+@pytest.mark.parametrize(("text", "name"), [
+    ("torch/cuda/__init__.py(990): synchronize", "torch.cuda.synchronize"),
+    (f"{VENV}/megatron/core/optimizer/optimizer.py(5): step", "megatron.core.optimizer.optimizer.step"),
+    ("/home/eve/Megatron-LM/megatron/core/x.py(5): f", "megatron.core.x.f"),
+    ("secret_model/train.py(12): step", "train.step"),
+    ("/home/torch/secret/train.py(12): step", "train.step"), ("train.py(184): <module>", "train"),
+    ("nn.Module: TransformerBlock_12", "TransformerBlock"),
+    ("/x/libtorch_cpu.so: void at::native::copy_impl<float>(at::Tensor const&)", "at::native::copy_impl"),
+    ("libnccl.so.2.21.5: ncclLaunchKernel", "ncclLaunchKernel"),
+])  # fmt: skip
 def test_a_frame_is_told_by_its_package_and_function_and_never_by_a_folder(text: str, name: str) -> None:
     frame = public_frame(text)
     assert frame is not None

@@ -142,17 +142,13 @@ LM_COMMAND = "torchrun pretrain_gpt.py --num-layers 4 --bf16"
 BRIDGE_COMMAND = "python scripts/performance/run_script.py -m qwen -g gb300"
 
 
-@pytest.mark.parametrize(
-    ("command", "core"),
-    [
-        (f"{LM_COMMAND} --moe-token-dispatcher-type deepep", "0.18.2"),
-        (f"{LM_COMMAND} --moe-router-score-function sqrtsoftplus", "0.17.1"),
-        (f"{LM_COMMAND} --moe-router-load-balancing-type aux_loss quantile_balancing", "0.18.2"),
-        (f"{BRIDGE_COMMAND} --cuda_graph_impl full_iteration", "0.18.2"),
-        (f"{BRIDGE_COMMAND} --compute_dtype fp8", "0.18.2"),
-        (f"{BRIDGE_COMMAND} -g h200", "0.18.2"),
-    ],
-)
+@pytest.mark.parametrize(("command", "core"), [
+    (f"{LM_COMMAND} --moe-token-dispatcher-type deepep", "0.18.2"),
+    (f"{LM_COMMAND} --moe-router-score-function sqrtsoftplus", "0.17.1"),
+    (f"{LM_COMMAND} --moe-router-load-balancing-type aux_loss quantile_balancing", "0.18.2"),
+    (f"{BRIDGE_COMMAND} --cuda_graph_impl full_iteration", "0.18.2"),
+    (f"{BRIDGE_COMMAND} --compute_dtype fp8", "0.18.2"), (f"{BRIDGE_COMMAND} -g h200", "0.18.2"),
+])  # fmt: skip
 def test_a_word_at_which_the_parser_stops_is_told_so(command: str, core: str) -> None:
     assert [one.effect for one in problems(command, "run.sh", core)] == ["stops"]
 

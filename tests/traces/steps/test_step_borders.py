@@ -156,15 +156,11 @@ def test_a_recording_without_ranges_or_steps_says_so() -> None:
         run.measured(steps="0:1")
 
 
-@pytest.mark.parametrize(
-    ("steps", "used", "dropped"),
-    [
-        ("1:2", [1], {0: "not in --steps 1:2", 2: "not in --steps 1:2"}),
-        (":2", [0, 1], {2: "not in --steps 0:2"}),
-        ("1:", [1, 2], {0: "not in --steps 1:3"}),
-        (" 0 : 9 ", [0, 1, 2], {}),
-    ],
-)
+@pytest.mark.parametrize(("steps", "used", "dropped"), [
+    ("1:2", [1], {0: "not in --steps 1:2", 2: "not in --steps 1:2"}),
+    (":2", [0, 1], {2: "not in --steps 0:2"}), ("1:", [1, 2], {0: "not in --steps 1:3"}),
+    (" 0 : 9 ", [0, 1, 2], {}),
+])  # fmt: skip
 def test_steps_from_a_up_to_b_are_used(steps: str, used: list[int], dropped: dict[int, str]) -> None:
     found = three().measured(steps=steps).steps
     assert (found.source, found.unit, [step.index for step in found.used]) == ("user", "step", used)

@@ -282,16 +282,12 @@ def titan(at: int, step: int, rank: int = 0) -> str:
     return f"{text}{rates}  time_metrics/data_loading(%): 76.0"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[rank52]: RuntimeError: Triton Error [CUDA]: out of memory",
-        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.00 GiB.",
-        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "CUDA driver error: CUDA_ERROR_OUT_OF_MEMORY",
-        "terminate called: cudaErrorMemoryAllocation",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "[rank52]: RuntimeError: Triton Error [CUDA]: out of memory",
+    "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.00 GiB.",
+    "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "CUDA driver error: CUDA_ERROR_OUT_OF_MEMORY", "terminate called: cudaErrorMemoryAllocation",
+])  # fmt: skip
 def test_memory_runs_out_in_any_spelling(tmp_path: Path, line: str) -> None:
     (error,) = log_of(tmp_path, "> training", line).out_of_memory
     assert error.line == 2

@@ -111,6 +111,23 @@ def test_findings_of_a_dispatcher_are_those_of_the_side_after() -> None:
     assert shown.findings(View(facts(new_result={"config_findings": (*both,)}))) == ("dispatcher-fallback",)
 
 
+def test_where_runs_are_not_comparable_nobody_is_later_for_the_same_kernels() -> None:
+    for text, id_ in (
+        ("gemm 40 count 100>100", "host_slower"),
+        ("gemm 40>44 count 100>140", "launches_more"),
+    ):
+        told = told_of(f"python 5>30; {text}")
+        alike, unlike = (find_suspects(replace(told, comparable=one))[0].id for one in (True, False))
+        assert (alike == id_, unlike == id_) == (id_ == "host_slower", id_ == "launches_more")
+
+
+def test_where_the_order_is_known_it_alone_tells_what_a_fusion_did() -> None:
+    added = told_of("kernels elementwise gone 1>-; kernels elementwise new ->9 x40")
+    aligned = [place(f"elementwise: 1 fused 4 > {count} add 9") for count in (1, 3)]
+    found = [ways.unfused(View(one)) for one in (added, *(replace(added, exchanged=by) for by in aligned))]
+    assert found == [True, False, True]
+
+
 def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -> None:
     kernels = [Worked("first", "compute.gemm", 3, 2 * MS), Worked("second", "compute.gemm", 5, MS)]
     assert ways._done(kernels, 3 * MS) == "3.00 ms (3 x first and others)"
