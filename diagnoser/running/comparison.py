@@ -34,8 +34,10 @@ from diagnoser.running.work.processes import Workers, all_of
 from diagnoser.version import VERSION
 from heuristics.comparison.comparison import compare
 from heuristics.comparison.difference.left_out import left_out_alike
+from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.expected import Prediction
 from heuristics.comparison.gate import Asked
+from heuristics.comparison.witnesses import weigh
 from heuristics.config.about import OPTIONS, Guidance
 from heuristics.evidence.symptoms import observed_from, symptoms_of
 from heuristics.judging.judgement import judge_observed
@@ -183,10 +185,13 @@ def read_sides(request: Comparison, progress: Progress = silent) -> tuple[Result
 def _alike(
     sides: Sequence[Side], results: Sequence[Result], request: Comparison
 ) -> Iterator[Result]:
-    """Base and new, unless steps were chosen. Where one alone has steps, all that was recorded of
-    it: what the other does not show is not compared. Where both have, both leave out as many.
+    """Base and new, unless steps were chosen. Where one alone has steps, or blocks of both hold
+    other work, all that was recorded: what one does not show is not compared. Where both have, both
+    leave out as many.
     """
     steps = [result.ranks[0].steps for result in results]
+    blocks = {found.unit for found in steps} == {"block"}
+    unlike = blocks and not weigh(*(Subject(each, each.ranks[0]) for each in results)).same
     is_free = request.steps is None and request.nvtx is None
     is_alone = all(map(_is_trace, sides)) and {len(result.ranks) for result in results} == {1}
     for side, result, found, left_out in zip(
@@ -194,7 +199,7 @@ def _alike(
     ):
         if not is_free or not _is_trace(side):
             yield result
-        elif found.found and not all(each.found for each in steps):
+        elif unlike or (found.found and not all(each.found for each in steps)):
             yield _read((side, replace(request, steps="none")))
         elif is_alone and left_out != frozenset(found.slow):
             yield _read((side, request), left_out)

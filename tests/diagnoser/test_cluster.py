@@ -117,14 +117,11 @@ def test_workers_of_another_version_are_named(
         document(traces, cluster.scheduler_address)
 
 
-@pytest.mark.parametrize(
-    ("words", "said", "code"),
-    [
-        (["--scheduler", "nonsense"], "'nonsense' is no address of a scheduler. Give one as --scheduler", 2),
-        (["--scheduler", SOMEWHERE, "--jobs", "2"], "--scheduler for workers of a cluster. Give one.", 2),
-        (["--scheduler", "tls://127.0.0.1:8786"], "needs certificates: name them in dask's configuration", 2),
-    ],
-)
+@pytest.mark.parametrize(("words", "said", "code"), [
+    (["--scheduler", "nonsense"], "'nonsense' is no address of a scheduler. Give one as --scheduler", 2),
+    (["--scheduler", SOMEWHERE, "--jobs", "2"], "--scheduler for workers of a cluster. Give one.", 2),
+    (["--scheduler", "tls://127.0.0.1:8786"], "needs certificates: name them in dask's configuration", 2),
+])  # fmt: skip
 def test_what_cannot_be_a_cluster_is_one_line(
     words: list[str], said: str, code: int, capsys: pytest.CaptureFixture[str], dask: None
 ) -> None:

@@ -39,15 +39,12 @@ def test_configurations_alone_are_undecided_and_a_gate_answers_as_it_was_asked_t
     assert run(["compare", *CONFIGS, *ABOUT, *words]) == code
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "named"),
-    [
-        *(([], 2, "nothing to compare"), ([CONFIGS[0]], 2, "new has neither")),
-        *(([CONFIGS[0], "missing.yaml"], 3, "missing.yaml"), ([*CONFIGS, "-f", "png"], 2, "has no png")),
-        ([*CONFIGS, "--steps", "2:5"], 2, "--steps is of recordings"),
-        ([*CONFIGS, "--brief", "-f", "json"], 2, "--brief"),
-    ],
-)
+@pytest.mark.parametrize(("words", "code", "named"), [
+    *(([], 2, "nothing to compare"), ([CONFIGS[0]], 2, "new has neither")),
+    *(([CONFIGS[0], "missing.yaml"], 3, "missing.yaml"), ([*CONFIGS, "-f", "png"], 2, "has no png")),
+    ([*CONFIGS, "--steps", "2:5"], 2, "--steps is of recordings"),
+    ([*CONFIGS, "--brief", "-f", "json"], 2, "--brief"),
+])  # fmt: skip
 def test_what_cannot_be_compared_ends_in_one_line(
     words: list[str], code: int, named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,14 +48,11 @@ def kept(folder: Path, document: Json, name: str = "run.json") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("kind", "extensions"),
-    [
-        ("analysis", ["html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
-        ("comparison", ["html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
-        ("configuration", ["html", "json", "md", "txt"]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "extensions"), [
+    ("analysis", ["html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
+    ("comparison", ["html", "json", "md", "pdf", "perfetto.json", "png", "svg", "txt"]),
+    ("configuration", ["html", "json", "md", "txt"]),
+])  # fmt: skip
 def test_every_format_lies_beside_the_result_under_its_name(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

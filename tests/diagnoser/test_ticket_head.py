@@ -137,14 +137,11 @@ def test_a_result_that_is_not_redacted_shows_paths_and_still_no_secret(
     assert err == "moe-diag: 1 path, address or secret of --title and --note withheld.\n"
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("-f", "json", "--title", "x"), "--title is of pages and tickets."),
-        (("-f", "json", "--note", "x"), "--note is of pages and tickets."),
-        (("--note", "x" * 4097), "--title and --note may have 4,096 characters in all."),
-    ],
-)
+@pytest.mark.parametrize(("more", "said"), [
+    (("-f", "json", "--title", "x"), "--title is of pages and tickets."),
+    (("-f", "json", "--note", "x"), "--note is of pages and tickets."),
+    (("--note", "x" * 4097), "--title and --note may have 4,096 characters in all."),
+])  # fmt: skip
 def test_what_has_no_page_takes_no_title(
     result: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
 ) -> None:

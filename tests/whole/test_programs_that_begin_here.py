@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -168,3 +169,25 @@ def test_what_the_host_does_while_it_captures_a_graph_is_start_up() -> None:
     captured, plain = map(capturing, ("cudaStreamEndCapture_v10000", "cudaStreamBeginCapture_v10000"))
     assert plain.pop("launch_starved.gc") == 100
     assert captured == plain | {"launch_starved.lazy_init": plain["launch_starved.lazy_init"] + 100}
+
+
+def rounds(count: int, kernels: int, busy: float) -> Run:
+    """The host reads a result after each so many kernels."""
+    run = program(kernels=0)
+    for place in range(count * kernels):
+        run.work("solve(float *)", 100 + 10 * place, 100 + 10 * place + busy)
+        if place % kernels == kernels - 1:
+            run.work("d2h", 109 + 10 * place, 109.5 + 10 * place)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("count", "kernels", "busy", "said"), [(12, 4, 3, "12 blocks"), (4, 12, 9, "no steps found")]
+)
+def test_blocks_are_compared_where_they_hold_the_same_work_and_all_that_was_recorded_else(
+    count: int, kernels: int, busy: float, said: str
+) -> None:
+    sides = replace(rounds(12, 4, busy=9), name="base"), rounds(count, kernels, busy)
+    with written(*sides) as (base, new):
+        text = diagnoser.compare(base, new).text()
+    assert said in text

@@ -215,13 +215,10 @@ def test_a_root_bounds_what_is_read_and_kept_results_are_read_all_the_same(
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"jsonrpc": "2.0", "id": 7, "method": "x", "params": {"id": 8, "a": "\\ud800"}}',
-        '{"method": "x", "params": {"id": 8, "a": "\\ud800"}, "jsonrpc": "2.0", "id": 7}\n',
-        '{"method":"x","id":7,"params":[]',
-    ],
-)
+@pytest.mark.parametrize("line", [
+    '{"jsonrpc": "2.0", "id": 7, "method": "x", "params": {"id": 8, "a": "\\ud800"}}',
+    '{"method": "x", "params": {"id": 8, "a": "\\ud800"}, "jsonrpc": "2.0", "id": 7}\n',
+    '{"method":"x","id":7,"params":[]',
+])  # fmt: skip
 def test_the_number_of_a_request_is_found_where_clients_write_it(line: str) -> None:
     assert number_of(line) == 7

@@ -202,14 +202,11 @@ def test_a_baseline_is_set_by_number_or_file_shown_and_read(
     assert said(capsys, "list").splitlines()[-1].split(maxsplit=1)[1] == "main is 2, next is 2"
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (("baseline", "other"), r"no baseline 'other'\. There are main; set one"),
-        (("baseline", "main", "9"), r"no result 9\. It has 1 to 2"),
-        (("baseline", "two words", "1"), "is no name for a baseline"),
-    ],
-)
+@pytest.mark.parametrize(("words", "reason"), [
+    (("baseline", "other"), r"no baseline 'other'\. There are main; set one"),
+    (("baseline", "main", "9"), r"no result 9\. It has 1 to 2"),
+    (("baseline", "two words", "1"), "is no name for a baseline"),
+])  # fmt: skip
 def test_a_wrong_name_is_answered_with_what_there_is(
     history: Store, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str
 ) -> None:

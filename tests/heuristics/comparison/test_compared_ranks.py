@@ -84,18 +84,15 @@ ONE, TWO, GPU = late(Cause.SLOW_HOST, 1), late(Cause.SLOW_HOST, 2), late(Cause.S
 FIRST, SECOND, DEVICE = "rank 1, GPU 1, slow host", "rank 2, GPU 2, slow host", "rank 1, GPU 1, slow device"
 
 
-@pytest.mark.parametrize(
-    ("base", "new", "state", "said"),
-    [
-        (NOBODY, GPU, LateState.APPEARED, f"none in base; new: {DEVICE}."),
-        (GPU, NOBODY, LateState.GONE, f"gone. In base: {DEVICE}."),
-        (ONE, ONE, LateState.SAME, f"the same on both sides: {FIRST}."),
-        (ONE, TWO, LateState.OTHER, f"another one. Base: {FIRST}; new: {SECOND}."),
-        (ONE, GPU, LateState.OTHER, f"another one. Base: {FIRST}; new: {DEVICE}."),
-        (NOBODY, NOBODY, LateState.NONE, "none on either side."),
-        (UNKNOWN, TWO, LateState.UNKNOWN, f"unknown on one side at least. Base: unknown; new: {SECOND}."),
-    ],
-)
+@pytest.mark.parametrize(("base", "new", "state", "said"), [
+    (NOBODY, GPU, LateState.APPEARED, f"none in base; new: {DEVICE}."),
+    (GPU, NOBODY, LateState.GONE, f"gone. In base: {DEVICE}."),
+    (ONE, ONE, LateState.SAME, f"the same on both sides: {FIRST}."),
+    (ONE, TWO, LateState.OTHER, f"another one. Base: {FIRST}; new: {SECOND}."),
+    (ONE, GPU, LateState.OTHER, f"another one. Base: {FIRST}; new: {DEVICE}."),
+    (NOBODY, NOBODY, LateState.NONE, "none on either side."),
+    (UNKNOWN, TWO, LateState.UNKNOWN, f"unknown on one side at least. Base: unknown; new: {SECOND}."),
+])  # fmt: skip
 def test_the_late_rank_appears_goes_stays_or_is_unknown(
     base: Any, new: Any, state: LateState, said: str
 ) -> None:
