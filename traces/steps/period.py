@@ -158,7 +158,7 @@ def period_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | 
     """
     places = _busiest_compute_stream(rank)
     layered = layered_of(rank, roles)
-    for sequence in _sequences(rank, places):
+    for sequence in sequences_of(rank, places):
         longest = len(sequence.codes) // 2  # what was recorded once does not repeat
         match, lags = matching_lags(sequence.codes, 1, longest)
         left = match >= NEARLY_ALL.value
@@ -211,7 +211,7 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
     return compute[place == np.argmax(work)]
 
 
-def _sequences(rank: RankTimeline, places: IntArray) -> list[Sequence]:
+def sequences_of(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     rows, kernels = rank.activities, rank.columns.kernels
     name = rows.name[places]
     is_kernel = rows.source[places] == Source.KERNEL

@@ -9,7 +9,7 @@ from traces.groups import first_of, group_of
 from traces.limits import ENOUGH, FEWEST, MOST, NEARLY_ALL
 from traces.steps.borders import HostOrder
 from traces.steps.found import Found
-from traces.steps.period import Periods, as_steps, layered_of, matching_lags
+from traces.steps.period import Periods, as_steps, layered_of, matching_lags, sequences_of
 from traces.timeline import Activities, RankTimeline, Source
 from traces.training import Roles
 
@@ -23,20 +23,16 @@ def round_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | N
         return None
     rows = rank.activities.take(order.places)
     launched = rows.source != Source.COPY
-    reads = np.flatnonzero(rows.copies("memcpy_d2h"))
-    kernels = sums_before(launched)[np.append(reads, len(launched))]
-    last = reads[np.diff(kernels) > 0]
-    ends = np.append(last, reads[-1:]) + 1
-    first = np.append(0, ends)
-    counts = np.diff(sums_before(launched)[first])
-    ends, first, counts = (column[: len(counts)][counts > 0] for column in (ends, first, counts))
+    reads = _reads(rows, launched)
+    ends = _turns(rank, order, launched, reads)
+    first = np.append(0, ends[:-1])
+    counts = np.diff(sums_before(launched)[np.append(0, ends)])
     if len(counts) < FEWEST.value:
         return None
     alike = _alike(rows.name, launched, ends, counts)
-    usual = slice(*(column[counts == _middle(counts)][0] for column in (first, ends)))
-    if _may_be_layer(
-        rows.take(np.arange(len(launched))[usual]), layered_of(rank, roles)[order.places][usual]
-    ):
+    usual = np.arange(*(int(at[counts == _middle(counts)][0]) for at in (first, ends)))
+    layered = layered_of(rank, roles)[order.places][usual]
+    if len(ends) == len(reads) and _may_be_layer(rows.take(usual), layered):
         return None
     lag, used = _middle(counts), int((alike >= NEARLY_ALL.value).sum())
     # what most of them are not like is how nothing goes
@@ -46,6 +42,29 @@ def round_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | N
     why = "from one read of results by the host to the next"
     rounds = Periods(lag, why, borders_ns[first], borders_ns[ends], counts, alike)
     return as_steps(rounds, order, f"{lag} kernels, {why}")
+
+
+def _reads(rows: Activities, launched: BoolArray) -> IntArray:
+    """Where each round ends, shape (rounds,), with a kernel in each."""
+    reads, kernels = np.flatnonzero(rows.copies("memcpy_d2h")) + 1, sums_before(launched)
+    ends = reads[np.diff(kernels[reads], append=kernels[-1] + 1) > 0]  # the last before a kernel
+    return ends[np.diff(kernels[np.append(0, ends)]) > 0]
+
+
+def _turns(rank: RankTimeline, order: HostOrder, launched: BoolArray, ends: IntArray) -> IntArray:
+    """The ends of rounds; where the host reads several results in each, by kernels and grids that
+    take turns, the last of them.
+    """
+    if not len(ends):
+        return ends
+    within = np.flatnonzero(launched[: ends[-1]])
+    code = sequences_of(rank, order.places[within])[0].codes
+    drawn = np.random.default_rng(0).standard_normal(int(code.max()) + 1)[code]
+    held = np.bincount(np.searchsorted(ends, within, side="right"), drawn)  # equal for equal work
+    match, lags = matching_lags(group_of(np.rint(held * 1e6).astype(np.int64)), 1, len(ends) // 2)
+    if not len(lags) or match[0] < NEARLY_ALL.value:
+        return ends
+    return ends[lags[0] - 1 :: lags[0]]
 
 
 def _may_be_layer(rows: Activities, layered: BoolArray) -> bool:

@@ -29,6 +29,11 @@ def test_what_the_host_reads_once_a_token_cuts_tokens_after_a_longer_prompt() ->
     ]
 
 
+def test_reads_that_take_turns_are_of_one_round() -> None:
+    steps = read(*(TOKEN, ("add",), ("gemm", "gemm")) * 6)
+    assert [step.length_ns // US for step in steps.used] == [260] * 6  # 23 kernels and 3 reads
+
+
 @pytest.mark.parametrize(
     "rounds",
     [
