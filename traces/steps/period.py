@@ -212,6 +212,7 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
 
 
 def sequences_of(rank: RankTimeline, places: IntArray) -> list[Sequence]:
+    """Activities, by place, in their order: by name and grid, and by name alone."""
     rows, kernels = rank.activities, rank.columns.kernels
     name = rows.name[places]
     is_kernel = rows.source[places] == Source.KERNEL
@@ -255,6 +256,9 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
 
 
 def as_steps(periods: Periods, order: HostOrder, what: str) -> Found:
+    """Periods as steps, of which those that are short or other work are left out; `what`: in
+    words.
+    """
     way = found_between(order, periods.host_start_ns, periods.host_end_ns, what)
     steps = []
     figures = row_by_row(periods.counts, periods.alike)

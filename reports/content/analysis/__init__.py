@@ -11,12 +11,13 @@ from itertools import chain
 from typing import Final
 
 from heuristics.result.result import Result
+from reports.content.analysis.about import facts, title
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.called import called
 from reports.content.analysis.find_out import STEPS
 from reports.content.analysis.gpu import kernel_blocks, memory, sm_blocks
 from reports.content.analysis.hang import hang_lines, witness_part
-from reports.content.analysis.headline import facts, headline, title
+from reports.content.analysis.headline import headline
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.moe import communication, moe
 from reports.content.analysis.plan import plan, whole_plan

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final, get_args
 
-from msgspec import UNSET
-
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.verdict import by_family
@@ -16,7 +14,7 @@ from reports.content.analysis.addresses import address_words
 from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words, leading
-from reports.content.analysis.times import all_windows_ns, scale_of, stretch_name, telling_rank
+from reports.content.analysis.times import all_windows_ns, scale_of, telling_rank
 from reports.content.analysis.unproven import (
     Own,
     Unused,
@@ -36,17 +34,17 @@ from reports.content.analysis.unproven import (
     unjudged,
     unused,
 )
-from reports.content.blocks import Code, Headline, Tone, Words, filled, words
-from reports.content.names import beyond, gpu_of, is_set, name_of, optional, sentence, when
+from reports.content.blocks import Headline, Tone, Words, filled, words
+from reports.content.names import beyond, is_set, name_of, optional, sentence, when
 from reports.measures import measures, words_of
 from reports.rows import each, those
 from traces.account.host import PAUSE
-from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL, WALL
+from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL, QUARTER, WALL
 from traces.missing import known
 from traces.names.in_use import Loader
 from traces.sections.rank import Rank
 from traces.sections.work import DataLoading
-from traces.spelling import counted, duration, gpu_model, in_ms, milliseconds, percent
+from traces.spelling import duration, in_ms, percent
 
 DATA: Final = "data"
 _OF_THE_HOST: Final = {"host_overhead", "memory"}
@@ -102,6 +100,7 @@ HALF: Final = 0.5
 it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
 _BANDWIDTH: Final = "BOUND BY MEMORY BANDWIDTH"
+_COMPUTE: Final = "MOSTLY COMPUTE"
 _COPIES: Final = "BOUND BY COPIES"
 _UNSTEADY: Final = "NOT A STEADY-STATE RECORDING"
 _NAMED: Final = 2
@@ -117,6 +116,7 @@ def headline(result: Result) -> Headline:
     slowing, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
     likely, part, own = likely_communication(result), unused(result), own_compute(result)
+    classes = _classes(result)
     open_comm = those(open_walls(result), id="communication")
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
@@ -141,6 +141,9 @@ def headline(result: Result) -> Headline:
         label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
     elif slowing and part is not None and part.frac >= HALF:
         label, said = _COPIES, f"{part_of_time(result, part)} Beside it: {_named(slowing)}."
+    elif classes and dearest_frac(result) < QUARTER.value and not nothing_judged(result):
+        beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
+        label, said = _COMPUTE, f"{classes}. {beside}"
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result) and not shows_part(result, part):
@@ -164,8 +167,8 @@ def headline(result: Result) -> Headline:
         under = [*address_words(telling_rank(result)), *under]
     if own and label != _OWN:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
-    elif not own and label != _BANDWIDTH and not nothing_judged(result):
-        under = [_classes(result), *under]
+    elif not own and label not in (_BANDWIDTH, _COMPUTE) and not nothing_judged(result):
+        under = [optional("Most of the time is compute: {}.", classes), *under]
     if slowing and part is not None and label != _COPIES:
         under = [part_of_time(result, part), *under]
     if result.verdict.startup_ns and label != _UNSTEADY:
@@ -180,13 +183,16 @@ def _classes(result: Result) -> str:
     """What compute is by class where it is most of the time, is no wall, and is not of training."""
     rank = telling_rank(result)
     named = {*each(findings(result), "id"), *each(open_walls(result), "id")}
-    is_most = rank.budget_frac.compute >= max(HALF, dearest_frac(result))
-    if known(rank.detected.training_step) or "compute" in named or not is_most:
+    part = rank.budget_frac.compute
+    if known(rank.detected.training_step) or "compute" in named or part < HALF:
         return ""
-    classes = Counter(rank.compute_by_class_ns or {}).most_common(_NAMED)
-    fracs = [(name, time_ns / max(1, rank.budget_ns.window)) for name, time_ns in classes]
-    large = [f"{name_of(name)} {percent(frac)}" for name, frac in fracs if frac >= WALL.value]
-    return optional("Most of the time is compute: {}.", large, ", ".join)
+    classes, window_ns = Counter(rank.compute_by_class_ns or {}), rank.budget_ns.window
+    large = [
+        f"{name_of(name)} {percent(time_ns / window_ns)}"
+        for name, time_ns in classes.most_common(_NAMED)
+        if time_ns >= WALL.value * window_ns
+    ]
+    return ", ".join(large)
 
 
 def _takes(own: Own) -> Words:
@@ -361,47 +367,3 @@ def _under(result: Result) -> Iterator[str]:
     if untrained and not _is_opaque(result):
         evidence = untrained[0].training_evidence
         yield f"Not a training step ({evidence}), so no fixes for training."
-
-
-def title(result: Result) -> Words:
-    return words(Code(result.traces[0].name), beyond(len(result.traces), 1))
-
-
-def facts(result: Result) -> Words:
-    rank = telling_rank(result)
-    scale, steps = scale_of(rank), rank.steps
-    start = f"{gpu_of(rank)}, GPU {rank.device}; "
-    if len(result.ranks) > 1:
-        start = f"{_gpus(result, known(rank.gpu))}; {called(result, rank)}: "
-    if not steps.used:
-        return words(f"{start}no steps found, window of {scale.length}")
-    # a block is what repeats where nothing shows that it is a step
-    name = "repeating block" if steps.unit == "block" else stretch_name(steps)
-    steps_words = f"{start}{counted(len(steps.used), name)} of {scale.lengths}"
-    low_ns, high_ns = known(steps.min_ns), known(steps.max_ns)
-    if low_ns is not None and high_ns is not None and low_ns < high_ns:
-        low, high = milliseconds(low_ns), milliseconds(high_ns)
-        apart = f"equal within {percent((high_ns - low_ns) / low_ns)}"
-        range_ = f"{low} to {high}" if low != high else apart
-        steps_words += f" ({range_}{when(steps.alternating, ', uneven')})"
-    return words(steps_words, when(steps.dropped, f", {len(steps.dropped)} left out"))
-
-
-def _gpus(result: Result, model: str | None) -> str:
-    """How many GPUs, of which model, and how many processes share them; just these where none can
-    tell.
-    """
-    used = {
-        (rank.trace, rank.device if rank.physical_gpu is UNSET else rank.physical_gpu)
-        for rank in result.ranks
-    }
-    count, processes = len(used), len(result.ranks)
-    of = "model not known" if model is None else gpu_model(model)
-    if count == processes:
-        if model is None:
-            return f"{count} GPUs, {of}"
-        return f"{count} x {of}"
-    if UNSET in each(result.ranks, "physical_gpu"):
-        return f"{processes} processes, {of}"
-    gpus = "one GPU" if count == 1 else f"{count} GPUs"
-    return f"{gpus}, {of}, shared by {processes} processes"

@@ -12,10 +12,11 @@ from typing import Final
 
 from heuristics.result.result import Merged, Result, index_of
 from reports.content.analysis import RANKS, kernel_lines, rank_parts, warnings
+from reports.content.analysis.about import facts, title
 from reports.content.analysis.afterwards import next_command
 from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_lines, witness_part
-from reports.content.analysis.headline import facts, headline, title
+from reports.content.analysis.headline import headline
 from reports.content.analysis.late import leading
 from reports.content.analysis.memory_snapshot import snapshot_part
 from reports.content.analysis.plan import plan, whole_plan

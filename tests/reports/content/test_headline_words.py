@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from heuristics.result.result import Result
-from reports.content.analysis.headline import data_line, facts, headline
+from reports.content.analysis.about import facts
+from reports.content.analysis.headline import data_line, headline
 from reports.content.names import plain
 from reports.result.codec import decode
 from tests.recordings.simulated import scenario
