@@ -97,6 +97,13 @@ def test_kernels_that_move_more_than_they_compute_are_bound_by_bandwidth(of: str
     assert "BOUND BY MEMORY" not in screen(program(kernels=20, every=100, busy=99, of="sgemm_128x64_tn"))
 
 
+@pytest.mark.parametrize(
+    ("busy", "said"), [(85, "MOSTLY COMPUTE attention 86 %. Beside it: host"), (70, "SLOWED BY host")]
+)
+def test_compute_by_class_leads_where_no_wall_costs_a_quarter(busy: float, said: str) -> None:
+    assert said in screen(program(kernels=20, every=100, busy=busy, of="flash_fwd_kernel"))
+
+
 def awaited(late: float = 0, **about: Any) -> Run:
     """The host waits for each kernel: launched every 100 ms, it ends 99 ms later and begins so late."""
     run = program(kernels=0)

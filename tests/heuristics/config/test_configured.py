@@ -106,31 +106,25 @@ def test_settings_fill_what_was_not_given_and_nothing_else() -> None:
     assert given.cp is None
 
 
-@pytest.mark.parametrize(
-    ("values", "routing"),
-    [
-        ({"moe_expert_capacity_factor": 1.0, "moe_pad_expert_input_to_capacity": True}, "drop_pad"),
-        ({"moe_router_force_load_balancing": True}, "force_balance"),
-        ({"moe_expert_capacity_factor": None, "moe_router_force_load_balancing": False}, "dropless"),
-        ({"moe_expert_capacity_factor": None}, None),
-        ({"moe_expert_capacity_factor": 1.0, "moe_router_force_load_balancing": False}, None),
-    ],
-)
+@pytest.mark.parametrize(("values", "routing"), [
+    ({"moe_expert_capacity_factor": 1.0, "moe_pad_expert_input_to_capacity": True}, "drop_pad"),
+    ({"moe_router_force_load_balancing": True}, "force_balance"),
+    ({"moe_expert_capacity_factor": None, "moe_router_force_load_balancing": False}, "dropless"),
+    ({"moe_expert_capacity_factor": None}, None),
+    ({"moe_expert_capacity_factor": 1.0, "moe_router_force_load_balancing": False}, None),
+])  # fmt: skip
 def test_routing_is_told_where_it_is_certain(values: dict[str, Value], routing: str | None) -> None:
     assert filled(values).routing == routing
 
 
-@pytest.mark.parametrize(
-    ("values", "precision"),
-    [
-        *(({"bf16": True, "fp8": None, "fp4": None}, "bf16"), ({"bf16": True}, None)),
-        ({"bf16": True, "fp8": "e4m3", "fp8_recipe": "blockwise"}, "fp8_blockwise"),
-        *(({"fp4": "e2m1"}, "nvfp4"), ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "mxfp8")),
-        ({"mixed_precision": "bf16_with_fp8_subchannel_scaling_mixed"}, "fp8_blockwise"),
-        ({"mixed_precision.fp8": "e4m3", "mixed_precision.fp8_recipe": "mxfp8"}, "mxfp8"),
-        ({"bf16": False, "fp16": False, "fp8": None, "fp4": None}, "fp32"),
-    ],
-)
+@pytest.mark.parametrize(("values", "precision"), [
+    *(({"bf16": True, "fp8": None, "fp4": None}, "bf16"), ({"bf16": True}, None)),
+    ({"bf16": True, "fp8": "e4m3", "fp8_recipe": "blockwise"}, "fp8_blockwise"),
+    *(({"fp4": "e2m1"}, "nvfp4"), ({"mixed_precision": "bf16_with_mxfp8_mixed"}, "mxfp8")),
+    ({"mixed_precision": "bf16_with_fp8_subchannel_scaling_mixed"}, "fp8_blockwise"),
+    ({"mixed_precision.fp8": "e4m3", "mixed_precision.fp8_recipe": "mxfp8"}, "mxfp8"),
+    ({"bf16": False, "fp16": False, "fp8": None, "fp4": None}, "fp32"),
+])  # fmt: skip
 def test_precision_comes_from_formats_and_recipes(values: dict[str, Value], precision: str | None) -> None:
     assert filled(values).precision == precision
 

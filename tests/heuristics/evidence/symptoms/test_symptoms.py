@@ -259,13 +259,10 @@ def test_memory_given_back_and_taken_again_comes_before_a_larger_wall(calls: flo
     assert (verdict.wall == "memory", verdict.does_not_fit) == (retries, retries)
 
 
-@pytest.mark.parametrize(
-    ("capture", "reason"),
-    [
-        *(({"perturbation_frac": 0.177}, "18 % longer"), ({"perturbation_frac": 0.1}, "")),
-        *(({"missing_events": True}, "events are missing"), ({"missing_events": False}, "")),
-    ],
-)
+@pytest.mark.parametrize(("capture", "reason"), [
+    *(({"perturbation_frac": 0.177}, "18 % longer"), ({"perturbation_frac": 0.1}, "")),
+    *(({"missing_events": True}, "events are missing"), ({"missing_events": False}, "")),
+])  # fmt: skip
 def test_a_capture_that_cannot_be_trusted_gives_no_wall_but_a_cure(capture: object, reason: str) -> None:
     budget = {"compute": 0.5, "exposed_comm": 0.1, "idle": 0.4}
     seen = observed(capture=capture, exposed_comm_by_kind_frac={"ep_dispatch": 0.1}, budget_frac=budget)
