@@ -180,10 +180,9 @@ def _are_equal(size: ComparedSize, base: Subject, new: Subject) -> bool:
     """Of steps too few for an interval, whether none takes as little as a hundredth longer than
     another.
     """
-    if size.ends_ns is not None or min(size.base_count, size.new_count) < FEWEST.value:
-        return False
-    lengths_ns = (*lengths_of(base, False), *lengths_of(new, False))
-    return max(lengths_ns) - min(lengths_ns) <= LITTLE.value * min(lengths_ns)
+    lengths_ns = sorted((*lengths_of(base, False), *lengths_of(new, False)))
+    few = size.ends_ns is None and min(size.base_count, size.new_count) >= FEWEST.value
+    return few and lengths_ns[-1] <= (1 + LITTLE.value) * lengths_ns[0]
 
 
 def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> Judged:

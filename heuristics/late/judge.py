@@ -80,11 +80,13 @@ def _most(run: MeasuredRun, candidates: Iterable[Tried]) -> Tried | None:
     causes = [*candidates]
     most_ns = max((cause.saved_ns for cause in causes), default=0.0)
     as_much = [cause for cause in causes if cause.saved_ns >= most_ns - COST.value * run.step_ns]
-    return min(
-        as_much,
-        key=lambda cause: (len(cause.edit.places) or len(run.nodes), -cause.saved_ns),
-        default=None,
-    )
+
+    def ranks(edit: Edit) -> int:
+        if edit.group == UNKNOWN or edit.ordinary:
+            return len(edit.places) or len(run.nodes)
+        return len(run.alike[edit.group].places)  # an uneven stage
+
+    return min(as_much, key=lambda cause: (ranks(cause.edit), -cause.saved_ns), default=None)
 
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:

@@ -25,9 +25,9 @@ def round_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | N
     launched = rows.source != Source.COPY
     reads = _reads(rows, launched)
     ends = _turns(rank, order, launched, reads)
-    first = np.append(0, ends[:-1])
-    counts = np.diff(sums_before(launched)[np.append(0, ends)])
-    if len(counts) < FEWEST.value:
+    borders = np.append(0, ends)
+    first, counts = borders[:-1], np.diff(sums_before(launched)[borders])
+    if not len(counts):
         return None
     alike = _alike(rows.name, launched, ends, counts)
     usual = np.arange(*(int(at[counts == _middle(counts)][0]) for at in (first, ends)))

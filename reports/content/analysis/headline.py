@@ -100,7 +100,6 @@ HALF: Final = 0.5
 it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
 _BANDWIDTH: Final = "BOUND BY MEMORY BANDWIDTH"
-_COMPUTE: Final = "MOSTLY COMPUTE"
 _COPIES: Final = "BOUND BY COPIES"
 _UNSTEADY: Final = "NOT A STEADY-STATE RECORDING"
 _NAMED: Final = 2
@@ -143,7 +142,7 @@ def headline(result: Result) -> Headline:
         label, said = _COPIES, f"{part_of_time(result, part)} Beside it: {_named(slowing)}."
     elif classes and dearest_frac(result) < QUARTER.value and not nothing_judged(result):
         beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
-        label, said = _COMPUTE, f"{classes}. {beside}"
+        label, said, classes = "MOSTLY COMPUTE", f"{classes}. {beside}", ""
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif nothing_judged(result) and not shows_part(result, part):
@@ -167,7 +166,7 @@ def headline(result: Result) -> Headline:
         under = [*address_words(telling_rank(result)), *under]
     if own and label != _OWN:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
-    elif not own and label not in (_BANDWIDTH, _COMPUTE) and not nothing_judged(result):
+    elif not own and label != _BANDWIDTH and not nothing_judged(result):
         under = [optional("Most of the time is compute: {}.", classes), *under]
     if slowing and part is not None and label != _COPIES:
         under = [part_of_time(result, part), *under]

@@ -151,20 +151,22 @@ def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
     that are no products pass over their tensors once, if they fill the GPU and outlast their
     launch.
     """
-    fracs: dict[Streams, float] = {"vector_products": 0.0, "passes": 0.0}
+    times_ns = Counter[Streams]()
     for rank in result.ranks[:1]:
         sms = known(rank.sm.sm_count) or 0
         for row in rank.kernel_table.rows:
-            frac = row.work_ns / max(1, rank.budget_ns.window)
             fills = prod(known(row.grid) or (sms,)) >= sms
             if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
-                fracs["passes"] += frac
+                times_ns["passes"] += row.work_ns
             elif row.key == "compute.gemm" and classify_kernel(row.name).subclass == "gemv":
-                fracs["vector_products"] += frac * (not known(rank.detected.training_step))
-    most = max(fracs, key=lambda what: fracs[what])
-    if fracs[most] < max(MOST.value, dearest_frac(result)):
-        return None
-    return most, min(1.0, fracs[most])
+                times_ns["vector_products"] += row.work_ns * (
+                    not known(rank.detected.training_step)
+                )
+        for what, time_ns in times_ns.most_common(1):
+            frac = min(1.0, time_ns / rank.budget_ns.window)
+            if frac >= max(MOST.value, dearest_frac(result)):
+                return what, frac
+    return None
 
 
 def _threads(kernel: Kernel) -> int | None:
