@@ -60,10 +60,7 @@ def find_out(result: Result) -> Iterator[Step]:
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif judged or not (result.verdict.startup_ns or is_cold(result)):
-        if streams := by_bandwidth(result):
-            yield _look(streams[0], result, f"targets {percent(streams[1])}")
-        if own := own_compute(result):
-            yield _look_inside(result, own)
+        yield from _of_kernels(result)
         if shows_part(result, part) and part and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
         if wall:
@@ -86,6 +83,14 @@ def find_out(result: Result) -> Iterator[Step]:
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
 
 
+def _of_kernels(result: Result) -> Iterator[Step]:
+    """What to do about kernels that take most of the time, and that no wall prices."""
+    if streams := by_bandwidth(result):
+        yield _look(streams[0], result, f"targets {percent(streams[1])}")
+    if own := own_compute(result):
+        yield _look_inside(result, own)
+
+
 def _look_inside(result: Result, own: Own) -> Step:
     look = words(words_of("look")["own_compute"], " ", own.kernel)
     inside = words(
@@ -93,10 +98,6 @@ def _look_inside(result: Result, own: Own) -> Step:
         sentence(cure("own_kernel", recorder_kind(result))),
     )
     return Step("", look, f"targets {percent(own.frac)}", (), (inside,))
-
-
-def _kind(result: Result) -> str | None:
-    return next(iter(each(result.traces, "kind")), None)
 
 
 def with_finds(result: Result, steps: list[Step]) -> list[Step]:
@@ -113,10 +114,7 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
         steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
     if (part := unused(result)) is not None and (how := _look_of(result, part)):
         steps = _placed(result, steps, how, part.frac)
-    if streams := by_bandwidth(result):
-        steps = [_look(streams[0], result, f"targets {percent(streams[1])}"), *steps]
-    if own := own_compute(result):
-        steps = [_look_inside(result, own), *steps]
+    steps = [*_of_kernels(result), *steps]
     planned = {*each(result.fixes, "wall")}
     for wall in sorted(result.walls, key=lambda wall: known(wall.cost_frac) or 0.0):
         cost = known(wall.cost_frac)

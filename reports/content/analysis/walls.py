@@ -25,7 +25,7 @@ from reports.content.analysis.times import (
     scale_of,
     written,
 )
-from reports.content.analysis.unproven import most_frac, open_walls, own_compute
+from reports.content.analysis.unproven import by_bandwidth, most_frac, open_walls, own_compute
 from reports.content.blocks import (
     Bar,
     Block,
@@ -220,6 +220,8 @@ def _apart_from(result: Result, wall: Wall) -> Words:
     copied = sum(each(result.ranks, "budget_ns.exposed_copy")) / max(1, all_windows_ns(result))
     if wall.id == "memory" and copied >= WALL.value:
         return words(f"apart from copies ({percent(copied)})")
+    if wall.id == "memory" and (streams := by_bandwidth(result)):
+        return words(f"apart from bandwidth ({percent(streams[1])})")
     return words()
 
 
