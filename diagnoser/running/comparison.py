@@ -190,10 +190,11 @@ def _alike(
     leave out as many.
     """
     steps = [result.ranks[0].steps for result in results]
-    blocks = {found.unit for found in steps} == {"block"}
-    unlike = blocks and not weigh(*(Subject(each, each.ranks[0]) for each in results)).same
     is_free = request.steps is None and request.nvtx is None
-    is_alone = all(map(_is_trace, sides)) and {len(result.ranks) for result in results} == {1}
+    both_read = all(map(_is_trace, sides))
+    is_alone = both_read and {len(result.ranks) for result in results} == {1}
+    blocks = is_free and both_read and {found.unit for found in steps} == {"block"}
+    unlike = blocks and not weigh(*(Subject(each, each.ranks[0]) for each in results)).same
     for side, result, found, left_out in zip(
         sides, results, steps, left_out_alike(*steps), strict=True
     ):

@@ -56,16 +56,8 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole], *, ended: bool) -> Judg
 def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     rows = {row.part: row for row in whole.rows}
     steps, hiccups = rows["steps"], rows["hiccups"]
-    if steps.base_count != steps.new_count and not ended:
-        return ""
     if steps.base_count != steps.new_count:
-        return say(
-            "comparison.programs-repeat",
-            base=duration(whole.base_ns),
-            new=duration(whole.new_ns),
-            base_count=f"{steps.base_count:,}",
-            new_count=f"{steps.new_count:,}",
-        )
+        return _repeating(whole, steps) if ended else ""
     least_ns = MOST.value * min(whole.base_ns, whole.new_ns)
     differs = judged.verdict == "undecided" and abs(whole.delta_ns) >= least_ns
     is_against = steps.delta_ns * whole.delta_ns < 0
@@ -89,6 +81,16 @@ def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
             "comparison.hiccups-differ", delta=delta, base=hiccups.base_count, new=hiccups.new_count
         )
     return ""
+
+
+def _repeating(whole: Whole, steps: WholeRow) -> str:
+    return say(
+        "comparison.programs-repeat",
+        base=duration(whole.base_ns),
+        new=duration(whole.new_ns),
+        base_count=f"{steps.base_count:,}",
+        new_count=f"{steps.new_count:,}",
+    )
 
 
 def _spoken(row: WholeRow) -> str:

@@ -2,6 +2,8 @@
 results to the next, as a token is sampled or a residual is tested.
 """
 
+from statistics import median_low
+
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, sums_before
@@ -29,12 +31,14 @@ def round_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | N
     first, counts = borders[:-1], np.diff(sums_before(launched)[borders])
     if not len(counts):
         return None
-    alike = _alike(rows.name, launched, ends, counts)
-    usual = np.arange(*(int(at[counts == _middle(counts)][0]) for at in (first, ends)))
-    layered = layered_of(rank, roles)[order.places][usual]
+    lag = int(median_low(counts))
+    model = int(np.argmax(counts == lag))
+    usual = np.arange(first[model], ends[model])
+    layered = layered_of(rank, roles)[order.places[usual]]
     if len(ends) == len(reads) and _may_be_layer(rows.take(usual), layered):
         return None
-    lag, used = _middle(counts), int((alike >= NEARLY_ALL.value).sum())
+    alike = _alike(rows.name, launched, ends, model)
+    used = int((alike >= NEARLY_ALL.value).sum())
     # what most of them are not like is how nothing goes
     if used <= MOST.value * len(counts) or used * lag < ENOUGH.value or used < FEWEST.value:
         return None
@@ -76,19 +80,15 @@ def _may_be_layer(rows: Activities, layered: BoolArray) -> bool:
     return not (inner >= MOST.value).any()
 
 
-def _middle(counts: IntArray) -> int:
-    return int(np.sort(counts)[(len(counts) - 1) // 2])
-
-
-def _alike(names: IntArray, launched: BoolArray, ends: IntArray, counts: IntArray) -> FloatArray:
-    """How much of each round the first of usual length has as well, shape (rounds,)."""
+def _alike(names: IntArray, launched: BoolArray, ends: IntArray, model: int) -> FloatArray:
+    """How much of each round the model has as well, shape (rounds,)."""
     within = launched & (np.arange(len(names)) < ends[-1])
     number = np.searchsorted(ends, np.flatnonzero(within), side="right")
     name = group_of(names[within])
     pair = group_of(number, name)
     rows, often = first_of(pair), np.bincount(pair)
     usual = np.zeros(int(name.max()) + 1, dtype=np.int64)
-    model = number[rows] == int(np.argmax(counts == _middle(counts)))
-    usual[name[rows[model]]] = often[model]
+    mine = number[rows] == model
+    usual[name[rows[mine]]] = often[mine]
     shared = np.bincount(number[rows], np.minimum(often, usual[name[rows]]), len(ends))
-    return shared / np.maximum(counts, usual.sum())
+    return shared / np.maximum(np.bincount(number), usual.sum())

@@ -115,7 +115,8 @@ def headline(result: Result) -> Headline:
     slowing, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
     likely, part, own = likely_communication(result), unused(result), own_compute(result)
-    classes = _classes(result)
+    classes, judged = _classes(result), not nothing_judged(result)
+    beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
     open_comm = those(open_walls(result), id="communication")
     if (hang := leading_hang(result)) is not None:
         label, said, tone = "HANGS IN", hang_words(hang), Tone.BAD
@@ -128,24 +129,20 @@ def headline(result: Result) -> Headline:
     elif (late := leading(result)) and (run := result.run):
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
-        first = when(slowing, f"Beside it: {_named(slowing)}.")
-    elif (streams := by_bandwidth(result)) and not nothing_judged(result):
-        label = _BANDWIDTH
-        takes = words_of("takes")[streams[0]].format(percent(streams[1]))
-        beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
-        said = f"{takes} {beside}"
-    elif own and not nothing_judged(result):
+        first = when(slowing, beside)
+    elif judged and (streams := by_bandwidth(result)):
+        takes = words_of("streams")[streams[0]].format(percent(streams[1]))
+        label, said = _BANDWIDTH, f"{takes} {beside}"
+    elif own and judged:
         inside = "What holds it back inside, this recording does not show."
-        beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
         label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
     elif slowing and part is not None and part.frac >= HALF:
-        label, said = _COPIES, f"{part_of_time(result, part)} Beside it: {_named(slowing)}."
-    elif classes and dearest_frac(result) < QUARTER.value and not nothing_judged(result):
-        beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
+        label, said = _COPIES, f"{part_of_time(result, part)} {beside}"
+    elif classes and judged and dearest_frac(result) < QUARTER.value:
         label, said, classes = "MOSTLY COMPUTE", f"{classes}. {beside}", ""
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
-    elif nothing_judged(result) and not shows_part(result, part):
+    elif not judged and not shows_part(result, part):
         label = _UNSTEADY if is_cold(result) else "NOT JUDGED"
         said = _unjudged(result)
     elif likely and open_comm and (part is None or likely[1] > part.frac):
@@ -166,7 +163,7 @@ def headline(result: Result) -> Headline:
         under = [*address_words(telling_rank(result)), *under]
     if own and label != _OWN:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
-    elif not own and label != _BANDWIDTH and not nothing_judged(result):
+    elif not own and label != _BANDWIDTH and judged:
         under = [optional("Most of the time is compute: {}.", classes), *under]
     if slowing and part is not None and label != _COPIES:
         under = [part_of_time(result, part), *under]
