@@ -11,17 +11,12 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.blocks import Code, Words, words
-from reports.content.names import (
-    beyond,
-    kernel_name,
-    name_of,
-    when,
-)
+from reports.content.names import beyond, kernel_name, name_of, when
 from reports.measures import words_of
 from reports.rows import each, known_of, those
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.limits import MOST, NEARLY_ALL, WALL
+from traces.limits import MOST, NEARLY_ALL, QUARTER, WALL
 from traces.measure.detected import SHORT
 from traces.missing import Missing, known
 from traces.names.kernels import classify_kernel
@@ -40,7 +35,10 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
 _PRODUCTS: Final = frozenset(f"compute.{name}" for name in ("gemm", "grouped_gemm", "attention"))
 _PASSES: Final = frozenset(
     f"compute.{name}"
-    for name in ("activation", "elementwise", "layout", "loss", "memory", "norm", "pool", "softmax")
+    for name in (
+        *("activation", "elementwise", "layout", "loss", "memory", "norm", "pool", "quantize"),
+        "softmax",
+    )
 )
 Streams = Literal["vector_products", "passes"]
 _WIDE: Final = "wide_matrix_frac"
@@ -145,26 +143,28 @@ def own_compute(result: Result) -> Own | None:
 
 def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
     """What moves more bytes than it computes, and how much of the windows it takes; None where that
-    is not most of them, or a wall costs more.
+    is not most of them, or a wall costs more. Outside of training, where walls are small, it need
+    only take more than matrix products do.
 
     Products of a matrix and a vector read each weight for one product, outside of training. Kernels
     that are no products pass over their tensors once, if they fill the GPU and outlast their
     launch.
     """
-    times_ns = Counter[Streams]()
+    times_ns, wall_frac = Counter[Streams | Literal["products"]](), dearest_frac(result)
     for rank in result.ranks[:1]:
-        sms = known(rank.sm.sm_count) or 0
+        sms, trains = known(rank.sm.sm_count) or 0, known(rank.detected.training_step)
         for row in rank.kernel_table.rows:
             fills = prod(known(row.grid) or (sms,)) >= sms
             if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
                 times_ns["passes"] += row.work_ns
-            elif row.key == "compute.gemm" and classify_kernel(row.name).subclass == "gemv":
-                times_ns["vector_products"] += row.work_ns * (
-                    not known(rank.detected.training_step)
-                )
+            elif row.key in _PRODUCTS:
+                is_vector = not trains and classify_kernel(row.name).subclass == "gemv"
+                times_ns["vector_products" if is_vector else "products"] += row.work_ns
+        largest = not trains and wall_frac < QUARTER.value
         for what, time_ns in times_ns.most_common(1):
             frac = min(1.0, time_ns / rank.budget_ns.window)
-            if frac >= max(MOST.value, dearest_frac(result)):
+            least = QUARTER.value if largest else MOST.value
+            if what != "products" and frac >= max(least, wall_frac):
                 return what, frac
     return None
 
