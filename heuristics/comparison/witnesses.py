@@ -45,7 +45,7 @@ FORMATS: Final = frozenset(map(Fraction, ("1/8", "1/4", "1/2", "1", "2", "4", "8
 
 _TYPES: Final = compiled(
     r"\b(?:c10|__half|__nv_bfloat16|[bB][fF]loat16|[hH]alf|float|double|unsigned|int|long|bool|char|short|void"
-    r"|opmath_t|bf16|fp16|fp32|f16|f32)\b|\d+"
+    r"|opmath_t|bf16|fp16|fp32|f16|f32)\b|(?:std::array|at::detail::Array)(?:<[^<>]*>)?|\.{3}#\w+$|\d+"
 )
 _BRACKET: Final = compiled(r"([()])")
 _MARKS: Final = compiled(r"[^A-Za-z_]+")
@@ -236,13 +236,15 @@ def _kind(kernel: Kernel) -> str | None:
 
 @cache
 def family_of(name: str) -> str:
-    """A kernel's name without number formats, numbers and arguments, as any recorder spells it."""
+    """A kernel's name without number formats, numbers, arguments and what holds these in a
+    release, as any recorder spells it.
+    """
     bare = name.replace("(anonymous namespace)", "anonymous").replace("<unnamed>", "anonymous")
     return _MARKS.sub(" ", _TYPES.sub("", _without_arguments(bare))).strip()
 
 
 def _without_arguments(name: str) -> str:
-    """A name without what stands between brackets that belong together."""
+    """A name without what stands between brackets; one that is cut in them ends before."""
     kept, opened = list[str](), list[int]()
     for piece in _BRACKET.split(name):
         if piece == ")" and opened:
@@ -251,7 +253,7 @@ def _without_arguments(name: str) -> str:
         if piece == "(":
             opened.append(len(kept))
         kept.append(piece)
-    return "".join(kept)
+    return "".join(kept[: opened[0]] if opened else kept)
 
 
 def _products(base: Subject, new: Subject) -> Heard:

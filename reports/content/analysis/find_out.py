@@ -9,6 +9,7 @@ from typing import Final
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
+from reports.content.analysis.headline import findings, main_kind
 from reports.content.analysis.in_calls import called_step, copied_step
 from reports.content.analysis.times import all_windows_ns
 from reports.content.analysis.unproven import (
@@ -63,8 +64,8 @@ def find_out(result: Result) -> Iterator[Step]:
         yield from _of_kernels(result)
         if shows_part(result, part) and part and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
-        if wall:
-            yield _look(wall, result)
+        for found in findings(result):
+            yield _look(_how(found), result)
         if not judged and before_work(result):
             yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
@@ -81,6 +82,11 @@ def find_out(result: Result) -> Iterator[Step]:
                 named = listed([*map(name_of, each(cured, "id"))])
             cures = filled(map(sentence, dict.fromkeys(each(cured, "cure"))))
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
+
+
+def _how(wall: Wall) -> str:
+    """Of copies to host memory that no change is known for, what is copied."""
+    return "exposed_copy" if main_kind(wall) == "offload" else wall.id
 
 
 def _of_kernels(result: Result) -> Iterator[Step]:
@@ -123,7 +129,7 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
         if wall.id == "communication" and late_rank(result):
             continue  # who the others wait for is told
         if wall.id not in planned:
-            steps = _placed(result, steps, wall.id, cost)
+            steps = _placed(result, steps, _how(wall), cost)
         elif wall.id == "host_overhead" and (share := _pauses_frac(wall, cost)):
             steps = _placed(result, steps, "long_pauses", share)
     return steps

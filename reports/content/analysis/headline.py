@@ -155,9 +155,11 @@ def headline(result: Result) -> Headline:
     elif _is_opaque(result):
         label, said = "NOT JUDGED", f"{_unjudged(result)} {_busy(result)}"
     elif open_walls(result):
-        label, said = "NO BOTTLENECK FOUND SO FAR", f"{_closest(result)} {_open(result)}"
+        said, classes = f"{_closest(result)} {_open(result)}", ""
+        label = "NO BOTTLENECK FOUND SO FAR"
     else:
-        label, said, tone = "NO BOTTLENECK OF 10 % OR MORE", _closest(result), Tone.GOOD
+        label, tone = "NO BOTTLENECK OF 10 % OR MORE", Tone.GOOD
+        said, classes = _closest(result), ""
     under: list[str | Words] = [likely[0]] if likely else []
     if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
         under = [*address_words(telling_rank(result)), *under]
@@ -182,6 +184,10 @@ def _classes(result: Result) -> str:
     part = rank.budget_frac.compute
     if known(rank.detected.training_step) or "compute" in named or part < HALF:
         return ""
+    return _large_classes(rank)
+
+
+def _large_classes(rank: Rank) -> str:
     classes, window_ns = Counter(rank.compute_by_class_ns or {}), rank.budget_ns.window
     large = [
         f"{name_of(name)} {percent(time_ns / window_ns)}"
@@ -297,7 +303,10 @@ def _closest(result: Result) -> str:
     part = known(result.verdict.largest_bucket_frac)
     if bucket is None or part is None:
         return _nearest(result).rstrip()
-    return f"{_nearest(result)}Largest part: {bucket_name(result, bucket)}, {percent(part)}."
+    inside = when(bucket == "compute", optional(" ({})", _large_classes(telling_rank(result))))
+    return (
+        f"{_nearest(result)}Largest part: {bucket_name(result, bucket)}, {percent(part)}{inside}."
+    )
 
 
 def _nearest(result: Result) -> str:

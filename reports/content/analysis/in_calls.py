@@ -48,19 +48,20 @@ def called_step(result: Result, acts: str, wall: str) -> Step | None:
 
 
 def copied_step(result: Result, acts: str) -> Step | None:
-    """For copies that run alone; None where they mostly stay on the GPU, or what is copied is
-    pinned already. Calls that wait for copies are no cause of them.
+    """For copies that run alone; None where they mostly stay on the GPU, or where what is copied
+    one way is pinned already. Calls that wait for copies are no cause of them.
     """
-    pageable, crossing_ns, all_ns = False, 0, 0
+    pageable, copied_ns = False, Counter[str]()
     for rank in result.ranks:
         if rank.work and (rank.work.pageable_frac or 0.0) > MOST.value:
             pageable = True
-        for kind, copied_ns in rank.exposed_copy_by_kind_ns.items():
-            all_ns += copied_ns
-            crossing_ns += copied_ns * (kind in ("memcpy_h2d", "memcpy_d2h"))
-    if pageable and crossing_ns > MOST.value * all_ns:
-        return _step("pin", acts)
-    return None
+        copied_ns.update(rank.exposed_copy_by_kind_ns)
+    ways = copied_ns["memcpy_h2d"], copied_ns["memcpy_d2h"]
+    if sum(ways) <= MOST.value * copied_ns.total():
+        return None
+    if any(rank.steps.found for rank in result.ranks) and min(ways) >= WALL.value * sum(ways):
+        return _step("resident", acts)
+    return _step("pin", acts) if pageable else None
 
 
 def _step(kind: str, acts: str, *notes: Words) -> Step:
