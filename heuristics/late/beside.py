@@ -79,12 +79,12 @@ def least_of(table: FloatArray, places: Places) -> FloatArray:
     return result
 
 
-def in_some_steps(run: MeasuredRun, table: FloatArray, places: Places) -> Places:
-    """Of each step the one rank where it stands out, in two or more and not in all; else none."""
+def in_some_steps(run: MeasuredRun, table: FloatArray, places: Places, least: int) -> Places:
+    """Of each step the one rank where it stands out, in `least` or more, not in all; else none."""
     if len(places) != 1:
         return ()
     late = standing_out(run, table)[places[0]] > 0
-    if late.all() or late.sum() < 2:
+    if late.all() or late.sum() < least:
         return ()
     return tuple(np.where(late, places[0], UNKNOWN).tolist())
 

@@ -1,5 +1,6 @@
 """Hosts that launch late: their GPUs have no work where those of like ranks have."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -32,20 +33,29 @@ def propose(run: MeasuredRun) -> Edits:
     """Ranks beside like ones, always or in some steps; and nodes beside all, by the time between
     launches.
     """
-    table, pace_ns = run.excess.by_host_ns, middles(run.grid.pace_ns)
+    table = run.excess.by_host_ns
     slow: Places = ()
-    if len(pace_ns) > _PAIR:
-        slow = apart(ratio(pace_ns, run.alike), 1.0)
+    if len(table) > _PAIR:
+        slow = _slow_in_each(run, run.alike)
     if places := apart(means(table)):
         yield _edit(run, places, table, slow)
-        if by_step := in_some_steps(run, table, places):
+        if by_step := in_some_steps(run, table, places, 2):
             yield _edit(run, places, table, slow, by_step)
     every = (Alike(run.alike[0].fingerprint, tuple(range(len(run.nodes)))),)
-    slow = apart(ratio(pace_ns, every), 1.0)
+    slow = _slow_in_each(run, every)
     if is_node(run, slow):
         table = excess(run.grid.host_ns, every)
         # together they are one host
         yield _edit(run, slow, np.broadcast_to(middles(table[list(slow)].T), table.shape), slow)
+
+
+def _slow_in_each(run: MeasuredRun, groups: Sequence[Alike]) -> Places:
+    """The ranks that the time between launches tells from others in every step that they have."""
+    paces = ratio(run.grid.pace_ns, groups)
+    is_known, slow = ~np.isnan(paces), np.isnan(paces)
+    for step, pace in enumerate(paces.T):
+        slow[list(apart(pace, 1.0)), step] = True
+    return tuple(np.flatnonzero(is_known.any(axis=1) & slow.all(axis=1)).tolist())
 
 
 def _edit(
@@ -57,15 +67,13 @@ def _edit(
 ) -> Edit:
     """What its GPU had no work; a host that launches `slow` is late with all of its own work."""
     mine = participations(run, places, by_step)
+    told = set(places) <= set(slow)
 
     def edited(chains: Chains) -> Times:
-        return chains.own_ns - beyond_usual(
-            run, chains, _host_ns(run, chains), mine
-        ), chains.moving_ns
-
-    def whole(chains: Chains) -> Times:
-        own_ns, moving_ns = edited(chains)
-        return np.minimum(own_ns, usual_work(run, chains, mine)), moving_ns
+        own_ns = chains.own_ns - beyond_usual(run, chains, _host_ns(run, chains), mine)
+        if told:
+            own_ns = np.minimum(own_ns, usual_work(run, chains, mine))
+        return own_ns, chains.moving_ns
 
     return Edit(
         Cause.SLOW_HOST,
@@ -73,8 +81,8 @@ def _edit(
         least_of(table, places),
         edited,
         by_step,
-        whole=whole if set(places) <= set(slow) else None,
         ordinary=bool(by_step),
+        told=told,
     )
 
 

@@ -3,8 +3,8 @@ that saves the most counts, where it saves more than resampled steps give by cha
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -74,19 +74,31 @@ def _is_replayed(cause: Tried) -> bool:
 
 
 def _most(run: MeasuredRun, candidates: Iterable[Tried]) -> Tried | None:
-    """What saves the most; of several that save as much, to a hundredth of the step, that of fewest
+    """What saves the most; of several that save as much, as far as steps tell, that of fewest
     ranks.
     """
     causes = [*candidates]
-    most_ns = max((cause.saved_ns for cause in causes), default=0.0)
-    as_much = [cause for cause in causes if cause.saved_ns >= most_ns - COST.value * run.step_ns]
+    if not causes:
+        return None
+    most = max(causes, key=attrgetter("saved_ns"))
 
-    def ranks(edit: Edit) -> int:
+    def ranks(cause: Tried) -> tuple[int, float]:
+        edit = cause.edit
         if edit.group == UNKNOWN or edit.ordinary:
-            return len(edit.places) or len(run.nodes)
-        return len(run.alike[edit.group].places)  # an uneven stage
+            return len(edit.places) or len(run.nodes), -cause.saved_ns
+        return len(run.alike[edit.group].places), -cause.saved_ns  # an uneven stage
 
-    return min(as_much, key=lambda cause: (ranks(cause.edit), -cause.saved_ns), default=None)
+    return min(
+        (cause for cause in causes if _surely_more(most, cause) < COST.value * run.step_ns),
+        key=ranks,
+    )
+
+
+def _surely_more(most: Tried, other: Tried) -> float:
+    """What it saves beyond another at least, of the same steps drawn again."""
+    if most.replayed is None or other.replayed is None:
+        return most.saved_ns - other.saved_ns
+    return at_least(most.replayed.saved_ns - other.replayed.saved_ns, most.edit)
 
 
 def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
@@ -96,7 +108,7 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     # All kernels of one step tell a device.
     repeated = edit.cause is Cause.SLOW_DEVICE or _times(run, edit) > 1
     least_ns = COST.value * run.step_ns
-    if _surely(edit.cost_ns, edit, repeated) < least_ns:
+    if _surely(edit.cost_ns, edit, repeated and not edit.told) < least_ns:
         return None
     cause = _replayed(run, edit)
     if min(cause.saved_ns, _surely_saved(cause, repeated)) < least_ns:
@@ -105,7 +117,7 @@ def tried(run: MeasuredRun, edit: Edit) -> Tried | None:
     if edit.cause in _ALL_SHARE:
         worth_ns = cause.saved_ns if cause.replayed else 0.0
     if worth_ns >= _least(cause, repeated).value * run.step_ns:
-        return _with_all(run, cause)
+        return cause
     return None
 
 
@@ -137,16 +149,6 @@ def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
     if replayed is None or not replayed.step_ns or _lacks_the_way(run, replayed):
         return Tried(edit, None, mean(edit.cost_ns))
     return Tried(edit, replayed, float(replayed.step_ns - replayed.without_ns))
-
-
-def _with_all(run: MeasuredRun, cause: Tried) -> Tried:
-    """The cause replayed with what goes with it too (`Edit.whole`), where that can be."""
-    if cause.replayed is None or cause.edit.whole is None:
-        return cause
-    replayed = replay_without(run, replace(cause.edit, edited=cause.edit.whole))
-    if replayed is None:
-        return cause
-    return Tried(cause.edit, replayed, float(replayed.step_ns - replayed.without_ns))
 
 
 def _times(run: MeasuredRun, edit: Edit) -> int:

@@ -160,7 +160,9 @@ def _edit(
     matched, mine = run.together.matched, participations(run, places)
     first, size = matched.first, matched.sizes
     behind = parts.total(mine.astype(np.int64), first)
-    touched = parts.spread((behind > 0) & ~np.isin(matched.group, spared), first)
+    # of a rank whose own part was not recorded too
+    slow = np.setdiff1d(matched.group[behind > 0], spared)
+    touched = parts.spread(np.isin(matched.group, slow), first)
 
     def edited(chains: Chains) -> Times:
         moving_ns = chains.moving_ns
@@ -172,7 +174,9 @@ def _edit(
         passes = np.where(mine, parts.spread(size - behind, first), parts.spread(behind, first))
         part = np.where(parts.spread(exchanges, first), passes / parts.spread(size - 1, first), 1.0)
         scaled = np.rint(moving_ns / (1 + (factor - 1) * part)).astype(np.int64)
-        other = np.where(touched, scaled, moving_ns)
+        mended, beside_mended = usual(scaled, run.role, touched)
+        other = np.where(shares & beside_mended, np.minimum(mended, moving_ns), moving_ns)
+        other = np.where(touched, scaled, other)
         return chains.own_ns, np.where((touched | shares) & known, middle, other)
 
     steps = run.grid.step_count

@@ -28,7 +28,7 @@ def propose(run: MeasuredRun) -> Edits:
     if not places:
         return
     yield _edit(run, places)
-    if by_step := in_some_steps(run, table, places):
+    if by_step := in_some_steps(run, table, places, 1):
         yield _edit(run, places, by_step)
 
 

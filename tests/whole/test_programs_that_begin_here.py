@@ -136,12 +136,16 @@ def test_copies_that_take_more_than_the_wall_that_is_proven_stand_beside_it() ->
 
 
 @pytest.mark.parametrize(
-    ("pageable", "step"), [(True, "Copy less, from pinned memory"), (False, "Find what is copied")]
-)
-def test_a_call_that_waits_for_copies_is_no_cause_of_them(pageable: bool, step: str) -> None:
+    ("pageable", "back", "step"),
+    [(True, 190, "Copy less, from pinned memory"), (False, 190, "Find what is copied"),
+        (False, 150, "Keep data on the GPU from step to step")],
+)  # fmt: skip
+def test_a_call_that_waits_for_copies_is_no_cause_of_them(pageable: bool, back: int, step: str) -> None:
     run = program(kernels=20, every=100, busy=10)
     for place in range(20):
-        run.work("h2d", 110 + 100 * place, 190 + 100 * place, launch=110 + 100 * place, pageable=pageable)
+        run.work("h2d", 110 + 100 * place, back + 100 * place, launch=110 + 100 * place, pageable=pageable)
+        if back < 190:
+            run.work("d2h", back + 100 * place, 190 + 100 * place, launch=110 + 100 * place)
         run.call("cudaStreamSynchronize", 111 + 100 * place, 190 + 100 * place)
     text = screen(run)
     assert "BOUND BY COPIES Exposed copies take 80 % of the time" in text

@@ -17,10 +17,10 @@ class Edit:
 
     `cost_ns`, shape (steps,), is the late ranks' own time beyond like ranks in each step, NaN where
     it is not known. `edited`: own work and transfers of each participation without the cause, shape
-    (p,) each; `whole`: with what goes with it where it is the cause, if more than tells it from
-    other causes. `by_step` names, of each step of the run, the place that was late; empty where it
+    (p,) each. `by_step` names, of each step of the run, the place that was late; empty where it
     is the same in all; `group` is the number of the ranks with more layers. `skipped`: kinds that
-    hold nothing up beneath compute. `ordinary`: healthy runs have some of it.
+    hold nothing up beneath compute. `ordinary`: healthy runs have some of it. `told`: by the
+    launches of every step, so that its time need not be sure.
     """
 
     cause: Cause
@@ -30,8 +30,8 @@ class Edit:
     by_step: tuple[int, ...] = ()
     group: int = UNKNOWN
     skipped: Sequence[int] = EVERY_KIND
-    whole: Callable[[Chains], tuple[IntArray, IntArray]] | None = None
     ordinary: bool = False
+    told: bool = False
 
     @property
     def place(self) -> int:
