@@ -19,7 +19,7 @@ from heuristics.result.compared import (
 )
 from heuristics.result.expected import Expected
 from reports.content.blocks import Blocks, Code, Items, Sentence, Tone, Words, filled, items, words
-from reports.content.comparison.difference import delta, named, unit
+from reports.content.comparison.difference import certain, delta, named, unit
 from reports.content.names import around, ended, keyed, sentence, statement, when
 from reports.measures import words_of
 from reports.rows import each, those
@@ -61,8 +61,11 @@ def causes(compared: Compared, everything: bool) -> Blocks:
     if not everything:
         shown = suspects[: 1 if verdict == "not_comparable" else _SHOWN]
     told, rows = list[Told](), Counter[str]()
+    in_parts = certain(compared)
     for suspect in shown:
         label = "OR" if told else words_of("first_cause").get(verdict) or _how_sure(suspect)
+        if not told and verdict == "undecided" and in_parts.issuperset(suspect.rows):
+            label = words_of("first_cause")["no_change"]
         told.append((label, _cause(compared, suspect), tuple(_evidence(suspect, everything))))
         rows.update({*suspect.rows})
     yield from named_causes(told)

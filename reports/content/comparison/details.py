@@ -74,22 +74,25 @@ def ranks(compared: Compared) -> Iterator[Sentence]:
     parts = (sides, *_of_run(compared, run))
     yield statement(f"{'; '.join(parts)}.", "Ranks", whole=True)
     late = run.late
+    if not (late.base_cause or late.new_cause):
+        return
     base, new = _late(late.base, late.base_cause), _late(late.new, late.new_cause)
     late_words = words(words_of("late_state")[late.state].format(base=base, new=new))
     yield Sentence(late_words, "Straggler", _TONES.get(late.state, Tone.PLAIN), whole=True)
 
 
 def _of_run(compared: Compared, run: ComparedRun) -> Iterator[str]:
-    if run.groups:
+    if any(known(group.step_delta_ns) is not None for group in run.groups):
         of = "" if len(run.groups) == 1 else " of groups"
         yield f"median step{of} {', '.join(map(_moved, each(run.groups, 'step_delta_ns')))} ms"
-    if run.ranks:
-        first = run.ranks[0]
+    for first in run.ranks[:1]:
+        if known(first.step_delta_ns) is None:
+            continue
         most = f"most changed: {_name(compared, first)}: step {_moved(first.step_delta_ns)} ms"
         if (waited := known(first.caused_delta_ns)) is not None:
             most = f"{most}, others together wait {_moved(waited)} ms for it"
         yield most
-    else:
+    if not run.ranks:
         yield "no rank of one run does the work of a rank of the other"
     base, new = known(run.base_waiting_frac), known(run.new_waiting_frac)
     if base is not None and new is not None:

@@ -154,10 +154,18 @@ def headline(compared: TwoRuns) -> Headline:
     if compared.verdict == "not_comparable":
         basis = "not judged, as the runs are not comparable."
     elif compared.verdict == "undecided" and figure:
-        basis = f"may be chance; {basis}"
+        in_parts = when(certain(compared), " as a whole, not in its parts")
+        basis = f"may be chance{in_parts}; {basis}"
     if not figure:
         basis = sentence(basis)
     return Headline(label, (basis,), tone, filled(_under(compared)), figure, amount)
+
+
+def certain(compared: TwoRuns) -> set[str]:
+    """The rows whose own interval does not hold zero, whatever the step does."""
+    if not isinstance(compared, Compared):
+        return set()
+    return {row.row for row in compared.attribution if known(row.ci95_ns)}
 
 
 def _interval(size: ComparedSize) -> str:

@@ -80,5 +80,5 @@ def test_who_the_others_wait_for_is_no_question_where_it_is_told(
     steps = titles(with_finds(msgspec.structs.replace(result, walls=(wall,)), [CHANGE]))
     assert ("Find which rank the others wait for" in steps) is not told
     verdict = msgspec.structs.replace(result.verdict, wall="communication")
-    alone = titles([*find_out(msgspec.structs.replace(result, verdict=verdict))])
+    alone = titles([*find_out(msgspec.structs.replace(result, walls=(wall,), verdict=verdict))])
     assert alone == ["Repair what makes the others wait" if told else "Find which rank the others wait for"]
