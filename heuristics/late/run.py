@@ -119,7 +119,7 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         traffic=traffic if isinstance(traffic, Missing) else traffic.traffic,
         complete_frac=or_gap(
             complete_frac(matched, all_ranks_seen=seen and size is not None),
-            gap("no communication was recorded", "record ranks that communicate"),
+            gap("no communication on the GPU was recorded", "record ranks that communicate"),
         ),
         late_exposed_by_kind_ns=late_exposed_ns,
         transfer_by_kind_ns=moving_ns,
@@ -183,7 +183,7 @@ def figures_of_ranks(
         for number, group in enumerate(judged.measured.alike)
         for place in group.places
     }
-    steps, known = max(1, grid.step_count), judged.measured.aligned.clocks.aligned
+    steps, known = max(1, grid.step_count), judged.measured.aligned.clocks.missing is None
     unknown = (
         late
         if isinstance(late, Missing)

@@ -14,7 +14,7 @@ from statistics import median
 
 US = 1_000
 SMALL_COPY_BYTES = 64 * 1024
-NAMED = ("gc", "lazy_init", "checkpoint", "data", "logging", "evaluation")
+NAMED = ("host_comm", "gc", "lazy_init", "checkpoint", "data", "logging", "evaluation")
 ASIDES = ("profiler", *NAMED, "cold", "single", "os_wait")  # an instant counts as the first of them
 COLD = 50 * US
 """The cold start after a synchronising call is no longer."""

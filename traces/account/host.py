@@ -15,6 +15,7 @@ import numpy as np
 
 from traces.account.calls import APART as AGAIN
 from traces.account.calls import NONE, CallKind, call_kinds, kinds_of_calls, settled_ns
+from traces.account.named import named_spans, spans_of
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import (
     FOREVER,
@@ -28,14 +29,12 @@ from traces.arrays import (
     summed,
     zeros,
 )
-from traces.columns import NULL, Columns, HostSpans, Ranges
+from traces.columns import Calls, Columns, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.groups import begins, passing, places_of_each
 from traces.intervals import instants_of
 from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
-from traces.names.frames import cause_of_frame
-from traces.names.ranges import HOST_RANGES, cause_of_range
 from traces.patterns import compiled
 from traces.timeline import Activities, RankTimeline, Source
 from traces.training import judge_training, roles_of
@@ -57,14 +56,14 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     meanwhile. Several copies each way: a model has many parameters. What the thread waits for
     within a span is not separated here.
     """
-    rows, size, nothing = rank.activities, _sizes(rank), NOWHERE
+    rows, size = rank.activities, _sizes(rank)
     roles, is_large = roles_of(rank), size >= LARGE.value
     out, back = rows.copies("memcpy_d2h") & is_large, rows.copies("memcpy_h2d") & is_large
     moves = rows.is_launched & (out | back | (rows.source != Source.COPY)) & ~roles.optimizer
     order = np.flatnonzero(moves)
     order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
     if judge_training(roles)[0] is not True:
-        return HostSpans(nothing, nothing, nothing, nothing, ())
+        return spans_of(np.stack([NOWHERE] * 3))
     thread = rows.launch_thread[order]
     begin = np.flatnonzero(begins(ints(out[order]), ints(back[order]), thread))
     total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
@@ -76,7 +75,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     first, then = order[then - 1], order[then]
     start_ns = rows.launch_end_ns[first]
     end_ns = np.maximum(rows.launch_ns[then], start_ns)
-    return HostSpans(start_ns, end_ns, rows.launch_thread[first], np.full(len(first), NULL), ())
+    return spans_of(np.stack((start_ns, end_ns, rows.launch_thread[first])))
 
 
 def _sizes(rank: RankTimeline) -> IntArray:
@@ -111,8 +110,7 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
         own = feeding.launch_thread == thread
         copies_ns = feeding.launch_ns[own], np.sort(feeding.launch_ns[~own])
         pauses.append(_on_thread(rank.columns, thread, *copies_ns))
-    start_ns, end_ns, thread_gid = np.concatenate(pauses, axis=1)
-    return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
+    return spans_of(np.concatenate(pauses, axis=1))
 
 
 def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntArray) -> IntArray:
@@ -158,8 +156,7 @@ def single_pauses(rank: RankTimeline, kind: IntArray) -> HostSpans:
     later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
     columns = np.stack((since_ns, until_ns, thread))[:, single]
-    start_ns, end_ns, thread_gid = np.concatenate((columns, _before_first(rows, loads_ns)), axis=1)
-    return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
+    return spans_of(np.concatenate((columns, _before_first(rows, loads_ns)), axis=1))
 
 
 def _before_first(rows: Activities, loads_ns: IntArray) -> IntArray:
@@ -226,9 +223,8 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     place = np.searchsorted(compute.start_ns, since_ns)
     running = np.append(compute.end_ns, BEGINNING)[place - 1] > since_ns
     until_ns = np.minimum(until_ns, np.append(compute.start_ns, _EVER)[place])
-    none = np.full(summed(~running), NULL)
-    spans = HostSpans(since_ns[~running], until_ns[~running], thread[~running], none, ())
-    return spans, sync[~running]
+    times = np.stack((since_ns, until_ns, thread))[:, ~running]
+    return spans_of(times), sync[~running]
 
 
 _BEGINS_CAPTURE: Final = compiled("StreamBeginCapture")
@@ -247,8 +243,7 @@ def captures(columns: Columns) -> HostSpans:
     thread = calls.thread_gid[mine]
     pairs = (kind[mine][:-1] == 1) & (kind[mine][1:] == 2) & (thread[1:] == thread[:-1])
     begin, end = mine[:-1][pairs], mine[1:][pairs]
-    none = np.full(len(begin), NULL)
-    return HostSpans(calls.start_ns[begin], calls.end_ns[end], thread[:-1][pairs], none, ())
+    return spans_of(np.stack((calls.start_ns[begin], calls.end_ns[end], thread[:-1][pairs])))
 
 
 CAUSE: Final = codes_of(CAUSES)
@@ -312,9 +307,9 @@ class Host:
         self.kind = kinds_of_calls(rank)
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._cold = cold_starts(rank, self.kind)
-        self._named = {cause: spans_of_cause(rank.columns, cause) for cause in HOST_RANGES}
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
         self._single, self._captures = single_pauses(rank, self.kind), captures(rank.columns)
+        self._named = named_spans(rank.columns, self._single)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 
     def judge(self, pieces: Pieces) -> HostPieces:
@@ -335,11 +330,13 @@ class Host:
         """
         if not len(pieces):
             return HostPieces.none()
-        pieces, call = cut(pieces, self._calls_of(thread))
+        calls = self._rank.columns.calls
+        pieces, call = cut(pieces, _tiled(calls, np.arange(len(calls)), thread))
         cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.kernel)
         none = np.full(len(pieces), NONE)
-        cuts, after = cut(HostPieces(*columns, cause, call, none, none), self._cold_tiling(thread))
+        judged = HostPieces(*columns, cause, call, none, none)
+        cuts, after = cut(judged, _tiled(*self._cold, thread))
         after = np.where(cuts.call == NONE, after, NONE)
         cuts = replace(cuts, cause=np.where(after != NONE, CAUSE["sync"], cuts.cause), after=after)
         for tiling, label, weaker in self._overlays[thread]:
@@ -348,16 +345,6 @@ class Host:
             may &= (cuts.call == NONE) | (label == "profiler")
             cuts = replace(cuts, cause=np.where(may, CAUSE[label], cuts.cause))
         return cuts
-
-    def _calls_of(self, thread: int) -> Tiling:
-        calls = self._rank.columns.calls
-        mine = np.flatnonzero(calls.thread_gid == thread)
-        return tile(calls.start_ns[mine], calls.end_ns[mine], mine, NONE)
-
-    def _cold_tiling(self, thread: int) -> Tiling:
-        spans, call = self._cold
-        mine = spans.thread_gid == thread
-        return tile(spans.start_ns[mine], spans.end_ns[mine], call[mine], NONE)
 
     def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it
@@ -374,27 +361,11 @@ class Host:
         overlays.append((self._single, "lazy_init", ("python", "os_wait")))
         overlays.append((self._captures, "lazy_init", (*weaker, *self._named)))
         for spans, cause, outweighed in (*overlays, (columns.overheads, "profiler", CAUSES)):
-            mine = spans.thread_gid == thread
-            if mine.any():
-                start_ns, end_ns = spans.start_ns[mine], spans.end_ns[mine]
-                yield tile(start_ns, end_ns, zeros(summed(mine)), NONE), cause, outweighed
+            if (spans.thread_gid == thread).any():
+                yield _tiled(spans, zeros(len(spans)), thread), cause, outweighed
 
 
-def ranges_of_cause(columns: Columns, cause: str) -> Ranges:
-    """The ranges whose text names a cause."""
-    named = passing(lambda text: cause_of_range(text) == cause, columns.range_texts)
-    return columns.ranges.take(named[columns.ranges.text])
-
-
-def spans_of_cause(columns: Columns, cause: str) -> HostSpans:
-    """The ranges of a cause, and the frames of Python that name it."""
-    times = [_times(ranges_of_cause(columns, cause))]
-    if (frames := columns.frames) is not None:
-        named = passing(lambda text: cause_of_frame(text) == cause, frames.names)
-        times.append(_times(frames)[:, named[frames.name]])
-    start_ns, end_ns, thread_gid = np.concatenate(times, axis=1)
-    return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
-
-
-def _times(spans: HostSpans | Ranges) -> IntArray:
-    return np.stack((spans.start_ns, spans.end_ns, spans.thread_gid))
+def _tiled(spans: Calls | HostSpans | Ranges, label: IntArray, thread: int) -> Tiling:
+    """All time in tiles by the spans of one thread."""
+    mine = spans.thread_gid == thread
+    return tile(spans.start_ns[mine], spans.end_ns[mine], label[mine], NONE)

@@ -160,6 +160,7 @@ CAUSES: Final = (
     "evaluation",
     "logging",
     "cpu_optimizer",
+    "host_comm",
     "os_wait",
     "python",
 )

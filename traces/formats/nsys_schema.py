@@ -27,6 +27,14 @@ THREAD_NAMES: Final = "ThreadNames"
 STRINGS: Final = "StringIds"
 DIAGNOSTICS: Final = "DIAGNOSTIC_EVENT"
 MPI_RANKS: Final = "MPI_RANKS"
+RANGES: Final = (
+    NVTX,
+    "MPI_COLLECTIVES_EVENTS",
+    "MPI_P2P_EVENTS",
+    "MPI_START_WAIT_EVENTS",
+    "MPI_OTHER_EVENTS",
+)
+"""Tables of ranges. Calls of MPI have no type; older exports have them in `NVTX`."""
 GPUS: Final = "TARGET_INFO_GPU"
 GPUS_2020: Final = "TARGET_INFO_CUDA_GPU"  # 2020.3 only
 CUDA_DEVICES: Final = "TARGET_INFO_CUDA_DEVICE"  # (pid, CUDA ordinal) -> GPU, from 3.20.3

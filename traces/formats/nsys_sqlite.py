@@ -138,20 +138,19 @@ def _ranges(tables: SqliteTables) -> tuple[Ranges, Texts]:
     """Closed ranges; their text stands in the row or, registered, in StringIds."""
     optional = ("eventType", "globalTid", "textId")
     closed = {"eventType": schema.RANGE_TYPES, "end": None}
-    column = read_present(tables, schema.NVTX, ("start", "end"), optional, ("text",), closed)
-    text = column.texts["text"]
-    keep = (
-        np.isin(column["eventType"], schema.RANGE_TYPES)
-        & (column["start"] != NULL)
-        & (column["end"] >= column["start"])
-    )
-    registered, names = named(tables, [np.where(keep & (text.codes < 0), column["textId"], NULL)])
-    code = np.where(
-        text.codes >= 0, text.codes, np.where(registered >= 0, registered + len(text.values), -1)
-    )
-    start, end, thread = column.columns(("start", "end", "globalTid"))
-    ranges = Ranges(start[keep], end[keep], thread[keep], code[keep].astype(PLACE))
-    return ranges, (*text.values, *names)
+    ranges, texts = list[Ranges](), list[str]()
+    for table in schema.RANGES:
+        column = read_present(tables, table, ("start", "end"), optional, ("text",), closed)
+        column = timed(column.only(np.isin(column["eventType"], (NULL, *schema.RANGE_TYPES))))
+        text, so_far = column.texts["text"], len(texts)
+        texts += text.values
+        registered, names = named(tables, [np.where(text.codes < 0, column["textId"], NULL)])
+        code = np.where(registered < 0, -1, registered + len(texts))
+        code = np.where(text.codes < 0, code, text.codes + so_far).astype(PLACE)
+        start, end, thread = column.columns(("start", "end", "globalTid"))
+        ranges.append(Ranges(start, end, thread, code))
+        texts += names
+    return Ranges.joined(*ranges), (*texts,)
 
 
 def _gpu_rows(column: Table) -> GpuRows:

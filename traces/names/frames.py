@@ -186,7 +186,7 @@ def _without_brackets(symbol: str) -> str:
 
 
 _OPERATOR: Final = compiled(
-    r"\w{1,99}::|\w{0,99}(?:Backward|AccumulateGrad)\d{0,9}$|nccl|MPI_|nvte_|record_param_comms"
+    r"\w{1,99}::|\w{0,99}(?:Backward|AccumulateGrad)\d{0,9}$|nccl|MPI_|(?:nv)?shmem_|nvte_|record_param_comms"
 )
 
 

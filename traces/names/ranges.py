@@ -89,6 +89,7 @@ HOST_RANGES: Final[dict[str, Pattern]] = {
         rf"|(?:checkpoint|ckpt)(?:ing)?[\s:._-]+{_ANY}(?:[^a-z]|$)|state_dict",
         "lazy_init": r"nvrtc|compil(?:e(?:[^dr]|$)|ation|ing)",
         "gc": r"(?:^|[^a-z])(?:gc|garbage[\s_-]?collect\w*)(?:[^a-z]|$)",
+        "host_comm": r"^(?:MPI_(?:[^FI]|Fe|I[^n])|(?:nv)?shmem_(?:[^fi]|fe|i[^n]))",
     }.items()
 }
 """Cause of a late launch -> the texts that name it, the weakest first: a later one says more of the
@@ -96,7 +97,8 @@ moment.
 
 `lazy_init` is compilation, by NVRTC or any just-in-time compiler; that a compiled region runs is
 none of it. Activation checkpoints (`CheckpointFunction`) save nothing to disk, and autograd's
-`evaluate_function` is no evaluation. """
+`evaluate_function` is no evaluation. Calls that begin or end MPI, or read files by it, are no
+`host_comm`. """
 
 
 _HASH: Final = compiled(r"[0-9a-z]{32,}")
@@ -132,7 +134,7 @@ _OF_FRAMEWORKS: Final = compiled(
     r"(?:[A-Z][A-Za-z]{0,40}(?:\dD[A-Za-z]{0,40})?Backward\d{0,2}|_?(?:GroupedLinear|LayerNorm\w{0,12}|AllToAll)Backward"
     r"|AccumulateGrad)"
     r"|ProfilerStep#\d{1,6}|Optimizer\.(?:step|zero_grad)#(?:Fused|CPU)?(?:[NR]?Adam[Ww]?|Adagrad|Adadelta|Adamax|RMSprop|LAMB|SGD|Lion|Muon)\.\w{1,12}"
-    r"|(?:Fused|HybridEP)(?:Dispatch|Combine)|MPI_[A-Z][a-z]{2,12}"
+    r"|(?:Fused|HybridEP)(?:Dispatch|Combine)|MPI_[A-Z][a-z]{2,12}(?:_[a-z]{1,12}){0,3}|(?:nv)?shmem(?:_[a-z0-9]{1,12}){1,4}"
     r"|enumerate\(DataLoader\)#_(?:MultiProcessing|SingleProcess)DataLoaderIter\.__next__"
 )
 _ADDRESS: Final = compiled(r"\d\.\d+\.\d")

@@ -15,9 +15,9 @@ from traces.account.host import (
     cpu_optimizer,
     data_pauses,
     single_pauses,
-    spans_of_cause,
 )
 from traces.account.inferred import UNEXPLAINED
+from traces.account.named import named_spans
 from traces.account.waits import Poll, find_polls
 from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, order_of, zeros
 from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
@@ -26,7 +26,6 @@ from traces.intervals import Spans, covered_ns, union
 from traces.launches import of_call
 from traces.limits import LATENCY
 from traces.loops import loop
-from traces.names.ranges import HOST_RANGES
 from traces.replay.waits import CallWaits, Finder, Wait
 from traces.timeline import Activities, RankTimeline
 
@@ -67,16 +66,18 @@ class Pauses:
 def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     """Split the pauses of a rank's calls."""
     columns = rank.columns
-    layers: dict[str, HostSpans | Ranges] = {"profiler": columns.overheads}
-    layers[_CAPTURED] = captures(columns)
-    for cause in reversed(HOST_RANGES):
-        layers[cause] = spans_of_cause(columns, cause)
+    layers: dict[str, HostSpans | Ranges] = {
+        "profiler": columns.overheads,
+        _CAPTURED: captures(columns),
+    }
+    kind = kinds_of_calls(rank)
+    single = single_pauses(rank, kind)
+    for cause, spans in reversed(named_spans(columns, single).items()):
+        layers[cause] = spans
         if cause == "data":
             layers[_BATCH] = data_pauses(rank)
-    kind = kinds_of_calls(rank)
-    layers[_COLD] = cold_starts(rank, kind)[0]
-    layers |= {"cpu_optimizer": cpu_optimizer(rank), _SINGLE: single_pauses(rank, kind)}
-    layers["os_wait"] = columns.os_calls
+    layers |= {_COLD: cold_starts(rank, kind)[0], "cpu_optimizer": cpu_optimizer(rank)}
+    layers |= {_SINGLE: single, "os_wait": columns.os_calls}
     recorded = {name: layer for name, layer in layers.items() if len(layer)}
     # what was not recorded takes no memory
     nowhere = np.broadcast_to(zeros(1), len(calls))

@@ -22,7 +22,7 @@ from traces.steps.found import Found, Step, borders_ns, used_of
 from traces.steps.rules import SLOW_STEPS
 from traces.timeline import RankTimeline
 
-_HANDICAPS: Final = ("data", "gc", "lazy_init", "logging")
+_HANDICAPS: Final = ("data", "gc", "host_comm", "lazy_init", "logging")
 """What every step may have more or less of: one that has more is slower, and holds no other
 unit."""
 _WRITES: Final = frozenset(["fsync", "fwrite", "pwrite", "pwrite64", "write", "writev"])

@@ -43,8 +43,8 @@ def _look_of(result: Result, part: Unused) -> str | None:
 
 STEPS: Final = 3
 """Steps of a plan on a first screen."""
-_PAUSES: Final = ("long_python_pauses", "os_wait")
-"""Kinds of the host's cost that name no cause."""
+_PAUSES: Final = ("long_python_pauses", "os_wait", "host_comm")
+"""Kinds of the host's cost that no change is for; what the calls in them are names the step."""
 
 
 def find_out(result: Result) -> Iterator[Step]:

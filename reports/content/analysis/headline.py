@@ -284,11 +284,12 @@ def cause(wall: Wall) -> str:
 
 
 def _startup(result: Result) -> str:
-    whole_ns, lost_ns = all_windows_ns(result), result.verdict.startup_ns
+    whole_ns, lost_ns, count = all_windows_ns(result), result.verdict.startup_ns, len(result.ranks)
     judged_rest = "too little else was recorded to judge any wall"
     if not nothing_judged(result):
         judged_rest = "walls are judged on the rest"
-    of = f"{in_ms(lost_ns)} ({percent(lost_ns / whole_ns)}) of {in_ms(whole_ns)}"
+    takes = f"{in_ms(lost_ns / count)} ({percent(lost_ns / whole_ns)})"
+    of = f"{takes} of {when(count > 1, 'a mean window of ')}{in_ms(whole_ns / count)}"
     return f"The profiler, start-up and single pauses take {of}; {judged_rest}."
 
 

@@ -5,7 +5,6 @@ A run that was put together from summaries has a page of its own, with what is w
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import compress
 from typing import Final
 
 from heuristics.result.result import Merged, Result
@@ -60,10 +59,14 @@ these."""
 
 
 def run_lines(result: Result) -> Iterator[Sentence]:
-    if run := result.run:
+    run, count = result.run, len(result.ranks)
+    of_one = len(result.traces) == 1 == len({*known_of(result.ranks, "process")})
+    if run and (run.collectives or not of_one):
         yield from lines_of(run, _names_in(result), alike(result))
-    elif len(result.ranks) > 1:
-        yield statement(alike(result), f"{len(result.ranks)} ranks")
+    elif count > 1 and of_one:
+        yield statement(f"of one process: {alike(result)}", f"{count} GPUs")
+    elif count > 1:
+        yield statement(alike(result), f"{count} ranks")
     yield from witness_lines(result)
 
 
@@ -88,9 +91,6 @@ def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
 
 def _together(run: Run, otherwise: str) -> Sentence:
     world, parts = known(run.world_size), [_steps(run, otherwise)]
-    label = counted(run.ranks_seen, "rank")
-    if world:
-        label = f"{run.ranks_seen:,} of {world:,} ranks"
     few = world is not None and run.ranks_seen < world
     if few:
         parts.insert(0, "nothing is known of the others")
@@ -98,12 +98,18 @@ def _together(run: Run, otherwise: str) -> Sentence:
         waiting = f"{percent(run.wait_ns / moved_ns)} of communication time is waiting"
         parts.append(f"{when(few, 'at least ')}{waiting}")
     else:
-        parts.append("no collective could be matched across them")
+        parts.append("no collective kernel could be matched across them")
     if world is None and (run.complete_frac or 0.0) >= _ALL:
         parts.append("every group is complete")
     elif world is None:
         parts.append("the run may have more ranks: give --world-size N")
-    return statement("; ".join(parts), label, whole=True)
+    return statement("; ".join(parts), _seen(run), whole=True)
+
+
+def _seen(run: Run) -> str:
+    if (world := known(run.world_size)) is not None:
+        return f"{run.ranks_seen:,} of {counted(world, 'rank')}"
+    return counted(run.ranks_seen, "rank")
 
 
 def _steps(run: Run, otherwise: str) -> str:
@@ -137,7 +143,7 @@ def _last(names: Names, last: ArrivesLast) -> Words:
     """Who arrives last, as how long each rank is in the same collectives shows; why is not
     known.
     """
-    named = words(first_of([*map(names.full, last.indices)]))
+    named = first_of([*map(names.full, last.indices)])
     waiting = (
         f"{percent(last.waiting_frac)} of all waiting in {counted(last.collectives, 'collective')}"
     )
@@ -158,12 +164,8 @@ def part_of(run: Run, names: Names, routing: Sequence[Words] = ()) -> Part:
     if len(run.groups) > 1:
         groups = []
         for place, group in enumerate(run.groups, start=1):
-            parts = {
-                "experts": group.has_experts,
-                "embedding": group.has_embedding,
-                "loss": group.has_loss,
-            }
-            also = ", ".join(compress(parts, parts.values()))
+            parts = "experts", "embedding", "loss"
+            also = ", ".join(part for part in parts if getattr(group, f"has_{part}"))
             kernels = f"{group.attention_kernels:,}", f"{group.router_kernels:,}"
             groups.append(
                 (f"{place}", f"{len(group.ranks):,}", told_ms(group.step_ns), *kernels, also)
@@ -218,19 +220,21 @@ def is_late(late: Late | None, rank: RankInRun) -> bool:
 def _notes(run: Run, names: Names) -> Iterator[Words]:
     apart = run.clocks.residual_ns
     if isinstance(apart, Missing):
-        yield words(sentence(f"no common clock: {apart.reason}"))
-    elif run.clocks.aligned and apart is not None:
+        if not run.clocks.aligned:
+            yield words(sentence(f"no common clock: {apart.reason}"))
+    elif apart is not None:
         yield words(
             f"One clock for all ranks: ends of one collective lie {duration(apart)} apart (median)."
         )
     steps = when(run.steps, f" in {counted(run.steps, 'step')}")
     costly = sorted(((ns, kind) for kind, ns in run.wait_by_kind_ns.items() if ns), reverse=True)
     kinds = [f"{percent(ns / run.wait_ns)} in {kind}" for ns, kind in costly[:NAMED]]
-    yield words(
-        f"{counted(run.collectives, 'collective')} matched across ranks{steps}: waiting "
-        f"{duration(run.wait_ns)}{optional(' ({})', ', '.join(kinds))}, "
-        f"data transfer {duration(run.transfer_ns)}, all ranks together."
-    )
+    if run.collectives:
+        yield words(
+            f"{counted(run.collectives, 'collective')} matched across ranks{steps}: waiting "
+            f"{duration(run.wait_ns)}{optional(' ({})', ', '.join(kinds))}, "
+            f"data transfer {duration(run.transfer_ns)}, all ranks together."
+        )
     if (ranks := known(run.world_size)) is not None and run.world_size_from is not None:
         yield words(f"Number of ranks, {ranks}: by ", Code(run.world_size_from), ", not recorded.")
     if (complete := known(run.complete_frac)) is not None:
@@ -282,15 +286,9 @@ def run_headline(merged: Merged) -> Headline:
 
 
 def page(merged: Merged) -> Page:
-    run, size = merged.run, known(merged.run.world_size)
-    name = partial(merged_name, merged)
-    names = Names(name, name)
-    seen = counted(run.ranks_seen, "rank")
-    if size is not None:
-        seen = f"{run.ranks_seen:,} of {counted(size, 'rank')}"
-    facts = (
-        f"{seen}, {counted(run.collectives, 'collective')} in common, {counted(run.steps, 'step')}"
-    )
+    run, name = merged.run, partial(merged_name, merged)
+    names, met = Names(name, name), counted(run.collectives, "collective")
+    facts = f"{_seen(run)}, {met} in common, {counted(run.steps, 'step')}"
     blocks: list[Block] = [run_headline(merged), *hang_lines(merged)]
     if run.ranks:
         blocks += lines_of(run, names, "steps unknown")

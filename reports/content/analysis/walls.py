@@ -61,7 +61,7 @@ from reports.content.names import (
 )
 from reports.content.tables import shaped
 from reports.measures import words_of
-from reports.rows import each, those
+from reports.rows import each, known_of, those
 from traces.limits import WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
@@ -217,7 +217,13 @@ def _apart_from(result: Result, wall: Wall) -> Words:
     """Most of the time that a price leaves out: what no known change acts on."""
     if wall.id == "compute" and (own := own_compute(result)):
         return words("apart from the inside of ", own.kernel)
-    copied = sum(each(result.ranks, "budget_ns.exposed_copy")) / max(1, all_windows_ns(result))
+    whole_ns = max(1, all_windows_ns(result))
+    copied = sum(each(result.ranks, "budget_ns.exposed_copy")) / whole_ns
+    late_ns = Counter[str]()
+    for causes_ns in each(known_of(result.ranks, "absent_ns"), "launch_starved"):
+        late_ns.update(causes_ns)
+    if wall.id == "communication" and (by_host_ns := late_ns["host_comm"]):
+        return words(f"on the GPU alone; by the host {percent(by_host_ns / whole_ns)}")
     if wall.id == "memory" and copied >= WALL.value:
         return words(f"apart from copies ({percent(copied)})")
     if wall.id == "memory" and (streams := by_bandwidth(result)):

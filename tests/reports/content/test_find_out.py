@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+import diagnoser
 from heuristics.result.result import Result
 from reports.content.analysis import find_out as finding
 from reports.content.analysis.find_out import find_out, with_finds
 from reports.content.blocks import Step, words
 from reports.result.codec import decode
-from tests.by_hand.run import Run
+from tests.by_hand.run import Run, written
 from tests.doubles.pages import first_screen, flat
 from tests.recordings.simulated import scenario
 
@@ -82,3 +85,26 @@ def test_who_the_others_wait_for_is_no_question_where_it_is_told(
     verdict = msgspec.structs.replace(result.verdict, wall="communication")
     alone = titles([*find_out(msgspec.structs.replace(result, walls=(wall,), verdict=verdict))])
     assert alone == ["Repair what makes the others wait" if told else "Find which rank the others wait for"]
+
+
+def test_gpus_of_one_process_are_no_ranks_and_what_their_host_communicates_is_no_zero() -> None:
+    run = Run(unit="ms")
+    for device in range(2):
+        for start in range(0, 1600, 100):
+            run.work("gemm", start + 60, start + 100, launch=start + 50, device=device)
+    for start in range(0, 1600, 100):
+        run.range("MPI_Allreduce", start + 5, start + 45)
+    with written(run) as (path,):
+        screens = [flat(diagnoser.analyze(path).text())]
+        with closing(sqlite3.connect(path)) as db, db:  # as newer exports have them
+            db.execute("INSERT INTO StringIds VALUES (7777, 'MPI_Allreduce')")
+            db.execute(
+                "CREATE TABLE MPI_P2P_EVENTS AS SELECT start, end, globalTid, 7777 AS textId FROM NVTX_EVENTS"
+            )
+            db.execute("DELETE FROM NVTX_EVENTS")
+        screens.append(flat(diagnoser.analyze(path).text()))
+    for screen in screens:
+        assert "2 GPUs of one process: window 1,540 ms" in screen
+        assert "on the GPU alone; by the host 39 %" in screen
+        assert "clock" not in screen
+        assert "collective" not in screen

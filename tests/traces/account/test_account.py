@@ -93,7 +93,8 @@ def test_a_window_that_ends_in_a_wait_is_explained_by_the_kernel_after_it() -> N
         ("save_checkpoint: gc generation 2", "gc"), ("CompiledFunctionBackward", None),
         ("Torch-Compiled Region: 0/0", None), ("CheckpointFunctionBackward", None),
         ("autograd::engine::evaluate_function: MulBackward0", None), ("aten::log_softmax", None),
-        ("forward", None),
+        ("forward", None), ("MPI_Waitall", "host_comm"), ("shmem_barrier_all", "host_comm"),
+        ("MPI_Init_thread", None), ("MPI_File_read", None),
     ],
 )  # fmt: skip
 def test_a_range_that_names_what_the_host_does_outweighs_python(text: str, cause: str | None) -> None:

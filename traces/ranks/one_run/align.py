@@ -52,7 +52,8 @@ class Clocks:
     """The one clock, by the `fits` of all others. `residual_ns`: how far ends lie from where they
     belong, the median; None where unknown.
 
-    `missing` says why there is none; then `fits` is empty and times stay as recorded.
+    `missing` says why there is none, or why the one clock that ranks share tells nothing; then
+    `fits` is empty and times stay as recorded.
     """
 
     aligned: bool
@@ -79,8 +80,8 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
     """Put the participations on one clock, as far as that can be."""
     fingerprints, of_place = clocks_of(summaries)
     if not len(matched):
-        why = "no two ranks recorded one collective, so their clocks cannot be put together"
-        return unaligned(matched, None, why)
+        why = "no collective kernel was recorded on two GPUs, which would show who waits for whom"
+        return unaligned(matched, None, why, is_one=len(fingerprints) == 1)
     if not matched.agreed:
         return unaligned(
             matched,
@@ -187,14 +188,16 @@ _WHY_APART: Final = (
 )
 
 
-def unaligned(matched: Matched, residual_ns: int | None, why: str) -> Aligned:
-    """Times as recorded, and why there is no one clock."""
+def unaligned(
+    matched: Matched, residual_ns: int | None, why: str, *, is_one: bool = False
+) -> Aligned:
+    """Times as recorded, and why there is no one clock, or what it does not tell."""
     missing = gap(
         why,
         "record the same steps on all ranks, with NCCL's ranges or the process groups beside "
         "kernels",
     )
-    return Aligned(matched.start_ns, matched.end_ns, Clocks(False, residual_ns, (), missing))
+    return Aligned(matched.start_ns, matched.end_ns, Clocks(is_one, residual_ns, (), missing))
 
 
 def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
@@ -273,7 +276,7 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
     for place, summary in enumerate(summaries):
         places[summary.identity.clock].append(place)
     source, fits = ClockSource.COLLECTIVES, clocks.by_fingerprint()
-    if not clocks.aligned:
+    if not clocks.fits:
         source, fits = ClockSource.SESSION_START, by_sessions(summaries)
     for clock, members in places.items():
         if (fit := fits.get(clock)) is not None:

@@ -168,17 +168,13 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Recording
     """
     reason = "they took part in no collective with the others"
     if apart.sum() == len(left) - 1:  # each by itself
-        everyone = np.arange(len(left))
-        return [
-            _about(ProblemKind.APART, everyone, left, "they took part in no collective in common")
-        ]
+        if len(clocks_of([*left.values()])[0]) == 1:
+            return []
+        everyone, reason = np.arange(len(left)), "they ran no collective kernel in common"
+        return [_about(ProblemKind.APART, everyone, left, reason)]
     seen = np.bincount(matched.place, minlength=len(left)) > 0
-    traces: set[str] = set()
-    sizes: set[int | None] = set()
-    for summary in compress(left.values(), ~apart):
-        traces.add(summary.identity.trace)
-        sizes.add(recorded_size(summary.identity))
-    sizes.discard(None)
+    most = [summary.identity for summary in compress(left.values(), ~apart)]
+    traces, sizes = {who.trace for who in most}, {*map(recorded_size, most)} - {None}
     ours = bools(
         [
             summary.identity.trace in traces or recorded_size(summary.identity) in sizes

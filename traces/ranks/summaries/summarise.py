@@ -13,7 +13,7 @@ import numpy as np
 
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import Queueing
-from traces.account.host import ranges_of_cause
+from traces.account.named import ranges_of_cause
 from traces.account.pieces import AbsentPieces
 from traces.arrays import IntArray, distinct, ints, order_of, summed, zeros
 from traces.columns import NULL
